@@ -47,6 +47,7 @@ PINNED = {
     "Salesforce/blip-image-captioning-large": "2227ac38c9f16105cb0412e7cab4759978a8fd90",
     "Salesforce/blip2-opt-2.7b": "59a1ef6c1e5117b3f65523d1c6066825bcf315e3",
     "facebook/detr-resnet-50": "1d5f47bd3bdd2c4bbfa585418ffe6da5028b4c0b",
+    "google-bert/bert-base-uncased": "86b5e0934494bd15c9632b12f734a8a67f723594",
     "llava-hf/llava-v1.6-mistral-7b-hf": "52320fb52229c8d942b1dcb8b63b3dc8087bc83b",
     "meta-llama/Llama-3.1-8B-Instruct": "0e9e39f249a16976918f6564b8830bc894c89659",
     "meta-llama/Llama-3.3-70B-Instruct": "6f6073b423013f6a7d4d9f39144961bfbfbc386b",

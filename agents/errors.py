@@ -124,15 +124,6 @@ Code = Literal[
     "server_auth", "server_refused", "server_busy", "server_timeout", "server_bad_reply", "server_unreachable",
     "no_room",
 ]  # fmt: skip
-CODES: Mapping[Code, str] = {
-    "server_auth": "the key is missing, wrong or not allowed to do this (401, 403)",
-    "server_refused": "the request will never be answered (other 4xx, a redirect, a used-up quota)",
-    "server_busy": "the server would not answer now (429, 5xx)",
-    "server_timeout": "no reply in time",
-    "server_bad_reply": "the reply is no JSON, has another form, or is too large",
-    "server_unreachable": "no connection, or it broke",
-    "no_room": "the prompt is longer than the server's model takes",
-}
 SHORTEST_SECRET = 8  # a shorter key ("EMPTY", as some servers want) is no secret, and clearing texts of it harms them
 QUOTED = 300  # characters of a server's text in an error
 

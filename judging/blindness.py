@@ -1,9 +1,10 @@
-"""Whether a trial set gives truth away by anything but the answers: logistic regressions of what it should hide
-(``hidden``: order, names, sizes) and of what no format hides (``shown``: length, capitals, fixations)."""
+"""Whether a trial set gives truth away by anything but the answers: linear discriminants (Fisher 1936) of what it
+should hide (``hidden``: orders, names, sizes) and of what no format hides (``shown``: length, capitals, fixations)."""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,20 @@ from numpy.typing import NDArray
 from judging.features import grouped_folds, length, metadata, punctuation
 
 FOLDS = 10
+PERMUTATIONS = 99
 LEAST = 40  # trials of each kind; with fewer nothing can be concluded
 Trial = Mapping[str, Any]
 
 
-def measure_blindness(folder: Path, rows: Sequence[tuple[Trial, Mapping[str, Any]]], seed: int) -> list[dict[str, Any]]:
-    """Detectability by task, None of too few trials; ``rows`` are trials with their rows of the key."""
-    entries = []
+def measure_blindness(
+    folder: Path, rows: Sequence[tuple[Trial, Mapping[str, Any]]], seed: int, lists: Sequence[Sequence[str]] = ()
+) -> list[dict[str, Any]]:
+    """Detectability by task, None of too few trials; ``rows`` are trials with their rows of the key, ``lists`` the
+    judges' lists of trials' ids."""
+    entries, places = [], defaultdict[str, list[tuple[float, ...]]](list)
+    for ids in lists:
+        for at, name in enumerate(ids):
+            places[name].append((at / len(ids), at % 2, at == 0))
     for task in dict.fromkeys(trial["asked"] for trial, _ in rows):
         of_task = [
             (trial, key)
@@ -32,10 +40,12 @@ def measure_blindness(folder: Path, rows: Sequence[tuple[Trial, Mapping[str, Any
         entry: dict[str, Any] = {"asked": task, "trials": len(of_task), "hidden": None, "shown": None}
         groups = [trial["shown"] for trial, _ in of_task]
         if min(is_machine.sum(), (~is_machine).sum()) >= LEAST and len(set(groups)) >= FOLDS:
-            hidden = [metadata(folder, trial) for trial, _ in of_task]
+            hidden = [
+                [*metadata(folder, trial), *np.mean(places[trial["id"]] or [(0, 0, 0)], axis=0)] for trial, _ in of_task
+            ]
             visible = [_numbers(folder, trial) for trial, _ in of_task]
-            entry["hidden"] = detected(np.array(hidden, dtype=np.float64), is_machine, groups, seed)
-            entry["shown"] = detected(np.array(visible, dtype=np.float64), is_machine, groups, seed)
+            for name, inputs in (("hidden", hidden), ("shown", visible)):
+                entry[name] = detected(np.array(inputs, dtype=np.float64), is_machine, groups, seed)
         entries.append(entry)
     return entries
 
@@ -43,25 +53,42 @@ def measure_blindness(folder: Path, rows: Sequence[tuple[Trial, Mapping[str, Any
 def detected(
     inputs: NDArray[np.float64], is_machine: NDArray[np.bool_], groups: Sequence[str], seed: int
 ) -> dict[str, float]:
-    """Cross-validated detectability of items [n, dimensions]; 95 % interval after Nadeau and Bengio (2003)."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import PredefinedSplit, cross_val_predict
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
+    """Cross-validated detectability of items [n, dimensions]; 95 % interval after Nadeau and Bengio (2003); ``p``: the
+    share of permutations of truth, within stimuli and between those with as many items, that reach it."""
+    clusters, chance = np.unique(groups, return_inverse=True)[1], np.random.default_rng(seed)
+    size = np.bincount(clusters)[clusters]
     folds = min(FOLDS, len(set(groups)))
-    fold = grouped_folds(groups, is_machine.tolist(), folds, seed)
-    model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", max_iter=1000))
-    predicted = cross_val_predict(model, inputs, is_machine, cv=PredefinedSplit(fold))
-    right = (predicted == is_machine).astype(np.float64)
-    rates = [float(right[is_machine == truth].mean()) for truth in (False, True)]
+    fold = grouped_folds(groups, [True] * len(groups), folds, seed)  # which know no truth
+    truths = np.repeat(is_machine[:, None], 1 + PERMUTATIONS, axis=1)
+    of_size = np.lexsort((clusters, size))
+    for at in range(1, 1 + PERMUTATIONS):
+        drawn = np.lexsort((chance.random(len(size)), chance.random(len(size))[clusters], size))
+        truths[of_size, at] = is_machine[drawn]
+    right = _recognized(inputs, truths, fold)
+    rates = np.array([(right & is_kind).sum(axis=0) / is_kind.sum(axis=0) for is_kind in (~truths, truths)])
+    reached = rates.mean(axis=0)
     # What each answer adds to the mean of both rates beyond its expectation, summed by stimulus.
-    expected = np.where(is_machine, rates[1], rates[0])
-    added = (right - expected) / np.where(is_machine, is_machine.sum(), (~is_machine).sum())
-    clusters = np.unique(groups, return_inverse=True)[1]
+    expected = np.where(is_machine, rates[1, 0], rates[0, 0])
+    added = (right[:, 0] - expected) / np.where(is_machine, is_machine.sum(), (~is_machine).sum())
     wider = math.sqrt(1 + folds / (folds - 1))
-    middle, half = sum(rates) / 2, wider * 1.96 * math.sqrt((np.bincount(clusters, added) ** 2).sum()) / 2
-    return {"detectability": round(middle, 4), "low": round(middle - half, 4), "high": round(middle + half, 4)}
+    half = wider * 1.96 * math.sqrt((np.bincount(clusters, added) ** 2).sum()) / 2
+    values = {"detectability": reached[0], "low": reached[0] - half, "high": reached[0] + half}
+    values["p"] = float((reached >= reached[0] - 1e-9).mean())
+    return {name: round(float(value), 4) for name, value in values.items()}
+
+
+def _recognized(inputs: NDArray[np.float64], truths: NDArray[np.bool_], fold: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the discriminant of the other folds recognizes each item, for each column of ``truths``."""
+    spread = inputs.std(axis=0)
+    inputs = (inputs - inputs.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    right = np.empty_like(truths)
+    for held in np.unique(fold):
+        known, is_machine = inputs[fold != held].T, truths[fold != held]
+        machines, people = (known @ (each / np.maximum(each.sum(axis=0), 1)) for each in (is_machine, ~is_machine))
+        away = np.linalg.pinv(np.cov(known), rcond=1e-9, hermitian=True) @ (machines - people)
+        middle = ((machines + people) / 2 * away).sum(axis=0)
+        right[fold == held] = (inputs[fold == held] @ away > middle) == truths[fold == held]
+    return right
 
 
 def _numbers(folder: Path, trial: Trial) -> list[float]:

@@ -14,11 +14,12 @@ from typing import Any, Literal, NamedTuple
 import orjson
 from pydantic import ValidationError
 
+from agents.answer_numbers import WORD_OF
 from agents.answers import BY_TASK, ConversationAnswer, Message
 from agents.attention.scanpath_files import OTHER_IMAGE
 from agents.errors import InputError
 from agents.images import Image
-from agents.stimuli import SHORT, TASKS, Asked, ShownAnswer
+from agents.stimuli import Asked, ShownAnswer
 from serving.conversations.scenario import speaker_name
 from serving.runs.run import Run
 from serving.runs.stimulus_lookup import StimulusLookup, common_stimuli
@@ -30,6 +31,7 @@ PEOPLE_OF_PAIR = "people"  # the column that names the people's conversation of 
 MORE_THAN_TWO = "more than two speakers"
 
 Record = dict[str, Any]
+Key = tuple[str, str, int]  # a record's run, agent and sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Candidate:
     agent: str
     truth: Truth
     is_catch: bool
-    record: tuple[str, str, int]
+    record: Key
     answer: ShownAnswer
     speaker: Letter | None = None
     length: int | None = None
@@ -107,7 +109,7 @@ class AnswerReader:
         return [
             candidate
             for record, stimulus in self.answered(tasks)
-            for candidate in _candidates(record, stimulus, lengths, self.passed_over)
+            for candidate in self._candidates(record, stimulus, lengths)
         ]
 
     def answered(self, tasks: Collection[str]) -> Iterator[tuple[Record, AnsweredStimulus]]:
@@ -152,36 +154,53 @@ class AnswerReader:
         self._stimuli[task, name] = stimulus
         return stimulus
 
+    def _candidates(self, record: Record, stimulus: AnsweredStimulus, lengths: Sequence[int]) -> Iterator[Candidate]:
+        key, is_catch = (record["run"], record["agent"], record["sample"]), record["kind"] == "control"
+        with naming(record):
+            answer: Any = BY_TASK[record["task"]].model_validate(record["answer"])
+            if isinstance(answer, ConversationAnswer):
+                yield from self._speakers(answer, stimulus, key, is_catch, lengths)
+                return
+            visible = _visible(stimulus, answer)
+        if visible is None:
+            self.passed_over["empty"] += 1
+            return
+        truth: Truth = "human" if record["kind"] == "human" else "machine"
+        is_swapped = is_catch and record["answer"].get("selection") == OTHER_IMAGE
+        if is_swapped:
+            whose = record["raw"].get("whose") if isinstance(record["raw"], dict) else None
+            if whose not in ("human", "machine"):
+                self.passed_over["swapped scanpaths that do not say who looked; generate them again"] += 1
+                return
+            truth = whose
+        yield Candidate(stimulus, record["agent"], truth, is_catch, key, visible, is_swapped=is_swapped)
+
+    def _speakers(
+        self, answer: ConversationAnswer, stimulus: AnsweredStimulus, key: Key, is_catch: bool, lengths: Sequence[int]
+    ) -> Iterator[Candidate]:
+        lines = messages_of(answer, stimulus.row)
+        if lines is None:
+            self.passed_over[MORE_THAN_TWO] += 1
+            return
+        is_empty = True
+        speakers = {line.speaker: line.agent for line in reversed(lines) if line.agent}
+        for excerpt in [lines[:length] for length in lengths if length <= len(lines)]:
+            for letter in dict.fromkeys(line.speaker for line in lines):
+                agent = next((line.agent for line in excerpt if line.speaker == letter and line.agent), None)
+                if agent is not None:
+                    is_empty = False
+                    truth: Truth = "human" if is_person(agent) else "machine"
+                    about: dict[str, Any] = {"delays": [line.delay for line in excerpt], "length": len(excerpt)}
+                    about |= {"columns": _with_whom(speakers, letter), "speaker": letter}
+                    yield Candidate(stimulus, agent, truth, is_catch, key, as_shown(excerpt), **about)
+        if is_empty:
+            self.passed_over["shorter than the shortest excerpt"] += 1
+
 
 def _identity(record: Record) -> bytes:
     source = (record["provenance"] or {}).get("digest")
     names = ("task", "agent", "stimulus", "sample", "seed", "created", "raw")
     return hashlib.blake2b(orjson.dumps([source, *(record[name] for name in names)]), digest_size=16).digest()
-
-
-def _candidates(
-    record: Record, stimulus: AnsweredStimulus, lengths: Sequence[int], passed_over: Counter[str]
-) -> Iterator[Candidate]:
-    key = (record["run"], record["agent"], record["sample"])
-    is_catch = record["kind"] == "control"
-    with naming(record):
-        answer: Any = BY_TASK[record["task"]].model_validate(record["answer"])
-        if isinstance(answer, ConversationAnswer):
-            yield from _speakers(answer, stimulus, key, is_catch, lengths, passed_over)
-            return
-        visible = _visible(stimulus, answer)
-    if visible is None:
-        passed_over["empty"] += 1
-        return
-    truth: Truth = "human" if record["kind"] == "human" else "machine"
-    is_swapped = is_catch and record["answer"].get("selection") == OTHER_IMAGE
-    if is_swapped:
-        whose = record["raw"].get("whose") if isinstance(record["raw"], dict) else None
-        if whose not in ("human", "machine"):
-            passed_over["swapped scanpaths that do not say who looked; generate them again"] += 1
-            return
-        truth = whose
-    yield Candidate(stimulus, record["agent"], truth, is_catch, key, visible, is_swapped=is_swapped)
 
 
 @contextmanager
@@ -195,50 +214,28 @@ def naming(record: Record) -> Iterator[None]:
 
 def _visible(stimulus: AnsweredStimulus, answer: Any) -> ShownAnswer | None:
     match stimulus.task:
-        case "color_estimation":
-            word = answer.color.strip().lower()
-            return ShownAnswer(color=word) if word else None
         case "object_detection":
             labels = [label.strip().lower() for label in answer.labels if label.strip()][:LABELS]
             return ShownAnswer(labels=labels) if labels else None
         case "image_captioning":
             text = " ".join(answer.text.split())
             return ShownAnswer(text=text) if text else None
-        case "word_association":
-            word = answer.word.strip().lower()
-            return ShownAnswer(word=word) if word else None
+        case "color_estimation" | "word_association" as task:
+            word = getattr(answer, WORD_OF[task]).strip().lower()
+            return ShownAnswer.model_validate({WORD_OF[task]: word}) if word else None
     width, height = stimulus.size or answer.frame
     across, down = width / answer.frame[0], height / answer.frame[1]
     points = [(float(round(x * across)), float(round(y * down))) for x, y in answer.fixations]
     return ShownAnswer(fixations=points, frame=(width, height)) if points else None
 
 
-def _speakers(
-    answer: ConversationAnswer,
-    stimulus: AnsweredStimulus,
-    key: tuple[str, str, int],
-    is_catch: bool,
-    lengths: Sequence[int],
-    passed_over: Counter[str],
-) -> Iterator[Candidate]:
-    lines = messages_of(answer, stimulus.row)
-    if lines is None:
-        passed_over[MORE_THAN_TWO] += 1
-        return
-    is_empty = True
-    for length in lengths:
-        if length > len(lines):
-            break
-        excerpt = lines[:length]
-        for letter in dict.fromkeys(line.speaker for line in lines):
-            agent = next((line.agent for line in excerpt if line.speaker == letter and line.agent), None)
-            if agent is not None:
-                is_empty = False
-                truth: Truth = "human" if is_person(agent) else "machine"
-                delays = [line.delay for line in excerpt]
-                yield Candidate(stimulus, agent, truth, is_catch, key, as_shown(excerpt), letter, length, delays=delays)
-    if is_empty:
-        passed_over["shorter than the shortest excerpt"] += 1
+def _with_whom(speakers: Mapping[Letter, str], letter: Letter) -> dict[str, str]:
+    """The speaker's ``partner``, and the ``type`` of the conversation: H-H, H-M or M-M (2025 paper, Figure 5E)."""
+    others = [agent for speaker, agent in speakers.items() if speaker != letter]
+    if not others:
+        return {}
+    letters = sorted("H" if is_person(agent) else "M" for agent in (*others, speakers[letter]))
+    return {"partner": "a person" if is_person(others[0]) else others[0], "type": "-".join(letters)}
 
 
 def messages_of(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Line] | None:
@@ -273,8 +270,7 @@ def pseudo_turns(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Seq
 
 def turns(lines: Sequence[Line]) -> list[Sequence[Line]]:
     """What a speaker says before the other does."""
-    begins = [at for at, line in enumerate(lines) if at == 0 or line.speaker != lines[at - 1].speaker]
-    return [lines[begin:end] for begin, end in zip(begins, [*begins[1:], len(lines)], strict=True)]
+    return [list(turn) for _, turn in groupby(lines, key=lambda line: line.speaker)]
 
 
 def is_person(agent: str) -> bool:
@@ -300,16 +296,3 @@ def _delay(message: Message, before: float | None) -> float | None:
 def _letters(speakers: Sequence[str]) -> dict[str, Letter] | None:
     names = list(dict.fromkeys(speakers))
     return dict(zip(names, ("A", "B"), strict=False)) if len(names) <= 2 else None
-
-
-def parse_tasks(text: str | None) -> tuple[Asked, ...]:
-    """The tasks of ``--task``, parted by commas; None is all. Raises InputError."""
-    if text is None:
-        return TASKS
-    names = [SHORT.get(name.strip(), name.strip()) for name in text.split(",") if name.strip()]
-    unknown = [name for name in names if name not in TASKS]
-    if unknown or not names:
-        raise InputError(
-            f"--task: {', '.join(unknown) or 'empty'}: must be among {', '.join(SHORT)}, or their full names"
-        )
-    return tuple(task for task in TASKS if task in names)

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from agents.errors import printable
-from serving.command_line import Commands, path, positive, replicas, seed, share, sizes
+from agents.stimuli import TASKS
+from serving.command_line import Commands, path, positive, replicas, seed, share, sizes, tasks
 
 
 def register(commands: Commands) -> None:
@@ -20,7 +21,7 @@ def register(commands: Commands) -> None:
     add("runs", nargs="+", type=Path, metavar="RUN", help="run folders, of people too")
     add("-o", "--out", required=True, type=Path, metavar="TRIALS", help="a folder for the trials")
     add("--people", action="append", default=[], type=_people, metavar="RUN:humans", help="only its people's answers")
-    add("--task", metavar="A,B", help="only answers to these tasks (default: all)")
+    add("--task", type=tasks, default=TASKS, metavar="A,B", help="only answers to these tasks (default: all)")
     add("--agents", metavar="A,B", help="only answers of these agents (default: all)")
     add("--per-agent", type=positive, metavar="N", help="trials of each agent (default: all that can be balanced)")
     add("--lists", type=positive, default=1, metavar="N", help="judges that get a list each (default 1)")
@@ -65,7 +66,9 @@ def register(commands: Commands) -> None:
     add("--key", type=path, metavar="FILE", help="the trials' key, if it is not beside the trials")
     add("--by", metavar="A,B", help="also by these columns: length, place (in a study), topic, any of meta's")
     add("--against", choices=("2022", "2025"), help="also beside the figures that a paper printed")
-    add("--bounds", type=_bounds, metavar="B", help="an agent passes whose detectability is surely within 0.5 ± B")
+    add(
+        "--bounds", type=_bounds, default=0.05, metavar="B", help="an agent passes that is surely within 0.5 ± B (0.05)"
+    )
     add("--force", action="store_true", help="replace the scores at --out")
 
     from judging.study.commands import register as register_study

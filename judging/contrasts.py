@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from judging.measures import DETECTABILITY, clusters, detectabilities, is_right, on_common_trials
+from judging.measures import BETWEEN, DETECTABILITY, clusters, detectabilities, is_right, on_common_trials
 from judging.tables import Estimate
 from judging.trial_set import VERDICTS
-from judging.two_way import CONFIDENCE, Codes, Floats, TwoWay, rates, two_way
+from judging.two_way import CONFIDENCE, ROUNDING, Codes, Floats, TwoWay, rates, two_way
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,15 +97,15 @@ def of_agents(verdicts: pd.DataFrame, agents: Sequence[str], bounds: float | Non
     names, is_known = list(cells), np.arange(len(cells)) if (~is_machine).any() else np.arange(1, len(cells))
     result = rates(is_right(judged), np.array(list(cells.values())), *clusters(judged))
     halves = [
-        AgainstHalf(of=names[at], measure="p(M|M)" if at else "p(H|H)", rate=rate, **figures)
-        for at, (rate, figures) in zip(is_known, _tested(result, is_known[:, None], [1], 0.5), strict=True)
+        AgainstHalf(of=names[at], measure="p(M|M)" if at else "p(H|H)", **figures)
+        for at, figures in zip(is_known, _tested(result, is_known[:, None], np.ones(1), 0.5, of="rate"), strict=True)
     ]
     both = np.array([(0, at) for at in range(1, len(names))], dtype=np.int64).reshape(-1, 2)
     low, high = result.interval(both, DETECTABILITY, 1 - 2 * ALPHA)
     people = [
-        AgainstPeople(agent=name, difference=less, bounds=float(reach), **figures)
-        for name, reach, (less, figures) in zip(
-            names[1:], np.fmax(0.5 - low, high - 0.5), _tested(result, both, [-1, -1], 0, plus=1), strict=True
+        AgainstPeople(agent=name, bounds=float(reach), **figures)
+        for name, reach, figures in zip(
+            names[1:], np.fmax(0.5 - low, high - 0.5), _tested(result, both, -np.ones(2), plus=1), strict=True
         )
     ]
     for half in corrected(halves):
@@ -115,11 +115,12 @@ def of_agents(verdicts: pd.DataFrame, agents: Sequence[str], bounds: float | Non
     for test in corrected(people):
         test.passes = None if bounds is None or np.isnan(test.bounds) else test.bounds <= bounds
         side = _decided(test, test.difference.value > 0, "more human than people", "less human than people")
-        test.result = "passes" if test.passes and side == UNDECIDED else side
+        passes = "passes" if side == UNDECIDED else f"passes: {side}, but within the bounds"
+        test.result = passes if test.passes else side
     pairs = np.array(list(combinations(range(1, len(names)), 2)), dtype=np.int64).reshape(-1, 2)
     between = [
-        Difference(first=names[first], second=names[second], difference=less, **figures)
-        for (first, second), (less, figures) in zip(pairs, _tested(result, pairs, [1, -1], 0), strict=True)
+        Difference(first=names[first], second=names[second], **figures)
+        for (first, second), figures in zip(pairs, _tested(result, pairs, np.array([1.0, -1.0])), strict=True)
     ]
     corrected(between)
     return {"against_people": people, "against_half": halves, "between_agents": between}
@@ -130,23 +131,26 @@ def _decided(test: Test, is_above: bool, above: str, below: str) -> str:
 
 
 def _tested(
-    result: TwoWay, cells: Codes, weights: Sequence[float], null: float, plus: float = 0.0
-) -> list[tuple[Estimate, dict[str, Any]]]:
-    """The sums [n] of rates in ``cells`` [n, m], ``plus`` a constant, tested against ``null``."""
-    of = np.array(weights, dtype=np.float64)
-    figures = np.array([result.sum(cells, of), *result.interval(cells, of)]) + plus
-    tested = zip(figures.T, result.p(cells, of, null - plus), result.clusters[:, cells].min(axis=-1).T, strict=True)
+    result: TwoWay, cells: Codes, weights: Floats, null: float = 0.0, plus: float = 0.0, of: str = "difference"
+) -> list[dict[str, Any]]:
+    """The sums [n] of rates in ``cells`` [n, m], ``plus`` a constant, tested against ``null``; fields of tests."""
+    figures = np.array([result.sum(cells, weights), *result.interval(cells, weights)]) + plus
+    tested = zip(figures.T, result.p(cells, weights, null - plus), cells, strict=True)
     form = "+.2f" if null == 0 else ".2f"
     return [
-        (Estimate(float(value), float(low), float(high), form), _figures(float(p), *map(int, number)))
-        for (value, low, high), p, number in tested
+        {of: Estimate(float(value), float(low), float(high), form)} | _figures(float(p), result, of_sum)
+        for (value, low, high), p, of_sum in tested
     ]
 
 
-def _figures(p: float, judges: int, stimuli: int) -> dict[str, Any]:
+def _figures(p: float, result: TwoWay, cells: Codes) -> dict[str, Any]:
+    judges, stimuli = map(int, result.clusters[:, cells].min(axis=-1))
     test = "judges and stimuli" if judges > 1 and stimuli > 1 else "judges" if judges > 1 else "stimuli, of this judge"
-    known = {"judges": judges, "stimuli": stimuli}
-    return known | ({"test": "no test: too few verdicts", "p": None} if np.isnan(p) else {"test": test, "p": p})
+    if np.isnan(p):
+        is_single = np.isnan(result.freedom[cells]).any() and judges != stimuli and min(judges, stimuli) == 1
+        single = "judge" if judges == 1 else "stimulus"
+        test = f"no test: a single {single} of several" if is_single else "no test: too few verdicts"
+    return {"judges": judges, "stimuli": stimuli, "test": test, "p": None if np.isnan(p) else p}
 
 
 def between_judges(verdicts: pd.DataFrame) -> list[Difference]:
@@ -155,8 +159,8 @@ def between_judges(verdicts: pd.DataFrame) -> list[Difference]:
     tests = []
     for first, second in combinations(of_judge, 2):
         result, number = on_common_trials(of_judge[first], of_judge[second])
-        [(less, figures)] = _tested(result, np.arange(4)[None], [0.5, 0.5, -0.5, -0.5], 0)
-        tests.append(Difference(first=first, second=second, trials=number, difference=less, **figures))
+        [figures] = _tested(result, np.arange(4)[None], BETWEEN)
+        tests.append(Difference(first=first, second=second, trials=number, **figures))
     return corrected(tests)
 
 
@@ -174,30 +178,30 @@ def by_column(verdicts: pd.DataFrame, column: str) -> list[ByColumn]:
         is_it = (judged[column] == value).to_numpy()
         result = detectabilities(judged, [is_it, ~is_it])
         beside = str(values[1]) if len(values) == 2 else "the others"
-        [(less, figures)] = _tested(result, np.arange(4)[None], [0.5, 0.5, -0.5, -0.5], 0)
-        tests.append(ByColumn(column=name, value=str(value), beside=beside, difference=less, **figures))
+        [figures] = _tested(result, np.arange(4)[None], BETWEEN)
+        tests.append(ByColumn(column=name, value=str(value), beside=beside, **figures))
     return tests
 
 
 def _slope(judged: pd.DataFrame, places: Floats, name: str) -> ByColumn:
     is_machine = (judged["truth"] == "machine").to_numpy()
-    cells, right, slopes, errors = np.array([~is_machine, is_machine]), is_right(judged), [], []
-    for cell in cells:
-        number = max(int(cell.sum()), 1)
-        distance = np.where(cell, places - places[cell].sum() / number, 0.0)
-        height = np.where(cell, right - right[cell].sum() / number, 0.0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            slopes.append(distance @ height / (distance @ distance))
-            errors.append(distance * (height - slopes[-1] * distance) / (distance @ distance))
-    result = two_way(np.array(slopes), np.nan_to_num(np.array(errors)), cells, *clusters(judged))
-    both = np.arange(2)
+    cells = np.array([~is_machine, is_machine], dtype=np.float64)
+    away = cells * (places - (cells @ places)[:, None] / np.maximum(cells.sum(axis=1, keepdims=True), 1))
+    terms = np.stack([away**2, cells, away, cells * is_right(judged), away * is_right(judged)])
+    result, both = two_way(terms, slopes, *clusters(judged)), np.arange(2)
     value, error = float(result.sum(both, DETECTABILITY)), float(result.deviation(both, DETECTABILITY))
-    freedom = float(result.freedom(both).min())
+    freedom = float(result.freedom.min())
     half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error if error else np.nan
     p = 2 * float(stdtr(freedom, -abs(value) / error)) if error else np.nan
     less = Estimate(value, value - half, value + half, "+.3f")
-    figures = _figures(p, *result.clusters.min(axis=1).astype(int).tolist())
-    return ByColumn(column=name, value="slope", beside="", difference=less, **figures)
+    return ByColumn(column=name, value="slope", beside="", difference=less, **_figures(p, result, both))
+
+
+def slopes(sums: Floats) -> Floats:
+    """By least squares, of sums of squares, ones, places, right verdicts and places of these; NaN of a single place."""
+    square, number, place, right, product = sums
+    spread = number * square - place**2
+    return np.where(spread > ROUNDING * number * square, (number * product - place * right) / spread, np.nan)
 
 
 def corrected(tests: list[T]) -> list[T]:

@@ -16,9 +16,11 @@ import numpy as np
 import orjson
 
 from agents import answer_numbers, checkpoints
+from agents.errors import AnswerError, UnavailableError
 from agents.images import Image
 from agents.language.filters.texts import sentences
 from agents.language.minilm import PACKAGE, SentenceModel, packaged_folder
+from agents.language.word_embeddings import EmbeddingAgent
 from agents.language.words.vectors import embedded
 from agents.loading import load_weights
 
@@ -45,27 +47,32 @@ class Features:
     trial: NDArray[np.int64]
 
 
-def trial_features(
-    trials: Sequence[Trial], embedder: Embedder | None, pictures: PictureFeatures | None, part: ScanpathPart
+def path_features(trials: Sequence[Trial], part: ScanpathPart) -> Features:
+    """The fixations of scanpaths; who cannot be judged has no row."""
+    return _stacked([_fixations(trial, part) for trial in trials])
+
+
+def text_features(
+    trials: Sequence[Trial], embedder: Embedder | WordVectors, pictures: PictureFeatures | None = None
 ) -> Features:
-    """The features of a task's trials; who cannot be judged has no row."""
-    if embedder is None:
-        rows = [_fixations(trial, part) for trial in trials]
-    else:
-        texts = [embedded_texts(trial) for trial in trials]
-        vectors = embedder.vectors([text for of_trial in texts for text in of_trial])
-        rows = [[vectors[text].astype(np.float64) for text in of_trial] for of_trial in texts]
-        if trials and trials[0]["asked"] == "word_association":
-            rows = [[(word - cue) ** 2] for word, cue in rows]
+    """The embeddings of a task's answers; who cannot be judged has no row."""
+    texts = [embedded_texts(trial) for trial in trials]
+    vectors = embedder.vectors([text for of_trial in texts for text in of_trial])
+    rows = [[vectors[text].astype(np.float64) for text in of_trial if text in vectors] for of_trial in texts]
+    if trials and trials[0]["asked"] == "word_association":
+        rows = [[(of_trial[0] - of_trial[1]) ** 2] if len(of_trial) == 2 else [] for of_trial in rows]
     if pictures is not None:
         seen = pictures.vectors([trial["image"] for trial in trials if "image" in trial])
         rows = [
             [np.concatenate([seen[trial["image"]], row]) for row in of_trial] if "image" in trial else []
             for trial, of_trial in zip(trials, rows, strict=True)
         ]
-    owner = [at for at, of_trial in enumerate(rows) for _ in of_trial]
-    stacked = [row for of_trial in rows for row in of_trial]
-    return Features(np.array(stacked, dtype=np.float64), np.array(owner, dtype=np.int64))
+    return _stacked(rows)
+
+
+def _stacked(rows: Sequence[Sequence[NDArray[np.float64]]]) -> Features:
+    owner = np.repeat(np.arange(len(rows)), [len(of_trial) for of_trial in rows])
+    return Features(np.array([row for of_trial in rows for row in of_trial], dtype=np.float64), owner)
 
 
 def grouped_folds(groups: Sequence[Hashable], classes: Sequence[Hashable], folds: int, seed: int) -> NDArray[np.int64]:
@@ -88,28 +95,23 @@ def grouped_folds(groups: Sequence[Hashable], classes: Sequence[Hashable], folds
 
 
 def embedded_texts(trial: Trial) -> list[str]:
-    answer = trial["answer"]
+    said = texts(trial)
     match trial["asked"]:
-        case "color_estimation":
-            return [answer["color"]]
         case "object_detection":
-            return [", ".join(answer["labels"])]
-        case "image_captioning":
-            return [answer["text"]]
+            return [", ".join(said)]
         case "word_association":
-            return [answer["word"], trial["cue"]]
-    spoken = [sentence for text in texts(trial) for sentence in sentences(text)]
-    return [sentence for sentence in spoken if len(sentence.split()) >= LEAST_WORDS]
+            return [*said, trial["cue"]]
+        case "conversation":
+            spoken = [sentence for text in said for sentence in sentences(text)]
+            return [sentence for sentence in spoken if len(sentence.split()) >= LEAST_WORDS]
+    return said
 
 
 def _fixations(trial: Trial, part: ScanpathPart) -> list[NDArray[np.float64]]:
-    answer, number = trial["answer"], LENGTHS[part]
-    points = np.array(answer["fixations"][:number], dtype=np.float64)
-    scaled = 2 * points / np.array(answer["frame"], dtype=np.float64) - 1
-    if len(scaled) < number:
-        if part == "first10":
-            return []
-        scaled = np.concatenate([scaled, np.ones((number - len(scaled), 2))])
+    points, scaled = trial["answer"]["fixations"][: LENGTHS[part]], np.ones((LENGTHS[part], 2))
+    if part == "first10" and len(points) < len(scaled):
+        return []
+    scaled[: len(points)] = 2 * np.array(points, dtype=np.float64) / trial["answer"]["frame"] - 1
     return [scaled.ravel()]
 
 
@@ -126,12 +128,9 @@ def length(trial: Trial) -> list[float]:
 
 def punctuation(trial: Trial) -> list[float]:
     text = " ".join(texts(trial))
-    return [
-        sum(map(str.isupper, text)),
-        sum(letter in string.punctuation for letter in text),
-        sum(map(str.isdigit, text)),
-        sum(not letter.isascii() for letter in text),
-    ]
+    foreign = sum(not letter.isascii() for letter in text)
+    marks = sum(letter in string.punctuation for letter in text)
+    return [sum(map(str.isupper, text)), marks, sum(map(str.isdigit, text)), foreign]
 
 
 def frequencies(trials: Sequence[Trial]) -> list[list[float]]:
@@ -168,12 +167,10 @@ def metadata(folder: Path, trial: Trial) -> list[float]:
 
 def folder_of(checkpoint: str) -> Path:
     """The folder of the packaged sentence model, or of the hub's or a local model. Raises UnavailableError."""
-    return packaged_folder() if checkpoint == PACKAGE else checkpoints.find(checkpoint, None)
-
-
-def problem(checkpoint: str) -> str | None:
-    """Why the checkpoint cannot embed texts. Raises UnavailableError."""
-    return checkpoints.problem(folder_of(checkpoint), NEEDS, TYPES)
+    folder = packaged_folder() if checkpoint == PACKAGE else checkpoints.find(checkpoint, None)
+    if (wrong := checkpoints.problem(folder, NEEDS, TYPES)) is not None:
+        raise UnavailableError(f"{checkpoint} {wrong}")
+    return folder
 
 
 class Embedder:
@@ -189,6 +186,25 @@ class Embedder:
         if not distinct:
             return {}
         return dict(zip(distinct, embedded(distinct, self._about, self._model.embed), strict=True))
+
+
+class WordVectors:
+    """The vectors by which an agent answers with the nearest word. Raises UnavailableError."""
+
+    def __init__(self, agent: EmbeddingAgent[Any], device: str) -> None:
+        agent.open()
+        agent.load_model(device)
+        self._agent = agent
+
+    def vectors(self, texts: Sequence[str]) -> dict[str, NDArray[np.floating]]:
+        """Of each text that has one. Raises UnavailableError for a server's failure."""
+        distinct, known = sorted(set(texts)), {}
+        for text, vector in zip(distinct, self._agent.cue_vectors(distinct), strict=True):
+            if not isinstance(vector, AnswerError):
+                known[text] = vector
+            elif vector.code != "unknown_cue":
+                raise UnavailableError(f"{self._agent.name}: {vector}")
+        return known
 
 
 class PictureFeatures:

@@ -20,7 +20,7 @@ from scipy.special import ndtri
 
 from judging.tables import NO_FIGURE, Estimate
 from judging.trial_set import VERDICTS
-from judging.two_way import Cells, Codes, Floats, TwoWay, rates
+from judging.two_way import Cells, Codes, Drawn, Floats, TwoWay, rates, several
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +32,7 @@ ALL = "all"  # agents together
 # U-statistic; of a sum of verdicts, their signs, it is 1 + 2/pi times (Van Vleck and Middleton 1966, arcsine law).
 TRAINED = math.sqrt(1 + 2 / math.pi)
 DETECTABILITY = np.array([0.5, 0.5])  # of the rates of people's and of machines' answers
+BETWEEN = np.concatenate([DETECTABILITY, -DETECTABILITY])  # two of these
 FOLDING = ("split", "partitions", "unique", "train", "seed", "trials", "key")  # settings that change the folds alone
 GROUPED = "grouped by stimulus"
 SPLITS = {
@@ -108,7 +109,7 @@ def count_missing(verdict: NDArray[Any]) -> dict[str, Any]:
     return {why: int((verdict == why).sum()) for why in MISSING}
 
 
-def summarize(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Score]:
+def summarize(verdicts: pd.DataFrame, agents: Sequence[str], drawn: Drawn = None) -> list[Score]:
     """The measures of all agents, then of each, over all judges of a task's ``verdicts``."""
     import pandas as pd
 
@@ -120,7 +121,7 @@ def summarize(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Score]:
     right, (judges, stimuli, wider) = is_right(judged), clusters(judged)
     of_agents = row[is_known] == np.arange(len(agents) + 1)[:, None]
     cells = np.insert(of_agents, 1, ~of_agents[0], axis=0)  # people's, all agents', each agent's
-    result = rates(right, cells, judges, stimuli, wider)
+    result = rates(right, cells, judges, stimuli, wider, drawn)
     correct = cells @ right
     probits = _probits(correct, result.number)
     both = np.stack([np.zeros(len(agents) + 1, dtype=np.int64), np.arange(1, len(cells))], axis=1)
@@ -186,19 +187,19 @@ def _dprime_of_judges(right: Floats, cells: Cells, judges: Codes) -> Floats:
         return np.asarray(np.nansum(each, axis=1) / (~np.isnan(each)).sum(axis=1))
 
 
-def share(right: Floats, judges: Codes, pairs: Codes) -> tuple[Estimate, bool]:
+def share(right: Floats, judges: Codes, pairs: Codes, drawn: Drawn = None) -> tuple[Estimate, bool]:
     """The share of ``right`` verdicts, by ``judges`` on ``pairs``, and whether they are independent: a single verdict a
     pair, and either all or no two of a judge. NaN for none; no interval for a single judge and pair."""
-    result = rates(right, np.ones((1, len(right)), dtype=bool), judges, pairs)
+    result = rates(right, np.ones((1, len(right)), dtype=bool), judges, pairs, drawn=drawn)
     low, high = result.interval(np.zeros(1, dtype=np.int64), np.ones(1))
     return Estimate(float(result.value[0]), float(low), float(high)), bool(result.is_exact[0])
 
 
-def detectabilities(verdicts: pd.DataFrame, parts: Sequence[NDArray[np.bool_]]) -> TwoWay:
+def detectabilities(verdicts: pd.DataFrame, parts: Sequence[NDArray[np.bool_]], drawn: Drawn = None) -> TwoWay:
     """The rates of people's and of machines' answers in each of ``parts`` of verdicts."""
     is_machine = (verdicts["truth"] == "machine").to_numpy()
     cells = np.array([part & truth for part in parts for truth in (~is_machine, is_machine)])
-    return rates(is_right(verdicts), cells, *clusters(verdicts))
+    return rates(is_right(verdicts), cells, *clusters(verdicts), drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,13 +262,15 @@ def folds_in_words(chosen: Mapping[str, Any]) -> str | None:
 
 
 def on_common_trials(first: pd.DataFrame, second: pd.DataFrame) -> tuple[TwoWay, int]:
-    """:func:`detectabilities` in two judges' verdicts on trials that both judged, and the number of these."""
+    """:func:`detectabilities` in verdicts of two judges, or of people and a judge, on trials that both judged, and the
+    number of these. Only people are drawn."""
     import pandas as pd
 
     common = set(first["trial"]) & set(second["trial"])
     parts = [part[part["trial"].isin(common)] for part in (first, second)]
-    is_first = np.arange(sum(map(len, parts))) < len(parts[0])
-    return detectabilities(pd.concat(parts), [is_first, ~is_first]), len(common)
+    both, is_first = pd.concat(parts), np.arange(sum(map(len, parts))) < len(parts[0])
+    drawn = np.hstack([several(*clusters(part)[:2]).repeat(2, axis=1) for part in parts])
+    return detectabilities(both, [is_first, ~is_first], drawn), len(common)
 
 
 def difference(verdicts: pd.DataFrame, judge: str, other: str | None) -> Estimate:
@@ -277,9 +280,8 @@ def difference(verdicts: pd.DataFrame, judge: str, other: str | None) -> Estimat
     judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
     names = judged["judge"].where(judged["judge_kind"] != "human", "people")
     result, _ = on_common_trials(judged[names == judge], judged[names == other])
-    weights = 100 * np.concatenate([DETECTABILITY, -DETECTABILITY])
-    low, high = result.interval(np.arange(4), weights)
-    return Estimate(float(result.sum(np.arange(4), weights)), float(low), float(high), "+.1f")
+    low, high = result.interval(np.arange(4), 100 * BETWEEN)
+    return Estimate(float(result.sum(np.arange(4), 100 * BETWEEN)), float(low), float(high), "+.1f")
 
 
 def _kin(chosen: Mapping[str, Any]) -> bytes:

@@ -18,11 +18,11 @@ from scipy.special import ndtri, stdtrit
 from agents.answer_numbers import rounding
 from judging.candidates import PEOPLE_OF_PAIR
 from judging.contrasts import ByColumn, by_column, corrected
-from judging.measures import ALL, Judged, count_missing, share
+from judging.measures import ALL, Judged, clusters, count_missing, share
 from judging.significance import alpha_of_people
 from judging.tables import NO_FIGURE, Estimate, Table
 from judging.trial_set import VERDICTS
-from judging.two_way import CONFIDENCE, Codes, Floats
+from judging.two_way import CONFIDENCE, Codes, Drawn, Floats, several
 from judging.verdicts import Answers, by_judge
 from serving.runs.row_problems import count
 
@@ -102,6 +102,7 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str]) -> PassRates:
     rates, by_columns, controls, tests = list[PassRate](), list[PassRate](), list[Control](), list[ByColumn]()
     for judge, of_judge in by_judge(pairs):
         clustered = of_judge.assign(stimulus=_connected(of_judge))
+        drawn = several(*clusters(clustered)[:2])
         columns = dict.fromkeys(("agent", "turns", "mode", *by))
         compared = corrected([test for column in columns for test in by_column(clustered, column)])
         tests += [replace(test, judge=judge) for test in compared]
@@ -112,11 +113,11 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str]) -> PassRates:
                     "turns": None if pd.isna(turns) else int(turns),
                     "mode": None if pd.isna(mode) else mode,
                 }
-                rates.append(replace(_rate(part), judge=judge, agent=agent, **cell))
+                rates.append(replace(_rate(part, drawn), judge=judge, agent=agent, **cell))
         for column in by:
             for value, part in of_judge.groupby(column):
                 name = column.removeprefix("meta.")
-                by_columns.append(replace(_rate(part), judge=judge, column=name, value=value))
+                by_columns.append(replace(_rate(part, drawn), judge=judge, column=name, value=value))
     for judge, of_judge in by_judge(table[~is_pair]):
         for truth, part in of_judge.groupby("truth"):
             judged = part[part["verdict"].isin(VERDICTS)]
@@ -167,14 +168,14 @@ def _mean_words(
     return float(np.mean(words)) if words else None
 
 
-def _rate(verdicts: pd.DataFrame) -> PassRate:
+def _rate(verdicts: pd.DataFrame, drawn: Drawn) -> PassRate:
     import pandas as pd
 
     judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
     right = judged["verdict"] == judged["truth"]
     judges = pd.factorize(judged["judge"])[0].astype(np.int64)
     pairs, number = _connected(judged), len(judged)
-    rate, is_exact = share((~right).to_numpy(dtype=np.float64), judges, pairs)
+    rate, is_exact = share((~right).to_numpy(dtype=np.float64), judges, pairs, drawn)
     names_first = (judged["verdict"] == "machine").to_numpy(dtype=np.float64)
     dprime = math.sqrt(2) * ndtri([(right.sum() + 0.5) / (number + 1), 1 - rate.high, 1 - rate.low])
     return PassRate(
@@ -185,7 +186,7 @@ def _rate(verdicts: pd.DataFrame) -> PassRate:
         **count_missing(verdicts["verdict"].to_numpy()),
         pass_rate=rate,
         interval=EXACT if is_exact else TWO_WAY,
-        first=share(names_first, judges, pairs)[0],
+        first=share(names_first, judges, pairs, drawn)[0],
         dprime=Estimate(*dprime.tolist()) if number else NO_FIGURE,
     )
 

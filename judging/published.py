@@ -167,14 +167,15 @@ def differences_from_paper(paper: str, task: str, chosen: Mapping[str, Any]) -> 
         yield "another classifier than theirs"
     if task in EMBEDDED:
         checkpoint = str(chosen.get("checkpoint", PACKAGE))
+        words = chosen.get("words", ()) if task == "word_association" else ()
         if EMBEDDED[task] != "BERT" or "bert" not in checkpoint.casefold():
-            name = "MiniLM" if checkpoint == PACKAGE else checkpoint
+            name = ", ".join(words) or ("MiniLM" if checkpoint == PACKAGE else checkpoint)
             yield f"{name} where theirs had {EMBEDDED[task]}"
     if task == "color_estimation" and chosen.get("pictures", "none") != "deep":
         yield "no features of the picture by ResNet18's last layer"
-    if task == "conversation":
+    if task == "conversation" and not chosen.get("sentences"):
         yield "the mean of a speaker's sentences where theirs judged single ones"
     if chosen.get("split", "stimulus") not in ("stimulus", "row") or chosen.get("unique") or chosen.get("train"):
         yield "trained on a part of the trials"
-    if (number := chosen.get("partitions", 1)) != PARTITIONS.get(task, number):
+    if (number := chosen.get("partitions", 1)) not in (0, PARTITIONS.get(task, number)):
         yield f"{number} partition{'s' * (number > 1)} into folds where theirs were {PARTITIONS[task]}"

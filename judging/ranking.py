@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from judging.measures import clusters, is_right
 from judging.tables import Estimate
 from judging.trial_set import VERDICTS
-from judging.two_way import Codes, Floats, two_way
+from judging.two_way import Codes, Floats, TwoWay, mean, several, two_way
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,31 +69,23 @@ def rankings(verdicts: pd.DataFrame) -> Iterator[Ranking]:
 def area(score: Floats, is_positive: Marks, judges: Codes, stimuli: Codes, wider: Floats) -> Estimate:
     """The mean of the judges' areas under the ROC curve, of those with both kinds; the two-way interval is of the
     placements of each verdict (DeLong 1988; clusters as by Obuchowski 1997)."""
-    errors, areas = np.zeros(len(score)), {}
-    for judge in np.unique(judges):
-        of_judge = np.flatnonzero(judges == judge)
-        if 0 < is_positive[of_judge].sum() < len(of_judge):
-            areas[judge], errors[of_judge] = _placements(score[of_judge], is_positive[of_judge])
-    if not areas:
+    import pandas as pd
+
+    drawn, values, kinds = several(judges, stimuli), pd.Series(score), np.array([~is_positive, is_positive])
+    number = np.array([np.bincount(judges, kind) for kind in kinds])[:, judges]  # of the judge
+    used = number.all(axis=0)
+    if not used.any():
         return Estimate()
-    mean = float(np.mean(list(areas.values())))
-    for judge, value in areas.items():
-        errors[judges == judge] += (value - mean) / (judges == judge).sum()
-    used = np.isin(judges, list(areas))
-    cells = np.ones((1, int(used.sum())), dtype=bool)
-    result = two_way(np.array([mean]), errors[used][None] / len(areas), cells, judges[used], stimuli[used], wider[used])
-    result = replace(result, is_exact=np.array([False]))  # which holds for shares
+    own, other = np.where(is_positive, number[::-1], number)[:, used]
+    below = values.groupby(judges).rank() - values.groupby([judges, is_positive]).rank()  # of the other kind
+    share = below[used].to_numpy() / other
+    placed, weights = np.where(is_positive[used], share, 1 - share), kinds[:, used] / own
+    each = two_way(np.stack([weights, weights * placed]), mean, judges[used], stimuli[used], wider[used], drawn)
+    number, clusters = each.number.sum(keepdims=True), each.clusters.min(axis=1, keepdims=True)
+    products = each.products.sum(axis=(1, 2), keepdims=True)  # both kinds add to the error; few are of the rarer
+    result = TwoWay(each.value[:1], number, clusters, each.freedom.min(keepdims=True), products, np.array([False]))
     low, high = result.interval(np.zeros(1, dtype=np.int64), np.ones(1))
-    return Estimate(mean, float(low), float(high))
-
-
-def _placements(score: Floats, is_positive: Marks) -> tuple[float, Floats]:
-    placed, rank = np.empty(len(score)), rankdata(score)
-    for kind in (is_positive, ~is_positive):  # the share of the other kind that is below, for positives
-        placed[kind] = (rank[kind] - rankdata(score[kind])) / (~kind).sum()
-    placed[~is_positive] = 1 - placed[~is_positive]
-    value = float(placed[is_positive].mean())
-    return value, (placed - value) / np.where(is_positive, is_positive.sum(), (~is_positive).sum())
+    return Estimate(float(result.value[0]), float(low), float(high))
 
 
 def true_positives(score: Floats, is_positive: Marks, false: float) -> float:

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 
 from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
 from judging.answer_statistics import CaptionMeasures, Statistic, answer_statistics, caption_measures
+from judging.conclusions import Conclusion, conclude, sentences
 from judging.contrasts import AgainstPeople, Test
-from judging.measures import ALL, Score, SettingsByJudge, Worth, ledger, summarize
+from judging.measures import ALL, Score, SettingsByJudge, Worth, clusters, ledger, summarize
 from judging.pass_rate import PassRates, pass_rates, words_per_message
 from judging.published import CLASSIFIER, PublishedFigure, beside_published, differences_from_paper, kind
 from judging.ranking import Ranking, rankings
-from judging.score_page import figures, methods, page
+from judging.score_page import TASK_NAMES, figures, methods, page, without_repetition
 from judging.significance import Agreement, agreement, all_tests
-from judging.tables import Table, as_json
+from judging.tables import Estimate, Table, as_json
 from judging.trial_set import VERDICTS
-from judging.verdicts import ELSEWHERE, by_judge, open_verdicts, read_answers, read_verdicts, settings_of
+from judging.two_way import rates, several
+from judging.verdicts import AND, ELSEWHERE, by_judge, counted, open_verdicts, read_answers, read_verdicts, settings_of
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
 
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 
 PACKAGES = ("matplotlib", "pandas", "sacrebleu", "sklearn", "statsmodels")
 SCORES_FILE = "scores.json"
+PLAIN = ("length", "place", "phase", "agent", "folder")  # columns of all verdicts that scores may be told by
+BOUNDS = 0.05  # around a detectability of 0.5: of 0.45 to 0.55, as the papers have it
 # No columns to score by.
 OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch", "swapped", "repeat_of", "sample")
 
@@ -60,6 +65,17 @@ class CatchRate:
     right: float
 
 
+@dataclass(frozen=True, slots=True)
+class PerceivedSex:
+    """The share of answers whose speaker was taken for male (2022 paper, Table S8)."""
+
+    task: str
+    judge: str
+    of: str
+    verdicts: int
+    male: Estimate
+
+
 EMPTY: Table[Any] = Table(())
 
 
@@ -74,8 +90,11 @@ class Scores:
     ledger: Table[Worth]
     agreement: dict[str, Agreement]
     tests: dict[str, dict[str, Table[Test]]]
+    conclusions: dict[str, Table[Conclusion]]
+    bounds: float
     pairs: PassRates | None
     rankings: Table[Ranking] = EMPTY
+    sexes: Table[PerceivedSex] = EMPTY
     catch: Table[CatchRate] = EMPTY
     statistics: Table[Statistic] = EMPTY
     captions: CaptionMeasures | None = None
@@ -91,16 +110,16 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
             raise UnavailableError(f"the package {name} is not installed: pip install 'turinglike[judging]'")
     runs = open_verdicts(options.verdicts, options.key)
     table = read_verdicts(runs)
-    by = _columns(options.by or "", table)
+    table, by = with_columns(table, options.by or "")
     if not table["verdict"].isin(VERDICTS).any():
         counts = ", ".join(f"{number:,} {why}" for why, number in table["verdict"].value_counts().items())
         raise InputError(f"no verdict can be scored: {counts}")
     excluded = table["excluded"].value_counts()
-    counted = table[table["excluded"].isna()]
-    if not counted["verdict"].isin(VERDICTS).any():
+    kept = table[table["excluded"].isna()]
+    if not kept["verdict"].isin(VERDICTS).any():
         raise InputError("the study's rules exclude every verdict; `turinglike study status` says which and when")
     settings = settings_of(runs)
-    scores = compute_scores(counted, by, settings, options.bounds)
+    scores = compute_scores(kept, by, settings, options.bounds)
     scores.catch = catch_rates(table)
     answers = read_answers(runs)
     if scores.pairs is not None:
@@ -118,10 +137,10 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     scores.methods = methods(table, settings, list(sets.values()))
     with new_folder(options.out, marker=SCORES_FILE, force=options.force) as folder:
         _write(folder, table, scores)
-    _print(scores)
+    _print(scores, say)
     if len(excluded):
         counts = ", ".join(f"{rules.replace(' ', ' and ')} {number:,}" for rules, number in excluded.items())
-        say(f"{len(counted):,} of {len(table):,} verdicts count; excluded by the study's rules: {counts}")
+        say(f"{len(kept):,} of {len(table):,} verdicts count; excluded by the study's rules: {counts}")
     if options.against:
         say(f"beside the paper's {len(scores.published):,} figures: {options.out / 'published.csv'}")
     say(f"scores: {options.out / 'index.html'}")
@@ -129,11 +148,12 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
 
 
 def compute_scores(
-    table: pd.DataFrame, by: Sequence[str], settings: SettingsByJudge | None = None, bounds: float | None = None
+    table: pd.DataFrame, by: Sequence[str], settings: SettingsByJudge | None = None, bounds: float = BOUNDS
 ) -> Scores:
     """The figures of verdicts that count, of several of a judge on a trial the first; ``bounds`` as in
     :func:`judging.contrasts.of_agents`."""
     settings = settings or {}
+    trained = {judge for judge, chosen in settings.items() if "split" in chosen}
     samples = _alike(table, table[table["sample"] > 0], "trial")
     table = table[table["sample"] == 0]  # a judge's further verdicts on a trial are no further trials
     repeats = _alike(table, table[table["repeat_of"].notna()], "repeat_of")
@@ -141,31 +161,38 @@ def compute_scores(
     is_pair = main["beside_truth"].notna()
     pairs = pass_rates(main[is_pair], by) if is_pair.any() else None
     main = main[~is_pair]
+    if "phase" in main.columns and main["phase"].nunique() > 1 and "phase" not in by:
+        by = [*by, "phase"]
     rows, by_columns, worth = list[Score](), list[Score](), list[Worth]()
-    ranked = list[Ranking]()
+    ranked, sexes = list[Ranking](), list[PerceivedSex]()
     agreements, tests = dict[str, Agreement](), dict[str, dict[str, Table[Test]]]()
+    conclusions = dict[str, Table[Conclusion]]()
     for task in (*TASKS, ELSEWHERE):
-        of_task = main[main["asked"] == task]
+        of_phases = main[main["asked"] == task]
+        of_task = counted(of_phases)
         if of_task.empty:
             continue
         agents = sorted(of_task["agent"][of_task["truth"] == "machine"].unique())
         of_judges = []
-        for judge, verdicts in by_judge(of_task):
+        for judge, of_judge in by_judge(of_phases):
+            verdicts = counted(of_judge)
             of_judges += [replace(row, task=task, judge=judge) for row in summarize(verdicts, agents)]
             ranked += [replace(row, task=task, judge=judge) for row in rankings(verdicts)]
+            sexes += perceived_sexes(task, judge, verdicts)
             for column in by:
-                place: dict[str, Any] = {"task": task, "judge": judge, "column": column.removeprefix("meta.")}
-                for value, part in verdicts.groupby(column):
-                    by_columns += [replace(row, **place, value=value) for row in summarize(part, agents)]
+                place: dict[str, Any] = {"task": task, "judge": judge, "column": column}
+                whole = counted(of_judge, column)
+                drawn = several(*clusters(whole)[:2])
+                for value, part in whole.groupby(column):
+                    by_columns += [replace(row, **place, value=value) for row in summarize(part, agents, drawn)]
         rows += of_judges
         worth += ledger(of_task, of_judges, settings)
         agreements[task] = agreement(of_task)
-        kinds = all_tests(of_task, agents, by, bounds)
-        for test in kinds["against_people"]:  # what a fold lacks is a little likelier to be judged wrongly
-            is_trained = "split" in settings.get(test.judge or "", {})
-            if is_trained and isinstance(test, AgainstPeople) and test.result.startswith("more"):
-                test.result = "below 0.5, which says nothing of a trained judge"
+        kinds = all_tests(of_phases, agents, by, bounds)
         tests[task] = {name: Table(of_kind) for name, of_kind in kinds.items()}
+        beside_people = [test for test in kinds["against_people"] if isinstance(test, AgainstPeople)]
+        by_answers = [test for test in beside_people if "cue" not in settings.get(test.judge or "", {})]
+        conclusions[task] = Table(conclude(of_judges, by_answers, trained, bounds))
     return Scores(
         Table(rows, omit=("column", "value")),
         Table(by_columns),
@@ -174,9 +201,28 @@ def compute_scores(
         Table(worth),
         agreements,
         tests,
+        conclusions,
+        bounds,
         pairs,
         Table(ranked),
+        Table(sexes),
     )
+
+
+def perceived_sexes(task: str, judge: str, verdicts: pd.DataFrame) -> list[PerceivedSex]:
+    """Of all speakers, of people and machines, and of those who were taken for either."""
+    if "sex" not in verdicts.columns or (known := verdicts[verdicts["sex"].notna()]).empty:
+        return []
+    kinds = {"all": known["truth"].notna()}
+    for column, word in (("truth", "{}"), ("verdict", "judged {}")):
+        kinds |= {word.format(kind): known[column] == kind for kind in VERDICTS}
+    result = rates((known["sex"] == "male").to_numpy(float), np.array(list(kinds.values())), *clusters(known))
+    ends = result.interval(np.arange(len(kinds))[:, None], np.ones(1))
+    figures = np.array([result.value, *ends]).T.tolist()
+    return [
+        PerceivedSex(task, judge, of, int(number), Estimate(*of_kind))
+        for of, number, of_kind in zip(kinds, result.number, figures, strict=True)
+    ]
 
 
 def catch_rates(table: pd.DataFrame) -> Table[CatchRate]:
@@ -187,27 +233,37 @@ def catch_rates(table: pd.DataFrame) -> Table[CatchRate]:
         name = "swapped" if swapped else "catch"
         for judge, part in by_judge(verdicts):
             right = float((part["verdict"] == part["truth"]).mean())
-            rows.append(CatchRate(task, name, truth, judge, int(part["judge"].nunique()), len(part), right))
+            trials = int(part.groupby("judge")["trial"].nunique().sum())
+            rows.append(CatchRate(task, name, truth, judge, int(part["judge"].nunique()), trials, right))
     return Table(rows)
 
 
-def _columns(names: str, table: pd.DataFrame) -> list[str]:
+def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[str]]:
+    """The table with the columns of ``--by`` under the names that it has there, and these names; ``A*B`` has the values
+    of both, and with ``agent`` those of machines alone. Raises InputError for what no verdict has."""
     listed = [name.strip() for name in names.split(",") if name.strip()]
-    columns = [name if name in table.columns else f"meta.{name}" for name in listed]
-    known_columns = {name for name in table.columns if name not in OUTCOMES and table[name].notna().any()}
-    unknown = [name.removeprefix("meta.") for name in columns if name not in known_columns]
+    columns = {name.removeprefix("meta.").removeprefix("judge."): name for name in table.columns if "." in name}
+    columns |= {name: name for name in table.columns if "." not in name and name not in (*OUTCOMES, "part")}
+    known = {name: column for name, column in columns.items() if table[column].notna().any()}
+    unknown = [part for name in listed for part in name.split(AND) if part not in known]
     if unknown:
-        there = [name.removeprefix("meta.") for name in table.columns if name.startswith("meta.")]
-        known = ", ".join(["length", "place", "agent", *there])
-        raise InputError(f"--by: the verdicts have no {', '.join(unknown)}; they have {known}")
-    return columns
+        there = [name for name, column in known.items() if name != column]
+        raise InputError(f"--by: the verdicts have no {', '.join(unknown)}; they have {', '.join([*PLAIN, *there])}")
+    table = table.assign(**{part: table[known[part]] for name in listed for part in name.split(AND)})
+    for name in listed:
+        if AND in name:
+            parts = name.split(AND)
+            texts = [table[part].astype(str) for part in parts]
+            is_known = table[parts].notna().all(axis=1) & ((table["truth"] == "machine") | ("agent" not in parts))
+            table[name] = texts[0].str.cat(texts[1:], sep=", ").where(is_known)
+    return table, listed
 
 
 def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[Alike]:
     import pandas as pd
 
-    before = table[(table["sample"] == 0) & table["verdict"].isin(VERDICTS)]
-    again = again[again["verdict"].isin(VERDICTS)]
+    before = table[(table["sample"] == 0) & table["verdict"].isin(VERDICTS)].drop_duplicates(["judge", "trial"])
+    again = again[again["verdict"].isin(VERDICTS)].drop_duplicates(["judge", "trial", "sample"])
     both = pd.merge(again, before, left_on=["judge", first], right_on=["judge", "trial"], suffixes=("", "_first"))
     is_alike = both["verdict"] == both["verdict_first"]
     return [
@@ -221,7 +277,18 @@ def _write(folder: Path, table: pd.DataFrame, scores: Scores) -> None:
         write_rows(file, table.columns, table.itertuples(index=False, name=None))
     tables: dict[str, Table[Any]] = {
         name: getattr(scores, name)
-        for name in ("scores", "ledger", "by", "rankings", "catch", "repeats", "samples", "statistics", "published")
+        for name in (
+            "scores",
+            "ledger",
+            "by",
+            "rankings",
+            "sexes",
+            "catch",
+            "repeats",
+            "samples",
+            "statistics",
+            "published",
+        )
     }
     if scores.captions is not None:
         tables["captions"] = scores.captions.agents
@@ -233,16 +300,19 @@ def _write(folder: Path, table: pd.DataFrame, scores: Scores) -> None:
     form = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
     (folder / SCORES_FILE).write_bytes(orjson.dumps(values, option=form))
     cues = [row.judge for row in scores.ledger if row.is_cue]
-    drawn = figures(scores.scores, cues, scores.pairs.rates.data if scores.pairs is not None else ())
+    drawn = figures(scores.scores, cues, scores.bounds, scores.pairs.rates.data if scores.pairs is not None else ())
     (folder / "figures").mkdir()
     for name, svg in drawn.items():
         (folder / "figures" / f"{name}.svg").write_text(svg, encoding="utf-8")
     (folder / "index.html").write_text(page(scores, drawn), encoding="utf-8")
 
 
-def _print(scores: Scores) -> None:
-    agents = Counter((row.task, row.judge) for row in scores.scores)
-    rows = [row for row in scores.scores if row.agent != ALL or agents[row.task, row.judge] > 2]
+def _print(scores: Scores, say: Callable[[str], None]) -> None:
+    rows = [
+        row
+        for _, of_judge in groupby(scores.scores, key=lambda row: (row.task, row.judge))
+        for row in without_repetition(of_judge)
+    ]
     view = {"task": "task", "judge": "judge", "agent": "name", "p(H|H)": "p_human.value", "p(M|M)": "p_machine.value",
             "detectability": "detectability", "d'": "dprime.value", "c": "criterion.value"}  # fmt: skip
     if any(row.missing for row in rows):
@@ -251,3 +321,6 @@ def _print(scores: Scores) -> None:
     if scores.pairs is not None:
         view = {"judge": "judge", "agent": "name", "mode": "mode", "turns": "turns", "pass rate": "pass_rate"}
         scores.pairs.rates.grid(view | {name: name for name in ("pairs", "judges", "verdicts", "interval")}).print()
+    for task, conclusions in scores.conclusions.items():
+        for reasons in sentences(conclusions).values():
+            say(" ".join(f"{headline} ({TASK_NAMES[task].lower()}): {why}." for headline, why in reasons))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import metadata
 from itertools import groupby
@@ -14,6 +14,7 @@ import numpy as np
 from markupsafe import Markup
 
 from agents import __version__
+from judging.conclusions import sentences
 from judging.measures import ALL, Score, SettingsByJudge
 from judging.pass_rate import PassRate
 from judging.published import published
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
 TASK_NAMES = NAMES_OF_TASKS | {ELSEWHERE: "Stimuli of others"}
 HUMAN, MACHINE, INK = "#0072b2", "#d55e00", "#333333"  # of Okabe and Ito's colours, which the colour-blind tell apart
 COLOURS = (HUMAN, MACHINE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+MARKERS = "osD^vP"
+BAND = "#9a9a9a"
 PASS_RATES = "pass-rates"
-FITS = "min-width:34rem;max-width:100%;height:auto"  # on a phone it is moved sideways, not made too small to read
+FITS = "display:block;max-width:100%;height:auto"
 
 
 def page(scores: Scores, figures: Mapping[str, str]) -> str:
@@ -49,6 +52,9 @@ def page(scores: Scores, figures: Mapping[str, str]) -> str:
         all_agents=ALL,
         count=count,
         picture=_picture,
+        sentences=sentences,
+        without_repetition=without_repetition,
+        as_table=Table,
         judges_by_agents=_judges_by_agents,
     )
 
@@ -66,6 +72,12 @@ def _judges_by_agents(scores: Table[Score]) -> Grid | None:
     rates = {(score.judge, score.agent): score.p_machine.value for score in scores}
     rows = [[judge, *(rates.get((judge, agent)) for agent in agents)] for judge in judges]
     return Grid("p(M|M) by judge and agent", ["judge", *agents], rows)
+
+
+def without_repetition(scores: Iterable[Score]) -> list[Score]:
+    """A judge's scores in a task; without those of all agents where there is a single agent."""
+    rows = list(scores)
+    return [row for row in rows if row.agent != ALL or len(rows) != 2]
 
 
 def methods(table: pd.DataFrame, settings: SettingsByJudge, sets: Sequence[Mapping[str, Any]]) -> str:
@@ -93,7 +105,9 @@ def methods(table: pd.DataFrame, settings: SettingsByJudge, sets: Sequence[Mappi
     return " ".join(text.split())
 
 
-def figures(scores: Table[Score], cues: Collection[str], pass_rates: Sequence[PassRate] = ()) -> dict[str, str]:
+def figures(
+    scores: Table[Score], cues: Collection[str], bounds: float, pass_rates: Sequence[PassRate] = ()
+) -> dict[str, str]:
     """SVGs by name: ``TASK-JUDGE``, ``overview`` without ``cues``, ``pass-rates``."""
     drawn = {
         f"{task}-{judge}": _svg(partial(_by_agent, list(rows)))
@@ -101,38 +115,51 @@ def figures(scores: Table[Score], cues: Collection[str], pass_rates: Sequence[Pa
     }
     if pass_rates:
         drawn[PASS_RATES] = _svg(partial(_by_turns, pass_rates))
-    overall = [score for score in scores if score.agent == ALL and score.judge not in cues]
-    return {"overview": _svg(partial(_overview, overall)), **drawn} if overall else drawn
+    each = [score for score in scores if score.agent != ALL and score.judge not in cues and _is_known(score)]
+    return {"overview": _svg(partial(_overview, each, bounds)), **drawn} if each else drawn
 
 
-def _overview(scores: Sequence[Score], figure: Any) -> None:
-    tasks = list(dict.fromkeys(score.task for score in scores))
+def _is_known(score: Score) -> bool:
+    return not math.isnan(score.detectability.value)
+
+
+def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
+    """Detectability: a row for each agent of a task, a mark for each judge; ``bounds`` around 0.5 are shaded."""
     judges = list(dict.fromkeys(score.judge for score in scores))
-    figure.set_size_inches(1.0 + 1.75 * len(tasks), 0.5 + 1.6 * len(judges))
-    axes = figure.subplots(len(judges), len(tasks), squeeze=False)
-    for axis in axes.flat:
-        axis.set_axis_off()
-    named: set[str] = set()
-    for score in scores:
-        down, across = judges.index(score.judge), tasks.index(score.task)
-        axis = axes[down, across]
-        axis.set_axis_on()
-        human, machine = score.p_human, score.p_machine
-        ends = [[(human.low, human.high), (1 - human.high, 1 - human.low)],
-                [(1 - machine.high, 1 - machine.low), (machine.low, machine.high)]]  # fmt: skip
-        _matrix(axis, [score.shares_of_people, score.shares_of_machines], ["people's", "machines'"], ends)
-        axis.set_title(TASK_NAMES[score.task] if down == 0 else "", fontsize=9)
-        if score.judge not in named:
-            axis.set_ylabel(score.judge, fontsize=9)
-            named.add(score.judge)
-        if down == len(judges) - 1:
-            axis.set_xlabel("said")
+    rows = list(dict.fromkeys((score.task, score.agent) for score in scores))
+    height = max(1.0, 0.55 * len(judges))  # of a row, in lines of text
+    places, names, top = {}, [], 0.0
+    for task, of_task in groupby(rows, key=lambda row: row[0]):
+        names.append((top, TASK_NAMES[task], "bold"))
+        for at, row in enumerate(of_task):
+            places[row] = top + 1 + height * at
+            names.append((places[row], row[1], "normal"))
+        top = places[row] + height
+    figure.set_size_inches(5.2, 1.1 + 0.24 * top)
+    axis = figure.subplots()
+    axis.axvspan(0.5 - bounds, 0.5 + bounds, color=BAND, alpha=0.35, linewidth=0)
+    axis.axvline(0.5, color=BAND, linewidth=1)
+    for at, judge in enumerate(judges):
+        of_judge = [score for score in scores if score.judge == judge]
+        value, bars = _bars([score.detectability for score in of_judge])
+        shift = 0.5 * (at - (len(judges) - 1) / 2)
+        heights = [places[score.task, score.agent] + shift for score in of_judge]
+        style = {"color": COLOURS[at % len(COLOURS)], "marker": MARKERS[at % len(MARKERS)], "markersize": 5}
+        axis.errorbar(value, heights, xerr=bars, label=judge, linestyle="none", elinewidth=1.4, **style)
+    axis.set(xlim=(-0.01, 1.01), ylim=(top, -0.7), xlabel="trials judged rightly; bars: 95 % intervals")
+    axis.set_xticks(np.linspace(0, 1, 5), ["0", "25 %", "chance", "75 %", "100 %"])
+    axis.set_yticks([place for place, _, _ in names], [name for _, name, _ in names])
+    for label, (_, _, weight) in zip(axis.get_yticklabels(), names, strict=True):
+        label.set_fontweight(weight)
+    axis.spines[["top", "right", "left"]].set_visible(False)
+    axis.tick_params(axis="y", length=0)
+    figure.legend(loc="outside upper center", ncols=3, frameon=False)
 
 
 def _by_agent(scores: Sequence[Score], figure: Any) -> None:
-    known = [score for score in scores if not math.isnan(score.detectability.value)]
-    figure.set_size_inches(9, 1.3 + 0.32 * (1 + len(known)))
-    matrix, dots = figure.subplots(1, 2, width_ratios=(1, 2.2), sharey=True)
+    known = list(filter(_is_known, without_repetition(scores)))
+    figure.set_size_inches(5.2, 1.2 + 0.32 * (1 + len(known)))
+    matrix, dots = figure.subplots(1, 2, width_ratios=(1, 2), sharey=True)
     names = ["people", *(score.name for score in known)]
     _matrix(matrix, [scores[0].shares_of_people, *(score.shares_of_machines for score in known)], names)
     matrix.set_xlabel("said")
@@ -142,8 +169,8 @@ def _by_agent(scores: Sequence[Score], figure: Any) -> None:
         value, bars = _bars([score.p_machine if label == "p(M|M)" else score.detectability for score in known])
         style = {"color": color, "marker": marker, "markersize": 5, "linestyle": "none", "elinewidth": 1.2}
         dots.errorbar(value, heights, xerr=bars, label=label, **style)
-    dots.axvline(0.5, color="#888888", linestyle=":", linewidth=1)
-    dots.set(xlim=(0, 1), xlabel="share (dotted: a half; bars: 95 % intervals)")
+    dots.axvline(0.5, color=BAND, linestyle=":", linewidth=1)
+    dots.set(xlim=(0, 1), xlabel="share; bars: 95 % intervals")
     dots.spines[["top", "right", "left"]].set_visible(False)
     dots.tick_params(axis="y", length=0, labelleft=False)
     if known:
@@ -166,7 +193,7 @@ def _by_turns(rates: Sequence[PassRate], figure: Any) -> None:
             style["linestyle"] = "--" if line[1] == "burst" else "-"
             label = ", ".join(filter(None, line)) if panel is panels[0] else None
             panel.errorbar(places, value, bars, label=label, **style)
-        panel.axhline(0.5, color="#888888", linestyle=":", linewidth=1)
+        panel.axhline(0.5, color=BAND, linestyle=":", linewidth=1)
         panel.set(ylim=(0, 1), xlabel="turns", title=judge)
         panel.set_xticks(range(len(turns)), map(str, turns))
         panel.spines[["top", "right"]].set_visible(False)
@@ -180,33 +207,28 @@ def _bars(estimates: Sequence[Estimate]) -> tuple[Floats, Floats]:
     return value, np.abs([value - low, high - value])
 
 
-def _matrix(
-    axes: Any,
-    shares: Sequence[tuple[float, float]],
-    names: Sequence[str],
-    ends: Sequence[Sequence[tuple[float, float]]] = (),
-) -> None:
+def _matrix(axes: Any, shares: Sequence[tuple[float, float]], names: Sequence[str]) -> None:
     axes.imshow(shares, vmin=0, vmax=1, cmap="Blues", aspect="auto")
     for down, row in enumerate(shares):
         for across, value in enumerate(row):
             text = "–" if value != value else f"{value:.2f}"
-            if ends and ends[down][across][0] == ends[down][across][0]:
-                text += "\n{:.2f}–{:.2f}".format(*ends[down][across])
             axes.text(across, down, text, ha="center", va="center", color="white" if value > 0.6 else "black")
     axes.set_xticks((0, 1), ("human", "machine"))
     axes.set_yticks(range(len(names)), names)
 
 
 def _svg(draw: Callable[[Any], None]) -> str:
+    """The same bytes every time, text that stays text, and ink of the page's colour, light or dark."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    # The same bytes every time, and text that stays text.
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "turinglike", "font.size": 9}):
+    ink: Any = dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK)
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "turinglike", "font.size": 10, **ink}):
         figure = Figure(layout="constrained")
         FigureCanvasSVG(figure)
         draw(figure)
         buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    return buffer.getvalue()
+        about = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(buffer, format="svg", transparent=True, metadata=about)
+    return buffer.getvalue().replace(INK, "currentColor")

@@ -14,9 +14,10 @@ from scipy.special import stdtrit
 
 from judging.contrasts import AgainstHalf, Difference, Test, between_judges, by_column, corrected, of_agents
 from judging.tables import Estimate, Table
+from judging.trends import trends
 from judging.trial_set import VERDICTS
 from judging.two_way import CONFIDENCE, Codes, Floats
-from judging.verdicts import by_judge, verdicts_by_judge, verdicts_by_trial
+from judging.verdicts import AND, by_judge, counted, verdicts_by_judge, verdicts_by_trial
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +40,7 @@ class BetweenValues(Test):
     column: str
     unit: str
     values: str
+    freedom: str | None = None
     statistic: float | None = None
     effect: float | None = None
     effect_is: str | None = None
@@ -50,18 +52,20 @@ def all_tests(
     """The tests of a task by kind; people are not compared with each other. ``bounds`` were stated beforehand."""
     named = verdicts[verdicts["judge_kind"] != "human"]
     tests: dict[str, list[Test]] = defaultdict(list)
-    for judge, of_judge in by_judge(verdicts):
+    for judge, of_phases in by_judge(verdicts):
+        of_judge, columns = counted(of_phases), [(name, counted(of_phases, name)) for name in by]
         kinds: dict[str, Sequence[Test]] = {
             **of_agents(of_judge, agents, bounds),
-            "by_columns": corrected([test for name in by for test in by_column(of_judge, name)]),
+            "by_columns": corrected([test for name, part in columns for test in by_column(part, name)]),
             "papers_over_judges": over_judges(of_judge, agents),
             "papers_among_agents": among_agents(of_judge, agents),
             "papers_between_agents": permutations(of_judge, agents),
-            "papers_between_values": corrected([test for name in by for test in between_values(of_judge, name)]),
+            "papers_trends": corrected([test for name, part in columns for test in trends(part, name)]),
+            "papers_between_values": corrected([test for name, part in columns for test in between_values(part, name)]),
         }
         for name, of_kind in kinds.items():
             tests[name] += [replace(test, judge=judge) for test in of_kind]
-    return {**tests, "between_judges": [*between_judges(named)]}
+    return {**tests, "between_judges": [*between_judges(counted(named))]}
 
 
 def over_judges(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AgainstHalf]:
@@ -113,12 +117,14 @@ def among_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AmongAge
 
 def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
     """The mean correctness at a column's values, of judges, else stimuli: two by Mann-Whitney and the probability of
-    superiority, more by analysis of variance and eta squared (2025 paper, Methods and Results). Empty where both have
-    several values."""
+    superiority, more by analysis of variance and eta squared, a column "A*B" by that of two factors and their
+    interaction (2025 paper, Methods and Results). Empty where both have several values."""
     from scipy.stats import f_oneway, mannwhitneyu
 
     judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[column].notna()]
     right = (judged["verdict"] == judged["truth"]).astype(float)
+    if AND in column:
+        return _of_two_factors(right, judged, *column.split(AND))
     unit = next((name for name in ("judge", "stimulus") if judged.groupby(name)[column].nunique().max() == 1), None)
     if unit is None:
         return []
@@ -127,7 +133,7 @@ def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
     if len(groups) < 2:
         return []
     samples, pooled = list(groups.values()), np.concatenate(list(groups.values()))
-    test = BetweenValues(column=column.removeprefix("meta."), unit=unit, values=", ".join(groups))
+    test = BetweenValues(column=column, unit=unit, values=", ".join(groups))
     if len(groups) == 2:
         if np.ptp(pooled) == 0:
             return [test.fails(f"every {unit} is right as often")]
@@ -140,9 +146,42 @@ def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
         result = f_oneway(*samples)
         between = sum(len(sample) * (sample.mean() - pooled.mean()) ** 2 for sample in samples)
         test.test, test.effect_is = "analysis of variance", "eta squared"
+        test.freedom = f"{len(groups) - 1}, {len(pooled) - len(groups)}"
         test.effect = float(between / ((pooled - pooled.mean()) ** 2).sum())
     test.statistic, test.p = float(result.statistic), float(result.pvalue)
     return [test]
+
+
+def _of_two_factors(right: pd.Series, judged: pd.DataFrame, first: str, second: str) -> list[BetweenValues]:
+    from statsmodels.formula.api import ols
+    from statsmodels.stats.anova import anova_lm
+
+    keys = [judged[name].astype(str).rename(letter) for letter, name in (("a", first), ("b", second))]
+    means = right.rename("right").groupby([*keys, judged["judge"]]).mean().reset_index()
+    levels = means.groupby(["a", "b"]).size().unstack()
+    if (
+        min(levels.shape) < 2
+        or levels.isna().any(axis=None)
+        or len(means) <= levels.size
+        or np.ptp(means["right"]) == 0
+    ):
+        return []
+    parts = anova_lm(ols("right ~ C(a) * C(b)", means).fit(), typ=2)
+    residual = parts.loc["Residual"]
+    return [
+        BetweenValues(
+            column=name,
+            unit="judge",
+            values=f"beside {first}{AND}{second}",
+            test="analysis of variance, two factors",
+            freedom=f"{parts.loc[term, 'df']:.0f}, {residual['df']:.0f}",
+            statistic=float(parts.loc[term, "F"]),
+            p=float(parts.loc[term, "PR(>F)"]),
+            effect=float(parts.loc[term, "sum_sq"] / (parts.loc[term, "sum_sq"] + residual["sum_sq"])),
+            effect_is="partial eta squared",
+        )
+        for term, name in (("C(a)", first), ("C(b)", second), ("C(a):C(b)", f"{first}{AND}{second}"))
+    ]
 
 
 def permutations(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Difference]:

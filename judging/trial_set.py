@@ -147,7 +147,7 @@ def write_trial_set(
         key = text.getvalue().encode()
         with replacing(key_path(out)) as file:
             file.write(key)
-        blind = blindness.measure_blindness(folder, rows, seed)
+        blind = blindness.measure_blindness(folder, rows, seed, names)
         content = {"schema": SCHEMA, "seed": seed, **about, "trials": len(rows), "blindness": blind}
         content["key_sha256"] = hashlib.sha256(key).hexdigest()
         with replacing(about_path(out)) as file:

@@ -14,7 +14,7 @@ from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.language.filters.texts import disclosures
 from agents.stimuli import TASKS, Asked
-from judging.candidates import PEOPLE_OF_PAIR, AnswerReader, Candidate, parse_tasks
+from judging.candidates import PEOPLE_OF_PAIR, AnswerReader, Candidate
 from judging.drawing import Order, Pool, arrange, draw_list, draw_pool, duplicates, in_common, least_used, unique
 from judging.pairs import LENGTHS as PAIR_LENGTHS
 from judging.pairs import draw_pair_list, draw_pairs, read_dialogues
@@ -77,7 +77,7 @@ def compose(options: argparse.Namespace, say: Say) -> int:
 
 def _draw_speakers(options: argparse.Namespace, seed: int) -> Drawn:
     reader = AnswerReader(options.runs, options.people)
-    answers = reader.candidates(parse_tasks(options.task), options.lengths or LENGTHS)
+    answers = reader.candidates(options.task, options.lengths or LENGTHS)
     if options.agents is not None:
         machines = {answer.agent for answer in answers if answer.truth == "machine" and not answer.is_swapped}
         wanted = _named(options.agents, machines)
@@ -96,7 +96,7 @@ def _draw_speakers(options: argparse.Namespace, seed: int) -> Drawn:
 
 
 def _draw_pairs(options: argparse.Namespace, seed: int) -> Drawn:
-    if "conversation" not in parse_tasks(options.task):
+    if "conversation" not in options.task:
         raise InputError("--pairs are of conversations")
     reader = AnswerReader(options.runs, options.people)
     drawn = Drawn(passed_over=reader.passed_over)
@@ -234,10 +234,11 @@ def _blindness(entry: Mapping[str, Any]) -> str:
     if entry["hidden"] is None:
         return "too few trials to test whether the set gives away whose the answers are"
     hidden, visible = (
-        "{detectability:.2f} ({low:.2f} to {high:.2f})".format(**entry[name]) for name in ("hidden", "shown")
+        "{detectability:.2f} ({low:.2f} to {high:.2f}, p {p:.3f})".format(**entry[name]) for name in ("hidden", "shown")
     )
-    warning = "; something beside the answers gives them away" if entry["hidden"]["low"] > 0.5 else ""
+    warning = "; something beside the answers gives them away, or chance, as of one set in 20: draw with another --seed"
+    warning = warning if entry["hidden"]["p"] < 0.05 else ""
     return (
-        f"a classifier detects machines at {hidden} by order, names and files{warning}; "
+        f"a classifier detects machines at {hidden} by orders, names and files{warning}; "
         f"at {visible} by the answers' length, numbers and punctuation"
     )

@@ -1,15 +1,18 @@
 """Rates of verdicts, their sums and differences, where judges and stimuli are both drawn.
 
 The variance is that between judges and that between stimuli less that of their intersections (Cameron, Gelbach, Miller
-2011), at least the larger of the first two, each with G / (G - 1) for G clusters. A rate's interval is the exact
-interval of so many independent verdicts as vary as much, with t of the fewest clusters less 1 (Clopper, Pearson 1934;
-Korn, Graubard 1998). Intervals of sums and differences are made from those of the rates by MOVER (Zou, Donner 2008);
-p is 1 less the confidence of the interval that ends at the null hypothesis. A single judge is not drawn: what is
-estimated is of this judge. So it is with a single stimulus.
+2011), at least the larger of the first two; each is a jackknife that leaves out a cluster at a time (MacKinnon,
+Nielsen, Webb 2024). Its freedom is the effective number of clusters (Carter, Schnepel, Steigerwald 2017) less 1. A
+rate's interval is the exact interval of so many independent verdicts as vary as much, with t of that freedom (Clopper,
+Pearson 1934; Korn, Graubard 1998). Those of sums and differences are made from the rates' by MOVER (Zou, Donner 2008),
+and reach at least as far as t times the standard error; p is 1 less the confidence of the interval that ends at the
+null hypothesis. Of a single judge in all verdicts, who is not drawn, figures are of this judge; but a single one where
+there are several tells nothing of others, and has no interval. So it is with stimuli.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +21,16 @@ from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
 
 CONFIDENCE = 0.95
 ROUNDING = 1e-9  # of rates, whose scale is 1: a smaller deviation is rounding, and none
+# Rates that no cluster parts may still be parted in 3.7 of G clusters (0.025 ** (1 / G)): errors that cancel in all of
+# them have a correlation of -1 + UNSEEN / G at least.
+UNSEEN = 7.0
 LEAST_P = 1e-15  # less counts as so much
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Cells = NDArray[np.bool_]  # [cells, verdicts]
+Drawn = NDArray[np.bool_] | None  # [2, cells or 1] whether judges, and stimuli, are several; None: as in all verdicts
+Estimator = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,7 @@ class TwoWay:
     value: Floats
     number: Floats
     clusters: Floats  # [2, cells] of judges, of stimuli
+    freedom: Floats  # NaN of what has no interval
     products: Floats
     is_exact: NDArray[np.bool_]  # independent verdicts
 
@@ -42,11 +51,6 @@ class TwoWay:
     def deviation(self, cells: Codes, weights: Floats) -> Floats:
         """The standard error of the sum."""
         return np.sqrt(_total(np.einsum("g...ij,i,j->g...", self._products(cells), weights, weights)))
-
-    def freedom(self, cells: Codes) -> Floats:
-        """The fewest clusters of a cell less 1, NaN of a single verdict."""
-        fewest = np.where(self.clusters > 1, self.clusters, np.inf).min(axis=0)
-        return np.where(np.isinf(fewest), np.nan, fewest - 1)[cells]
 
     def interval(
         self, cells: Codes, weights: Floats, confidence: float = CONFIDENCE, probits: Floats | None = None
@@ -67,7 +71,7 @@ class TwoWay:
         return np.where(np.isnan(low), np.nan, 2 * narrow)
 
     def _rates_interval(self, cells: Codes, tail: Floats) -> tuple[Floats, Floats]:
-        rate, number, freedom = self.value[cells], self.number[cells], self.freedom(cells)
+        rate, number, freedom = self.value[cells], self.number[cells], self.freedom[cells]
         variance = _total(np.einsum("gii->gi", self.products))[cells]
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = stdtrit(number - 1, tail) / stdtrit(freedom, tail)
@@ -79,18 +83,21 @@ class TwoWay:
         self, cells: Codes, weights: Floats, tail: Floats, alike: Floats, probits: Floats | None = None
     ) -> tuple[Floats, Floats]:
         low, high = self._rates_interval(cells, tail[..., None])
-        value = self.value[cells]
+        value, least, ends = self.value[cells], np.zeros(tail.shape), np.array([-np.inf, np.inf])
         if probits is not None:  # the correction moves them towards 0, perhaps beyond an end
             value = probits[cells]
             low, high = np.minimum(ndtri(low), value), np.maximum(ndtri(high), value)
+        elif len(weights) > 1:
+            least = -stdtrit(self.freedom[cells].min(axis=-1), tail) * self.deviation(cells, weights)
+            ends = np.array([weights[weights < 0].sum(), weights[weights > 0].sum()])
         middle, reach = value @ weights, []
         for end, other in ((low, high), (high, low)):
             parts = np.abs(weights * np.where(weights > 0, end - value, other - value))
             is_open = np.isinf(parts).any(axis=-1)
             known = np.where(is_open[..., None], 0.0, parts)
             square = np.einsum("...i,...ij,...j->...", known, alike, known)
-            reach.append(np.where(is_open, np.inf, np.sqrt(np.maximum(square, 0))))
-        return middle - reach[0], middle + reach[1]
+            reach.append(np.where(is_open, np.inf, np.maximum(np.sqrt(np.maximum(square, 0)), least)))
+        return np.maximum(middle - reach[0], ends[0]), np.minimum(middle + reach[1], ends[1])
 
     def _correlations(self, cells: Codes, signs: Floats) -> Floats:
         products = self._products(cells) * np.outer(signs, signs)
@@ -100,7 +107,8 @@ class TwoWay:
         size = np.sqrt(variance[..., :, None] * variance[..., None, :])
         with np.errstate(invalid="ignore", divide="ignore"):
             alike = (with_other - variance[..., :, None] - variance[..., None, :]) / (2 * size)
-        known = np.where(size > 0, np.clip(alike, -1, 1), 0.0)
+        clusters = self.freedom[cells].min(axis=-1)[..., None, None] + 1
+        known = np.where(size > 0, np.clip(alike, np.minimum(UNSEEN / clusters - 1, 0), 1), 0.0)
         return np.where(np.eye(len(signs), dtype=bool), 1.0, known)
 
     def _products(self, cells: Codes) -> Floats:
@@ -110,39 +118,53 @@ class TwoWay:
 def _total(variances: Floats) -> Floats:
     """Of judges, stimuli and intersections [3, ...]."""
     judges, stimuli, both = variances
-    total = np.fmax(judges + stimuli - both, np.fmax(judges, stimuli))
+    total = np.maximum(judges + stimuli - both, np.maximum(judges, stimuli))
     return np.where(total < ROUNDING**2, 0.0, total)
 
 
-def rates(right: Floats, cells: Cells, judges: Codes, stimuli: Codes, wider: Floats | float = 1.0) -> TwoWay:
+def mean(sums: Floats) -> Floats:
+    return np.asarray(sums[1] / sums[0])
+
+
+def several(judges: Codes, stimuli: Codes) -> Cells:
+    """Whether these verdicts are of several judges, and on several stimuli [2, 1]."""
+    return np.array([[bool((codes != codes[:1]).any())] for codes in (judges, stimuli)])
+
+
+def rates(
+    right: Floats, cells: Cells, judges: Codes, stimuli: Codes, wider: Floats | float = 1.0, drawn: Drawn = None
+) -> TwoWay:
     """The rates of ``right`` verdicts [verdicts] in ``cells``, which may overlap; NaN of none."""
-    number = cells.sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = (cells @ right) / number
-        errors = np.where(cells, (right - value[:, None]) / number[:, None], 0.0)
-    return two_way(value, errors, cells, judges, stimuli, wider)
+    return two_way(np.stack([cells, cells * right]), mean, judges, stimuli, wider, drawn)
 
 
 def two_way(
-    value: Floats, errors: Floats, cells: Cells, judges: Codes, stimuli: Codes, wider: Floats | float = 1.0
+    terms: Floats, estimate: Estimator, judges: Codes, stimuli: Codes, wider: Floats | float = 1.0, drawn: Drawn = None
 ) -> TwoWay:
-    """Estimates ``value`` [cells], to whose errors each verdict adds ``errors`` [cells, verdicts], times ``wider``
-    [verdicts], 1 of independent verdicts."""
+    """What ``estimate`` makes of sums of ``terms`` [terms, cells, verdicts], of which the first is a verdict's weight;
+    its errors are multiplied by ``wider`` [verdicts], 1 of independent verdicts."""
+    cells, total = terms.any(axis=0), terms.sum(axis=-1)
     both = np.unique(judges * (stimuli.max(initial=0) + 1) + stimuli, return_inverse=True)[1]
-    sizes = [int(codes.max(initial=-1)) + 1 for codes in (judges, stimuli, both)]
-    groups = list(zip((judges, stimuli, both), sizes, strict=True))
-    clusters = np.array([[(np.bincount(codes[cell], minlength=size) > 0).sum() for cell in cells]
-                         for codes, size in groups], dtype=np.float64)  # fmt: skip
-    clusters[2, clusters[:2].min(axis=0) < 2] = 1  # a single judge or stimulus, as it is not drawn, has none
-    products = []
-    for (codes, size), drawn in zip(groups, clusters, strict=True):
-        with np.errstate(divide="ignore"):
-            correction = np.where(drawn > 1, np.sqrt(drawn / (drawn - 1)), 0.0)
-        sums = np.array([np.bincount(codes, row, size) for row in errors * wider]) * correction[:, None]
-        products.append(sums @ sums.T)
-    number = cells.sum(axis=1).astype(np.float64)
-    is_exact = (clusters[1] == number) & ((clusters[0] == 1) | (clusters[0] == number)) & bool(np.all(wider == 1))
-    return TwoWay(value, number, clusters[:2], np.array(products), is_exact)
+    of_cells = np.broadcast_to(several(judges, stimuli) if drawn is None else drawn, (2, terms.shape[1]))
+    wide = np.where(cells, wider, 1.0).max(axis=1, initial=1.0)
+    clusters, freedom, products = [], [], []
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = estimate(total)
+        for codes, is_drawn in zip((judges, stimuli, both), (*of_cells, of_cells.all(axis=0)), strict=True):
+            size = int(codes.max(initial=-1)) + 1
+            sums = np.array([[np.bincount(codes, row, size) for row in term] for term in (*terms, cells)])
+            number = (sums[-1] > 0).sum(axis=1)
+            effective = sums[0].sum(axis=1) ** 2 / (sums[0] ** 2).sum(axis=1)
+            left = estimate(total[..., None] - sums[:-1]) - value[:, None]
+            left = np.where(is_drawn[:, None], left * (wide * np.sqrt(1 - 1 / number))[:, None], 0.0)
+            clusters.append(number.astype(np.float64))
+            freedom.append(np.where(is_drawn, np.where(number > 1, np.maximum(effective - 1, 1), np.nan), np.inf))
+            products.append(left @ left.T)
+    fewest, number = np.minimum(*freedom[:2]), cells.sum(axis=1)
+    are_single = np.array(clusters[:2]) == number  # verdicts of a judge, on a stimulus
+    is_exact = (~of_cells | are_single & (number > 1)).all(axis=0) & are_single.any(axis=0) & (wide == 1)
+    fewest[np.isinf(fewest)] = np.nan
+    return TwoWay(value, number.astype(np.float64), np.array(clusters[:2]), fewest, np.array(products), is_exact)
 
 
 def exact(rate: Floats, number: Floats, tail: Floats) -> tuple[Floats, Floats]:

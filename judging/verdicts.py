@@ -28,6 +28,8 @@ TASK = "judgement"
 ELSEWHERE = "elsewhere"  # what was asked about stimuli of others
 UNJUDGED = "unjudged"  # a trial that an unfinished run has still before it
 PEOPLE = "people"  # all judges who are people, together
+AND = "*"  # between two columns that are told by together
+FEEDBACK, TEST = "feedback", "test"  # phases: with the truth after each trial, and without
 Answers = Sequence[Mapping[str, Any]]
 
 
@@ -71,8 +73,8 @@ def read_verdicts(runs: Sequence[JudgedRun]) -> pd.DataFrame:
         problems = [Problem(str(path), None, None, "its checksum is not that in run.json") for path in changed]
         raise InputError("records are not those that the run wrote: restore the files, or judge again", problems)
     rows = [row for run in runs for row in _verdicts(run)]
-    counts = Counter((row["judge"], row["trial"], row["sample"]) for row in rows)
-    twice = sorted({judge for (judge, _, _), number in counts.items() if number > 1})
+    counts = Counter((row["judge"], row["trial"], row["sample"], row.get("part")) for row in rows)
+    twice = sorted({judge for (judge, *_), number in counts.items() if number > 1})
     if twice:
         raise InputError(
             f"two verdicts of {', '.join(twice)} on the same trials: a run is given twice, or two runs have the judge; "
@@ -100,6 +102,13 @@ def settings_of(runs: Sequence[JudgedRun]) -> dict[str, dict[str, Any]]:
     return {name: about["settings"] for name, about in agents if about.get("settings")}
 
 
+def counted(verdicts: pd.DataFrame, column: str | None = None) -> pd.DataFrame:
+    """The verdicts without those that were followed by the truth, which are scored by the column ``phase`` alone."""
+    if column == "phase" or "phase" not in verdicts.columns:
+        return verdicts
+    return verdicts[verdicts["phase"] != FEEDBACK]
+
+
 def by_judge(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     """Each judge's verdicts; people's all together."""
     is_human = table["judge_kind"] == "human"
@@ -125,7 +134,8 @@ def verdicts_by_trial(verdicts: pd.DataFrame) -> tuple[NDArray[np.int64], NDArra
 
 
 def _first_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
-    return verdicts[verdicts["verdict"].isin(VERDICTS)].sort_values("sample").drop_duplicates(["trial", "judge"])
+    in_order = verdicts.sort_values("sample", kind="stable")
+    return in_order[in_order["verdict"].isin(VERDICTS)].drop_duplicates(["trial", "judge"])
 
 
 def _key_of(folder: Run, key: Path | None) -> Path:
@@ -191,7 +201,10 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
             verdict = {"verdict": "failed", **dict.fromkeys(("confidence", "reason")), **answer}
             raw = record["raw"] if isinstance(record["raw"], dict) else {}
             trained = {"margin": raw.get("margin"), "fold": raw.get("fold")}
-            yield {**judge, **verdict, **trained, **_of_study(record), **keys[trial]}
+            whose = {**_of_study(record), **keys[trial], "folder": run.folder.path.name}
+            for number, part in enumerate(raw.get("parts", [{}])):  # on sentences, or by seeds
+                said = {"part": number, "verdict": "machine" if part["margin"] > 0 else "human"} if part else {}
+                yield {**judge, **verdict, **trained, **part, **said, **whose}
         if wrong:
             _refuse_answers(run.folder.records_path(name), wrong)
         for trial in sorted(left):
@@ -199,11 +212,17 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
 
 
 def _of_study(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The rules that exclude a person's verdict, and its place among the judge's."""
+    """Of a person's verdict the rules that exclude it, its place among the judge's, the perceived sex, its phase, and
+    what the judge answered to the questions."""
     raw = record["raw"] if record["kind"] == "human" and isinstance(record["raw"], dict) else {}
-    rules, place = raw.get("rules"), raw.get("trial_index")
-    excluded = " ".join(map(str, rules)) if isinstance(rules, list) and rules else None
-    return {"excluded": excluded, "place": place if isinstance(place, int) else None}
+    rules, place, about = raw.get("rules"), raw.get("trial_index"), raw.get("questions")
+    return {
+        "excluded": " ".join(map(str, rules)) if isinstance(rules, list) and rules else None,
+        "place": place if isinstance(place, int) else None,
+        "sex": raw.get("sex"),
+        "phase": FEEDBACK if raw.get("phase") == FEEDBACK else TEST,
+        **({f"judge.{name}": value for name, value in about.items()} if isinstance(about, dict) else {}),
+    }
 
 
 def _refuse_answers(path: Path, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) -> None:

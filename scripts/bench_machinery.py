@@ -36,10 +36,9 @@ def seconds(command: list[str]) -> float:
     return time.perf_counter() - began
 
 
-def ray_data(source: Path, out: Path) -> None:
-    """The same fields through Ray Data."""
+def ray_data(source: Path, out: Path, written: Path) -> None:
+    """The same fields through Ray Data: what ``generate`` has ``written``, with other stimuli and answers."""
     import hashlib
-    from datetime import UTC, datetime
 
     import ray
 
@@ -47,6 +46,8 @@ def ray_data(source: Path, out: Path) -> None:
     import ray.data
 
     ray.data.DataContext.get_current().enable_progress_bars = False
+
+    record = json.loads(written.read_text())
 
     class Null:
         def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
@@ -57,23 +58,8 @@ def ray_data(source: Path, out: Path) -> None:
             ]
             rows = zip(batch["cue"], batch["id"], batch["task"], strict=True)
             texts = [f'{{"cue":"{cue}","id":"{i}","task":"{task}"}}' for cue, i, task in rows]
-            constant: dict[str, Any] = {
-                "schema": "turinglike.record/1",
-                "run": "0" * 12,
-                "agent": "null",
-                "kind": "machine",
-                "sample": 0,
-                "status": "ok",
-                "attempts": [],
-                "error": None,
-                "provenance": {"digest": "0" * 64, "checkpoint": None, "revision": None},
-                "timing": {"waiting": 0.0, "preparing": 0.0, "responding": 0.0},
-                "worker": {"host": "h", "device": "cpu", "batch_size": count},
-                "created": datetime.now(UTC).isoformat(),
-            }
             return {
-                **{name: [value] * count for name, value in constant.items()},
-                "task": batch["task"],
+                **{name: [value] * count for name, value in record.items()},
                 "stimulus": batch["id"],
                 "stimulus_sha256": [hashlib.sha256(text.encode()).hexdigest() for text in texts],
                 "seed": seeds,
@@ -89,7 +75,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--peer", nargs=2, type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--peer", nargs=3, type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.peer:
         return ray_data(*options.peer)
@@ -100,8 +86,9 @@ def main() -> None:
         many, single = write_set(folder / "many.jsonl", options.rows), write_set(folder / "single.jsonl", 1)
         for i in range(options.repeats):
             ours.append(seconds(generate(many, folder / f"many{i}")) - seconds(generate(single, folder / f"one{i}")))
-            start_up = seconds([*peer, str(single), str(folder / f"peer-one{i}")])
-            peers.append(seconds([*peer, str(many), str(folder / f"peer{i}")]) - start_up)
+            written = str(folder / f"one{i}" / "records" / "null.jsonl")
+            start_up = seconds([*peer, str(single), str(folder / f"peer-one{i}"), written])
+            peers.append(seconds([*peer, str(many), str(folder / f"peer{i}"), written]) - start_up)
             print(f"round {i + 1}: generate {ours[-1]:.2f} s, Ray Data {peers[-1]:.2f} s", flush=True)
     rates = {"generate": options.rows / statistics.median(ours), "ray_data": options.rows / statistics.median(peers)}
     print(json.dumps({"rows": options.rows, **{key: round(value, 2) for key, value in rates.items()}}))

@@ -4,7 +4,8 @@ Studies are drawn from a probit model in which judges differ by bias and by sens
 they are.
 
 - Intervals that hold the truth: 0.93 at least is wanted. With a single judge it is the truth of this judge.
-- False alarms of differences where there are none: 0.02 to 0.07 wanted, with few judges less.
+- False alarms of differences where there are none: 0.02 to 0.07 wanted, with few judges or stimuli less. A single judge
+  of several, or stimulus, has no test.
 - Agents that pass though their detectability is at the bound: 0.05 at most.
 - With --trials half the people count as a machine, judged by `svm`: how often its interval is above and below 0.5.
 """
@@ -29,14 +30,14 @@ from scipy.special import ndtr, ndtri
 
 from agents import catalogue
 from agents.errors import InputError, TuringlikeError
-from judging.classifier import judge_trials
 from judging.contrasts import between_judges, by_column, of_agents
 from judging.measures import MEASURES, difference, share, summarize
+from judging.ranking import area
 from judging.tables import Table
 from judging.trial_set import key_path, read_trial_key
 from serving.command_line import positive
 
-HOLDS, ALARMS, PASSES = "0.93 at least", "0.02 to 0.07", "0.05 at most"
+HOLDS, ALARMS, FEW, PASSES = "0.93 at least", "0.02 to 0.07", "0.07 at most", "0.05 at most"
 PASS_RATES = (0.519, 0.389, 0.133, 0.011)  # GPT-4's after 3, 10 and 110 turns in X-Turing, and Qwen-110B's after 110
 NAMES = np.array(["human", "machine"], dtype=object)
 Outcomes = dict[str, bool]
@@ -87,6 +88,13 @@ INTERVALS = [
         (300, 400, 18, (0.6, 0.7)),
     )
 ]
+OF_FEW = [
+    *(Design(judges, stimuli, stimuli, (0.6, 0.6, 0.6))
+      for judges, stimuli in ((2, 10), (3, 10), (2, 40), (3, 40), (5, 40))),
+    Design(2, 100, 100, (0.6, 0.6, 0.6), of_bias=0.2),
+    Design(3, 40, 40, (0.6, 0.5, 0.5), of_bias=1),
+    Design(3, 20, 20, (0.94, 0.94, 0.94)),
+]  # fmt: skip
 NULL = (0.5, 0.5, 0.5, 0.5)
 NOBODY_DIFFERS = [
     *(Design(judges, stimuli, per_judge, NULL, of_stimuli=0, of_answers=0.5)
@@ -118,6 +126,12 @@ def calibration(studies: int) -> list[Share]:
         *(("intervals", HOLDS, str(design), partial(holds, design)) for design in INTERVALS),
         *(("pass rates", HOLDS, f"{judges} judges, {pairs} pairs, {rate}", partial(pass_rate, judges, pairs, rate))
           for judges, pairs, rate in [*((300, 25, rate) for rate in PASS_RATES), *((n, 10, 0.6) for n in (2, 3, 6))]),
+        *(("unequal judges", HOLDS, f"{judges} judges, the first gives {part:.0%} of the verdicts, bias's sd {bias}",
+           partial(unequal, judges, part, bias))
+          for judges, part, bias in ((10, 0.5, 0.5), (20, 0.5, 0.2), (20, 0.5, 1), (10, 0.3, 0.5), (40, 0.3, 0.5))),
+        *(("areas", HOLDS, f"{few} machines' and {many} people's answers", partial(areas, few, many))
+          for few, many in ((5, 50), (5, 200), (10, 50), (10, 200), (50, 50))),
+        *(("differences", HOLDS, str(design), partial(differences, design)) for design in OF_FEW),
         ("differences", HOLDS, "12 judges, sensitivity's sd 0.6, less a cue", above_a_cue),
         *(("false alarms", ALARMS, str(design), partial(alarms, design)) for design in NOBODY_DIFFERS),
         ("false alarms", ALARMS, "columns", columns),
@@ -125,7 +139,18 @@ def calibration(studies: int) -> list[Share]:
         *(("a single judge", ALARMS, f"{stimuli} stimuli, {answers} answers each, stimuli's sd {spread}",
            partial(single_judge, stimuli, answers, spread))
           for stimuli, answers, spread in ((150, 5, 0.5), (40, 8, 1.5))),
-        ("passing", PASSES, "200 judges, 100 stimuli (20 each), detectability 0.55, bounds 0.05", passing),
+        *(("a single of several", FEW, f"12 judges, 30 stimuli, one {name} of an agent", partial(alone, name))
+          for name in ("judge", "stimulus")),
+        *(("slopes", FEW, f"{judges} judges, {stimuli} stimuli, a column of the {name}, {kind}",
+           partial(slope, judges, stimuli, name, kind))
+          for judges, stimuli, name in ((6, 30, "judge"), (10, 30, "judge"), (12, 30, "judge"), (25, 30, "judge"),
+                                        (30, 6, "stimulus"), (30, 10, "stimulus"), (30, 25, "stimulus"))
+          for kind in ("even", "skewed")),
+        *(("groups of judges", FEW, f"{few} and {many}", partial(groups, few, many))
+          for few, many in ((2, 20), (3, 12), (5, 5), (10, 12))),
+        *(("passing", PASSES, f"{judges} judges, 100 stimuli ({each} each), detectability {rate}, bounds {bounds}",
+           partial(passing, judges, each, rate, bounds))
+          for judges, each, rate, bounds in ((200, 20, 0.55, 0.05), (3, 100, 0.6, 0.1), (2, 100, 0.6, 0.1))),
     ]  # fmt: skip
     shares = []
     for part, wanted, of, study in parts:
@@ -166,13 +191,39 @@ def verdicts(
 
 
 def holds(design: Design, study: int) -> Outcomes:
-    table, (human, machine) = drawn(design, study)
+    return _held(*drawn(design, study))
+
+
+def unequal(judges: int, part: float, of_bias: float, study: int) -> Outcomes:
+    of_first = round(10 * (judges - 1) * part / (1 - part))
+    table, truth = drawn(Design(judges, of_first, of_first, (0.6, 0.6), of_bias), study)
+    return _held(table[(table["judge"] == 0) | (table.groupby(["judge", "agent"]).cumcount() < 10)], truth)
+
+
+def _held(table: pd.DataFrame, truth: list[float]) -> Outcomes:
+    human, machine = truth
     row, z_human, z_machine = summarize(table, ["a0"])[1], float(ndtri(human)), float(ndtri(machine))
     truths = [human, machine, (human + machine) / 2, z_human + z_machine, (z_human - z_machine) / 2]
     ends = {name: getattr(row, name) for name in MEASURES}
     return {
         name: bool(ends[name].low <= truth <= ends[name].high) for name, truth in zip(MEASURES, truths, strict=True)
     }
+
+
+def areas(few: int, many: int, study: int) -> Outcomes:
+    """Under the ROC curve of a single judge whose scores of machines' answers are higher by a standard deviation."""
+    is_machine = np.arange(few + many) < few
+    score = np.random.default_rng([study, 7]).normal(size=few + many) + is_machine
+    estimate = area(score, is_machine, 0 * np.arange(few + many), np.arange(few + many), np.ones(few + many))
+    return {"area": bool(estimate.low <= ndtr(math.sqrt(0.5)) <= estimate.high)}
+
+
+def differences(design: Design, study: int) -> Outcomes:
+    table, (human, first, second) = drawn(design, study)
+    tests: dict[str, Sequence[Any]] = of_agents(table, ["a0", "a1"])
+    truths = {"against_people": 1 - first - human, "between_agents": first - second}
+    ends = {name: tests[name][0].difference for name in truths}
+    return {name: bool(end.low <= truths[name] <= end.high) for name, end in ends.items()}
 
 
 def pass_rate(judges: int, pairs: int, rate: float, study: int) -> Outcomes:
@@ -195,7 +246,11 @@ def above_a_cue(study: int) -> Outcomes:
 
 
 def alarms(design: Design, study: int) -> Outcomes:
-    tests = of_agents(drawn(design, study)[0], ["a0", "a1"])
+    return _alarms(drawn(design, study)[0])
+
+
+def _alarms(table: pd.DataFrame) -> Outcomes:
+    tests = of_agents(table, ["a0", "a1"])
     return {"agents": _is_alarm(tests["between_agents"]), "agent less people": _is_alarm(tests["against_people"])}
 
 
@@ -229,9 +284,27 @@ def single_judge(stimuli: int, answers: int, spread: float, study: int) -> Outco
     return {"p(H|H)": _is_alarm(tests["against_half"]), "agent less people": _is_alarm(tests["against_people"])}
 
 
-def passing(study: int) -> Outcomes:
-    table, _ = drawn(Design(200, 100, 20, (0.55, 0.55)), study)
-    [test] = of_agents(table, ["a0"], 0.05)["against_people"]
+def alone(name: str, study: int) -> Outcomes:
+    table, _ = drawn(Design(12, 30, 30, NULL), study)
+    return _alarms(table[(table["agent"] != "a0") | (table[name] == 0)])
+
+
+def slope(judges: int, stimuli: int, name: str, kind: str, study: int) -> Outcomes:
+    table, _ = drawn(Design(judges, stimuli, min(stimuli, 15), (0.6, 0.6), 0.5, 0.6, 0.8), study)
+    value = np.random.default_rng([study, 6]).normal(size=max(judges, stimuli))
+    return {
+        "slope": _is_alarm(by_column(table.assign(x=(ndtr if kind == "even" else np.exp)(value)[table[name]]), "x"))
+    }
+
+
+def groups(few: int, many: int, study: int) -> Outcomes:
+    table, _ = drawn(Design(few + many, 30, 15, (0.6, 0.6)), study)
+    return {"detectability": _is_alarm(by_column(table.assign(young=table["judge"] < few), "young"))}
+
+
+def passing(judges: int, each: int, rate: float, bounds: float, study: int) -> Outcomes:
+    table, _ = drawn(Design(judges, 100, each, (rate, rate), *(() if judges > 3 else (0.8, 0.1))), study)
+    [test] = of_agents(table, ["a0"], bounds)["against_people"]
     return {"passes": bool(getattr(test, "passes", None))}
 
 
@@ -260,8 +333,8 @@ def people_against_people(folder: Path, studies: int) -> Iterator[Share]:
             is_machine[order[study % 2 :: 2]] = True
             truth = [{**keys[trial["id"]], "truth": "machine" if is_half else "human", "agent": "half"}
                      for trial, is_half in zip(trials, is_machine, strict=True)]  # fmt: skip
-            chosen = judge.settings.model_copy(update={"seed": study})
-            margins = judge_trials(trials, truth, inputs, chosen, judge.new_model)
+            of_study = type(judge)(judge.settings.model_copy(update={"seed": study}), judge.name)
+            margins = of_study.judge_trials(trials, truth, inputs)
             judged = np.array([at for at, trial in enumerate(trials) if trial["id"] in margins])
             says_machine = np.array([margins[trials[at]["id"]]["margin"] > 0 for at in judged])
             agent = is_machine[judged].astype(int)

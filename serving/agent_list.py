@@ -20,7 +20,7 @@ from agents.hub import readable
 from agents.random_weights import RANDOM
 from agents.stimuli import SHORT, TASKS
 from serving.scheduling import machine
-from serving.terminal import columns, plain_table, print_table
+from serving.terminal import columns, plain_table, print_json, print_table
 
 SHORT_NAMES: dict[str, str] = {name: short for short, name in SHORT.items()}
 WIDE = 120  # columns of a terminal with room for all columns of the list
@@ -71,7 +71,7 @@ def print_agents(
     if sort is not None:
         rows.sort(key=lambda row: (row["memory"] if sort == "size" else 0, row["name"]))
     if json:
-        return _print_json(rows)
+        return print_json(rows)
     wide = columns() >= WIDE
     table = plain_table("agent", "task", "memory", *["in paper", "ran"] * wide, "here", "what it is")
     for column in table.columns[:-1]:
@@ -89,11 +89,6 @@ def print_agents(
         print(
             "\nran never: tried with random weights or recorded replies, not with the weights or service that it names"
         )
-    return 0
-
-
-def _print_json(value: Any) -> int:
-    print(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
     return 0
 
 
@@ -149,7 +144,7 @@ def _settings(entry: Entry) -> list[dict[str, Any]]:
 def _print_agent(name: str, *, json: bool) -> int:
     agent = about(catalogue.get(name))
     if json:
-        return _print_json(agent)
+        return print_json(agent)
     settings, missing = agent.pop("settings"), agent.pop("missing")
     agent["runs_here"] = "yes" if missing is None else f"no: {missing}"
     agent["size"] = agent["size"] and readable(agent["size"])
@@ -186,7 +181,7 @@ def doctor(task: str | None, *, json: bool) -> int:
             "gpu": None if gpu is None else {"name": gpu.name, "memory": gpu.memory},
             "extras_missing": absent,
         }
-        return _print_json({**about_machine, "agents": agents})
+        return print_json({**about_machine, "agents": agents})
     graphics = f"{gpu.name} with {gpu.memory / GIB:.0f} GiB" if gpu else "no GPU"
     print(
         f"turinglike {__version__} on Python {python}: {here.cores} cores, {here.memory / GIB:.0f} GiB of memory "

@@ -28,14 +28,15 @@ from rich.text import Text
 from agents.errors import InputError, printable
 from agents.selection import checked_agents, resolve
 from agents.stimuli import ConversationStimulus, parse_row
-from serving.assignments import ConversingPair, all_of, check_usage, nothing_to_answer, run_entries, tasks_asked
+from serving.assignments import ConversingPair, check_usage, nothing_to_answer, run_entries, tasks_asked
 from serving.conversations.scenario import as_conversation, next_turn
 from serving.runs.checked_stimuli import CheckedStimuli, check_stimuli
 from serving.runs.records import RecordHeader
 from serving.runs.run import is_asked, task_of
 from serving.runs.stimulus_set import SET_SUFFIXES
 from serving.scheduling.placement import DeviceChoice
-from serving.scheduling.scheduler import ReplicaPool, Scheduler
+from serving.scheduling.scheduler import ReplicaPool, Scheduler, WorkerOptions
+from serving.scheduling.tasks import all_of
 from serving.scheduling.this_process import ThisProcess
 from serving.scheduling.worker import AgentRequest
 from serving.terminal import plain_table, print_table
@@ -98,8 +99,6 @@ def load(
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Checked stimuli, their samples and seed."""
-
     stimuli: CheckedStimuli
     samples: int
     seed: int
@@ -134,13 +133,13 @@ class Agents:
         self._about = run_entries(self.names, self.entries, self._made, self.settings)
         check_usage(self.names, self.entries, self._made, 1)
         run = secrets.token_hex(6)
-        self._headers = {
-            name: RecordHeader(run, about["kind"], about["digest"], about["checkpoint"], about["revision"])
-            for name, about in self._about.items()
-        }
+        self._headers = {name: RecordHeader.of(run, about) for name, about in self._about.items()}
         self._process = ThisProcess.of(self._made, device)
         self._scheduler = Scheduler()
-        self._device, self._batch_size = device, batch_size
+        self._options = WorkerOptions(
+            entries=self.entries, settings=self.settings, replicas=1, batch_size=batch_size, device=device,
+            timeout=FOREVER, load_timeout=FOREVER,
+        )  # fmt: skip
         self._pool: ReplicaPool | None = None
         self._answering = threading.Lock()
 
@@ -216,7 +215,6 @@ class Agents:
         return Query(checked, samples, seed)
 
     def answer_checked(self, query: Query) -> Records:
-        """The answers to a checked query."""
         with self._answering:
             self._process.root = query.stimuli.root
             return self._wait_for(self._answer(query))
@@ -230,10 +228,7 @@ class Agents:
 
     async def _load(self) -> None:
         await self._process.start()
-        pool = ReplicaPool(
-            self._process, self._scheduler, self._made, self.entries, self.settings, "", self._device, 1,
-            self._batch_size, FOREVER, FOREVER,
-        )  # fmt: skip
+        pool = ReplicaPool(self._process, self._scheduler, self._made, self._options, "")
         pool.fit([[*self.entries]], lambda name: 1)
         self._pool = pool
         await all_of(pool.load(name) for name in self.entries)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import orjson
 
@@ -21,33 +20,21 @@ from serving.runs.records import RecordHeader
 from serving.runs.run import Kind, Run, is_asked, named
 from serving.runs.run_json import run_entry
 from serving.runs.run_opening import Maker, ResumeState
-from serving.scheduling.placement import DeviceChoice
-
-T = TypeVar("T")
+from serving.scheduling.scheduler import WorkerOptions
 
 
 @dataclass(slots=True)
-class GenerateOptions:
-    """The options of ``turinglike generate``."""
-
+class GenerateOptions(WorkerOptions):
     source: Path
     agents: list[str]
     out: Path
-    entries: Mapping[str, Entry]
     task: str | None = None
     samples: int = 1
     seed: int | None = None
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    replicas: int | None = None
-    batch_size: int | None = None
     retry_failed: bool = False
     skip_invalid: bool = False
-    address: str | None = None
     here: bool = False  # answer in this process, however much there is
     limit: int | None = None
-    device: DeviceChoice = "auto"
-    timeout: float = 600.0
-    load_timeout: float = 1800.0
     quiet: bool = False
     verbose: bool = False
 
@@ -90,7 +77,7 @@ def share_out(
         members = catalogue.pair(name)
         about = run.meta["agents"][name]
         about = {**about, "task": tasks_asked(about)}
-        header = RecordHeader(run.meta["run"], about["kind"], about["digest"], about["checkpoint"], about["revision"])
+        header = RecordHeader.of(run.meta["run"], about)
         records = run.records_path(name)
         tasks = about["task"] if len(members) == 1 else ("conversation",)
         maker = Maker(name, tasks, header.digest, about.get("records"))
@@ -106,16 +93,6 @@ def share_out(
     if problems:
         raise InputError("agents have nothing to answer here: leave them out, or ask another task", problems)
     return assignments
-
-
-async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """All results; the first error cancels the others."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(work) for work in works]
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from None
-    return [task.result() for task in tasks]
 
 
 def check_usage(
@@ -174,8 +151,6 @@ def nothing_to_answer(where: str, name: str, about: Mapping[str, Any], kinds: It
 
 
 class ConversingPair:
-    """A pair of agents with its settings and policies."""
-
     def __init__(self, name: str, made: Mapping[str, Agent[Any]], settings: Mapping[str, Any] | None) -> None:
         self.name = name
         self.members = catalogue.pair(name)

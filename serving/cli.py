@@ -43,7 +43,6 @@ from serving.scheduling.interrupts import watched
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
     parser = Parser(prog="turinglike", description="Answers of machine agents for Turing-like tests.")
     parser.add_argument("--version", action="version", version=f"turinglike {__version__}")
     parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
@@ -198,13 +197,10 @@ def _generate(options: argparse.Namespace) -> int:
 
 
 def _schema(options: argparse.Namespace) -> int:
-    import orjson
-
     from serving.runs.records import json_schema, stimulus_schema
+    from serving.terminal import print_json
 
-    made = json_schema() if options.of == "record" else stimulus_schema()
-    print(orjson.dumps(made, option=orjson.OPT_INDENT_2).decode())
-    return 0
+    return print_json(json_schema() if options.of == "record" else stimulus_schema())
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -215,7 +211,6 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one command line; returns its exit code."""
     return carry_out(_parsed(arguments))
 
 

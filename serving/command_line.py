@@ -76,6 +76,10 @@ def task(text: str) -> str:
     return _task(text, TASKS)
 
 
+def tasks(text: str) -> tuple[str, ...]:
+    return tuple(task(name.strip()) for name in text.split(","))
+
+
 def any_task(text: str) -> str:
     """As :func:`task`, or that of judges."""
     return _task(text, ALL_TASKS)
@@ -251,7 +255,6 @@ def open_standard_streams() -> None:
 
 
 def complain(error: TuringlikeError) -> None:
-    """Print an error and its problems on stderr."""
     problems = error.problems if isinstance(error, InputError) else ()
     for problem in problems[:SHOWN]:
         print(problem, file=sys.stderr)

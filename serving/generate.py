@@ -21,7 +21,6 @@ from serving.assignments import (
     Assignment,
     ConversingPair,
     GenerateOptions,
-    all_of,
     check_usage,
     run_entries,
     share_out,
@@ -40,6 +39,7 @@ from serving.scheduling.cluster import Cluster, begun_ahead, check_installed
 from serving.scheduling.interrupts import declare_answers_here, started
 from serving.scheduling.local_ray import RayHead
 from serving.scheduling.scheduler import ReplicaPool, Scheduler
+from serving.scheduling.tasks import all_of, cancel
 from serving.scheduling.this_process import ThisProcess
 from serving.scheduling.worker import AgentRequest
 from serving.terminal import printed_log
@@ -173,10 +173,7 @@ class Generation:
                 await started(self.cluster.start(self.progress.tell), take_signals)
                 self.started = True
                 machine.freeze()
-                self.pool = ReplicaPool(
-                    self.cluster, self.scheduler, self.agents, options.entries, options.settings, str(self.run.root),
-                    options.device, options.replicas, options.batch_size, options.timeout, options.load_timeout,
-                )  # fmt: skip
+                self.pool = ReplicaPool(self.cluster, self.scheduler, self.agents, options, str(self.run.root))
                 self.pool.fit([assignment.members for assignment in self.assignments], self._batches)
                 left = [assignment for assignment in self.assignments if assignment.left(options.limit)]
                 work = asyncio.create_task(all_of(map(self._fulfil, left)))
@@ -187,9 +184,7 @@ class Generation:
                         if task.done():
                             task.result()
                 finally:
-                    work.cancel()
-                    watch.cancel()
-                    await asyncio.gather(work, watch, return_exceptions=True)
+                    await cancel(work, watch)
                     await self.pool.close()
                     await self.store.finish(writer)
                     shown.cancel()

@@ -75,7 +75,6 @@ class Progress:
             self.update()
 
     def update(self) -> None:
-        """Show the present state."""
         moved = []
         for name, counts in self._counts().items():
             task = self._bars.tasks[self._tasks[name]]
@@ -131,7 +130,6 @@ def _print(text: str) -> None:
 
 
 def duration(seconds: float) -> str:
-    """A duration in hours, minutes, seconds."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     rounded = round(seconds)

@@ -58,8 +58,6 @@ class CenterAgent(_Drawn["CenterAgent.Settings"]):
     """A Gaussian about the centre, cut off at the edge, as wide as in Clarke and Tatler 2014 (Vision Research 102)."""
 
     class Settings(scanpath.PathSettings):
-        """The Gaussian, and how far a scanpath goes."""
-
         variance: Annotated[float, Field(gt=0, le=100)] = 0.23
         """Horizontal variance; the unit of length is half the frame's width."""
         ratio: Annotated[float, Field(gt=0, le=100)] = 0.45

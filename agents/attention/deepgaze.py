@@ -40,8 +40,6 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
     Pictures come to 35 pixels per degree or, without ``pixels_per_degree``, to a longer side of 1024."""
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
-        """How fixations are chosen from the densities, and which weights."""
-
         choice: Literal["argmax", "sample"] = "argmax"
         """The density's maximum with inhibition of return, or a draw from the density, where nothing is inhibited."""
         center_bias: str = Field("mit1003", min_length=1)

@@ -34,8 +34,6 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
     shorter rounds up to a multiple of 32 (authors' program)."""
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
-        """How the image is shown, how vision fades, and how maps are turned into fixations."""
-
         preprocessing: Preprocessing = "imagenet"
         """What the weights were trained with: torchvision's are "imagenet", those of the authors' program "caffe"."""
         resampling: Literal["nearest", "box"] = "nearest"

@@ -27,8 +27,6 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
     """Harel, Koch and Perona 2006; see ``models.graph_saliency``. Search ignores the target."""
 
     class Settings(scanpath.ScanSettings):
-        """How the map is made, and how it is turned into fixations."""
-
         normalisation: Literal["power", "graph"] = "power"
         """How activation is concentrated: by the power 1.5, or by the second walk on a graph."""
         weights: tuple[Weight, Weight, Weight] = (1.0, 1.0, 1.0)

@@ -30,8 +30,6 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
     choice. Caffe's weights, which ``tiled`` had, need ``preprocessing``."""
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
-        """How the map is made, and how it is turned into fixations."""
-
         variant: Literal["tiled", "whole"] = "tiled"
         """The search image in tiles of 224 pixels as in the paper, or whole as in the authors' later program."""
         preprocessing: Preprocessing = "imagenet"

@@ -32,8 +32,6 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
     after the first in free viewing, 55 in search, 12 on arrays."""
 
     class Settings(scanpath.PathSettings, WeightsFileSettings):
-        """How the maps are made, the three terms of the score, and how fixations are remembered."""
-
         parameters: Literal["auto", "natural", "waldo", "array"] = "auto"
         """Which spread and floor, and prior of search; auto: by the data set in search, natural in free viewing."""
         spread: Positive | None = None

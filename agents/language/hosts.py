@@ -14,7 +14,7 @@ from agents.language.engines.local import LocalEngine
 from agents.language.engines.openai import OpenAIEngine
 from agents.language.engines.text_request import GeneratedText, TextRequest
 from agents.language.engines.transformers import TransformersEngine
-from agents.language.engines.vllm import VLLMEngine, VLLMSettings, vllm_program
+from agents.language.engines.vllm import NOT_INSTALLED, VLLMEngine, VLLMSettings, vllm_program
 from agents.language.text_agent import EngineAgent
 from agents.loading import missing_quantizer, unusable_template
 from agents.pretrained import BESIDE_GPU, LIBRARIES, ON_HOST, PretrainedAgent, PretrainedSettings
@@ -98,7 +98,7 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
 
     def missing(self) -> str | None:
         if self.continuous() and vllm_program() is None:
-            return "there is no command vllm in this environment or on the PATH: pip install 'turinglike[vllm]'"
+            return NOT_INSTALLED
         missing = super().missing()
         if missing is None and not (self.random or self.continuous()):
             missing = missing_quantizer(self.folder())

@@ -333,6 +333,16 @@ class PartsCaptioner(CaptionAgent[C]):
     def fetch(self) -> Sequence[checkpoints.Download]:
         return [hub.fetch(*self._named(part)) for part in self.parts]  # first what no hub has
 
+    def open(self) -> None:
+        from transformers import AutoTokenizer
+
+        from agents.vision.clip_towers import input_size
+        from agents.vision.network_tools import ClipPixels
+
+        self._clip, self._gpt = (checkpoints.find(*self._named(part)) for part in ("clip", "language_model"))
+        self._pixels = ClipPixels(input_size(self._clip))
+        self._tokenizer = load_part(AutoTokenizer, self._gpt, "tokenizer")
+
     def _named(self, part: str) -> tuple[str, str | None]:
         return getattr(self.settings, part), self.settings.revision if part == "checkpoint" else None
 

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from agents import checkpoints
 from agents.contract import GIB
-from agents.loading import load_part
 from agents.vision.captioner import CaptionRow, PartsCaptioner, Prepared
 from agents.vision.captions import CaptionSettings
 
@@ -50,23 +48,14 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
     last_types = ("gpt2",)
 
     def open(self) -> None:
-        from transformers import AutoTokenizer
-
-        from agents.vision.clip_towers import input_size
-        from agents.vision.network_tools import ClipPixels
-
-        chosen = self.settings
-        self._pixels = ClipPixels(input_size(checkpoints.find(chosen.clip)))
-        self._gpt = checkpoints.find(chosen.language_model)
-        self._tokenizer = load_part(AutoTokenizer, self._gpt, "tokenizer")
+        super().open()
         self._stop = self._pad = self._ids(".")[0]
         self._ends = frozenset([self._stop])
 
     def _load_model(self, folder: Path) -> Any:
         from agents.vision.clipcap_network import load_clipcap
 
-        clip = checkpoints.find(self.settings.clip)
-        model = load_clipcap(folder, clip, self._gpt, self.settings.mapper).to(self._device, self._dtype)
+        model = load_clipcap(folder, self._clip, self._gpt, self.settings.mapper).to(self._device, self._dtype)
         self._positions = model.gpt.config.n_positions, model.clip_project.prefix_length
         return model
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from agents import checkpoints
-from agents.contract import GIB
 from agents.errors import UnavailableError
 from agents.pretrained import WeightsFileAgent, WeightsFileSettings, download
 from agents.stimuli import Stimulus
@@ -61,10 +60,6 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
 
     licence = "CC-BY-SA-3.0"
     reports = ("detectron2", "torch")
-    # As torchvision's Mask R-CNN.
-    memory = 4 * GIB
-    device_memory = 6 * GIB
-    batch_size = 4
 
     def published(self) -> Path:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

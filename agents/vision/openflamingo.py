@@ -10,7 +10,6 @@ from pydantic import Field
 
 from agents import checkpoints
 from agents.contract import GIB
-from agents.loading import load_part
 from agents.vision.captioner import CaptionRow, LengthNorm, PartsCaptioner, Prepared
 from agents.vision.captions import CaptionSettings
 
@@ -47,15 +46,8 @@ class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
     last_types = ("gpt_neox",)
 
     def open(self) -> None:
-        from transformers import AutoTokenizer
-
-        from agents.vision.clip_towers import input_size
-        from agents.vision.network_tools import ClipPixels
-
-        chosen = self.settings
-        self._pixels = ClipPixels(input_size(checkpoints.find(chosen.clip)))
-        self._gpt = checkpoints.find(chosen.language_model)
-        self._tokenizer = load_part(AutoTokenizer, self._gpt, "tokenizer", clean_up_tokenization_spaces=False)
+        super().open()
+        self._tokenizer.clean_up_tokenization_spaces = False
         self._tokenizer.add_special_tokens({"extra_special_tokens": list(ADDED)})
         self._end, self._image, self._padding = self._tokenizer.convert_tokens_to_ids(list(ADDED))
 
@@ -63,8 +55,8 @@ class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
         from agents.vision.openflamingo_network import load_openflamingo
 
         chosen, tokens, place = self.settings, len(self._tokenizer), (self._device, self._dtype)
-        as_in_papers, clip = chosen.tower == "papers", checkpoints.find(chosen.clip)
-        model = load_openflamingo(folder, clip, self._gpt, tokens, *place, as_in_papers=as_in_papers)
+        as_in_papers = chosen.tower == "papers"
+        model = load_openflamingo(folder, self._clip, self._gpt, tokens, *place, as_in_papers=as_in_papers)
         # GPT-NeoX's usual end of a text does not end a caption.
         self._use_tokens(model.language, start=self._image, end=self._end, pad=self._padding)
         self._positions = model.language.config.max_position_embeddings, 1

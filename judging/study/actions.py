@@ -18,22 +18,11 @@ import orjson
 
 from agents.errors import InputError, UnavailableError, printable
 from agents.stimuli import TASKS, parse_row
-from judging.study import presets, study_status
-from judging.study.events import (
-    EVENTS,
-    EXPORTS,
-    LINKS,
-    append,
-    forget,
-    read_exports,
-    read_person,
-    read_personal,
-    read_state,
-)
-from judging.study.materials import Material, TrialMaterial, only_task
+from judging.study import events, presets, study_status
+from judging.study.materials import Material, TrialMaterial, material_of, only_task
 from judging.study.pool import HOW_TO_CATCH, TrialPool
 from judging.study.settings import FILE, JudgesSettings, read_settings
-from judging.study.study import Study, hashed, material_of, read_phrases
+from judging.study.study import Study, hashed, read_phrases
 from judging.trial_set import TRIALS_FILE
 from serving.runs.atomic_files import lock, replacing
 from serving.runs.output_paths import new_folder, refuse_existing
@@ -118,7 +107,7 @@ def make_links(options: argparse.Namespace) -> None:
     if settings.judges.entry != "links":
         raise InputError(f'{options.study / FILE}: judges.entry is "{settings.judges.entry}": no link is needed')
     tokens = [secrets.token_urlsafe(16) for _ in range(options.number)]
-    append(options.study / LINKS, [{"link": hashed(token), "at": now()} for token in tokens])
+    events.append(options.study / events.LINKS, [{"link": hashed(token), "at": now()} for token in tokens])
     for token in tokens:
         print(f"{options.address.rstrip('/')}/?link={token}")
 
@@ -158,8 +147,8 @@ def serve_study(options: argparse.Namespace) -> None:
 
 def show_status(options: argparse.Namespace) -> None:
     material = material_of(options.study)
-    study = study_status.status_of(read_state(options.study), material, read_personal(options.study))
-    study["exports"] = [export for export in read_exports(options.study) if export["deleted"]]
+    study = study_status.status_of(events.read_state(options.study), material, events.read_personal(options.study))
+    study["exports"] = [export for export in events.read_exports(options.study) if export["deleted"]]
     if options.json:
         print(orjson.dumps(study, option=orjson.OPT_INDENT_2).decode())
     else:
@@ -188,7 +177,7 @@ def _plan_of(folder: Path) -> str:
     material, source = material_of(folder), folder / FILE
     if not isinstance(material, TrialMaterial):
         raise InputError(f"{folder}: a plan is of people who judge trials")
-    settings, pages = material.settings, [page for page in material.pool.drawable if not page.catch]
+    settings, pages = material.settings, [page for page in material.pool.pages if not page.catch]
     agents, stimuli = len({agent for page in pages for agent in page.agents}), len({page.stimulus for page in pages})
     trials, wanted, bounds = settings.trials.number, settings.judges.wanted, settings.analysis.bounds
     rules = [f"{name} = {value}" for name, value in settings.exclude.model_dump().items() if value]
@@ -217,14 +206,14 @@ def export_study(options: argparse.Namespace) -> None:
 
     if options.judge:
         refuse_existing([options.out], force=options.force)
-        person = read_person(options.study, options.judge)
+        person = events.read_person(options.study, options.judge)
         with replacing(options.out) as file:
             file.write(orjson.dumps(person, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
         _say(f"{options.out}: all that is kept of {options.judge}")
         return
     material, out = material_of(options.study), options.out
     number = write(options.study, material, out, personal=options.personal, force=options.force)
-    append(options.study / EXPORTS, [{"at": now(), "out": str(out.resolve())}])
+    events.append(options.study / events.EXPORTS, [{"at": now(), "out": str(out.resolve())}])
     following = {
         "trial": f"score {out} -o {out}-scores",
         "test": f"score {out / 'verdicts'} -o scores",
@@ -248,7 +237,7 @@ def import_kits(options: argparse.Namespace) -> None:
 
     material = material_of(options.study)
     added = _in_study(options.study, material, lambda study: import_answers(study, options.files))
-    state = read_state(options.study)
+    state = events.read_state(options.study)
     for code, number in added.items():
         if (judge := state.judges.get(code)) is None:
             _say(f"{code}: passed over, for nothing is known of this judge any more")
@@ -273,19 +262,19 @@ def _in_study(folder: Path, material: Material, work: Callable[[Study], Coroutin
 def close_study(options: argparse.Namespace) -> None:
     read_settings(options.study)
     with lock(options.study):
-        append(options.study / EVENTS, [{"event": "closed", "at": now()}])
+        events.append(options.study / events.EVENTS, [{"event": "closed", "at": now()}])
     _say(f"{options.study} is closed; next: turinglike study export {options.study} -o verdicts")
 
 
 def forget_judge(options: argparse.Namespace) -> None:
     read_settings(options.study)
     with lock(options.study):
-        is_known = options.judge in read_personal(options.study) or options.judge in read_state(options.study).judges
-        if not is_known:
+        known = {**events.read_personal(options.study), **events.read_state(options.study).judges}
+        if options.judge not in known:
             raise InputError(f"{options.study} has no judge {options.judge}")
-        forget(options.study, [options.judge])
+        events.forget(options.study, [options.judge])
     _say(f"nothing is known of {options.judge} any more")
-    for export in read_exports(options.study):
+    for export in events.read_exports(options.study):
         _say(f"  it may be in the export of {export['at'][:10]}, which still has it: {export['out']}")
 
 

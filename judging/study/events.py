@@ -1,170 +1,40 @@
-"""The events of a study (``events.jsonl``), its state, which is read from them alone, and ``personal.jsonl``.
-
-An exchange of an online test is a question of the judge's and an answer of each agent, 1 and 2. Times (``clock``) are
-seconds from when the test began; both answers appear at the later."""
+"""The events of a study (``events.jsonl``), its state, which is read from them alone, and ``personal.jsonl``."""
 
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import orjson
 
 from agents.errors import InputError, StorageError
+from judging.study.meetings import OF_TALKS, OF_TESTS, Meeting, OnlineTest, Talk
 from serving.runs.atomic_files import repair_tail, replacing, sync_folder
 from serving.timestamps import now
 
 ASKED = ("trial", "ask", "talk", "test")  # kinds of steps that are what a study is about
 EVENTS, PERSONAL, LINKS, EXPORTS = "events.jsonl", "personal.jsonl", "links.jsonl", "exports.jsonl"
 Step = dict[str, Any]
-Condition = Literal["person_deceives", "machine_deceives"]
-Pair = Literal["person machine", "two machines", "two people"]
-Part = Literal["person", "machine"]
-Act = Literal["ready", "ask", "answer", "judge"]
-Move = tuple[str, int, Act]  # of whom, the side of an agent or 0 of the judge, what
-OF_TALKS = ("paired", "said", "withdrawn", "void")
-OF_TESTS = ("test", "test_ready", "test_asked", "test_answered", "test_judged", "test_void", "test_left")
-SIDES = (1, 2)
-PARTS: Mapping[Pair, tuple[Part, Part]] = {
-    "person machine": ("person", "machine"),
-    "two machines": ("machine", "machine"),
-    "two people": ("person", "person"),
-}
-
-
-@dataclass(slots=True)
-class Meeting(ABC):
-    """``people`` are participants' codes and agents' names."""
-
-    id: str
-    at: str
-    people: list[str]
-    void: str | None = field(default=None, kw_only=True)
-
-    @abstractmethod
-    def apply(self, event: dict[str, Any]) -> None: ...
-
-
-@dataclass(slots=True)
-class Talk(Meeting):
-    stimulus: str
-    messages: list[dict[str, Any]] = field(default_factory=list)
-    withdrawn: list[dict[str, Any]] = field(default_factory=list)
-
-    def apply(self, event: dict[str, Any]) -> None:
-        match event["event"]:
-            case "said":
-                self.messages.append(event)
-            case "withdrawn":
-                self.withdrawn.append(event)
-            case "void":
-                self.void = event["why"]
-
-
-@dataclass(slots=True)
-class TimedText:
-    """``raw`` is a machine's text before it was cut, ``delay_s`` what it took."""
-
-    text: str
-    clock: float
-    delay_s: float
-    raw: str | None = None
-
-
-@dataclass(slots=True)
-class VerdictOnTest:
-    """``human`` is that agent 1 is the human, ``machine`` that agent 2 is."""
-
-    who: str
-    exchanges: int
-    verdict: str
-    reason: str | None
-    clock: float
-
-
-@dataclass(slots=True)
-class OnlineTest(Meeting):
-    """``people`` are the judge and two agents; ``answers`` are of each exchange, by side."""
-
-    parts: list[Part]
-    condition: Condition
-    exchanges: int
-    verdicts: Literal["each", "end"]
-    ready: set[str] = field(default_factory=set)
-    questions: list[TimedText] = field(default_factory=list)
-    answers: list[dict[int, TimedText]] = field(default_factory=list)
-    judged: list[VerdictOnTest] = field(default_factory=list)
-
-    def apply(self, event: dict[str, Any]) -> None:
-        match event["event"]:
-            case "test_ready":
-                self.ready.add(event["who"])
-            case "test_asked":
-                self.questions.append(_timed_text(event))
-                self.answers.append({})
-            case "test_answered":
-                self.answers[-1][event["side"]] = _timed_text(event)
-            case "test_judged":
-                number = len(self.questions)
-                self.judged.append(
-                    VerdictOnTest(event["who"], number, event["verdict"], event["reason"], event["clock"])
-                )
-            case "test_void":
-                self.void = event["why"]
-
-    @property
-    def pair(self) -> Pair:
-        return next(pair for pair, parts in PARTS.items() if sorted(parts) == sorted(self.parts))
-
-    def began(self) -> float:
-        """Seconds of the epoch."""
-        return datetime.fromisoformat(self.at).timestamp()
-
-    def shown_at(self, exchange: int) -> float:
-        return max(answer.clock for answer in self.answers[exchange].values())
-
-    def shown(self, clock: float) -> int:
-        return sum(len(both) == len(SIDES) and self.shown_at(at) <= clock for at, both in enumerate(self.answers))
-
-    def is_over(self) -> bool:
-        return bool(self.judged) and self.judged[-1].exchanges == self.exchanges
-
-    def due(self, clock: float, participants: Collection[str]) -> list[Move]:
-        """What is awaited; the judge does not wait until the ``participants`` have read their part."""
-        if self.void is not None or self.is_over():
-            return []
-        reading = {who for who in self.people if who in participants and who not in self.ready}
-        due: list[Move] = [(who, side, "ready") for side, who in enumerate(self.people) if who in reading]
-        number = len(self.questions)
-        if number and len(self.answers[-1]) < len(SIDES):
-            left = [(self.people[side], side) for side in SIDES if side not in self.answers[-1]]
-            return [*due, *((who, side, "answer") for who, side in left if who not in reading)]
-        if self.shown(clock) < number or self.people[0] in reading:
-            return due
-        is_judging = number == self.exchanges or (number and self.verdicts == "each" and len(self.judged) < number)
-        return [*due, (self.people[0], 0, "judge" if is_judging else "ask")]
-
-    def messages(self, side: int, exchanges: int | None = None) -> list[dict[str, str]]:
-        """The first ``exchanges`` (all) with an agent, who is B."""
-        messages = []
-        for question, answers in zip(self.questions[:exchanges], self.answers, strict=False):
-            messages.append({"speaker": "A", "text": question.text})
-            if side in answers:
-                messages.append({"speaker": "B", "text": answers[side].text})
-        return messages
-
-
-def _timed_text(event: dict[str, Any]) -> TimedText:
-    return TimedText(event["text"], event["clock"], event["delay_s"], event["raw"])
-
-
 M = TypeVar("M", bound=Meeting)
+
+
+def is_counted(step: Step) -> bool:
+    return step["kind"] in ASKED and step["phase"] != "practice"
+
+
+def with_breaks(steps: Iterable[Step], every: int) -> Iterator[Step]:
+    """A break comes after ``every`` trials if more follow; 0: there is none."""
+    done = 0
+    for step in steps:
+        if is_counted(step):
+            if every and done and done % every == 0:
+                yield {"kind": "break"}
+            done += 1
+        yield step
 
 
 @dataclass(slots=True)
@@ -197,7 +67,7 @@ class Judge:
 
     def counted(self, end: int | None = None) -> int:
         """The number of trials, practice apart."""
-        return sum(1 for step in self.steps[:end] if step["kind"] in ASKED and step["phase"] != "practice")
+        return sum(map(is_counted, self.steps[:end]))
 
     def of(self, kind: str) -> dict[str, Any]:
         """The answer to the step of that kind, of which there is at most a single; empty before it."""
@@ -207,7 +77,7 @@ class Judge:
     def pages(self, begin: int = 0) -> Iterator[tuple[str, ...]]:
         """The trials of each page from a step on, without practice and repeats."""
         for step in self.steps[begin:]:
-            if step["kind"] in ASKED and step["phase"] != "practice" and not step["again"]:
+            if is_counted(step) and not step["again"]:
                 yield tuple(step["trials"])
 
 

@@ -37,7 +37,8 @@ def _rows(judge: Judge, exclude: Exclude, pool: TrialPool) -> Iterator[VerdictRo
             "fastest": fastest_of(answer["rt"], since) < 1000 * exclude.fastest,
             "wrong_control": exclude.wrong_control and answer.get("right") is False,
         }
-        for name, verdict in zip(step["trials"], answer["verdicts"], strict=True):
+        sexes = answer.get("sexes", [None] * len(step["trials"]))
+        for name, verdict, sex in zip(step["trials"], answer["verdicts"], sexes, strict=True):
             key = pool.key.get(name)
             if key is None:
                 continue  # of another task
@@ -59,6 +60,7 @@ def _rows(judge: Judge, exclude: Exclude, pool: TrialPool) -> Iterator[VerdictRo
                 "at": answer["at"],
                 **{part: answer.get(part) for part in ("confidence", "reason", "control")},
                 "control_right": answer.get("right"),
+                "sex": sex,
                 "away": answer["away"],
                 "by_key": answer["key"],
                 "key_for_human": judge.keys[0],
@@ -98,10 +100,10 @@ def outcome_of(judge: Judge, settings: StudySettings) -> str | None:
 
 def completion_code(judge: Judge, settings: StudySettings) -> str:
     """The code that a panel gets for the outcome; empty for none."""
-    end, outcome = settings.end, outcome_of(judge, settings)
-    codes = {"screened_out": end.screened_out, "finished": judge.end_code}
-    codes |= dict.fromkeys(("no_consent", "left"), end.no_consent)
-    return codes.get(outcome or "", "") if outcome != "failed_checks" else end.failed_checks or judge.end_code
+    end = settings.end
+    codes = {"finished": judge.end_code, "failed_checks": end.failed_checks or judge.end_code}
+    codes |= {"screened_out": end.screened_out, "no_consent": end.no_consent, "left": end.no_consent}
+    return codes.get(outcome_of(judge, settings) or "", "")
 
 
 def _below(right: list[bool], share: float) -> bool:

@@ -26,6 +26,7 @@ POLICY = (
     "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
     "form-action 'none'"
 )
+LEFT = "left"  # instead of answers: the judge has left, and what earlier files had of them is deleted
 Answers = list[dict[str, Any]]
 
 
@@ -58,14 +59,12 @@ def _judge(study: Study, judge: Judge) -> dict[str, Any]:
     for at, step in enumerate(judge.steps):
         steps.append({"view": view(study, judge, at), "truth": study.material.truth(step)})
     # The judge's code, which proves nothing: a file can be read without a single answer.
-    end = {
-        "kind": "end",
-        "step": len(steps),
-        "list": judge.code,
-        "text": study.settings.texts.thanks,
-        "code": judge.code,
+    code, text = judge.code, study.settings.texts.thanks
+    return {
+        "judge": code,
+        "steps": steps,
+        "end": {"kind": "end", "step": len(steps), "list": code, "text": text, "code": code},
     }
-    return {"judge": judge.code, "steps": steps, "end": end}
 
 
 def _data_address(path: Path) -> str:
@@ -74,17 +73,21 @@ def _data_address(path: Path) -> str:
 
 
 async def import_answers(study: Study, paths: Sequence[Path]) -> dict[str, int]:
-    """Take files of answers in, each in full or not at all; by judge, how many were new. Raises InputError."""
+    """Take files of answers in, each in full or not at all, and delete who has left; by judge, how many were new.
+    Raises InputError."""
     added: dict[str, int] = {}
     for path in paths:
-        kit, judges = _read(path)
+        kit, judges, left = _read(path)
         if not any(judge.kit == kit for judge in study.state.judges.values()):
             raise InputError(f"{path}: is not of a kit of this study")
-        there = {code: study.state.judges[code] for code in judges if code in study.state.judges}
+        known = study.state.judges
+        there = {code: known[code] for code in judges if code in known and known[code].ended != LEFT}
         for code, judge in there.items():
             _check(study, judge, judges[code], path)
             if study.state.closed and len(judges[code]) > judge.step:
                 raise InputError(f"{study.folder} is closed: it takes no answers any more")
+        for code in left & known.keys():
+            await study.leave(known[code])
         before = {code: judge.step for code, judge in there.items()}
         calls = [
             study.answer(judge, answer["step"], answer["answer"], at=answer["at"])
@@ -92,7 +95,7 @@ async def import_answers(study: Study, paths: Sequence[Path]) -> dict[str, int]:
             for answer in judges[code]
         ]
         await asyncio.gather(*calls)  # at once, that is in order and in a single write
-        for code in judges:
+        for code in (*judges, *sorted(left)):
             new = there[code].step - before[code] if code in there else 0
             added[code] = added.get(code, 0) + new
     return added
@@ -113,20 +116,21 @@ def _check(study: Study, judge: Judge, answers: Answers, path: Path) -> None:
             raise InputError(f"{where}: who does not agree answers nothing more")
 
 
-def _read(path: Path) -> tuple[str, dict[str, Answers]]:
+def _read(path: Path) -> tuple[str, dict[str, Answers], set[str]]:
     try:
         saved = orjson.loads(path.read_bytes())
         body = saved["body"]
         if saved["schema"] != SCHEMA or hashlib.sha256(body.encode()).hexdigest() != saved["sha256"]:
             raise ValueError("it is damaged: its checksum is another")
         content = orjson.loads(body)
-        judges: dict[str, Answers] = {str(judge["judge"]): judge["answers"] for judge in content["judges"]}
+        both = {str(judge["judge"]): judge["answers"] for judge in content["judges"]}
+        judges: dict[str, Answers] = {code: answers for code, answers in both.items() if answers != LEFT}
         for answers in judges.values():
             for number, answer in enumerate(answers):
                 has_zone = datetime.fromisoformat(answer["at"]).tzinfo is not None
                 if answer["step"] != number or type(answer["answer"]) is not dict or not has_zone:
                     raise ValueError(f"step {number} lacks, or its time has no zone")
-        return str(content["kit"]), judges
+        return str(content["kit"]), judges, both.keys() - judges.keys()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     except (KeyError, TypeError, AttributeError, ValueError) as error:

@@ -19,8 +19,10 @@ from agents.answers import Message, TurnAnswer, is_blank
 from agents.language.filters.policies import MEASURE, THRESHOLDS
 from agents.stimuli import as_dict
 from judging.study.agent_server import LONGEST_MESSAGE, AgentClient, NoAnswerError, text_of, tidy
-from judging.study.events import Judge, OnlineTest, Talk
+from judging.study.events import Judge
 from judging.study.materials import TalkMaterial
+from judging.study.meetings import OnlineTest, Talk
+from judging.study.page_answers import Refused
 from judging.study.settings import Talk as TalkSettings
 from judging.study.settings import Tests as TestSettings
 from serving.conversations.scenario import SIDES, speaker_name
@@ -52,18 +54,17 @@ class Lobby(ABC, Generic[M]):
         self.closing = False
         self._swept = 0.0
 
-    def meetings(self) -> list[M]:
-        return self.state.counted(self.meeting)
-
     def meeting_of(self, code: str) -> M | None:
         meeting = self.state.meeting_of(code)
         return meeting if isinstance(meeting, self.meeting) else None
 
     async def at(self, judge: Judge, known: Any) -> View:
-        """What a participant sees; held open, within limits, until there is news."""
+        """What a participant sees; held open, within limits, until there is news. Raises Refused after they left."""
         until = time.monotonic() + HELD
         await self._has_left(judge)
         while True:
+            if judge.ended:  # in another request
+                raise Refused("not_yet")
             self.seen[judge.code] = time.monotonic()
             view = await self.look(judge)
             if self.closing or time.monotonic() > until or self.is_news(view, known):
@@ -118,15 +119,19 @@ class Lobby(ABC, Generic[M]):
         # Nobody else looks whether somebody has left a machine.
         if time.monotonic() - self._swept > SWEEP:
             self._swept = time.monotonic()
-            for meeting in self.meetings():
+            for meeting in self.state.counted(self.meeting):
                 await self.end_if_left(meeting)
 
     async def end_if_left(self, meeting: M) -> None:
         if meeting.void is None and not self.is_over(meeting) and (why := self.why_void(meeting)) is not None:
-            for (name, _), task in self.tasks.items():
-                if name == meeting.id:
-                    task.cancel()
+            self.stop(meeting.id)
             await self.make_void(meeting, why)
+
+    def stop(self, meeting: str | None) -> None:
+        """No machine answers there any more."""
+        for (name, _), task in self.tasks.items():
+            if name == meeting:
+                task.cancel()
 
     def why_void(self, meeting: M) -> str | None:
         now = time.monotonic()
@@ -205,7 +210,7 @@ class TalkLobby(Lobby[Talk]):
 
     async def _begin(self, pairs: list[list[str]]) -> None:
         events = list[dict[str, Any]]()
-        used = Counter(talk.stimulus for talk in self.meetings())
+        used = Counter(talk.stimulus for talk in self.state.counted(self.meeting))
         for speakers in pairs:
             CHANCE.shuffle(speakers)
             stimulus = min(self.stimuli, key=lambda name: (used[name], CHANCE.random()))

@@ -18,8 +18,9 @@ import orjson
 
 from agents.answers import is_blank
 from judging.study.agent_server import LONGEST_MESSAGE, NoAnswerError, text_of, tidy
-from judging.study.events import PARTS, SIDES, Condition, Judge, Move, OnlineTest, Pair
+from judging.study.events import Judge
 from judging.study.lobby import Lobby, View
+from judging.study.meetings import PARTS, SIDES, Condition, Move, OnlineTest, Pair
 from judging.study.page_answers import LONGEST_REASON
 from judging.study.settings import OnlineSettings
 from judging.study.settings import Tests as TestSettings
@@ -46,7 +47,7 @@ class OnlineLobby(Lobby[OnlineTest]):
         return test.is_over()
 
     def is_enough(self) -> bool:
-        return sum(test.is_over() for test in self.meetings()) >= self.settings.tests.wanted
+        return sum(test.is_over() for test in self.state.counted(OnlineTest)) >= self.settings.tests.wanted
 
     def clock(self, test: OnlineTest) -> float:
         """Seconds since the test began, monotonic."""
@@ -73,7 +74,7 @@ class OnlineLobby(Lobby[OnlineTest]):
         kinds = shares(tests)[2]
         needed = max(map(people_of, kinds))
         while len(there := self.there()) >= needed:
-            counted = self.meetings()
+            counted = self.state.counted(OnlineTest)
             if len(counted) >= tests.wanted:  # those who wait are there for a test that becomes void
                 return
             begun = len(self.state.meetings)

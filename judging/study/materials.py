@@ -19,9 +19,9 @@ from judging.study.agent_server import served_agents
 from judging.study.controls import Control, read_controls
 from judging.study.events import Judge, State, Step
 from judging.study.exclusions import VerdictRow, verdict_rows
-from judging.study.page_answers import BadAnswer, StimulusAnswer, TrialAnswer, fastest_of, parsed
+from judging.study.page_answers import BadAnswer, StimulusAnswer, ToldError, TrialAnswer, fastest_of, parsed, read_texts
 from judging.study.pool import Seen, TrialPool
-from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings
+from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings, read_settings
 from judging.trial_set import TRIALS_FILE, VERDICTS, key_path
 from serving.runs.checking import check_rows
 from serving.runs.row_problems import count
@@ -29,22 +29,12 @@ from serving.runs.set_rows import Choose
 from serving.runs.set_rows import Row as SetRow
 from serving.runs.stimulus_set import read_rows
 
-LONGEST_ANSWER = {"image_captioning": 1000, "word_association": 60, "object_detection": 60}
-OBJECTS = 3
 FASTEST = 4000.0  # ms; a caption that took less was not written for this picture
 FLAGS = ("too_few_words", "special_characters", "repeated_words", "mentions_image")  # of the form's checks
 TYPES = {"jpeg": "jpeg", "jpg": "jpeg", "png": "png", "gif": "gif", "webp": "webp", "bmp": "bmp", "tiff": "tiff"}
-SENT = {"choices", "confidence", "reason", "seconds_before", "play_once"}  # of a trial's settings
+SENT = {"choices", "sex", "confidence", "reason", "seconds_before", "play_once"}  # of a trial's settings
+INSTRUCTIONS: Step = {"kind": "instructions"}
 SHOWABLE = ("JPEG", "PNG", "GIF", "WEBP", "BMP")  # by browsers
-
-
-class ToldError(Exception):
-    """The answer ``text`` is to be replaced; ``flags`` are phrases."""
-
-    def __init__(self, flags: list[str], text: str) -> None:
-        super().__init__(", ".join(flags))
-        self.flags = flags
-        self.text = text
 
 
 class Material:
@@ -73,14 +63,11 @@ class Material:
         return f"{self.settings.task}: {self.number:,} for each participant"
 
     def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
-        """A person's steps; ``seen`` counts how many had each page."""
-        return [self.step() for _ in range(self.number)]
+        """A person's steps from the instructions on; ``seen`` counts how many had each page."""
+        return [INSTRUCTIONS, *(self.step() for _ in range(self.number))]
 
     def step(self, *trials: str, phase: str = "test", again: bool = False) -> Step:
         return {"kind": self.kind, "trials": list(trials), "phase": phase, "again": again}
-
-    def stimulus_of(self, step: Step) -> str:
-        return ""
 
     def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
         """What is kept of an answer. Raises BadAnswer, and ToldError."""
@@ -88,7 +75,7 @@ class Material:
             raise BadAnswer("has parts that no page sends")
         return {}
 
-    def instructions(self, judge: Judge) -> dict[str, Any]:
+    def instructions(self, judge: Judge, step: Step) -> dict[str, Any]:
         about = {"practice": 0, "feedback": 0, "samples": [], "four": True}
         return {"trials": judge.counted(), "tests": self.kind == "test", **about}
 
@@ -99,8 +86,8 @@ class Material:
         """Of a step after which the truth is shown."""
         return None
 
-    def files(self, step: Step | None) -> dict[str, Path]:
-        """A step's files by name; None: those that everybody may have."""
+    def files(self, step: Step) -> dict[str, Path]:
+        """A step's files by name."""
         return {}
 
     def rows(self, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[VerdictRow]:
@@ -145,14 +132,12 @@ class TrialMaterial(Material):
         return f"{self.settings.task}: {count(self.number, 'trial')} for each judge, of {cells}"
 
     def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
-        turns = self.pool.draw(seen, chance)
-        return [self.step(*turn.page.trials, phase=turn.phase, again=turn.again) for turn in turns]
-
-    def stimulus_of(self, step: Step) -> str:
-        return str(self.pool.key[step["trials"][0]]["stimulus"])
+        turns, examples = self.pool.draw(seen, chance)
+        trials = [self.step(*turn.page.trials, phase=turn.phase, again=turn.again) for turn in turns]
+        return [INSTRUCTIONS | {"examples": [list(page.trials) for page in examples]}, *trials]
 
     def control(self, step: Step) -> Control | None:
-        return self.controls.get(self.stimulus_of(step))
+        return self.controls.get(str(self.pool.key[step["trials"][0]]["stimulus"]))
 
     def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
         sent, settings, control = parsed(TrialAnswer, answer), self.settings.trials, self.control(step)
@@ -166,14 +151,18 @@ class TrialMaterial(Material):
             kept["confidence"] = round(sent.confidence, 3)
         if settings.reason:
             kept["reason"] = sent.reason
+        if settings.sex:
+            if len(sent.sexes) != len(step["trials"]):
+                raise BadAnswer("sexes: must be as many as the verdicts")
+            kept["sexes"] = sent.sexes
         if control is not None:
             if sent.control not in control.options:
                 raise BadAnswer("control: must be an option")
             kept |= {"control": sent.control, "right": sent.control == control.correct}
         return kept
 
-    def instructions(self, judge: Judge) -> dict[str, Any]:
-        samples = [{**self._trial(page.trials), "truth": self.pool.truth(page.trials)} for page in self.pool.sample]
+    def instructions(self, judge: Judge, step: Step) -> dict[str, Any]:
+        samples = [{**self._trial(page), "truth": self.pool.truth(page)} for page in step.get("examples", [])]
         trials = self.settings.trials
         return {
             "trials": judge.counted(),
@@ -199,9 +188,9 @@ class TrialMaterial(Material):
     def truth(self, step: Step) -> list[str] | None:
         return self.pool.truth(step["trials"]) if step.get("phase") in ("practice", "feedback") else None
 
-    def files(self, step: Step | None) -> dict[str, Path]:
-        pages = [page.trials for page in self.pool.sample] if step is None else [step["trials"]]
-        names = [name for trials in pages for trial in trials for _, name in self._named(trial)]
+    def files(self, step: Step) -> dict[str, Path]:
+        trials = [*step.get("trials", []), *(trial for page in step.get("examples", []) for trial in page)]
+        names = [name for trial in trials for _, name in self._named(trial)]
         return {name: self.pool.folder / "media" / name for name in names}
 
     def rows(self, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[VerdictRow]:
@@ -284,30 +273,15 @@ class AskMaterial(Material):
     def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
         # Those come first that fewer have answered.
         drawn = sorted(self.stimuli, key=lambda name: (seen.get((name,), 0), chance.random()))[: self.number]
-        return [self.step(name) for name in chance.sample(drawn, len(drawn))]
-
-    def stimulus_of(self, step: Step) -> str:
-        return str(step["trials"][0])
+        return [INSTRUCTIONS, *(self.step(name) for name in chance.sample(drawn, len(drawn)))]
 
     def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
         sent = parsed(StimulusAnswer, answer)
-        texts, rt = self._texts(sent.answer), None if sent.rt is None else round(sent.rt, 3)
+        texts, rt = read_texts(self.settings.task, sent.answer), None if sent.rt is None else round(sent.rt, 3)
         flags = self._flags(judge, step, texts, rt)
         if flags and self.settings.answers.checks == "tell":
             raise ToldError(flags, ", ".join(texts))
         return {"answer": texts, "rt": rt, "away": sent.away, "flags": flags}
-
-    def _texts(self, sent: str | list[str]) -> list[str]:
-        task = self.settings.task
-        number = OBJECTS if task == "object_detection" else 1
-        texts = [" ".join(text.split()) for text in ([sent] if isinstance(sent, str) else sent)]
-        if len(texts) != number:
-            raise BadAnswer(f"answer: must be {count(number, 'text')}")
-        if not all(texts) or max(map(len, texts)) > LONGEST_ANSWER.get(task, 40):
-            raise BadAnswer("answer: is empty or too long")
-        if task == "color_estimation" and texts[0] not in WORDS:
-            raise BadAnswer("answer: must be a colour of the eleven")
-        return texts
 
     def _flags(self, judge: Judge, step: Step, texts: list[str], rt: float | None) -> list[str]:
         before = [event["answer"] for event in judge.answers if event["kind"] == "ask"]
@@ -322,15 +296,15 @@ class AskMaterial(Material):
                 flags |= {"too_fast": fastest_of(rt, since) < FASTEST, "as_before": before[-1:] == [texts]}
             case "object_detection":
                 earlier = {text.casefold() for answer in before for text in answer}
-                flags = {"same_objects": len(set(lower)) < OBJECTS, "object_again": bool(earlier & set(lower))}
+                flags = {"same_objects": len(set(lower)) < len(lower), "object_again": bool(earlier & set(lower))}
             case "word_association":
-                stimulus = self.stimuli[self.stimulus_of(step)]
+                stimulus = self.stimuli[step["trials"][0]]
                 assert isinstance(stimulus, WordStimulus)
                 flags = {"several_words": " " in texts[0], "is_cue": lower[0] == stimulus.cue.casefold()}
         return [flag for flag, is_raised in flags.items() if is_raised]
 
     def show(self, judge: Judge, step: Step) -> dict[str, Any]:
-        stimulus = self.stimuli[self.stimulus_of(step)]
+        stimulus = self.stimuli[step["trials"][0]]
         page: dict[str, Any] = {"asked": self.settings.task, "practice": False}
         if isinstance(stimulus, WordStimulus):
             page |= {"cue": stimulus.cue, "examples": [list(pair) for pair in stimulus.examples]}
@@ -340,8 +314,8 @@ class AskMaterial(Material):
             page["image"] = f"media/{name}"
         return page
 
-    def files(self, step: Step | None) -> dict[str, Path]:
-        stimulus = None if step is None else self.stimuli[self.stimulus_of(step)]
+    def files(self, step: Step) -> dict[str, Path]:
+        stimulus = self.stimuli[step["trials"][0]] if step["kind"] == self.kind else None
         image = None if stimulus is None else stimulus.images_by_field().get("image")
         if stimulus is None or image is None or image.path is None:
             return {}
@@ -400,3 +374,17 @@ class OnlineMaterial(Material):
             elif "conversation" not in served[name]:
                 problems.append(f"{place}: {name} answers {', '.join(served[name])}, not conversation")
         return problems
+
+
+def material_of(folder: Path) -> Material:
+    """Raises InputError."""
+    settings = read_settings(folder)
+    source = (folder / settings.source).resolve()
+    if isinstance(settings, OnlineSettings):
+        return OnlineMaterial(settings, source)
+    if isinstance(settings, JudgesSettings):
+        return TrialMaterial(TrialPool(source, settings), folder)
+    stimuli, digest = read_stimuli(source, settings.task)
+    if settings.task != "conversation":
+        return AskMaterial(settings, source, stimuli, digest)
+    return TalkMaterial(settings, source, stimuli, digest)

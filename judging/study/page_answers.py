@@ -9,7 +9,9 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from serving.runs.row_problems import field_problems
+from agents.stimuli import Asked
+from agents.vision.colors import WORDS
+from serving.runs.row_problems import count, field_problems
 
 HumanOrMachine = Literal["human", "machine"]
 LONGEST_REASON = 2000
@@ -24,6 +26,7 @@ OPTIONS: Mapping[str, Sequence[str]] = {
     "difficult": tuple(map(str, range(11))),
 }
 """As on the 2022 and 2025 papers' forms, and ages below 18 and above 50; ``country`` and ``comments`` are text."""
+LONGEST_ANSWER = {"image_captioning": 1000, "word_association": 60, "object_detection": 60}
 LONGEST_FIELD = {"country": 60, "comments": 4000}
 UNFILLED = re.compile(
     r".*[{}\[\]<>$].*|%.*%|undefined|null|none|nan|n/?a|assignment_id_not_available|", re.IGNORECASE | re.DOTALL
@@ -34,6 +37,23 @@ class BadAnswer(Exception):
     """An answer that no page sends."""
 
 
+class Refused(Exception):
+    """``why`` is the name of a phrase."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class ToldError(Exception):
+    """The answer ``text`` is to be replaced; ``flags`` are phrases."""
+
+    def __init__(self, flags: list[str], text: str) -> None:
+        super().__init__(", ".join(flags))
+        self.flags = flags
+        self.text = text
+
+
 def writable(text: Any) -> Any:
     """The text without halves of surrogate pairs."""
     return text.encode("utf-8", "replace").decode() if isinstance(text, str) else text
@@ -42,27 +62,25 @@ def writable(text: Any) -> Any:
 Written = Annotated[str, BeforeValidator(writable)]
 
 
-class _Timed(BaseModel):
-    """``rt`` is in ms; ``away``: the page was hidden meanwhile."""
-
+class _Sent(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Timed(_Sent):
+    """``rt`` is in ms; ``away``: the page was hidden meanwhile."""
 
     rt: Annotated[float, Field(ge=0, le=LONGEST_RT)] | None = None
     away: bool = False
 
 
-class Device(BaseModel):
+class Device(_Sent):
     """``screen`` is its width and height in CSS pixels; ``touch``: its main pointer is a finger."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     touch: bool
     screen: Annotated[list[Annotated[int, Field(ge=1, le=20_000)]], Field(min_length=2, max_length=2)]
 
 
-class InstructionsAnswer(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
+class InstructionsAnswer(_Sent):
     device: Device | None = None
 
 
@@ -74,6 +92,7 @@ class TrialAnswer(_Timed):
     confidence: Annotated[float, Field(ge=0, le=1)] | None = None
     reason: Annotated[Written, Field(max_length=LONGEST_REASON)] = ""
     control: str | None = None
+    sexes: list[Literal["female", "male"]] = Field(default_factory=list)
 
 
 class StimulusAnswer(_Timed):
@@ -117,3 +136,16 @@ def read_panel_id(text: str | None, parameter: str) -> str:
     text = (text or "").strip()[:200]
     is_name = re.sub(r"\W|_", "", text.casefold()) == re.sub(r"\W|_", "", parameter.casefold())
     return "" if not parameter or is_name or UNFILLED.fullmatch(text) else text
+
+
+def read_texts(task: Asked, sent: str | list[str]) -> list[str]:
+    """An answer to a stimulus. Raises BadAnswer."""
+    number = 3 if task == "object_detection" else 1
+    texts = [" ".join(text.split()) for text in ([sent] if isinstance(sent, str) else sent)]
+    if len(texts) != number:
+        raise BadAnswer(f"answer: must be {count(number, 'text')}")
+    if not all(texts) or max(map(len, texts)) > LONGEST_ANSWER.get(task, 40):
+        raise BadAnswer("answer: is empty or too long")
+    if task == "color_estimation" and texts[0] not in WORDS:
+        raise BadAnswer("answer: must be a colour of the eleven")
+    return texts

@@ -71,12 +71,9 @@ class TrialPool:
             raise InputError(f"{source} has no trials of {settings.task}")
         self.key: dict[str, dict[str, Any]] = {name: rows[name] for name in self.trials}
         self.of_pairs = any(trial.beside is not None for trial in self.trials.values())
-        pages = self._pages()
-        self.sample = self._sample(pages)
-        kept = set[str]().union(*(page.known_by() for page in self.sample))
-        self.drawable = [page for page in pages if kept.isdisjoint(page.known_by())] or pages
+        self.pages = self._pages()
         self.cells: dict[str, list[Page]] = defaultdict(list)
-        for page in self.drawable:
+        for page in self.pages:
             self.cells[page.cell].append(page)
 
     def _pages(self) -> list[Page]:
@@ -105,18 +102,9 @@ class TrialPool:
             raise InputError(f"{self.folder}: no excerpt has both its speakers among the trials; make the set --every")
         return pages
 
-    def _sample(self, pages: list[Page]) -> list[Page]:
-        chance = random.Random(f"sample {self.folder.name}")
-        sample, plain = list[Page](), [page for page in pages if not page.catch]
-        for is_machine in (False, True) if self.settings.trials.sample else ():
-            stimuli = {page.stimulus for page in sample}
-            if fit := [page for page in plain if bool(page.agents) == is_machine and page.stimulus not in stimuli]:
-                sample.append(chance.choice(fit))
-        return sample
-
     def problems(self) -> list[str]:
         wanted, problems = self.settings.trials, list[str]()
-        kinds = {"machine" if page.agents else "human" for page in self.drawable if not page.catch}
+        kinds = {"machine" if page.agents else "human" for page in self.pages if not page.catch}
         if self.of_pairs or wanted.choices == "both":
             lacking = []
         elif wanted.choices == "one":
@@ -132,7 +120,7 @@ class TrialPool:
             problems.append(f"trials.catch: the trial set has no catch trials: set it to 0, or {HOW_TO_CATCH}")
         if few := self.lacking():
             problems.append(
-                "trials.number, trials.practice, trials.catch: a judge sees no stimulus and no conversation of people "
+                "trials.number, practice, catch, sample: a judge sees no stimulus and no conversation of people "
                 f"twice: {count(few, 'trial')} of the wanted cannot be drawn; take fewer"
             )
         return problems
@@ -141,8 +129,10 @@ class TrialPool:
         """How many of the wanted trials a judge may not get."""
         wanted = self.settings.trials
         caught = round(wanted.catch * wanted.number) if self.has_catch() else 0
-        drawn = min(sum(not turn.again for turn in self.draw({}, random.Random(seed))) for seed in range(3))
-        return wanted.number + wanted.practice + caught - drawn
+        kinds = {bool(page.agents) for page in self.pages if not page.catch} if wanted.sample else set()
+        drawn = [self.draw({}, random.Random(seed)) for seed in range(3)]
+        fewest = min(sum(not turn.again for turn in turns) + len(examples) for turns, examples in drawn)
+        return wanted.number + wanted.practice + caught + len(kinds) - fewest
 
     def fit(self) -> dict[str, Any]:
         """Reduce the settings to what the set has; returns the changed choices."""
@@ -158,11 +148,11 @@ class TrialPool:
     def has_catch(self) -> bool:
         return any(name in self.cells for name in CATCH)
 
-    def draw(self, seen: Seen, chance: random.Random) -> list[Turn]:
-        """A judge's list; ``seen`` counts the judges who had a page."""
+    def draw(self, seen: Seen, chance: random.Random) -> tuple[list[Turn], list[Page]]:
+        """A judge's list, and the examples of their instructions; ``seen`` counts the judges who had a page."""
         wanted = self.settings.trials
         used: Counter[str] = Counter()  # of machines: the remainder goes to those who had least
-        for page in self.drawable:
+        for page in self.pages:
             for agent in page.agents:
                 used[agent] += seen.get(page.trials, 0)
         stimuli = set[str]()
@@ -170,12 +160,18 @@ class TrialPool:
         quota = shares(round(wanted.catch * wanted.number), kinds, chance) if kinds else {}
         caught = self._take(quota, seen, used, stimuli, chance)  # first: they are of fewer stimuli than the others
         practice = self._take(self._quota(wanted.practice, used, chance), seen, used, stimuli, chance)
-        chosen = self._take(self._quota(wanted.number, used, chance), seen, used, stimuli, chance)
-        order = arrange(chosen, caught, round(wanted.repeats * wanted.number), chance, feedback=wanted.feedback)
-        turns = [
-            Turn(page, "feedback" if at < wanted.feedback else "test", again) for at, (page, again) in enumerate(order)
-        ]
-        return [*(Turn(page, "practice") for page in chance.sample(practice, len(practice))), *turns]
+        learning = self._take(self._quota(wanted.feedback, used, chance), seen, used, stimuli, chance)
+        tested = self._take(self._quota(wanted.number - wanted.feedback, used, chance), seen, used, stimuli, chance)
+        order = arrange(tested, caught, round(wanted.repeats * wanted.number), chance)
+        turns = [Turn(page, "feedback") for page in chance.sample(learning, len(learning))]
+        turns += [Turn(page, "test", again) for page, again in order]
+        examples = list[Page]()  # last: of stimuli that the judge does not meet
+        for is_machine in (False, True) if wanted.sample else ():
+            plain = [page for page in self.pages if not page.catch and bool(page.agents) == is_machine]
+            if fit := [page for page in plain if stimuli.isdisjoint(page.known_by())]:
+                examples.append(chance.choice(fit))
+                stimuli |= examples[-1].known_by()
+        return [*(Turn(page, "practice") for page in chance.sample(practice, len(practice))), *turns], examples
 
     def _quota(self, number: int, used: Mapping[str, int], chance: random.Random) -> dict[str, int]:
         cells = [name for name in self.cells if name not in CATCH]

@@ -70,6 +70,7 @@ class People(_Table):
     worker: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,40}$")] = ""
     parameters: Annotated[list[Parameter], Field(max_length=10)] = Field(default_factory=list)
     screen: Count = 0
+    break_every: Count = 0
 
     @model_validator(mode="after")
     def _can_be_kept(self) -> People:
@@ -79,12 +80,14 @@ class People(_Table):
 
 
 class Questions(_Table):
-    """Those ``required`` must be answered; who gives an answer of ``out`` is screened out."""
+    """Those ``required`` must be answered; who gives an answer of ``out`` is screened out. Exports have the answers
+    where they are ``public``, to which the judges have consented."""
 
     before: list[Before] = Field(default_factory=list)
     after: list[After] = Field(default_factory=list)
     required: list[Before | After] = Field(default_factory=list)
     out: dict[Before, list[str]] = Field(default_factory=dict)
+    public: bool = False
 
     @model_validator(mode="after")
     def _are_there(self) -> Questions:
@@ -101,6 +104,7 @@ class Trials(_Table):
     repeats: Share = 0.0
     choices: Literal["one", "both", "four"] = "one"
     prior_told: bool = False
+    sex: bool = False
     confidence: bool = False
     reason: bool = False
     seconds_before: Seconds = 0.0

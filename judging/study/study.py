@@ -18,55 +18,29 @@ from urllib.parse import quote
 import orjson
 
 from agents.errors import InputError
-from judging.study.events import (
-    ASKED,
-    EVENTS,
-    PERSONAL,
-    Judge,
-    State,
-    Step,
-    count_pages,
-    forget,
-    read_links,
-    read_personal,
-    read_state,
-)
+from judging.study import events
+from judging.study.events import ASKED, EVENTS, PERSONAL, Judge, State, Step
 from judging.study.exclusions import completion_code
 from judging.study.lobby import Lobby, TalkLobby
 from judging.study.lobby_of_tests import OnlineLobby
-from judging.study.materials import (
-    AskMaterial,
-    Material,
-    OnlineMaterial,
-    TalkMaterial,
-    ToldError,
-    TrialMaterial,
-    read_stimuli,
-)
+from judging.study.materials import Material, TalkMaterial, TrialMaterial
 from judging.study.page_answers import (
     OPTIONS,
     BadAnswer,
     InstructionsAnswer,
+    Refused,
+    ToldError,
     parsed,
     read_panel_id,
     read_questions,
 )
-from judging.study.pool import TrialPool
-from judging.study.settings import JudgesSettings, OnlineSettings, StudySettings, read_settings
+from judging.study.settings import JudgesSettings, OnlineSettings, StudySettings
 from serving.runs.run import Store
 from serving.timestamps import now
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # of codes: nothing that looks like something else
 AHEAD = 3  # trials whose pictures are got before they are shown
 STUDY_STATIC = Path(__file__).with_name("static")
-
-
-class Refused(Exception):
-    """``why`` is the name of a phrase."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +52,6 @@ class Receipt:
     truth: list[str] | None = None
 
 
-def material_of(folder: Path) -> Material:
-    """Raises InputError."""
-    settings = read_settings(folder)
-    source = (folder / settings.source).resolve()
-    if isinstance(settings, OnlineSettings):
-        return OnlineMaterial(settings, source)
-    if isinstance(settings, JudgesSettings):
-        return TrialMaterial(TrialPool(source, settings), folder)
-    stimuli, digest = read_stimuli(source, settings.task)
-    if settings.task != "conversation":
-        return AskMaterial(settings, source, stimuli, digest)
-    return TalkMaterial(settings, source, stimuli, digest)
-
-
 class Study:
     """A study, whose lock the caller holds (``check``). Raises InputError where anything is missing or has changed."""
 
@@ -99,11 +59,11 @@ class Study:
         self.folder = folder
         self.settings = material.settings
         self.material = material
-        self._forget(read_state(folder))  # who has left a server that was killed
-        self.state: State = read_state(folder)
+        self._forget(events.read_state(folder))  # who has left a server that was killed
+        self.state: State = events.read_state(folder)
         self.store = Store(check, interval=0.01)
         self._writer: asyncio.Task[None] | None = None
-        self.personal = read_personal(folder)
+        self.personal = events.read_personal(folder)
         began_with = (self.state.settings or {}).get("task", self.settings.task)
         if self.state.judges and began_with != self.settings.task:
             raise InputError(f"{folder}: the people of this study began with {began_with}")
@@ -141,7 +101,7 @@ class Study:
             self._forget(self.state)
 
     def _forget(self, state: State) -> None:
-        forget(self.folder, [code for code, judge in state.judges.items() if judge.ended == "left"])
+        events.forget(self.folder, [code for code, judge in state.judges.items() if judge.ended == "left"])
 
     # judges
 
@@ -162,7 +122,7 @@ class Study:
         settings, token = self.settings.judges, secrets.token_urlsafe(24)
         panel_id = read_panel_id(panel_id, settings.worker)
         personal = hashed(link) if link and settings.entry == "links" else None
-        if settings.entry == "links" and personal not in read_links(self.folder):
+        if settings.entry == "links" and personal not in events.read_links(self.folder):
             raise Refused("no_link")
         for code, judge in self.state.judges.items():
             if (personal and judge.link == personal) or (panel_id and self.panel_id(code) == panel_id):
@@ -210,6 +170,8 @@ class Study:
         """Nothing of the judge counts any more; the files are without them once this process ends."""
         self.personal.pop(judge.code, None)
         await self.note({"event": "left", "judge": judge.code})
+        if self.lobby is not None:
+            self.lobby.stop(self.state.present.get(judge.code))
 
     async def answer(self, judge: Judge, step: int, answer: Any, *, at: str | None = None) -> Receipt:
         """Keep the answer to a step, on disk on return. Raises Refused out of turn, and BadAnswer."""
@@ -229,6 +191,9 @@ class Study:
             return Receipt(is_new=False, flags=error.flags)
         if event["kind"] == "consent":
             event["consent"] = judge.consent if judge.kit else self._begin["consent"]["sha256"]
+        elif event["kind"] == "break":
+            began, over = (datetime.fromisoformat(each) for each in (judge.answers[-1]["at"], event["at"]))
+            event["seconds"] = round((over - began).total_seconds(), 3)
         self._keep(judge.code, personal)
         await self.note(event | kept)
         return Receipt(is_new=True, truth=self.material.truth(current))
@@ -242,16 +207,15 @@ class Study:
                 if not isinstance(answer.get("agree"), bool):
                     raise BadAnswer("agree: must be true or false")
                 return {"agree": answer["agree"]}, {}
-            case "questions":
+            case "questions" | "after" as kind:
                 chosen = self.settings.questions
-                about = read_questions(chosen.before, chosen.required, answer)
+                about = read_questions(chosen.before if kind == "questions" else chosen.after, chosen.required, answer)
                 is_out = any(value in chosen.out.get(name, ()) for name, value in about.items())  # type: ignore[call-overload]
                 return ({"screened": True}, {}) if is_out else ({}, about)
-            case "after":
-                chosen = self.settings.questions
-                return {}, read_questions(chosen.after, chosen.required, answer)
             case "instructions":
                 return parsed(InstructionsAnswer, answer).model_dump(exclude_none=True), {}
+            case "break":
+                return {}, {}
             case "talk" | "test":  # its end, or that of the time in the lobby where nobody came
                 assert self.lobby is not None
                 result, is_alone = self.lobby.result(judge), self.lobby.meeting_of(judge.code) is None
@@ -293,8 +257,9 @@ class Study:
         before: list[Step] = [{"kind": "consent"}] if settings.texts.consent else []
         before += [{"kind": "questions"}] if settings.questions.before else []
         after: list[Step] = [{"kind": "after"}] if settings.questions.after else []
-        seen = count_pages(self.state.judges.values(), self.away())
-        return [*before, {"kind": "instructions"}, *self.material.steps(seen, chance), *after]
+        seen = events.count_pages(self.state.judges.values(), self.away())
+        steps = events.with_breaks(self.material.steps(seen, chance), settings.judges.break_every)
+        return [*before, *steps, *after]
 
     def away(self) -> set[str]:
         oldest = datetime.now(UTC) - timedelta(hours=self.settings.judges.hours)
@@ -340,12 +305,13 @@ def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
     match step["kind"]:
         case "consent":
             return page | {"text": settings.texts.consent}
-        case "questions":
-            return page | {"fields": settings.questions.before, "required": settings.questions.required}
-        case "after":
-            return page | {"fields": settings.questions.after, "required": settings.questions.required}
+        case "questions" | "after" as kind:
+            fields = settings.questions.before if kind == "questions" else settings.questions.after
+            return page | {"fields": fields, "required": settings.questions.required}
         case "instructions":
-            page |= {"text": settings.texts.instructions, **study.material.instructions(judge)}
+            page |= {"text": settings.texts.instructions, **study.material.instructions(judge, step)}
+        case "break":
+            page |= {"number": judge.counted(at), "of": judge.counted()}
         case _:
             page |= {**study.material.show(judge, step), "number": judge.counted(at) + 1, "of": judge.counted()}
     following = [step for step in judge.steps[at + 1 :] if step["kind"] in ASKED][:AHEAD]
@@ -353,11 +319,7 @@ def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
 
 
 def media_of(study: Study, judge: Judge) -> dict[str, Path]:
-    files = dict(study.material.files(None))
-    for step in judge.steps:
-        if step["kind"] in ASKED:
-            files |= study.material.files(step)
-    return files
+    return {name: path for step in judge.steps for name, path in study.material.files(step).items()}
 
 
 def _end(study: Study, judge: Judge) -> dict[str, Any]:

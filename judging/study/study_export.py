@@ -16,9 +16,10 @@ from agents.answers import BY_TASK, ConversationAnswer, Message, VerdictAnswer, 
 from agents.errors import InputError
 from agents.stimuli import Asked, ShownAnswer
 from judging.candidates import AnsweredStimulus, Candidate, Letter, Truth
-from judging.study.events import SIDES, Judge, OnlineTest, State, Talk, VerdictOnTest, read_personal, read_state
+from judging.study.events import Judge, State, read_personal, read_state
 from judging.study.exclusions import VerdictRow, completion_code, outcome_of
 from judging.study.materials import Material
+from judging.study.meetings import SIDES, OnlineTest, Talk, VerdictOnTest
 from judging.study.settings import CLOSING, FIELDS, OnlineSettings, StudySettings
 from judging.trial_set import TRIALS_FILE, JudgesList, write_trial_set
 from serving.runs.atomic_files import replacing
@@ -42,7 +43,12 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
         records = [_verdict_on_test(test, judged, state) for test in tests for judged in test.judged]
         marker = CONVERSATIONS
     else:
-        records = [_verdict(row) for row in rows if row["phase"] != "practice"]
+        asked: Sequence[str] = material.settings.questions.before
+        asked = asked if personal or material.settings.questions.public else ()
+        about: dict[str, dict[str, Any]] = {
+            code: {name: known.get(code, {}).get(name) for name in asked} for code in state.judges
+        }
+        records = [_verdict(row, about[row["judge"]]) for row in rows if row["phase"] != "practice"]
         records += [answer for judge in state.judges.values() for answer in _answers(judge, material.settings.task)]
         records += _conversations(state)
         marker = "run.json"
@@ -97,14 +103,14 @@ def _cells(row: VerdictRow, known: Personal, fields: Sequence[str]) -> list[Any]
     return [int(value) if isinstance(value, bool) else value for value in values]
 
 
-def _verdict(row: VerdictRow) -> Record:
+def _verdict(row: VerdictRow, about: Mapping[str, Any]) -> Record:
     return {
         "task": "judgement",
         "stimulus": row["trial"],
         "agent": f"human:{row['judge']}",
         "sample": int(row["again"]),
         "answer": {"verdict": row["verdict"], "confidence": row["confidence"], "reason": row["reason"] or None},
-        "raw": {name: value for name, value in row.items() if name not in HIDDEN},
+        "raw": {name: value for name, value in row.items() if name not in HIDDEN} | {"questions": about},
         "created": row["at"],
     }
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any
 
-from judging.study.events import Meeting, OnlineTest, State
+from judging.study.events import State
 from judging.study.materials import Material
+from judging.study.meetings import Meeting, OnlineTest
 from judging.study.settings import OnlineSettings
 from serving.runs.row_problems import count
 from serving.terminal import plain_table, print_table

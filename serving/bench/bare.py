@@ -27,6 +27,7 @@ from serving.bench import made_stimuli
 from serving.conversations.scenario import next_turn
 from serving.scheduling import machine
 from serving.scheduling.recovery import describe
+from serving.scheduling.tasks import all_of
 from serving.scheduling.worker import NO_ROOM, BatchReply, PackedRequest, Worker, WorkerSpec
 
 WARM_UP = 0.2  # of the measured seconds are warm-up at the least,
@@ -151,7 +152,6 @@ class Tally:
                 self.fixations = (self.fixations or 0) + len(answer["fixations"])
 
     def percentile(self, share: float) -> float:
-        """The latency at that share of them."""
         return sorted(self.latencies)[max(0, math.ceil(share * len(self.latencies)) - 1)]
 
 
@@ -219,13 +219,5 @@ class BareAgent:
                     tally.note(reply, self.threads)
                 tally.window.add(time.perf_counter())
 
-        tasks = [asyncio.create_task(keep_busy()) for _ in range(under_way)]
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-            return tally
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        await all_of(keep_busy() for _ in range(under_way))
+        return tally

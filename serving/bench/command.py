@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from agents.contract import Agent
-from agents.errors import InputError, StorageError, TuringlikeError, UnavailableError
+from agents.errors import InputError, TuringlikeError, UnavailableError
 from agents.selection import checked_agents, read_names, resolve
 from agents.stimuli import Mode, Task
 from serving.bench import made_stimuli, results
@@ -21,6 +21,7 @@ from serving.bench.bare import Setup
 from serving.bench.results import BenchResult, Failed
 from serving.bench.sweep import end_to_end, sweep
 from serving.runs.atomic_files import replacing
+from serving.runs.output_paths import make_parent
 from serving.scheduling import interrupts, machine
 from serving.scheduling.placement import DeviceChoice
 from serving.scheduling.recovery import describe
@@ -52,10 +53,7 @@ def bench(
         runs_on = "cuda:0" if result.device.kind == "cuda" and agent.device_memory > 0 else "cpu"
         setups.append(Setup(chosen.entries[name], chosen.settings.get(name, {}), runs_on, of_task, of_mode, seconds))
     if out is not None:
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageError(f"cannot write to {out}: {error.strerror}") from error
+        make_parent(out / JSON)
     with interrupts.raised():
         try:
             measure(setups, sizes, result, bare=bare)

@@ -49,7 +49,6 @@ def write(path: Path, task: Task, mode: Mode | None, count: int) -> Path:
 
 
 def read(path: Path) -> list[Stimulus]:
-    """The stimuli of such a set."""
     return [parse_row(row, root=path.parent) for row in path.read_bytes().splitlines()]
 
 

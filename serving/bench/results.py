@@ -95,12 +95,10 @@ class BenchResult:
     schema: Literal["turinglike.bench/3"] = "turinglike.bench/3"
 
     def to_json(self) -> bytes:
-        """A line of JSON with its newline."""
         return orjson.dumps(self, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def print_result(console: Console, result: BenchResult) -> None:
-    """Print each agent's table and sentences."""
     for part in _parts(result):
         console.print(part, highlight=False, markup=False, soft_wrap=isinstance(part, str))
 

@@ -99,7 +99,6 @@ def _doubling(bare: BareAgent) -> Iterator[int]:
 
 
 def gained_nothing(sizes: Sequence[Size]) -> bool:
-    """Whether the last two sizes brought nothing."""
     rates = [size.stimuli_s for size in sizes]
     return len(rates) > 2 and NEARLY * max(rates[-2:]) <= max(rates[:-2])
 
@@ -173,7 +172,7 @@ def _measure_generate(
             source,
             [name],
             Path(out) / "run",
-            {agent: setup.entry},
+            entries={agent: setup.entry},
             settings={agent: setup.settings} | ({name: {"attempts": 1}} if is_pair else {}),
             seed=0,
             replicas=replicas,

@@ -119,11 +119,9 @@ class Dialogue:
 
     @property
     def ended(self) -> bool:
-        """Whether all exchanges are made."""
         return self._transcript.ended
 
     def transcript(self) -> list[FlaggedMessage]:
-        """All messages so far."""
         return list(self._flagged)
 
     async def open(self, deadline: float | None = None) -> list[FlaggedMessage]:

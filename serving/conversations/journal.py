@@ -20,7 +20,6 @@ Turns = Mapping[tuple[int, int], Turn]  # by (attempt at the conversation, turn)
 
 
 def turn_line(request: AgentRequest, conversation_attempt: int) -> bytes:
-    """The journal's line of an answered turn."""
     line = {
         "stimulus": request.stimulus,
         "sample": request.sample,

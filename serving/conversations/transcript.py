@@ -82,7 +82,6 @@ class Transcript:
             self.heard_at[self.starts] = -self.quiet_s  # who starts waits for nothing
 
     def copy(self) -> Transcript:
-        """An independent copy."""
         names = ("messages", "raws", "pseudo", "withdrawn", "heard_at", "unread")
         lists: dict[str, Any] = {name: [*getattr(self, name)] for name in names}
         return replace(self, typing=([*self.typing[0]], [*self.typing[1]]), **lists)
@@ -98,7 +97,6 @@ class Transcript:
 
     @property
     def starts(self) -> int:
-        """The side that speaks first."""
         return SIDES.index(self.stimulus.who_starts or "A")
 
     @property
@@ -114,7 +112,6 @@ class Transcript:
 
     @property
     def ended(self) -> bool:
-        """Whether all exchanges are made."""
         return len(self.messages) >= self.stimulus.exchanges
 
     @property
@@ -174,7 +171,6 @@ class Transcript:
             self._withdraw(side, "interrupted")
 
     def send(self, side: int) -> Message:
-        """Send the next typed message of ``side``."""
         typed = self.typing[side].pop(0)
         return self.say(side, typed.answer, typed.at)
 
@@ -251,7 +247,6 @@ class Transcript:
         return text
 
     def answer(self) -> ConversationAnswer:
-        """The record's answer."""
         return ConversationAnswer(
             messages=self.messages, ended_early=not self.ended, withdrawn=self.withdrawn, pseudo=self.pseudo
         )
@@ -312,7 +307,6 @@ class AgentPart:
         self._woken.set()
 
     async def send_due(self) -> None:
-        """Send the messages whose time has come."""
         while (event := self.transcript.next_event) is not None and event.what == "send" and event.at <= self.clock():
             await self._send(event.side)
 

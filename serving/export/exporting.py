@@ -44,8 +44,8 @@ FORMATS = {
     "csv": Format("serving.export.tables:write_csv"),
     "parquet": Format("serving.export.tables:write_parquet"),
     "turingtest": Format("serving.export.published_files:write_turingtest", is_folder=True, beside=(STIMULI,)),
-    "coco-search18": Format("serving.export.coco_search18:write_coco_search18", beside=(STIMULI,)),
-    "pysaliency": Format("serving.export.pysaliency:write_pysaliency", beside=("stimuli.hdf5", STIMULI)),
+    "coco-search18": Format("serving.export.scanpaths:write_coco_search18", beside=(STIMULI,)),
+    "pysaliency": Format("serving.export.scanpaths:write_pysaliency", beside=("stimuli.hdf5", STIMULI)),
 }
 
 
@@ -103,8 +103,6 @@ def export(
 
 @dataclass(slots=True)
 class Export:
-    """An export: its records, counts of those left out, and files."""
-
     run: Run
     out: Path
     sample: int | None
@@ -136,7 +134,6 @@ class Export:
     # records
 
     def machines(self) -> list[str]:
-        """The agents to export."""
         entries = self.run.meta["agents"]
         names = dict.fromkeys([*entries, *self.run.agents()])
         return [
@@ -164,19 +161,16 @@ class Export:
                 self.left_out[reason] += 1
 
     def leave_out(self, record: Record, why: str) -> None:
-        """Count a record as left out after all."""
         self.taken[record["agent"]] -= 1
         self.left_out[why] += 1
 
     def everything(self) -> Iterator[Record]:
-        """The chosen records of all agents and imports."""
         for name in [*self.run.agents(), *self.run.imports()]:
             yield from self.records(name)
 
     # what a reader must know
 
     def sidecar(self, form: str, notes: dict[str, Any]) -> bytes:
-        """The side-car as JSON."""
         meta = self.run.meta
         about = {
             "schema": SCHEMA,
@@ -200,5 +194,4 @@ class Export:
 
 
 def misfit(record: Record, field: str, reason: str) -> InputError:
-    """The error for a record with an unfit ``field``."""
     return InputError(f"{record['agent']}, stimulus {record['stimulus']!r}: {field}: {reason}")

@@ -14,12 +14,13 @@ import orjson
 from pydantic import BaseModel
 
 from agents.answers import BY_TASK
-from agents.errors import InputError, UnavailableError
+from agents.errors import InputError
 from agents.stimuli import ALL_TASKS, Task
 from serving.export import exporting
 from serving.export.exporting import Export, Row, misfit
 from serving.runs.csv_tables import write_rows
 from serving.runs.records import Record, problems
+from serving.runs.stimulus_set import arrow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -40,7 +41,6 @@ class Column:
     of_stimulus: bool = False
 
     def value(self, record: exporting.Record, stimulus: Row) -> Any:
-        """The value in a record."""
         if self.name == "rejected_attempts":
             return sum(any(verdict["rejected"] for verdict in attempt["verdicts"]) for attempt in record["attempts"])
         part: Any = stimulus if self.of_stimulus else record
@@ -50,7 +50,6 @@ class Column:
 
 
 def write_jsonl(chosen: Export) -> dict[str, Any]:
-    """Write the selected records as lines."""
     file = chosen.open()
     for record in chosen.everything():
         file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
@@ -69,11 +68,9 @@ def write_csv(chosen: Export) -> dict[str, Any]:
 
 def write_parquet(chosen: Export) -> dict[str, Any]:
     """Write the selected records. Raises UnavailableError without pyarrow."""
-    pa = _pyarrow()
-    import pyarrow.parquet as pq
-
+    pa = arrow()
     columns, pairs = _columns(chosen), _pairs(chosen)
-    with pq.ParquetWriter(chosen.open(), _schema(pa, columns), compression="zstd") as writer:
+    with pa.parquet.ParquetWriter(chosen.open(), _schema(pa, columns), compression="zstd") as writer:
         while chunk := list(islice(pairs, CHUNK)):
             writer.write_table(_table(pa, columns, chunk))
     return _about(columns)
@@ -82,7 +79,7 @@ def write_parquet(chosen: Export) -> dict[str, Any]:
 def arrow_table(pairs: Sequence[Pair]) -> pyarrow.Table:
     """The records without empty columns. Raises UnavailableError without pyarrow."""
     columns = columns_of({record["task"] for record, _ in pairs}, (row for _, row in pairs))
-    table = _table(_pyarrow(), columns, pairs)
+    table = _table(arrow(), columns, pairs)
     return table.select([name for name in table.column_names if table[name].null_count < len(table)])
 
 
@@ -105,7 +102,6 @@ def _about(columns: Iterable[Column]) -> dict[str, Any]:
 
 
 def columns_of(tasks: Collection[Task], stimuli: Iterable[Row]) -> list[Column]:
-    """The columns for the tasks' answers and the stimuli."""
     columns = []
     answers = [BY_TASK[task].model_fields for task in ALL_TASKS if task in tasks]
     for name, field in Record.model_fields.items():
@@ -166,14 +162,6 @@ def _plain(value: Any) -> Any:
 
 
 # Arrow
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise UnavailableError("the package pyarrow is not installed: pip install 'turinglike[parquet]'") from None
-    return pyarrow
 
 
 def _schema(pa: Any, columns: Iterable[Column]) -> Any:

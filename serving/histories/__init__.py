@@ -25,7 +25,6 @@ MOST_NAMES = 20  # that an error lists
 
 
 def register(commands: Commands) -> None:
-    """Add the command ``history``."""
     command = commands.add(
         "history",
         history,

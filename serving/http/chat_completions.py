@@ -18,6 +18,7 @@ from serving.http.chat_requests import ChatRequest, chat_stimulus
 from serving.http.errors import POSTED, ApiError, documented, failure, invalid, request_id
 from serving.http.guard import unless_gone
 from serving.http.service import Service
+from serving.scheduling.tasks import all_of, cancel
 from serving.scheduling.worker import AgentRequest, Listener
 
 EVENTS = "text/event-stream"
@@ -28,7 +29,6 @@ FINISH: Mapping[str, Finish] = {"length": "length", "filtered": "content_filter"
 
 
 def router(service: Service) -> APIRouter:
-    """The routes for a service."""
     routes = APIRouter(tags=["OpenAI's interface"])
     began = int(time.time())
 
@@ -101,7 +101,7 @@ class _Completion:
         try:
             await self._wake.wait()
         except asyncio.CancelledError:
-            await _cancelled([self._answering])
+            await cancel(self._answering)
             raise
         if self._answering.done():
             self._answering.result()
@@ -140,20 +140,16 @@ class _Completion:
         except ApiError as error:
             yield b"data: " + error.body(self.request_id) + b"\n\n"
         finally:
-            await _cancelled([self._answering])
+            await cancel(self._answering)
 
     async def _answers(self, listeners: Sequence[Listener | None]) -> list[AgentRequest]:
         name, answer = self.chat.model, self.service.answer
         more: dict[str, Any] = {"files": self.files, "seed": self.chat.seed}
         with self.service.queued(name, self.count):
-            tasks = [
-                asyncio.create_task(answer(name, self.stimulus, sample=sample, say=listener, **more))
+            items = await all_of(
+                answer(name, self.stimulus, sample=sample, say=listener, **more)
                 for sample, listener in enumerate(listeners)
-            ]
-            try:
-                items = await asyncio.gather(*tasks)
-            finally:
-                await _cancelled(tasks)
+            )
         for item in items:
             if item.status != "ok":
                 raise failure(name, "rejected" if item.status == "rejected" else (item.error or ("failed",))[0])
@@ -197,12 +193,6 @@ class _Completion:
         if ends:
             return text[: min(ends)], "stop"
         return text, FINISH.get((fields.get("finish") or "").partition(";")[0], "stop")
-
-
-async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _choice(index: int, content: Mapping[str, Any], finish: Finish | None) -> dict[str, Any]:

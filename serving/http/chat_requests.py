@@ -159,7 +159,6 @@ class ChatRequest(Body):
             raise unsupported(problems)
 
     def ignored(self) -> list[str]:
-        """The options without effect."""
         options = self.model_extra or {}
         names = [name for name, value in options.items() if value is not None and name not in REFUSED]
         has_instructions = any(message.role in ("system", "developer") for message in self.messages)

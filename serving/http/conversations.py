@@ -161,7 +161,6 @@ class OpenConversations:
 
 
 def router(service: Service, kept: OpenConversations) -> APIRouter:
-    """The routes for a service."""
     routes = APIRouter(tags=["conversations"])
 
     @routes.post(

@@ -118,12 +118,10 @@ def problems_of(error: ValidationError) -> list[Any]:
 
 
 def agent_failed(agent: str, why: str) -> ApiError:
-    """The error of an agent that cannot answer."""
     return ApiError(503, "agent_failed", f"agent {agent} {why}; GET /ready says why")
 
 
 def failure(agent: str, code: str) -> ApiError:
-    """The error of a failed answer, by its code."""
     if code == "deadline":
         return ApiError(504, code, f"agent {agent} had no answer in time")
     if code in MENDABLE:
@@ -154,7 +152,6 @@ def request_id(request: Request) -> str:
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:
-    """The response to a route's error."""
     assert isinstance(error, HTTPException)
     if not isinstance(error, ApiError):
         if error.status_code not in FRAMEWORK_ERRORS:
@@ -168,7 +165,6 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def on_invalid(request: Request, error: Exception) -> Response:
-    """The response to a wrong path, query or body."""
     assert isinstance(error, RequestValidationError)
     problems = error.errors()
     if problems[0]["type"] == "json_invalid":
@@ -177,7 +173,6 @@ async def on_invalid(request: Request, error: Exception) -> Response:
 
 
 async def on_fault(request: Request, error: Exception) -> Response:
-    """The response to any other error, which is logged."""
     fault = ApiError(500, "internal_error", "a fault of this server's; its log has more")
     return fault.response(request_id(request))
 

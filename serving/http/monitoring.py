@@ -43,11 +43,9 @@ class ServerLog:
             logger.handlers, logger.propagate = [handler], False
 
     def say(self, sentence: str) -> None:
-        """Print a sentence."""
         print(printable(sentence), file=sys.stderr, flush=True)
 
     def progress(self, sentence: str) -> None:
-        """Print a sentence unless ``quiet``."""
         if not self.quiet:
             self.say(sentence)
 
@@ -74,8 +72,6 @@ class _Formatter(logging.Formatter):
 
 
 class Metrics:
-    """A server's counts by route and served agent."""
-
     def __init__(self, agents: Iterable[str]) -> None:
         self.registry = CollectorRegistry()
         here: dict[str, Any] = {"registry": self.registry}
@@ -99,7 +95,6 @@ class Metrics:
             self._refused.labels(agent)
 
     def watch(self, waiting: Callable[[str], int], is_ready: Callable[[str], bool]) -> None:
-        """Add each agent's queue and readiness."""
         queue = Gauge("turinglike_queue", "Answers under way or waiting.", ["agent"], registry=self.registry)
         ready = Gauge("turinglike_agent_ready", "1 if the agent is loaded.", ["agent"], registry=self.registry)
         for agent in self._agents:
@@ -114,7 +109,6 @@ class Metrics:
         self._latency.labels(route).observe(request.seconds)
 
     def answered(self, agent: str, item: AgentRequest) -> None:
-        """Count an answer."""
         self._answers.labels(agent, item.status).inc()
         rejected = sum(any(verdict["rejected"] for verdict in attempt["verdicts"]) for attempt in item.attempts)
         if rejected:
@@ -127,9 +121,7 @@ class Metrics:
         self._answers.labels(agent, "failed").inc()
 
     def refused(self, agent: str) -> None:
-        """Count a request at a full queue."""
         self._refused.labels(agent).inc()
 
     def text(self) -> bytes:
-        """All metrics in the text form."""
         return generate_latest(self.registry)

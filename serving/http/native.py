@@ -22,7 +22,6 @@ NDJSON = "application/x-ndjson"
 
 
 def router(service: Service) -> APIRouter:
-    """The routes for a service."""
     routes = APIRouter()
 
     @routes.get("/health", summary="Whether the server is alive", tags=["state"])

@@ -27,8 +27,6 @@ HEADERS = {
 
 
 class PageFiles(StaticFiles):
-    """Files with the headers above."""
-
     def file_response(
         self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
@@ -38,7 +36,6 @@ class PageFiles(StaticFiles):
 
 
 def router() -> APIRouter:
-    """The routes of the pages."""
     routes = APIRouter(include_in_schema=False)
     files = PageFiles(directory=STATIC, packages=[SWAGGER])
     pages = {"/": "index.html", "/docs": "docs.html"}

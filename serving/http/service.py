@@ -9,11 +9,11 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.answers import ConversationAnswer, Message
-from agents.contract import Agent, Entry
+from agents.contract import Agent
 from agents.errors import AgentStoppedError, AnswerError, ClusterError, InputError, UnavailableError
 from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus, canonical, parse_row
 from serving.conversations.dialogue import Dialogue
@@ -26,9 +26,9 @@ from serving.runs.run import PERSON, task_of
 from serving.runs.run_json import run_entry
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.interrupts import declare_answers_here
-from serving.scheduling.placement import DeviceChoice
 from serving.scheduling.recovery import describe
-from serving.scheduling.scheduler import ReplicaPool, Scheduler
+from serving.scheduling.scheduler import ReplicaPool, Scheduler, WorkerOptions
+from serving.scheduling.tasks import cancel
 from serving.scheduling.this_process import ThisProcess
 from serving.scheduling.worker import AgentRequest
 
@@ -36,19 +36,12 @@ log = logging.getLogger("turinglike.http")
 LOGGED = "the server's log says why"
 
 
-@dataclass(slots=True)
-class ServeOptions:
+@dataclass(slots=True, kw_only=True)
+class ServeOptions(WorkerOptions):
     """``queue``: an agent's unfinished answers; ``deadline``: seconds per answer; ``lazy``: load agents on use."""
 
-    entries: Mapping[str, Entry]
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     seed: int = 0
     replicas: int | None = 1
-    batch_size: int | None = None
-    address: str | None = None
-    device: DeviceChoice = "auto"
-    timeout: float = 600.0
-    load_timeout: float = 1800.0
     queue: int = 256
     deadline: float = 120.0
     lazy: bool = False
@@ -97,10 +90,7 @@ class Service:
         run = secrets.token_hex(6) if kept is None else kept.run
         self.headers: dict[str, RecordHeader] = {}
         for name, agent in agents.items():
-            about = run_entry([(options.entries[name], agent)])
-            self.headers[name] = RecordHeader(
-                run, about["kind"], about["digest"], about["checkpoint"], about["revision"]
-            )
+            self.headers[name] = RecordHeader.of(run, run_entry([(options.entries[name], agent)]))
 
     async def start(self, say: Callable[[str], None] = lambda text: None) -> None:
         """Start workers and, unless lazy, load agents. Raises ClusterError, UnavailableError and InputError."""
@@ -119,11 +109,8 @@ class Service:
             raise ClusterError("a process of Ray's died, and the agents with it: start the server again") from None
 
     async def close(self) -> None:
-        """End agents, workers and Ray."""
         self.draining = True
-        for task in self._loading.values():
-            task.cancel()
-        await asyncio.gather(*self._loading.values(), return_exceptions=True)
+        await cancel(*self._loading.values())
         if self._replicas is not None:
             await self._replicas.close()
         await self._cluster.stop()
@@ -133,14 +120,12 @@ class Service:
 
     async def start_workers(self, say: Callable[[str], None]) -> None:
         """Start or join Ray if needed; plan what fits."""
-        options = self.options
         if isinstance(self._cluster, Cluster):
             say("starting Ray")
         await self._cluster.start(say)
         self._replicas = ReplicaPool(
-            self._cluster, self.scheduler, self._usable, options.entries, options.settings, self._folder.name,
-            options.device, options.replicas, options.batch_size, options.timeout, options.load_timeout, breaker=False,
-        )  # fmt: skip
+            self._cluster, self.scheduler, self._usable, self.options, self._folder.name, breaker=False
+        )
         self._replicas.fit([tuple(self._usable)], lambda name: 1 << 30)
 
     async def load(self, name: str) -> None:
@@ -202,7 +187,6 @@ class Service:
     # the queue
 
     def waiting(self) -> dict[str, int]:
-        """Each agent's number of unfinished answers."""
         return {name: self._queued[name] for name in self.agents}
 
     def check_queue(self, name: str, count: int = 1) -> None:
@@ -347,9 +331,7 @@ class Service:
                 for task in finished:
                     yield task.result()
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel(*tasks)
 
     async def _or_failed(
         self,

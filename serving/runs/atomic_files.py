@@ -23,20 +23,28 @@ TOKEN = 6  # bytes in the name of what takes another file's place
 
 
 @contextlib.contextmanager
+def writing(what: object) -> Iterator[None]:
+    """Raises StorageError for an OSError of the block, which writes ``what``."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"cannot write {what}: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A new file, which replaces ``path`` when the block ends without an error."""
     remove_abandoned(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(TOKEN)}")
     try:
-        with temporary.open("xb") as file:
-            hold(file.fileno())
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_folder(path.parent)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+        with writing(path):
+            with temporary.open("xb") as file:
+                hold(file.fileno())
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+            sync_folder(path.parent)
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -78,12 +86,10 @@ def write_json(path: Path, value: object) -> None:
 
 def repair_tail(path: Path) -> int:
     """Cut a last line that is torn or does not parse off a JSONL file. Returns the bytes that remain."""
-    try:
-        file = path.open("r+b")
-    except FileNotFoundError:
+    if not path.exists():
         return 0
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+    with writing(path):
+        file = path.open("r+b")
     with file:
         size = file.seek(0, os.SEEK_END)
         if not size:
@@ -105,10 +111,8 @@ def repair_tail(path: Path) -> int:
 def lock(folder: Path) -> Iterator[Callable[[], None]]:
     """Hold the folder's lock. Raises LockedError, and so does the block's function once the lock is lost."""
     path = folder / "lock"
-    try:
+    with writing(f"to {folder}"):
         file = path.open("a+b", buffering=0)
-    except OSError as error:
-        raise StorageError(f"cannot write to {folder}: {error.strerror}") from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

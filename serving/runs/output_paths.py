@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agents.errors import InputError, Problem, StorageError
-from serving.runs.atomic_files import TOKEN, hold, remove_abandoned, sync_folder
+from agents.errors import InputError, Problem
+from serving.runs.atomic_files import TOKEN, hold, remove_abandoned, sync_folder, writing
 from serving.runs.run import OWN
 
 MODIFIED = 946_684_800  # 2000-01-01, for every file that judges see: a time that archives of all kinds can hold
@@ -45,10 +45,8 @@ def refuse_irregular(path: Path) -> None:
 
 def make_parent(path: Path) -> None:
     """Raises StorageError."""
-    try:
+    with writing(f"to {path.parent}"):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"cannot make the folder {path.parent}: {error.strerror}") from error
 
 
 @contextmanager
@@ -66,27 +64,24 @@ def new_folder(path: Path, *, marker: str, force: bool) -> Iterator[Path]:
     make_parent(path)
     remove_abandoned(path)
     temporary, replaced = (path.parent / f".{path.name}.{secrets.token_hex(TOKEN)}" for _ in range(2))
-    try:
+    with writing(path):
         temporary.mkdir()
         descriptor = os.open(temporary, os.O_RDONLY)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
     try:
-        hold(descriptor)
-        yield temporary
-        for folder in [temporary, *(item for item in temporary.rglob("*") if item.is_dir())]:
-            sync_folder(folder)
-        if path.is_dir():
-            path.replace(replaced)
-        try:
-            temporary.replace(path)
-        except OSError:
-            if replaced.is_dir():
-                replaced.replace(path)
-            raise
-        sync_folder(path.parent)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+        with writing(path):
+            hold(descriptor)
+            yield temporary
+            for folder in [temporary, *(item for item in temporary.rglob("*") if item.is_dir())]:
+                sync_folder(folder)
+            if path.is_dir():
+                path.replace(replaced)
+            try:
+                temporary.replace(path)
+            except OSError:
+                if replaced.is_dir():
+                    replaced.replace(path)
+                raise
+            sync_folder(path.parent)
     finally:
         os.close(descriptor)
         shutil.rmtree(temporary, ignore_errors=True)

@@ -219,6 +219,11 @@ class RecordHeader:
     checkpoint: str | None
     revision: str | None
 
+    @classmethod
+    def of(cls, run: str, about: Mapping[str, Any]) -> RecordHeader:
+        """Of an agent by its entry in ``run.json``."""
+        return cls(run, about["kind"], about["digest"], about["checkpoint"], about["revision"])
+
     def line(self, request: AgentRequest, task: str) -> bytes:
         return orjson.dumps(
             {

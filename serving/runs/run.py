@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from agents.errors import InputError, Problem, StorageError
-from serving.runs.atomic_files import repair_tail, replacing, write_json
+from serving.runs.atomic_files import repair_tail, replacing, write_json, writing
 from serving.runs.records import people_record, structural_fault
 from serving.runs.run_json import read_run_json
 from serving.runs.stimulus_lookup import StimulusLookup
@@ -220,10 +220,8 @@ class _File:
         self.counts: Counter[str] = Counter()
         self.put = 0  # lines, written or not
         self.size = repair_tail(path)
-        try:
+        with writing(path):
             self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
     def append(self, data: bytes) -> None:
         """Write and sync all or nothing; nothing if the name leads to another file or none."""

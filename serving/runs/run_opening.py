@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from agents.errors import IdentityError, InputError, Problem, StorageError
-from serving.runs.atomic_files import lock, replacing
+from agents.errors import IdentityError, InputError, Problem
+from serving.runs.atomic_files import lock, replacing, writing
 from serving.runs.checking import check_rows
 from serving.runs.records import problems as problems_of
 from serving.runs.records import structural_fault
@@ -43,12 +43,10 @@ Index = dict[Key, IndexEntry]
 def folder_of_run(out: Path, names: Sequence[str]) -> Iterator[None]:
     """Make the folder of agents' and pairs' answers; remove a new one after InputError. Raises StorageError, too."""
     parts, fresh = ["records"] + ["turns"] * any("~" in name for name in names), not out.exists()
-    try:
+    with writing(f"to {out}"):
         refuse_other_folder(out)
         for part in parts:
             (out / part).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"cannot write to {out}: {error.strerror}") from error
     try:
         yield
     except InputError:
@@ -89,10 +87,8 @@ def prepare_run(
             _carry_over(folder, old, checked.entries)
         elif meta is not None and checked.sha256() != meta["set"].get("sha256"):
             raise IdentityError(f"{folder} was made from another set, and has no index of it; give the set as it was")
-        try:
+        with writing(f"to {folder}"):
             (folder / "stimuli.new").replace(folder / "stimuli.jsonl")
-        except OSError as error:
-            raise StorageError(f"cannot write to {folder}: {error.strerror}") from error
     finally:
         (folder / "stimuli.new").unlink(missing_ok=True)
     with replacing(folder / "stimuli.index") as file:

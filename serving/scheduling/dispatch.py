@@ -28,6 +28,7 @@ from serving.scheduling.recovery import (
     describe,
     one_line,
 )  # fmt: skip
+from serving.scheduling.tasks import cancel
 from serving.scheduling.this_process import LocalWorker
 from serving.scheduling.worker import AgentRequest, BatchReply, PackedReply
 from serving.timestamps import now
@@ -307,10 +308,7 @@ class Dispatcher:
         self.stop(AgentStoppedError(f"agent {self.name} was ended"))
         if self._timer is not None:
             self._timer.cancel()
-        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel(*(task for task in self._tasks if task is not asyncio.current_task()))
 
 
 def _is_retried(request: AgentRequest, agent: Agent[Any]) -> bool:

@@ -28,6 +28,7 @@ from serving.scheduling.placement import (
     most_replicas,
     sizes,
 )
+from serving.scheduling.tasks import cancel
 from serving.scheduling.this_process import ThisProcess
 from serving.scheduling.worker import AgentRequest, WorkerSpec
 
@@ -153,21 +154,29 @@ class Scheduler:
             await self.remove(name)
 
 
+@dataclass(slots=True, kw_only=True)
+class WorkerOptions:
+    """The options of commands that load agents. ``replicas`` None: as many as are useful; timeouts are seconds."""
+
+    entries: Mapping[str, Entry]
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    replicas: int | None = None
+    batch_size: int | None = None
+    address: str | None = None
+    device: DeviceChoice = "auto"
+    timeout: float = 600.0
+    load_timeout: float = 1800.0
+
+
 @dataclass(slots=True)
 class ReplicaPool:
-    """Loads agents on a started ``cluster``; ``root`` is the folder of image paths. ``replicas`` None: as useful."""
+    """Loads agents on a started ``cluster``; ``root`` is the folder of image paths."""
 
     cluster: Cluster | ThisProcess
     scheduler: Scheduler
     agents: Mapping[str, Agent[Any]]
-    entries: Mapping[str, Entry]
-    settings: Mapping[str, Mapping[str, Any]]
+    options: WorkerOptions
     root: str
-    device: DeviceChoice = "auto"
-    replicas: int | None = None
-    batch_size: int | None = None
-    timeout: float = 600.0
-    load_timeout: float = 1800.0
     breaker: bool = True
     admission: Admission = field(init=False)
     _loads: dict[str, asyncio.Task[None]] = field(init=False, default_factory=dict)
@@ -177,13 +186,13 @@ class ReplicaPool:
         groups that can never fit, and UnavailableError without the wanted device."""
         nodes = self.cluster.nodes
         has_gpu = any(node.gpu_count for node in nodes)
-        if self.device == "cuda" and not has_gpu:
+        if self.options.device == "cuda" and not has_gpu:
             raise UnavailableError("--device cuda: there is no GPU here; leave --device out to run on the CPU")
         groups = [tuple(dict.fromkeys(group)) for group in groups]
         needs = self._needs(has_gpu)
         while not all(fits([needs[name] for name in group], nodes) for group in groups) and self._halve_batches(needs):
             needs = self._needs(has_gpu)
-        if self.replicas is None:
+        if self.options.replicas is None:
             for name, need in needs.items():
                 # A server's limit of calls at once is for all its workers.
                 is_server = self.agents[name].continuous() and not need.device_memory
@@ -193,13 +202,13 @@ class ReplicaPool:
         self.admission.check(groups)
 
     def _needs(self, has_gpu: bool) -> dict[str, Need]:
-        needs, replicas = {}, self.replicas or 1
+        needs, replicas = {}, self.options.replicas or 1
         for name, agent in self.agents.items():
             needs[name] = Need(name, agent.memory, replicas=replicas)
-            if has_gpu and self.device != "cpu" and agent.device_memory > 0:
+            if has_gpu and self.options.device != "cpu" and agent.device_memory > 0:
                 self._spread(agent)
                 memory = agent.memory if agent.memory_beside_gpu is None else agent.memory_beside_gpu
-                size = min(self.batch_size or agent.batch_size, agent.batch_size)
+                size = min(self.options.batch_size or agent.batch_size, agent.batch_size)
                 on_gpu = agent.device_bytes(size) + CONTEXT
                 needs[name] = Need(name, memory, on_gpu, replicas, agent.devices)
         return needs
@@ -235,18 +244,15 @@ class ReplicaPool:
         await self.cluster.keep_places(())
 
     async def _end_loads(self, *names: str) -> None:
-        loads = [self._loads.pop(name) for name in names if name in self._loads]
-        for load in loads:
-            load.cancel()
-        await asyncio.gather(*loads, return_exceptions=True)
+        await cancel(*(self._loads.pop(name) for name in names if name in self._loads))
 
     async def _load(self, name: str) -> None:
-        need, agent = self.admission.needs[name], self.agents[name]
+        need, agent, options = self.admission.needs[name], self.agents[name], self.options
         nodes, places = self.cluster.nodes, self.admission.places[name]
         # The keys that an agent reads; on a cluster they are where its owner has set them.
         keys = () if self.cluster.address else agent.environment()
         environment = {key: os.environ[key] for key in keys if key in os.environ}
-        spec = WorkerSpec(self.entries[name], self.settings.get(name, {}), self.root, environment=environment)
+        spec = WorkerSpec(options.entries[name], options.settings.get(name, {}), self.root, environment=environment)
 
         def make_worker(number: int) -> ReplicaWorker:
             place = places[number]  # also of a replacement
@@ -263,9 +269,9 @@ class ReplicaPool:
         dispatcher = Dispatcher(
             agent,
             make_worker,
-            batch_size=self.batch_size,
-            timeout=self.timeout,
-            load_timeout=self.load_timeout,
+            batch_size=options.batch_size,
+            timeout=options.timeout,
+            load_timeout=options.load_timeout,
             breaker=self.breaker,
         )
         self.scheduler.dispatchers[name] = dispatcher

@@ -143,7 +143,6 @@ def _refuse_other_pages(path: Path, own: Path) -> None:
 
 
 def render(package: str, name: str, **values: Any) -> str:
-    """The template ``name`` of ``package``."""
     return _environment(package).get_template(name).render(values)
 
 

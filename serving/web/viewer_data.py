@@ -55,8 +55,6 @@ class Codes:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of an agent's records in a task."""
-
     kind: str
     ok: int = 0
     rejected: int = 0
@@ -73,8 +71,6 @@ class Tally:
 
 @dataclass(slots=True)
 class Gathered:
-    """The runs' stimuli and records, ready to be written."""
-
     runs: Sequence[Run]
     _spool: IO[bytes]
     pictures: list[Image] = field(default_factory=list)

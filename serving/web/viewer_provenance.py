@@ -76,7 +76,6 @@ def _agent(name: str, agent: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has_random_weights(agent: Mapping[str, Any]) -> bool:
-    """Whether an agent's entry has random weights."""
     for part in (agent.get("provenance"), agent.get("settings")):
         if isinstance(part, dict) and (part.get("random_weights") is True or part.get("weights") == "random"):
             return True

@@ -15,7 +15,7 @@ from agents.contract import GIB, Entry
 from serving.scheduling import cluster as clusters
 from serving.scheduling import local_ray
 from serving.scheduling.cluster import Cluster
-from serving.scheduling.scheduler import ReplicaPool, Scheduler
+from serving.scheduling.scheduler import ReplicaPool, Scheduler, WorkerOptions
 
 GPUS = 8
 MEMORY = 80 * GIB  # of each
@@ -51,7 +51,7 @@ async def _place(
     }
     made = {name: entry.make() for name, entry in entries.items()}
     scheduler = Scheduler()
-    pool = ReplicaPool(cluster, scheduler, made, entries, {}, "/", replicas=replicas)
+    pool = ReplicaPool(cluster, scheduler, made, WorkerOptions(entries=entries, replicas=replicas), "/")
     try:
         pool.fit([tuple(agents)], lambda name: 1000)
         async with pool.admission.admit(tuple(agents)):

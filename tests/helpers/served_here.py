@@ -14,10 +14,10 @@ import openai
 from in_process import InProcess
 
 from agents import catalogue
-from serving.http.app import create_app
 from serving.http.conversations import OpenConversations
 from serving.http.guard import Guard, Rules
 from serving.http.kept_records import kept_records
+from serving.http.server import create_app
 from serving.http.service import ServeOptions, Service
 from serving.runs.run_json import run_entry
 from serving.scheduling.dispatch import Dispatcher
@@ -101,7 +101,7 @@ async def serve(
     """Serve the agents that ``settings`` has, with these; their records are kept in ``out``."""
     entries = {name: catalogue.get(name) for name in settings}
     agents = {name: entry.make(settings[name]) for name, entry in entries.items()}
-    chosen = ServeOptions(entries, settings, **options)
+    chosen = ServeOptions(entries=entries, settings=settings, **options)
     described = {name: run_entry([(entries[name], agent)]) for name, agent in agents.items()}
     async with AsyncExitStack() as held:
         records = None

@@ -22,8 +22,9 @@ from PIL import Image as PILImage
 
 from agents.stimuli import canonical, parse_row
 from judging.study.events import Judge
+from judging.study.materials import material_of
 from judging.study.presets import study_of_judges
-from judging.study.study import Study, material_of
+from judging.study.study import Study
 from judging.trial_set import COLUMNS, QUESTION_OF_PAIRS, QUESTIONS, about_path, key_path
 from serving.cli import main
 from serving.runs.records import problems
@@ -130,7 +131,9 @@ def write_study(folder: Path, trials: Path, task: Any, **changes: Any) -> Path:
     text = f"{text[:begin]}consent = {json.dumps(changes.pop('consent', ''))}\n{text[end:]}"
     folder.mkdir(parents=True)
     (folder / "study.toml").write_text(text)
-    return changed(folder, **{"before": [], "after": [], "catch": 0.0, "practice": 0, "sample": False, **changes})
+    return changed(
+        folder, **{"before": [], "after": [], "catch": 0.0, "practice": 0, "sample": False, "break_every": 0, **changes}
+    )
 
 
 def changed(study: Path, **values: Any) -> Path:

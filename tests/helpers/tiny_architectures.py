@@ -108,6 +108,8 @@ CROPPED = {"size": {"shortest_edge": 28}, "crop_size": {"height": 28, "width": 2
 CLIP = {"patch_size": 14, "num_additional_image_tokens": 1, "vision_feature_select_strategy": "default"}
 EDGES = {"size": {"longest_edge": 56}, "max_image_size": {"longest_edge": 28}}
 MROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]}}
+# As real checkpoints say it: vLLM looks here, transformers knows it by the type.
+INTERLEAVED = {"rope_parameters": {**MROPE["rope_parameters"], "mrope_interleaved": True}}
 TILES = {"image_grid_pinpoints": [[28, 56], [56, 28]]}
 CROPS = {**SQUARE, "crop_to_patches": True, "max_patches": 3}
 QWEN = {"min_pixels": 196, "max_pixels": 1568, "patch_size": 7}
@@ -123,8 +125,10 @@ PICTURES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
         {"text_config": MROPE, "vision_config": {"patch_size": 7, "window_size": 28, "fullatt_block_indexes": [1]}},
         {}, QWEN,
     ),
-    "qwen3_vl": ({"text_config": MROPE, "vision_config": {**GRID, "deepstack_visual_indexes": [0]}}, {}, QWEN),
-    "qwen3_5": ({"text_config": {**MROPE, **LINEAR}, "vision_config": GRID}, {}, QWEN),
+    "qwen3_vl": (
+        {"text_config": INTERLEAVED, "vision_config": {**GRID, "deepstack_visual_indexes": [0]}}, {}, QWEN
+    ),
+    "qwen3_5": ({"text_config": {**INTERLEAVED, **LINEAR}, "vision_config": GRID}, {}, QWEN),
     "gemma3": (
         {"mm_tokens_per_image": 4, "boi_token_index": 6, "eoi_token_index": 7}, {"image_seq_length": 4}, SQUARE
     ),

@@ -14,8 +14,8 @@ from sklearn.model_selection import KFold
 from sklearn.svm import SVC
 
 from judging import features as of_trials
-from judging.classifier import NUMBERS, ClassifierJudge, ClassifierSettings, CueJudge, CueSettings, judge_trials
-from judging.features import Features, trial_features
+from judging.classifier import NUMBERS, ClassifierJudge, ClassifierSettings, CueJudge, CueSettings
+from judging.features import Features, path_features
 from judging.measures import difference
 
 
@@ -35,8 +35,8 @@ def path_trials(number: int, tell: float, seed: int = 0) -> tuple[list[dict[str,
 
 def judged(trials: Any, keys: Any, **settings: Any) -> dict[str, dict[str, Any]]:
     judge = ClassifierJudge(ClassifierSettings(**settings), "svm")
-    inputs = trial_features(trials, None, None, judge.settings.path)
-    return judge_trials(trials, keys, inputs, judge.settings, judge.new_model)
+    inputs = path_features(trials, judge.settings.path)
+    return judge.judge_trials(trials, keys, {"": inputs})
 
 
 def share_right(result: Mapping[str, Any], trials: Any, keys: Any) -> float:
@@ -76,7 +76,7 @@ def test_answers_said_alike_on_one_stimulus_leak_through_folds_of_rows_alone() -
         for agent in ("human:1", "human:2", "a", "b"):
             truth = "human" if agent.startswith("human") else "machine"
             rows.append(shared if truth == "machine" else chance.normal(size=40))
-            trials.append({"id": f"t{len(trials)}", "shown": f"s{at}"})
+            trials.append({"id": f"t{len(trials)}", "shown": f"s{at}", "asked": "x"})
             spoken = f"m{at}" if truth == "machine" else f"h{len(trials)}"
             keys.append(
                 {"truth": truth, "agent": agent, "catch": False, "repeat_of": None, "said": spoken, "asked": "x"}
@@ -85,27 +85,38 @@ def test_answers_said_alike_on_one_stimulus_leak_through_folds_of_rows_alone() -
     rates = {}
     for split in ("row", "stimulus"):
         judge = ClassifierJudge(ClassifierSettings(kernel="rbf", split=split), "svm")
-        result = judge_trials(trials, keys, inputs, judge.settings, judge.new_model)
+        result = judge.judge_trials(trials, keys, {"": inputs})
         machines = [(item, key) for item, key in zip(trials, keys, strict=True) if key["truth"] == "machine"]
         rates[split] = np.mean([result[item["id"]]["margin"] > 0 for item, _ in machines])
     assert rates["row"] > 0.75
     assert rates["stimulus"] < 0.65
 
 
-@pytest.mark.parametrize(("split", "output"), [("agent", "a"), ("other", "b")])
-def test_an_agents_answers_are_judged_by_who_has_not_met_it(split: str, output: str) -> None:
+@pytest.mark.parametrize("split", ["agent", "other"])
+def test_an_agents_answers_are_judged_by_who_has_not_met_it(split: str) -> None:
     """Agent a looks to the right, b to the left: who has met b alone takes a for a person, and the other way round."""
     trials, keys = path_trials(240, 0)
     for trial, key in zip(trials, keys, strict=True):
         step = {"a": 150, "b": -150}.get(key["agent"], 0)
         trial["answer"]["fixations"] = [[x + step, y] for x, y in trial["answer"]["fixations"]]
-    result = judged(trials, keys, split=split)
+    result = judged(trials, keys, split=split, scaled=False, balanced=False)
     of_a = [result[trial["id"]] for trial, key in zip(trials, keys, strict=True) if key["agent"] == "a"]
     assert np.mean([item["margin"] > 0 for item in of_a]) < 0.1
-    assert {item["agent"] for item in of_a} == {output}
-    alone = judged(trials, keys, kernel="rbf")
-    assert np.mean([alone[trial["id"]]["margin"] > 0 for trial, key in zip(trials, keys, strict=True)
-                    if key["agent"] == "a"]) > 0.9  # fmt: skip
+    rows = np.array([np.ravel(trial["answer"]["fixations"][:10]) for trial in trials])
+    rows = 2 * rows / np.tile([640, 480], 10) - 1
+    agents = np.array([key["agent"] for key in keys])
+    folds = np.array([result[trial["id"]]["fold"] for trial in trials])
+    if split == "agent":
+        assert {item["agent"] for item in of_a} == {"a"}
+        return
+    for met in ("a", "b"):  # each judges the people and the agent that it has not met, in ten folds
+        for fold in range(10):
+            train = (folds != fold) & np.isin(agents, ["human:1", met])
+            model = SVC(kernel="linear").fit(rows[train], agents[train] == met)
+            for at in np.flatnonzero((folds == fold) & (agents != met)):
+                margins = {part["trained_on"]: part["margin"] for part in result[f"t{at}"]["parts"]}
+                assert margins[met] == pytest.approx(model.decision_function(rows[[at]])[0], abs=1e-6)
+                assert set(margins) == {"a", "b"} - {agents[at]}
 
 
 def test_catch_trials_are_judged_and_not_trained_on() -> None:
@@ -178,7 +189,7 @@ def _judged(cue: str, people: list[str], machines: list[str]) -> float:
         keys.append({"truth": truth, "agent": "a", "catch": False, "repeat_of": None, "said": text, "asked": "x"})
     judge = CueJudge(CueSettings(cue=cue), "cue")  # type: ignore[arg-type]
     inputs = judge.extract("image_captioning", trials, "cpu")
-    result = judge_trials(trials, keys, inputs, judge.settings, judge.new_model)
+    result = judge.judge_trials(trials, keys, inputs)
     return share_right(result, trials, keys)
 
 
@@ -214,7 +225,8 @@ def test_the_difference_of_two_judges_is_that_of_their_detectabilities() -> None
     assert np.isnan(difference(table[table["judge"] == "good"], "good", "poor").value)
 
 
-def test_a_sentence_is_trained_on_once() -> None:
+@pytest.mark.parametrize("sentences", [False, True])
+def test_a_sentence_is_trained_on_once_and_judged_once(sentences: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Excerpts of 3, 6 and 9 messages of ten conversations, whose early sentences they share."""
     trials, keys, rows, owner = [], [], [], []
     said = np.random.default_rng(0).normal(size=(10, 2, 9, 4))
@@ -226,16 +238,42 @@ def test_a_sentence_is_trained_on_once() -> None:
         truth = "machine" if speaker else "human"
         key = {"truth": truth, "agent": "a", "catch": False, "repeat_of": None, "said": trial["id"], "asked": "x"}
         keys.append(key)
-    judge = ClassifierJudge(ClassifierSettings(), "svm")
-    inputs, trained = Features(np.array(rows), np.array(owner)), []
+    judge = ClassifierJudge(ClassifierSettings(scaled=False, balanced=False, sentences=sentences), "svm")
+    inputs, trained, new_model = Features(np.array(rows), np.array(owner)), [], judge.new_model
 
     class Recorded:
         def fit(self, rows: Any, truth: Any) -> Any:
             trained.append((len(rows), len(np.unique(rows, axis=0))))
-            return judge.new_model().fit(rows, truth)
+            return new_model().fit(rows, truth)
 
-    judge_trials(trials, keys, inputs, judge.settings, Recorded)
+    monkeypatch.setattr(judge, "new_model", Recorded)
+    result = judge.judge_trials(trials, keys, {"": inputs})
     assert trained == [(9 * 18, 9 * 18)] * 10
+    counted = [part for entry in result.values() for part in entry.get("parts", [])]
+    assert len(counted) == (10 * 2 * 9 if sentences else 0)
+    for talk in range(10):
+        fold = result[f"t{6 * talk}"]["fold"]
+        others = [at for at in range(10) if result[f"t{6 * at}"]["fold"] != fold]
+        model = SVC(kernel="linear").fit(said[others].reshape(-1, 4), np.tile(np.repeat([0, 1], 9), len(others)))
+        for speaker in (0, 1):
+            expected = model.decision_function(said[talk, speaker])
+            excerpts = [result[f"t{6 * talk + 3 * speaker + at}"] for at in range(3)]
+            assert [entry["margin"] for entry in excerpts] == pytest.approx([expected[:n].mean() for n in (3, 6, 9)])
+            if sentences:
+                parts = [[part["margin"] for part in entry["parts"]] for entry in excerpts]
+                assert parts == [pytest.approx(expected[begin : begin + 3]) for begin in (0, 3, 6)]
+
+
+def test_as_many_rows_of_people_as_of_machines_are_trained_on() -> None:
+    """Three machines' answers to one of people's: a judge of unequal training calls all machines'."""
+    trials, keys = path_trials(400, 20)
+    kept = [at for at in range(400) if at % 2 == 0 or at % 6 == 1]
+    trials, keys = [trials[at] for at in kept], [keys[at] for at in kept]
+    plain, equal = (
+        judged(trials, keys, kernel="rbf", scaled=False, balanced=False, equal=equal) for equal in (False, True)
+    )
+    called = [np.mean([entry["margin"] > 0 for entry in result.values()]) for result in (plain, equal)]
+    assert called[0] > 0.9 > 0.7 > called[1] > 0.3
 
 
 def test_a_person_is_judged_by_who_has_not_met_the_person() -> None:
@@ -261,5 +299,9 @@ def test_margins_of_several_partitions_are_their_mean() -> None:
     each = [judged(trials, keys, seed=seed) for seed in (3, 4)]
     both = judged(trials, keys, seed=3, partitions=2)
     for name, entry in both.items():
-        assert entry["margin"] == pytest.approx(np.mean([part[name]["margin"] for part in each]))
+        margins = [part[name]["margin"] for part in each]
+        assert entry["margin"] == pytest.approx(np.mean(margins))
         assert entry["fold"] == each[0][name]["fold"]
+        assert [part["margin"] for part in entry["parts"]] == pytest.approx(margins)
+    papers = judged(trials, keys, partitions=0)  # the papers have five for scanpaths
+    assert {tuple(part["partition"] for part in entry["parts"]) for entry in papers.values()} == {(0, 1, 2, 3, 4)}

@@ -113,15 +113,20 @@ def test_ours_stand_beside_theirs_of_the_same_kind_of_judge() -> None:
 @pytest.mark.parametrize("judge", ["svm-paper-text", "svm-paper-code", "forest", "svm"])
 @pytest.mark.parametrize("asked", TASKS)
 def test_no_classifier_of_the_catalogue_is_called_the_papers_without_a_word(judge: str, asked: str) -> None:
-    """MiniLM stands where the papers had BERT or another; scanpaths have fewer partitions."""
+    """MiniLM or BERT stands where the papers had another; scanpaths have fewer partitions."""
     chosen = ClassifierSettings(**catalogue.entries()[judge].settings).model_dump()
     for paper in PAPERS:
         beside = beside_published(paper, [_score(asked, judge, "all", 0.7)], {judge: chosen})
         assert all(row.why for row in beside)
         output = "; ".join(differences_from_paper(paper, asked, chosen))
-        assert ("MiniLM" in output) == (asked != "attention_prediction")
-    assert asked != "conversation" or "mean of a speaker's sentences" in output
-    assert (asked == "color_estimation" and judge in ("forest", "svm")) == ("no features of the picture" in output)
+        assert ("MiniLM" in output) == (asked != "attention_prediction" and judge in ("svm", "svm-paper-code"))
+    ours = {"svm-paper-text": "word2vec, gpt2-embedding, openai-embedding", "forest": "google-bert"}.get(
+        judge, "MiniLM"
+    )
+    assert asked != "word_association" or ours in output
+    assert ("withdrawn" in output) == (asked in ("image_captioning", "word_association"))
+    assert (asked == "conversation" and judge != "svm-paper-text") == ("mean of a speaker's sentences" in output)
+    assert (asked == "color_estimation" and judge == "svm") == ("no features of the picture" in output)
     as_theirs = chosen | {"checkpoint": "bert-base-uncased", "scaled": False, "model": "svm", "pictures": "deep"}
     if asked in ("color_estimation", "object_detection"):
         assert [*differences_from_paper("2025", asked, as_theirs)] == []

@@ -16,6 +16,7 @@ import pytest
 from judging.score import CatchRate, catch_rates, compute_scores
 from judging.score_page import methods
 from judging.verdicts import open_verdicts, read_answers, read_verdicts
+from serving.cli import main
 from serving.runs.records import problems
 from serving.runs.run import Run
 
@@ -92,3 +93,59 @@ def test_a_block_that_stands_five_times_counts_once(
         path.unlink()
     assert made(tmp_path, monkeypatch, [*block * 4, *block[1:], other], "--task", "color", "--judge", "svm") == 0
     assert sum(1 for _ in Run(tmp_path / "V").records("published")) == 150
+
+
+def test_conversations_have_a_verdict_on_each_speaker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def trial(number: int, length: int, classes: Any, **more: Any) -> dict[str, Any]:
+        page = f"static/dataset/conv{number}_len{length}.html"
+        about = {"hit": number, "hit_len": length, "topic": "1", "Aclass": classes, "rt": 9, "conversationID": page}
+        return {"trialdata": {**about, "Agender": "M", "Bgender": "F", **more}}
+
+    def judge(gender: str, *trials: dict[str, Any]) -> dict[str, Any]:
+        return {"questiondata": {"gender": gender, "age": "21-25", "native": "yes"}, "data": list(trials)}
+
+    compiled = {
+        "inlab": {"datastring": [
+            judge("female", trial(0, 0, 0), trial(1, 3, "HH"), trial(2, 24, "HAI"), trial(3, 6, "AIAI")),
+            judge("male", trial(1, 3, "AIH"), trial(2, 24, "AIH")),
+        ]},
+        "prolific": {"datastring": [
+            judge("male", trial(3, 6, "HH", hasFeedback=True), trial(4, 24, "AIAI", isCatch=True),
+                  trial(9, 3, "HH", isCatch=True)),
+        ]},
+    }  # fmt: skip
+    (tmp_path / "compiled.json").write_text(json.dumps(compiled))
+    labels = tmp_path / "speakers.csv"
+    labels.write_text("Topic,Alabel,Blabel\n1,Human,Human\n1,Human,Blender\n2,Blender,Blender\n3,Human,Blender\n")
+    command = ["published_verdicts", str(tmp_path / "compiled.json"), "--task", "conversation", "--questions"]
+    monkeypatch.setattr(sys, "argv", [*command, "--out", str(tmp_path / "V")])
+    assert published_verdicts.main() == 2
+    assert "conversations need the table of their speakers" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", [*command, "--speakers", str(labels), "--out", str(tmp_path / "V")])
+    assert published_verdicts.main() == 0
+    assert (
+        main(["score", str(tmp_path / "V"), "--out", str(tmp_path / "S"), "--by", "type,partner,gender,platform"]) == 0
+    )
+    result = json.loads((tmp_path / "S" / "scores.json").read_bytes())
+    counts = ("human_human", "human_machine", "machine_human", "machine_machine")
+    [row] = [row for row in result["scores"] if row["agent"] == "all"]
+    assert [row[name] for name in counts] == [4, 2, 1, 3]  # neither with the truth after them nor catch trials
+    by = {
+        (row["column"], row["value"]): [row[name] for name in counts] for row in result["by"] if row["agent"] == "all"
+    }
+    assert by["type", "H-H"] == [3, 1, 0, 0]
+    assert by["type", "M-M"] == [0, 0, 0, 2]
+    assert by["partner", "a person"] == [3, 1, 1, 1]
+    assert by["gender", "male"] == [1, 2, 1, 0]
+    assert by["phase", "feedback"] == [0, 0, 2, 0]
+    male = {row["of"]: (row["verdicts"], row["male"]) for row in result["sexes"]}
+    assert male == {  # A is taken for male, B for female
+        "all": (10, 0.5), "human": (6, 4 / 6), "machine": (4, 0.25),
+        "judged human": (5, 0.4), "judged machine": (5, 0.6),
+    }  # fmt: skip
+    labels.write_text("Alabel,Blabel\nHuman,\n")
+    monkeypatch.setattr(sys, "argv", [*command, "--speakers", str(labels), "--out", str(tmp_path / "V2")])
+    assert published_verdicts.main() == 2
+    assert "speakers.csv:2: names no speaker" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from judging.ranking import FALSE, area, calibration_error, probabilities, rankings, true_positives
@@ -33,6 +34,15 @@ def test_its_interval_has_de_longs_variance_and_is_wider_by_stimulus() -> None:
     assert (alone.high - alone.low) / 2 == pytest.approx(1.96 * error, rel=0.05)
     twice = area(np.tile(score, 2), np.tile(truth, 2), np.tile(NONE, 2), np.tile(np.arange(300), 2), np.ones(600))
     assert (twice.low, twice.high) == pytest.approx((alone.low, alone.high), abs=0.003)
+
+
+def test_the_freedom_is_that_of_the_rarer_kind() -> None:
+    """Five machines' answers above all of 95 people's are as five right of five."""
+    truth = np.arange(100) < 5
+    perfect = area(truth + 0.0, truth, NONE[:100], np.arange(100), np.ones(100))
+    assert perfect.low == pytest.approx(binomtest(5, 5).proportion_ci(method="exact").low)
+    two = area(truth + 0.0, truth, np.arange(100) % 2 * truth, np.arange(100), np.ones(100))
+    assert (two.value, np.isnan(two.low)) == (1, True)  # only one of two judges judged both kinds
 
 
 def test_a_judges_own_scale_does_not_matter() -> None:

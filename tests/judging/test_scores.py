@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import random
 import shutil
+from itertools import product
 from pathlib import Path
 
 import in_process
+import numpy as np
 import pandas as pd
 import pytest
 
 from agents.errors import InputError
+from judging.conclusions import sentences
 from judging.score import Alike, catch_rates, compute_scores
 from judging.trial_set import key_path, read_trial_key
 from judging.verdicts import open_verdicts, read_verdicts
@@ -69,6 +73,9 @@ def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> Non
     assert (out / "statistics.csv").read_text().count("letters") == 3
     page = (out / "index.html").read_text()
     assert page.count("<svg") == 3
+    assert all(f"published:{name} {row['outcome']}" in page
+               for name in ("alpha", "beta") for row in result["conclusions"]["word_association"]
+               if row["agent"] == f"published:{name}")  # fmt: skip
     names = {"overview", "word_association-svm", "word_association-svm-paper-code"}
     assert {path.stem for path in (out / "figures").iterdir()} == names
     drawn = (out / "figures" / "word_association-svm.svg").read_text()
@@ -266,3 +273,40 @@ def test_what_is_told_beside_cues_and_folds(verdicts: Path, tmp_path: Path, monk
     assert rows["svm-rows"]["split"] == "single rows"
     assert rows["svm-unique"]["grouped"] == "svm"
     assert rows["cue-constant"]["accuracy"] == rows["cue-constant"]["always_human"] == 0.5
+
+
+def test_each_agent_has_a_sentence_that_its_interval_bears_out() -> None:
+    """People judge "like" as people and detect "unlike"; a classifier sees 12 stimuli, too few to decide."""
+    chance = np.random.default_rng(4)
+    shares = {"human:1": 0.5, "like": 0.5, "unlike": 0.2}  # that are taken for a person
+    rows = [
+        (f"human:{judge}", "human", agent, f"s{stimulus}", "human" if chance.random() < share else "machine")
+        for judge, stimulus, (agent, share) in product(range(40), range(60), shares.items())
+    ]
+    rows += [
+        ("svm", "machine", agent, f"s{at}", ("human", "machine")[(at // 2**place) % 2])
+        for at, (place, agent) in product(range(12), enumerate(shares))
+    ]
+    table = pd.DataFrame(rows, columns=["judge", "judge_kind", "agent", "stimulus", "verdict"])
+    table["truth"] = np.where(table["agent"] == "human:1", "human", "machine")
+    table["trial"] = table["stimulus"] + table["agent"]
+    same = {"asked": "word_association", "catch": False, "repeat_of": None, "beside_truth": None, "sample": 0}
+    result = compute_scores(table.assign(**same, confidence=np.nan), [])
+    conclusions = list(result.conclusions["word_association"])
+    assert {(row.agent, row.judge): row.outcome for row in conclusions} == {
+        ("like", "people"): "passes", ("like", "svm"): "may or may not pass",
+        ("unlike", "people"): "does not pass", ("unlike", "svm"): "may or may not pass",
+    }  # fmt: skip
+    written = sentences(conclusions)
+    [(headline, why), (_, of_svm)] = written["unlike"]
+    assert headline == "Judged by people, unlike does not pass"
+    [rate] = [row.detectability for row in result.scores if (row.judge, row.agent) == ("people", "unlike")]
+    figures = [f"{100 * end:.0f}" for end in (rate.value, rate.low, rate.high)]
+    assert "people tell it from people in {} % of trials ({} to {} %;".format(*figures) in why
+    [rate] = [row.detectability for row in result.scores if (row.judge, row.agent) == ("svm", "unlike")]
+    more = ((rate.high - rate.low) / 2 * 1.645 / 1.96 / 0.05) ** 2
+    assert f"at least {math.ceil(more)} times as many stimuli" in of_svm
+    [few] = compute_scores(
+        table[table["judge"] == "human:3"].assign(**same, confidence=np.nan), []
+    ).conclusions.values()
+    assert all(row.why.endswith("too few judges to speak of others") for row in few)

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import optimize, stats
+from scipy.special import expit
 from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.inter_rater import fleiss_kappa
 from statsmodels.stats.multitest import multipletests
 
 from judging import contrasts
 from judging.contrasts import between_judges, by_column, corrected, of_agents
-from judging.measures import detectabilities
+from judging.measures import detectabilities, summarize
 from judging.significance import (
     agreement,
     among_agents,
@@ -24,6 +25,7 @@ from judging.significance import (
     over_judges,
     permutations,
 )
+from judging.trends import trends
 
 NAN = float("nan")
 
@@ -60,19 +62,76 @@ def test_the_variance_is_that_of_statsmodels() -> None:
     wanted = fit.get_robustcov_results("cluster", groups=table[["judge", "stimulus"]].to_numpy()).bse[0]
     result = detectabilities(table, [np.ones(len(table), dtype=bool)])
     assert result.deviation(np.array([1]), np.ones(1)) == pytest.approx(wanted)
-    assert result.freedom(np.array([1])) == 11
+    assert result.freedom[1] == pytest.approx(11)
 
 
-def test_p_is_the_confidence_whose_interval_ends_at_the_hypothesis() -> None:
-    result = detectabilities(_study(5), [np.ones(14 * 12 * 3, dtype=bool)])
+@pytest.mark.parametrize("judges", [2, 3, 14])
+def test_p_is_the_confidence_whose_interval_ends_at_the_hypothesis(judges: int) -> None:
+    """At any confidence; and no interval of a difference is shorter than Student's, with few judges too."""
+    result = detectabilities(_study(5, judges), [np.ones(judges * 12 * 3, dtype=bool)])
     cells, weights = np.array([0, 1]), np.array([1.0, -1.0])
-    for null in (-0.3, 0.2):
+    middle, error = float(result.sum(cells, weights)), float(result.deviation(cells, weights))
+    for null in (middle - 0.25, middle + 0.2):
         p = float(result.p(cells, weights, null))
-        assert 1e-6 < p < 0.9
+        assert 1e-6 < p < 0.99
         assert null in [pytest.approx(end) for end in result.interval(cells, weights, 1 - p)]
-    assert result.p(cells, weights, float(result.sum(cells, weights))) == 1
+        for alpha in (0.001, 0.01, 0.05, 0.1, 0.2, 0.5):
+            low, high = result.interval(cells, weights, 1 - alpha)
+            assert (p < alpha) == (null < low or null > high)
+            half = min(stats.t.ppf(1 - alpha / 2, judges - 1 if judges < 12 else 11) * error, 1 - abs(middle))
+            assert min(high - middle, middle - low) >= half - 1e-9
+    assert result.p(cells, weights, middle) == 1
     easy = detectabilities(_study(5).assign(verdict=lambda rows: rows["truth"]), [np.ones(14 * 12 * 3, dtype=bool)])
     assert easy.p(np.array([1]), np.ones(1), 0.5) == pytest.approx(stats.binomtest(12, 12).pvalue)
+
+
+def test_a_slopes_error_is_the_jackknifes_and_its_freedom_the_effective_number_of_judges() -> None:
+    """numpy's polyfit without a judge, a stimulus or a verdict at a time; judges' values stretch to one side."""
+    table = _study(7, 10).assign(age=lambda rows: 1.5 ** rows["judge"])
+    [test] = by_column(table, "age")
+    right = (table["verdict"] == table["truth"]).to_numpy(float)
+
+    def slope(kept: np.ndarray) -> float:
+        parts = [kept & (table["truth"] == truth).to_numpy() for truth in ("human", "machine")]
+        return float(np.mean([np.polyfit(table["age"][part], right[part], 1)[0] for part in parts]))
+
+    everything, variances = np.ones(len(table), dtype=bool), []
+    for names in (["judge"], ["stimulus"], ["judge", "stimulus"]):
+        groups = table.groupby(names).ngroup().to_numpy()
+        left = [slope(groups != at) - slope(everything) for at in range(groups.max() + 1)]
+        variances.append((len(left) - 1) / len(left) * np.square(left).sum())
+    variance = max(variances[0] + variances[1] - variances[2], *variances[:2])
+    spread = (1.5 ** np.arange(10) - (1.5 ** np.arange(10)).mean()) ** 2
+    freedom = spread.sum() ** 2 / (spread**2).sum() - 1
+    assert test.p == pytest.approx(2 * stats.t.sf(abs(slope(everything)) / np.sqrt(variance), freedom))
+
+
+def test_judges_who_give_more_verdicts_count_as_fewer() -> None:
+    """Of 33 verdicts on an agent's answers two judges give 12 each, the others 3 and 6."""
+    table = _study(3, 4).query("judge < 2 or stimulus < 3 * (judge - 1)")
+    whole = detectabilities(_study(3, 4), [np.ones(144, dtype=bool)])
+    part = detectabilities(table, [np.ones(len(table), dtype=bool)])
+    shares = np.array([12, 12, 3, 6]) / 33
+    assert (whole.freedom[0], part.freedom[0]) == pytest.approx((3, 1 / (shares**2).sum() - 1))
+
+
+@pytest.mark.parametrize("name", ["judge", "stimulus"])
+def test_a_single_judge_of_several_tells_nothing_of_others(name: str) -> None:
+    table = _study(3)
+    alone = table[(table["agent"] != "b") | (table[name] == 0)]
+    [of_a, of_b] = of_agents(alone, ["a", "b"], 0.4)["against_people"]
+    assert (of_b.test, of_b.p, of_b.passes) == (f"no test: a single {name} of several", None, None)
+    assert np.isnan([of_b.difference.low, summarize(alone, ["a", "b"])[2].p_machine.high]).all()
+    assert of_a.p == of_agents(table, ["a"])["against_people"][0].p
+    [both] = of_agents(alone[alone[name] == 0], ["a"])["against_people"]
+    assert both.test == {"judge": "stimuli, of this judge", "stimulus": "judges"}[name]
+
+
+def test_who_passes_may_be_less_human_than_people() -> None:
+    table = _study(0, 60, 60, 0.0).query("agent != 'b'").assign(verdict=lambda rows: rows["truth"])
+    table.loc[table["judge"] % 3 == 0, "verdict"] = "human"
+    [test] = of_agents(table, ["a"], 0.49)["against_people"]
+    assert (test.passes, test.result) == (True, "passes: less human than people, but within the bounds")
 
 
 def test_agents_who_do_not_differ_are_seldom_significant_though_their_answers_differ() -> None:
@@ -102,6 +161,25 @@ def test_who_says_machine_of_everything_detects_nobody() -> None:
     assert test.bounds == pytest.approx((1 - low) / 2)
     [passing] = of_agents(_verdicts({"a": [1.0]}, 100).assign(verdict="machine"), ["a"], 0.1)["against_people"]
     assert passing.passes
+
+
+def test_two_factors_are_tested_as_by_the_sums_of_squares() -> None:
+    """With as many judges in each cell the sums of squares of both factors and their interaction add up."""
+    chance = np.random.default_rng(2)
+    table = _verdicts({"a": chance.uniform(0.2, 1, 24).round(1).tolist()})
+    number = table["judge"].str[1:].astype(int)
+    table = table.assign(sex=np.where(number % 2, "w", "m"), school=np.array(["x", "y", "z"])[number % 3])
+    tests = between_values(table.assign(**{"sex*school": table["sex"] + table["school"]}), "sex*school")
+    means = (table["verdict"] == table["truth"]).groupby([table["sex"], table["school"], table["judge"]]).mean()
+    cells, middle = means.groupby(["sex", "school"]).transform("mean"), means.mean()
+    within = ((means - cells) ** 2).sum()
+    sums = [((means.groupby(name).transform("mean") - middle) ** 2).sum() for name in ("sex", "school")]
+    sums.append(((cells - middle) ** 2).sum() - sum(sums))
+    for test, part, freedom in zip(tests, sums, (1, 2, 2), strict=True):
+        assert test.freedom == f"{freedom}, 18"
+        assert test.statistic == pytest.approx(part / freedom / (within / 18))
+        assert test.p == pytest.approx(stats.f.sf(test.statistic, freedom, 18))
+        assert test.effect == pytest.approx(part / (part + within))
 
 
 def test_judges_at_half_are_not_decided_and_few_have_no_wilcoxon() -> None:
@@ -279,3 +357,49 @@ def test_pairs_and_fleiss_kappa() -> None:
     counts = np.array([[letters[at] == "M" for letters in spoken.values()] for at in range(10)]).sum(axis=1)
     assert result.fleiss == pytest.approx(fleiss_kappa(np.column_stack([counts, 3 - counts])))
     assert result.trials_of_all == 10
+
+
+def test_trends_are_slopes_of_judges_and_a_regression_of_all() -> None:
+    """Ten judges of people's answers at four lengths; slopes by scipy, log odds by maximum likelihood."""
+    chance = np.random.default_rng(8)
+    rows = [
+        (f"j{judge}", length, "human" if chance.random() < 0.3 + 0.02 * length else "machine")
+        for judge in range(10) for length in (3, 6, 9, 24) for _ in range(6)
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["judge", "length", "verdict"]).assign(truth="human")
+    table["meta.type"] = np.where(np.arange(len(table)) % 2, "H-H", "H-M")
+    tests = [test for test in trends(table, "length") if test.type == "all"]
+    right = (table["verdict"] == "human").astype(float)
+    parts = [(table["length"][rows], right[rows]) for rows in table.groupby("judge").groups.values()]
+    slopes = [stats.linregress(*part).slope for part in parts]
+    assert tests[0].change.value == pytest.approx(np.mean(slopes))
+    assert tests[0].p == pytest.approx(stats.wilcoxon(np.round(slopes, 9)).pvalue)
+    residuals = []
+    for length, share in parts:
+        line = stats.linregress(length[length < 24], share[length < 24])
+        residuals.append(share[length == 24].mean() - line.intercept - 24 * line.slope)
+    assert tests[1].change.value == pytest.approx(np.mean(residuals))
+    assert tests[1].p == pytest.approx(stats.wilcoxon(np.round(residuals, 9)).pvalue)
+
+    def loss(line: np.ndarray) -> float:
+        odds = line[0] + line[1] * table["length"]
+        return float((np.logaddexp(0, odds) - right * odds).sum())
+
+    best = optimize.minimize(loss, [0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
+    assert tests[2].change.value == pytest.approx(best.x[1], abs=1e-5)
+    share = expit(best.x[0] + best.x[1] * table["length"].to_numpy())
+    design = np.column_stack([np.ones(len(table)), table["length"]])
+    error = np.sqrt(np.linalg.inv(design.T @ (design * (share * (1 - share))[:, None]))[1, 1])
+    assert tests[2].p == pytest.approx(2 * stats.norm.sf(abs(best.x[1] / error)), rel=1e-3)
+    assert {test.type for test in trends(table, "length")} == {"all", "H-H", "H-M"}
+    assert trends(table.assign(length="long"), "length") == []
+
+
+def test_a_judge_who_goes_by_the_stimulus_alone_is_not_surely_at_chance() -> None:
+    """Person and agent get the same verdict on each of 12 stimuli: 0.26 of stimuli may part them, at 0.025."""
+    by_stimulus = _verdicts({"a": [0.5]}, 12).sort_values("stimulus")
+    by_stimulus["verdict"] = np.where(by_stimulus["stimulus"].str[1:].astype(int) % 2, "human", "machine")
+    result = detectabilities(by_stimulus, [np.ones(len(by_stimulus), dtype=bool)])
+    [low], [high] = result.interval(np.array([[0, 1]]), np.array([0.5, 0.5]))
+    assert (low + high) / 2 == pytest.approx(0.5)
+    assert high - 0.5 >= (1 - 0.025 ** (1 / 12)) / 2 * 0.95

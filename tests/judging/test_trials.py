@@ -9,9 +9,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import scipy.stats
 from PIL import Image as PILImage
 from run_folders import NOT_MODELLED, agent_entry, record, stimulus, write_run
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from agents.answers import plain
 from agents.contract import Draw
@@ -157,7 +160,13 @@ def test_the_key_leads_back_to_the_record(out: Path, run: Path) -> None:
     for trial, key in trials(out):
         row = by_stimulus[key["record"], key["stimulus"]]
         assert key["truth"] == ("human" if row["kind"] == "human" else "machine")
-        assert json.loads(key["columns"])["half"] in (0, 1)
+        columns = json.loads(key["columns"])
+        assert columns["half"] in (0, 1)
+        if trial["asked"] == "conversation":
+            others = [other for other in row["agent"].split("~") if other != key["agent"]] or [key["agent"]]
+            partner = others[0] if not others[0].startswith("human:") else "a person"
+            letters = sorted("H" if who.startswith("human:") else "M" for who in (key["agent"], others[0]))
+            assert (columns["partner"], columns["type"]) == (partner, "-".join(letters))
         if trial["asked"] == "word_association":
             assert trial["answer"]["word"] == row["answer"]["word"].lower()
 
@@ -256,8 +265,14 @@ def test_metadata_that_gives_truth_away_is_told(tmp_path: Path) -> None:
         trial = {"id": f"t{at:04}", "asked": "word_association", "shown": f"s{at // 2:04}", "cue": "sun",
                  "answer": {"word": chance.choice(["sun", "moon", "light"])}}  # fmt: skip
         rows.append((trial, {"truth": truth, "catch": 0, "repeat_of": ""}))
-    [fair] = blindness.measure_blindness(tmp_path, rows, 0)
+    names = [trial["id"] for trial, _ in rows]
+    [fair] = blindness.measure_blindness(tmp_path, rows, 0, [chance.sample(names, 50) for _ in range(20)])
     assert fair["hidden"]["low"] < 0.5 < fair["hidden"]["high"]
+    assert fair["hidden"]["p"] > 0.05
+    people_first = [trial["id"] for trial, key in sorted(rows, key=lambda row: row[1]["truth"])]
+    [listed] = blindness.measure_blindness(tmp_path, rows, 0, [sorted(names), people_first])
+    assert listed["hidden"]["low"] > 0.9
+    assert listed["hidden"]["p"] == 0.01
     ordered = [
         (dict(trial, id=f"t{at:04}"), key) for at, (trial, key) in enumerate(sorted(rows, key=lambda r: r[1]["truth"]))
     ]
@@ -271,6 +286,23 @@ def test_metadata_that_gives_truth_away_is_told(tmp_path: Path) -> None:
     [output] = blindness.measure_blindness(tmp_path, longer, 0)
     assert output["shown"]["detectability"] == 1
     assert output["hidden"]["low"] < 0.5 < output["hidden"]["high"]
+
+
+def test_the_classifier_is_fishers_and_its_p_is_uniform_where_nothing_tells() -> None:
+    """As scikit-learn's discriminant; of fair sets whose stimuli are alike in their inputs, 5 % have p below 0.05."""
+    draw, below = np.random.default_rng(2), 0
+    for number in range(200):
+        groups = [f"s{stimulus}" for stimulus in np.repeat(np.arange(20), draw.choice([2, 4], 20))]
+        clusters = np.unique(groups, return_inverse=True)[1]
+        inputs = np.column_stack([draw.normal(size=(20, 2))[clusters], draw.normal(size=(len(groups), 2))])
+        is_machine = draw.random(len(groups)) < 0.4
+        below += blindness.detected(inputs, is_machine, groups, number)["p"] < 0.05
+    assert scipy.stats.binomtest(below, 200, 0.05).pvalue > 0.001
+    fold = clusters % 5
+    found = blindness._recognized(inputs, is_machine[:, None], fold)[:, 0]
+    for held in range(5):
+        model = LinearDiscriminantAnalysis(priors=[0.5, 0.5]).fit(inputs[fold != held], is_machine[fold != held])
+        assert ((model.predict(inputs[fold == held]) == is_machine[fold == held]) == found[fold == held]).all()
 
 
 @pytest.mark.parametrize("whose", ["human", "machine", None])

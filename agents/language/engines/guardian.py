@@ -31,7 +31,7 @@ def main(folder: str, *command: str) -> None:
             os.wait()
     os.close(sys.stdout.fileno())
     os.read(sys.stdin.fileno(), 1)
-    shutil.rmtree(folder)
+    shutil.rmtree(folder, ignore_errors=True)  # who started this may be removing all of his
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,11 +43,12 @@ ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",  # the model is a local folder
     "VLLM_HOST_IP": "127.0.0.1",  # where its processes of several GPUs meet
 }
-# An exception's line in a log, after a traceback that names its kind; the engine's last only refers to the first.
-ERROR = re.compile(
-    r"(?:\(\w+ pid=\d+\) )?(?:ERROR [^\]]*\] )?(?:\w+\.)*\w*(?:Error|Exception): "
-    r"(?!Engine core initialization failed)(.+)"
-)
+NOT_INSTALLED = "there is no command vllm in this environment or on the PATH: pip install 'turinglike[vllm]'"
+# An exception's line in a log, after a traceback that names its kind.
+ERROR = re.compile(r"(?:\(\w+ pid=\d+\) )?(?:ERROR [^\]]*\] )?(?:\w+\.)*\w*(?:Error|Exception): (.+)")
+# Errors of processes that miss another, which says why it ended unless it was killed.
+MISSED = ("Engine core initialization failed", "EngineCore encountered", "Executor failed", "WorkerProc initialization")
+KILLED = "a process ended without an error, as when the system kills it for want of memory"
 
 
 class VLLMSettings(Settings):
@@ -104,10 +106,10 @@ class VLLMEngine(LocalEngine):
         import httpx
 
         program = vllm_program()
-        if program is None or device not in ("cpu", "cuda", "cuda:0"):
-            raise UnavailableError(
-                f"vLLM is not installed, or cannot run on {device}: it takes the first GPU or the CPU"
-            )
+        if program is None:
+            raise UnavailableError(NOT_INSTALLED)
+        if device not in ("cpu", "cuda", "cuda:0"):
+            raise UnavailableError(f"vLLM runs on the first GPU or the CPU, not on {device}")
         base = tempfile.gettempdir()
         # Only this user may enter: whoever reaches the sockets may use the server.
         place = Path(tempfile.mkdtemp(prefix="turinglike-", dir=base if len(base) <= LONGEST else "/tmp"))
@@ -135,11 +137,10 @@ class VLLMEngine(LocalEngine):
         import torch
 
         self._dtype = str(dtype_for(self._precision, torch.device(device), self.folder)).removeprefix("torch.")
-        settings = self._settings
-        assert self._positions is not None
+        settings, positions = self._settings, self._positions or self._settings.positions
         options = {
             "dtype": self._dtype,
-            "max-model-len": self._positions,
+            "max-model-len": positions,
             "max-num-seqs": settings.sequences,
             "tensor-parallel-size": settings.tensor_parallel,
             "load-format": settings.load_format,
@@ -149,18 +150,15 @@ class VLLMEngine(LocalEngine):
             "chat-template-content-format": "openai",
             "mm-processor-cache-gb": 0,  # memory that nobody declares
         }
-        flags = ["--disable-log-stats", "--disable-uvicorn-access-log"]
-        if settings.enforce_eager:
-            flags.append("--enforce-eager")
+        flags = ["--disable-log-stats", "--disable-uvicorn-access-log", *["--enforce-eager"] * settings.enforce_eager]
         if device == "cpu":
             options["kv-cache-memory-bytes"] = settings.cache()
             # After a part of a prompt vLLM rewinds a request's generator, which the CPU's cannot do: the whole
             # engine would die of the first prompt that it splits.
-            options["max-num-batched-tokens"] = max(self._positions, CPU_TOKENS)
+            options["max-num-batched-tokens"] = max(positions, CPU_TOKENS)
             flags.append("--no-enable-chunked-prefill")
         else:
-            total = torch.cuda.get_device_properties(0).total_memory
-            options["gpu-memory-utilization"] = self._device_memory / total
+            options["gpu-memory-utilization"] = self._device_memory / torch.cuda.get_device_properties(0).total_memory
         return [f"--{name}={value}" for name, value in options.items()] + flags
 
     async def generate(self, request: TextRequest, seed: int) -> GeneratedText:
@@ -236,7 +234,7 @@ class VLLMEngine(LocalEngine):
                 return
             (await self._client.get("/health")).raise_for_status()
         except httpx.HTTPError as error:
-            raise EngineDeadError(f"a process of vLLM's has ended: {self._last_words()}") from error
+            raise EngineDeadError(f"vLLM has ended: {self._last_words()}") from error
         raise RuntimeError(f"vLLM answers {response.status_code}: {reason(problem)}")
 
     def _without_end(self, tokens: Sequence[int]) -> list[int]:
@@ -278,13 +276,15 @@ class VLLMEngine(LocalEngine):
         return bool(select.select([self._guardian.stdout], [], [], within)[0])
 
     def _last_words(self) -> str:
-        """The log's first error that is no consequence of another, or its last line."""
-        lines = [line.strip() for line in self._socket.with_name("log").read_text(errors="replace").splitlines()]
-        for line, following in zip(lines, [*lines[1:], ""], strict=True):
-            if error := ERROR.match(line):
-                more = following.rpartition("] ")[2] if "validation error" in line else ""
-                return f"{error[1]} {more}".strip()[:300]
-        return next(filter(None, reversed(lines)), "it says nothing")[:300]
+        """Why it ended: its log's first error, or that a process was killed."""
+        lines = self._socket.with_name("log").read_text(errors="replace").split("\n")
+        for line, following in pairwise(lines):
+            if (error := ERROR.match(line)) and not error[1].startswith(MISSED):
+                more = following.rpartition("] ")[2].strip() if "validation error" in line else ""
+                said, is_advised, _ = f"{error[1]} {more}".strip().partition("Try increasing `gpu_memory")
+                return said[:300] + "Raise vllm.cache_gib or lower vllm.positions" * bool(is_advised)
+        last = "".join(lines[-2:])
+        return last[:300] if "error:" in last else KILLED
 
 
 def _environment(device: str, place: Path) -> dict[str, str]:

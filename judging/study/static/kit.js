@@ -71,8 +71,7 @@
     };
 
     async function download() {
-      const kept = Object.entries(state.answers).filter(([, answers]) => answers !== "left");
-      const judges = kept.map(([name, answers]) => ({ judge: name, answers }));
+      const judges = Object.entries(state.answers).map(([name, answers]) => ({ judge: name, answers }));
       const body = JSON.stringify({ kit: about.kit, judges });
       const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(body)));
       const sha256 = [...hash].map((byte) => byte.toString(16).padStart(2, "0")).join("");

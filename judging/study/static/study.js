@@ -9,6 +9,7 @@
   const link = query.get("link");
   let words = {};
   let title = "";
+  let current = null; // the step that is up
   let onKey = null; // what a key does on this page; null while none is awaited
 
   const phrase = (name, values = {}) =>
@@ -68,11 +69,11 @@
 
   // pages
 
-  const PAGES = { welcome, consent, questions, after: questions, instructions, trial, ask, talk, test, end };
+  const PAGES = { welcome, consent, questions, after: questions, instructions, break: pause, trial, ask, talk, test, end };
 
   /** Show a step; by default that there is none: declined, blocked or closed. */
   function show(view) {
-    foot(view);
+    foot((current = view));
     return (PAGES[view.kind] ?? over)(view);
   }
 
@@ -164,6 +165,7 @@
         ),
       );
     }
+    if (current !== view) return;
     ahead(view.ahead);
     const [human, machine] = (view.keys ?? []).map((key) => key.toUpperCase());
     const keys = view.pairs
@@ -179,6 +181,12 @@
     const texts = [...paragraphs(view.text), ...facts.map((fact) => el("p", fact))];
     const device = { touch: matchMedia("(pointer: coarse)").matches, screen: [screen.width, screen.height] };
     put(phrase("instructions_title"), ...texts, ...samples, actions(button("next", go(view, { device }))));
+  }
+
+  function pause(view) {
+    const on = button("next", go(view, {}));
+    put(phrase("break_title"), el("p", phrase("break_text", view)), actions(on));
+    onKey = ({ key, repeat }) => key === "Enter" && !repeat && on.click();
   }
 
   /** Whether a trial was on this browser's screen before, so that nobody knows how long it took. */
@@ -203,6 +211,7 @@
       return null;
     }
     notice(null);
+    if (current !== view) return null; // who loaded it has left meanwhile
     const before = wasShown(view);
     const top = el("div.top", el("progress", { max: view.of, value: view.number - 1, "aria-label": heading }));
     put(heading, top, ...parts, form);
@@ -332,6 +341,8 @@
       const choices = options.map((value) => [value, isOwn ? value : optionText(value), null]);
       group("control", text || phrase(name, { object }), choices);
     }
+    const sexes = view.sex ? view.speakers.map((speaker) => phrase(speaker ? "sex_of" : "sex", { speaker })) : [];
+    sexes.forEach((text, at) => group(`s${at}`, text, ["female", "male"].map((sex) => [sex, optionText(sex), null])));
     if (view.confidence) {
       const touch = () => {
         range.classList.remove("untouched");
@@ -370,6 +381,7 @@
       }
       const answer = { verdicts: values.slice(0, judged).flatMap((value) => value.split(" ")), key: byKey };
       if (view.control) answer.control = values[judged];
+      if (view.sex) answer.sexes = values.slice(-sexes.length);
       if (view.confidence) answer.confidence = Number(chosen("confidence")) / 100;
       if (view.reason) answer.reason = chosen("reason") ?? "";
       return { answer, at: chosenAt };

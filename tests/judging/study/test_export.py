@@ -17,10 +17,10 @@ import study_folders
 
 from agents.errors import InputError
 from judging.study.events import read_personal, read_state
-from judging.study.materials import TrialMaterial
+from judging.study.materials import TrialMaterial, material_of
 from judging.study.page_answers import BadAnswer
 from judging.study.settings import read_settings
-from judging.study.study import Study, material_of, view
+from judging.study.study import Study, view
 from serving.cli import main
 
 Keys = Sequence[dict[str, Any]]
@@ -202,6 +202,74 @@ def test_each_outcome_has_its_code_and_the_panels_parameters(tmp_path: Path) -> 
     assert {row["consent"] for row in rows} == {hashlib.sha256(b"Will you?").hexdigest()}
     assert read_state(study).consent == {"sha256": rows[0]["consent"], "text": "Will you?"}
     assert {(row["touch"], row["screen"]) for row in rows_of(study)} == {(True, "390x844")}
+
+
+def test_scores_by_the_judges_answers_and_by_phase(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Women are always right, men while the truth follows each trial alone: those trials are part of no other score."""
+
+    def learning(at: list[int]) -> Any:
+        return lambda keys: right(keys) if (at.append(0) or len(at)) <= 8 else always_human(keys)
+
+    judges = [
+        {"say": right if gender == "female" else learning([]), "before": {"gender": gender, "education": education}}
+        for gender in ("female", "male") for education in ("high school", "bachelor") for _ in range(3)
+    ]  # fmt: skip
+    study = judged(
+        tmp_path, judges, "word_association", study_folders.word_trials(40), number=20, feedback=8,
+        before=["gender", "education"],
+    )  # fmt: skip
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "without")]) == 0
+    by = "gender,education,gender*education,gender*agent"
+    assert main(["score", str(tmp_path / "without"), "-o", str(tmp_path / "S"), "--by", by]) == 2
+    assert "--by: the verdicts have no gender, education" in capsys.readouterr().err
+    study_folders.changed(study, public=True)
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "V")]) == 0
+    assert main(["score", str(tmp_path / "V"), "-o", str(tmp_path / "S"), "--by", by]) == 0
+    scores = json.loads((tmp_path / "S" / "scores.json").read_text())
+    [row] = [row for row in scores["scores"] if row["agent"] == "all"]
+    assert sum(row[f"{truth}_{said}"] for truth in ("human", "machine") for said in ("human", "machine")) == 12 * 12
+    p_machine = {(row["column"], row["value"]): row["p_machine"] for row in scores["by"] if row["agent"] == "all"}
+    assert [p_machine["gender", value] for value in ("female", "male")] == [1, 0]
+    assert [p_machine["gender*education", f"male, {value}"] for value in ("high school", "bachelor")] == [0, 0]
+    assert p_machine["phase", "feedback"] == 1
+    assert 0 < p_machine["phase", "test"] < 1
+    tests = scores["tests"]["word_association"]
+    [of_phase] = [test for test in tests["by_columns"] if test["column"] == "phase"]
+    assert of_phase["difference"] > 0  # better with the truth after each trial
+    factors = {test["column"] for test in tests["papers_between_values"] if "two factors" in test["test"]}
+    assert {"gender", "education", "gender*education"} <= factors
+
+
+def test_the_perceived_sex_is_asked_of_each_speaker(tmp_path: Path) -> None:
+    def with_sexes(keys: Keys) -> dict[str, Any]:
+        return right(keys) | {"sexes": ["male" if key["truth"] == "human" else "female" for key in keys]}
+
+    asked = {"number": 8, "choices": "both", "sex": True}
+    trials = study_folders.conversation_trials(6)
+    study = judged(tmp_path / "a", [{"say": with_sexes}], "conversation", trials, **asked)
+    assert {(row["truth"], row["sex"]) for row in rows_of(study)} == {("human", "male"), ("machine", "female")}
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "V")]) == 0
+    assert main(["score", str(tmp_path / "V"), "-o", str(tmp_path / "S")]) == 0
+    with (tmp_path / "S" / "sexes.csv").open(newline="") as file:
+        male = {row["of"]: float(row["male"]) for row in csv.DictReader(file)}
+    assert (male["human"], male["machine"], male["judged human"]) == (1, 0, 1)
+    with pytest.raises(BadAnswer, match="as many as the verdicts"):
+        judged(tmp_path / "b", [{"say": right}], "conversation", trials, **asked)
+
+
+def test_the_feedback_preset_has_the_papers_numbers(tmp_path: Path) -> None:
+    """2025 paper, Table S2: 90 trials on words, the truth after the first 40, and 10 catch trials."""
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(120, catch=20))
+    command = ["study", "new", str(trials), "--preset", "feedback", "-o", str(tmp_path / "study")]
+    assert main(command) == 0
+    assert main(["study", "check", str(tmp_path / "study")]) == 0
+
+    async def work(served: Study) -> None:
+        judge, _ = await served.join(None, None)
+        phases = Counter(step["phase"] for step in judge.steps if step["kind"] == "trial")
+        assert phases == {"feedback": 40, "test": 50}
+
+    study_folders.run(tmp_path / "study", work)
 
 
 def test_a_rule_that_selects_judges_by_bias_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

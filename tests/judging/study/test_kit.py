@@ -23,10 +23,14 @@ def data_of(page: Path) -> dict[str, Any]:
     return data
 
 
-def test_two_people_judge_in_a_kit_and_their_answers_come_back_once(browser: Browser, tmp_path: Path) -> None:
+def test_two_people_judge_in_a_kit_their_answers_come_back_once_and_one_leaves(
+    browser: Browser, tmp_path: Path
+) -> None:
     trials = study_folders.write_trials(tmp_path / "T", study_folders.picture_trials(tmp_path / "T", 20))
-    study = study_folders.write_study(tmp_path / "study", trials, "image_captioning", number=4, practice=1, sample=True)
-    kit, answers = tmp_path / "kit.html", tmp_path / "answers.json"
+    study = study_folders.write_study(
+        tmp_path / "study", trials, "image_captioning", number=4, practice=1, sample=True, break_every=2
+    )
+    kit, answers, late = (tmp_path / name for name in ("kit.html", "answers.json", "late.json"))
     assert turinglike("study", "kit", study, 3, "-o", kit) == 0
     context = browser.new_context(accept_downloads=True)
     page, asked = context.new_page(), list[str]()
@@ -46,8 +50,10 @@ def test_two_people_judge_in_a_kit_and_their_answers_come_back_once(browser: Bro
                 page.get_by_text("It was:").wait_for()
                 page.keyboard.press("Enter")
             if heading == "Trial 2 of 4":
-                page.get_by_role("heading", name="Trial 3 of 4").wait_for()
+                page.get_by_text("You have done 2 of 4.").wait_for()
                 page.reload()  # the browser knows where they were
+                page.get_by_text("You have done 2 of 4.").wait_for()
+                page.keyboard.press("Enter")
         page.locator(".code").wait_for()
         if number == 0:
             page.get_by_role("button", name="Ready for the next person").click()
@@ -55,6 +61,12 @@ def test_two_people_judge_in_a_kit_and_their_answers_come_back_once(browser: Bro
     with page.expect_download() as download:
         page.get_by_role("button", name="Save all answers").click()
     download.value.save_as(answers)
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Leave and delete").click()
+    page.get_by_text("You have left.").wait_for()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save all answers").click()
+    download.value.save_as(late)
     context.close()
     assert all(url.startswith(("file:", "blob:")) for url in asked)
     events = []
@@ -73,6 +85,11 @@ def test_two_people_judge_in_a_kit_and_their_answers_come_back_once(browser: Bro
             if step["view"]["kind"] == "trial":
                 assert (step["truth"] is not None) == step["view"]["practice"]
     assert not any(word in kit.read_text() for word in ("alpha", "human:1", "picture 1"))
+    first, left, _ = state.judges
+    for files in ([late], [late, answers]):  # what an earlier file had of who has left is deleted, and stays so
+        assert turinglike("study", "import", study, *files) == 0
+        assert left not in (study / "events.jsonl").read_text()
+        assert read_state(study).judges[first] == state.judges[first]
 
 
 @pytest.fixture

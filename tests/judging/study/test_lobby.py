@@ -19,7 +19,8 @@ from online_studies import replies
 from study_folders import BAD, Visitor, arrivals, arrived, begin_in, changed, exported, lobby_of, run, serving
 
 from judging.study.events import Judge, read_state
-from judging.study.study import Refused, Study
+from judging.study.page_answers import Refused
+from judging.study.study import Study
 from serving.cli import main
 
 if TYPE_CHECKING:
@@ -52,9 +53,8 @@ async def speak(study: Study, judge: Judge, name: str) -> str:
         if view["state"] not in ("waiting", "open"):
             return str(view["state"])
         if view.get("my_turn"):
-            assert await say(study, judge, after, f"{name} says {after}") is None
-            # A message that is sent twice is there once; an agent may fail meanwhile.
-            assert await say(study, judge, after, "again") in (None, "partner_left")
+            for text in (f"{name} says {after}", "again"):  # sent twice it is there once
+                assert await say(study, judge, after, text) in (None, "partner_left")  # who may leave meanwhile
 
 
 async def converse(study: Study) -> None:
@@ -116,6 +116,50 @@ def test_who_leaves_makes_it_void_and_nobodys_answer(tmp_path: Path, capsys: pyt
     run(study, work)
     assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == 2
     assert "nobody has answered yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("when", ["waits", "speaks", "has ended", "alone"])
+def test_who_leaves_and_deletes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
+    """In the lobby, in a conversation, after it, or with an agent, which then says nothing more."""
+    replies(monkeypatch, lambda agent, row: "hello")
+
+    async def work(served: Study) -> None:
+        lobby, leaves = lobby_of(served), await arrived(served, "talk")
+        held = asyncio.create_task(lobby.at(leaves, 99))
+        await asyncio.sleep(0)
+        stays = await arrived(served, "talk")
+        if when == "waits":
+            await served.leave(leaves)
+        waits = asyncio.create_task(speak(served, stays, "x"))
+        if when == "has ended":
+            assert await speak(served, leaves, "secret") == await waits == "over"
+            assert (await served.answer(leaves, leaves.step, {"guess": "human"})).is_new
+        elif when == "waits":
+            assert await speak(served, await arrived(served, "talk"), "y") == await waits == "over"
+        else:
+            view = await lobby.at(leaves, -1)
+            while not view["my_turn"]:
+                view = await lobby.at(leaves, len(view["messages"]))
+            assert await say(served, leaves, len(view["messages"]), "secret") is None
+        if when != "waits":
+            await served.leave(leaves)
+        if when != "has ended":
+            with pytest.raises(Refused, match="not_yet"):
+                await held
+        assert await waits == ("void" if when == "speaks" else "over")
+        await asyncio.sleep(0)
+        assert all(task.done() for task in lobby.tasks.values())
+        assert (await served.answer(stays, stays.step, {})).is_new
+        gone.append(leaves.code)
+
+    gone: list[str] = []
+    run(study := made(tmp_path, **(ALONE if when == "alone" else {})), work)
+    events = (study / "events.jsonl").read_text()
+    assert gone[0] not in events
+    assert "secret" not in events
+    assert next(iter(read_state(study).judges.values())).ended == "finished"
+    is_left = when in ("waits", "alone")  # a conversation of those who stay
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == (0 if is_left else 2)
 
 
 def test_nobody_speaks_out_of_turn_or_for_another(tmp_path: Path) -> None:
@@ -338,7 +382,8 @@ def test_what_people_would_not_be_shown_is_refused(tmp_path: Path, capsys: pytes
     assert "talk: people are not shown what came before" in capsys.readouterr().err
 
 
-def test_two_browsers_converse_and_one_leaves(browser: Browser, tmp_path: Path) -> None:
+@pytest.mark.parametrize("deletes", [False, True])
+def test_two_browsers_converse_and_one_leaves(browser: Browser, tmp_path: Path, deletes: bool) -> None:
     study = made(tmp_path, exchanges=6, seconds_away=2.0)
     with serving(study) as server:
         pages: list[Page] = [begin_in(browser.new_context().new_page(), server.url) for _ in range(2)]
@@ -352,11 +397,17 @@ def test_two_browsers_converse_and_one_leaves(browser: Browser, tmp_path: Path) 
             listens.get_by_text(f"{number} {BAD}").wait_for()
             listens.get_by_text("It is your turn.").wait_for()
             speaks.get_by_text("The other one is writing.").wait_for()
+        if deletes:
+            pages[0].once("dialog", lambda dialog: dialog.accept())
+            with pages[0].expect_response("**/talk"):
+                pages[0].get_by_role("button", name="Leave and delete").click()
+            pages[0].get_by_text("You have left.").wait_for()
+            assert pages[0].get_by_text("The other one has left").count() == 0
         pages[0].context.close()
         pages[1].get_by_text("The other one has left").wait_for()
         assert pages[1].title() == "A conversation"
         pages[1].get_by_role("button", name="Continue").click()
         pages[1].locator(".code").wait_for()
         pages[1].context.close()
-    [talk] = read_state(study).meetings.values()
-    assert (len(talk.messages), talk.void is None) == (3, False)
+    talks = [(len(talk.messages), talk.void is None) for talk in read_state(study).meetings.values()]  # type: ignore[attr-defined]
+    assert talks == ([] if deletes else [(3, False)])

@@ -18,11 +18,13 @@ import server_process
 from online_studies import made, replies, take_part
 from study_folders import BAD, arrivals, arrived, begin_in, changed, lobby_of, run, serving
 
-from judging.study.events import PARTS, OnlineTest, read_state
+from judging.study.events import read_state
 from judging.study.lobby_of_tests import next_cell, shares, shortened
+from judging.study.meetings import PARTS, OnlineTest
+from judging.study.page_answers import Refused
 from judging.study.settings import OnlineSettings, read_settings
 from judging.study.settings import Tests as Drawn
-from judging.study.study import Refused, Study
+from judging.study.study import Study
 from judging.verdicts import open_verdicts, read_verdicts
 from serving.cli import main
 from serving.runs.records import problems
@@ -161,8 +163,9 @@ def test_answers_are_shown_when_the_delay_is_over(tmp_path: Path, monkeypatch: p
     run(study, work)
 
 
-def test_who_is_left_goes_back_to_the_lobby(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = made(tmp_path, seconds_away=0.3)
+@pytest.mark.parametrize("deletes", [False, True])
+def test_who_is_left_goes_back_to_the_lobby(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deletes: bool) -> None:
+    study = made(tmp_path, seconds_away=60.0 if deletes else 0.3)
     replies(monkeypatch)
 
     async def work(served: Study) -> None:
@@ -173,6 +176,11 @@ def test_who_is_left_goes_back_to_the_lobby(tmp_path: Path, monkeypatch: pytest.
             await asyncio.sleep(0.01)
         with pytest.raises(Refused, match="not_yet"):
             await served.answer(stays, stays.step, {"nobody": True})
+        if deletes:
+            held = asyncio.create_task(lobby.at(leaves, (await lobby.at(leaves, ""))["version"]))
+            await served.leave(leaves)
+            with pytest.raises(Refused, match="not_yet"):
+                await held
         [*_, found] = await waits
         assert found["state"] == "void"
         assert await lobby.move(stays, {"test": found["test"], "act": "ask", "turn": 9, "text": "?"}) == "test_void"
@@ -185,8 +193,9 @@ def test_who_is_left_goes_back_to_the_lobby(tmp_path: Path, monkeypatch: pytest.
     run(study, work)
     first, second = read_state(study).meetings.values()
     assert main(["study", "status", str(study)]) == 0
-    assert str(first.void).endswith(" left")
+    assert str(first.void).endswith("forgotten" if deletes else " left")
     assert second.void is None
+    assert len(read_state(study).judges) == (2 if deletes else 3)
 
 
 def test_who_does_nothing_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     trials = study_folders.write_trials(folder / "T", rows)
     return study_folders.write_study(
         folder / "study", trials, "image_captioning", number=6, practice=1, feedback=1, sample=True, reason=True,
-        before=["age", "country"], after=["engaging", "comments"], consent=f"Will you? {BAD}",
+        break_every=4, before=["age", "country"], after=["engaging", "comments"], consent=f"Will you? {BAD}",
     )  # fmt: skip
 
 
@@ -97,6 +98,15 @@ def test_a_study_by_the_keyboard_alone(context: BrowserContext, server: Server, 
         if number == 1:
             page.get_by_text("It was:").wait_for()
             page.keyboard.press("Enter")
+        if number == 4:
+            page.get_by_text("You have done 4 of 6.").wait_for()
+            page.reload()
+            page.get_by_text("You have done 4 of 6.").wait_for()
+            second = opened(context, server)
+            second.get_by_role("button", name="Continue").click()
+            second.get_by_role("heading", name="Trial 5 of 6").wait_for()
+            second.close()
+            page.keyboard.press("Enter")
     page.get_by_role("heading", name="To end with").wait_for()
     page.get_by_role("button", name="Continue").click()
     page.locator(".code").wait_for()
@@ -106,7 +116,13 @@ def test_a_study_by_the_keyboard_alone(context: BrowserContext, server: Server, 
     given = [one for one in judge.answers if one["kind"] == "trial"]
     left = {"f": "human", "j": "machine"} if judge.keys[0] == "f" else {"f": "machine", "j": "human"}
     assert [one["verdicts"][0] for one in given] == [left[key] for key in "fjfjfjf"]
-    assert all(0 < one["rt"] < 20_000 and one["key"] and not one["away"] for one in given)
+    assert [one["rt"] is None for one in given] == [False] * 5 + [True, False]  # shown before, in the second tab
+    assert all(one["rt"] is None or 0 < one["rt"] < 20_000 for one in given)
+    assert all(one["key"] and not one["away"] for one in given)
+    [pause] = [one for one in judge.answers if one["kind"] == "break"]
+    ended = judge.answers[judge.answers.index(pause) - 1]["at"]
+    took = datetime.fromisoformat(pause["at"]) - datetime.fromisoformat(ended)
+    assert pause["seconds"] == took.total_seconds() > 0
     assert page.title() == "Human or machine?"
     assert page.faults == []  # type: ignore[attr-defined]
 
@@ -183,6 +199,7 @@ def test_a_slider_has_no_value_until_it_is_touched(browser: Browser, study: Path
             page.get_by_role("heading", name=f"Trial {number} of 2").wait_for()
             page.locator("fieldset.all:enabled").wait_for()
             page.locator("input[value=human]").check()
+            assert not page.locator("kbd").first.is_visible()
             page.get_by_role("button", name="Continue").tap()
             page.get_by_text("Please answer every question").wait_for()
             if number == 1:
@@ -203,7 +220,7 @@ def test_a_judge_leaves_and_deletes_at_any_time(context: BrowserContext, server:
     page.get_by_role("button", name="Begin").click()
     page.get_by_text("Will you?").wait_for()
     code = judge_of(context, study).code
-    page.get_by_text(f"Your code: {code}").wait_for()
+    page.get_by_text(f"answers deleted later: {code}").wait_for()
     page.get_by_role("button", name="I agree").click()
     page.once("dialog", lambda dialog: dialog.dismiss())
     page.get_by_role("button", name="Leave and delete").click()

@@ -28,7 +28,7 @@ def draw_many(pool: TrialPool, judges: int) -> list[list[Turn]]:
     seen: Counter[tuple[str, ...]] = Counter()
     lists = []
     for at in range(judges):
-        turns = pool.draw(seen, random.Random(at))
+        turns, _ = pool.draw(seen, random.Random(at))
         if at % 3:
             seen.update(turn.page.trials for turn in turns if turn.phase != "practice" and not turn.again)
         lists.append(turns)
@@ -47,7 +47,10 @@ def test_half_are_peoples_and_the_rest_equally_the_agents(tmp_path: Path) -> Non
         counts = Counter(turn.page.cell for turn in plain)
         assert counts["human"] in (12, 13)
         assert counts.total() == 25
-        assert max(counts[agent] for agent in "abc") - min(counts[agent] for agent in "abc") <= 1
+        for phase, people in (("feedback", (2,)), ("test", (10, 11))):
+            of_phase = Counter(turn.page.cell for turn in plain if turn.phase == phase)
+            assert of_phase["human"] in people
+            assert max(of_phase[agent] for agent in "abc") - min(of_phase[agent] for agent in "abc") <= 1
         stimuli = [turn.page.stimulus for turn in turns if not turn.again]
         assert len(set(stimuli)) == len(stimuli)
         assert sum(turn.page.catch for turn in turns) == round(0.1 * 25)
@@ -98,11 +101,17 @@ def test_no_judge_meets_a_conversation_of_people_in_two_pairs(tmp_path: Path) ->
     assert "1 trial of the wanted cannot be drawn" in " ".join(more.problems())
 
 
-def test_an_example_is_nobodys_trial(tmp_path: Path) -> None:
-    drawn = pool(tmp_path, "word_association", study_folders.word_trials(30), number=20, sample=True)
-    assert [drawn.key[page.trials[0]]["truth"] for page in drawn.sample] == ["human", "machine"]
-    examples = {page.stimulus for page in drawn.sample}
-    assert not any(turn.page.stimulus in examples for turns in draw_many(drawn, 10) for turn in turns)
+def test_examples_are_drawn_for_each_judge_who_does_not_meet_their_stimuli(tmp_path: Path) -> None:
+    drawn, met = pool(tmp_path, "word_association", study_folders.word_trials(30), number=28, sample=True), set[Any]()
+    assert drawn.problems() == []
+    for at in range(10):
+        turns, examples = drawn.draw({}, random.Random(at))
+        assert [drawn.key[page.trials[0]]["truth"] for page in examples] == ["human", "machine"]
+        assert len({page.stimulus for page in (*examples, *(turn.page for turn in turns))}) == 30
+        met.add(tuple(page.trials for page in examples))
+    assert len(met) == 10
+    more = pool(tmp_path / "more", "word_association", study_folders.word_trials(30), number=30, sample=True)
+    assert more.fit() == {"number": 28}
 
 
 def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from study_folders import run
 
 from agents.errors import InputError
 from judging.study.events import Judge, count_pages, read_personal, read_state
-from judging.study.page_answers import BadAnswer
+from judging.study.page_answers import BadAnswer, Refused
 from judging.study.settings import read_settings
-from judging.study.study import Refused, Study, read_phrases, view
+from judging.study.study import Study, read_phrases, view
 from judging.trial_set import QUESTIONS
 from serving.cli import main
 

@@ -22,7 +22,7 @@ from serving.scheduling.placement import (
     most_replicas,
     place_all,
 )
-from serving.scheduling.scheduler import ReplicaPool, Scheduler
+from serving.scheduling.scheduler import ReplicaPool, Scheduler, WorkerOptions
 from serving.scheduling.this_process import ThisProcess
 
 LAPTOP = Node("a", "laptop", 8, 16 * GIB)
@@ -135,7 +135,7 @@ def gpus(count: int, gib: int) -> Node:
 def admitted(node: Node, *names: str, **settings: Any) -> tuple[dict[str, Need], dict[str, Any]]:
     """What each agent needs if all are needed together, and the agents."""
     agents = {name: catalogue.get(name).make({"checkpoint": "random", **settings}) for name in names}
-    pool = ReplicaPool(ThisProcess([node]), Scheduler(), agents, {}, {}, "/")
+    pool = ReplicaPool(ThisProcess([node]), Scheduler(), agents, WorkerOptions(entries={}), "/")
     pool.fit([names], lambda name: 1000)
     return dict(pool.admission.needs), agents
 

@@ -158,10 +158,12 @@ def test_pictures_of_an_architecture(kind: str, tmp_path: Path) -> None:
 
 
 # The operators of tests/plugin have no sliding windows, attention sinks or states.
-BY_VLLM = ["qwen3", "phi3", "granite", "olmo2", "smollm3", "qwen2_vl", "qwen2_5_vl", "internvl", "idefics3"]
+BY_VLLM = ["qwen3", "phi3", "granite", "olmo2", "smollm3",
+           "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "internvl", "idefics3", "lighton_ocr"]  # fmt: skip
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:__array")  # transformers reads tensors by NumPy
 @tiny_vllm.needed
 @pytest.mark.parametrize("kind", BY_VLLM)
 def test_architectures_by_vllm(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +172,8 @@ def test_architectures_by_vllm(kind: str, tmp_path: Path, monkeypatch: pytest.Mo
     for name, value in {"head_dim": 32, "num_attention_heads": 2, "num_heads": 2, "hidden_size": 64}.items():
         monkeypatch.setitem(tiny.SMALL, name, value)
     monkeypatch.setitem(tiny.SMALL, "out_hidden_size", 64)
-    monkeypatch.setitem(tiny.MROPE["rope_parameters"], "mrope_section", [4, 6, 6])
+    for rope in (tiny.MROPE, tiny.INTERLEAVED):
+        monkeypatch.setitem(rope["rope_parameters"], "mrope_section", [4, 6, 6])
     for name, value in tiny_vllm.ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     is_pictured = kind in tiny.PICTURES

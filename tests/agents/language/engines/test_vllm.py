@@ -12,7 +12,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -203,14 +206,39 @@ def _agent(cls: Any, folder: Path, **chosen: Any) -> Any:
 # how it ends
 
 
+def _cores(place: Path) -> list[psutil.Process]:
+    """The processes that have the models."""
+    cores = []
+    for process in tiny_vllm.processes(place):
+        with suppress(psutil.Error):
+            if "EngineCore" in "".join(process.cmdline()):
+                cores.append(process)
+    return cores
+
+
 @tiny_vllm.needed
-def test_a_server_that_cannot_start_says_why(folder: Path, place: Path, tmp_path: Path) -> None:
-    broken = tmp_path / "broken"
-    shutil.copytree(folder, broken)
-    (broken / "model.safetensors").write_bytes(b"x" * 100)
-    engine = _engine(broken)
+@pytest.mark.parametrize("why", ["broken", "no room", "killed"])
+def test_a_server_that_cannot_start_says_why(why: str, folder: Path, place: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(folder, model)
+    if why == "broken":
+        (model / "model.safetensors").write_bytes(b"x" * 100)
+    engine = _engine(model, cache_gib=1e-5 if why == "no room" else 0.125)
     before = tiny_vllm.processes(place)
-    with pytest.raises(UnavailableError, match=r"vLLM cannot load .*broken: Error while deserializing header"):
+
+    def kill() -> None:
+        while not (new := [core for core in _cores(place) if core not in before]):
+            time.sleep(0.1)
+        new[0].kill()
+
+    if why == "killed":
+        threading.Thread(target=kill, daemon=True).start()
+    said = {
+        "broken": "Error while deserializing header",
+        "no room": r"No available memory for the cache blocks\. Raise vllm\.cache_gib or lower vllm\.positions$",
+        "killed": vllm_engine.KILLED,
+    }
+    with pytest.raises(UnavailableError, match=f"vLLM cannot load .*model: {said[why]}"):
         engine.load("cpu")
     left = [process for process in tiny_vllm.processes(place) if process not in before]
     assert psutil.wait_procs(left, 300)[1] == []  # the guardian, until it has removed its folder
@@ -218,7 +246,7 @@ def test_a_server_that_cannot_start_says_why(folder: Path, place: Path, tmp_path
 
 def test_a_server_whose_process_dies_says_so(loop: asyncio.Runner, engine: VLLMEngine, place: Path) -> None:
     processes = tiny_vllm.processes(place)
-    [core] = [process for process in processes if "EngineCore" in "".join(process.cmdline())]
+    [core] = _cores(place)
     asked = TextRequest(PROMPTS[0], sampling=replace(DRAWN[0], max_tokens=400, min_tokens=400))
 
     async def killed() -> list[Any]:
@@ -229,6 +257,7 @@ def test_a_server_whose_process_dies_says_so(loop: asyncio.Runner, engine: VLLME
 
     died = loop.run(killed())
     assert {type(one) for one in died} == {EngineDeadError}
+    assert {str(one) for one in died} == {f"vLLM has ended: {vllm_engine.KILLED}"}
     assert all(is_fatal(one) for one in died)
     with pytest.raises(EngineDeadError):
         _say(loop, engine, [TextRequest("Hi", sampling=GREEDY[0])], [0])

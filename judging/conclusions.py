@@ -1,0 +1,109 @@
+"""Who passes, in sentences: each agent of a task, by whom it was judged, with which interval, and how sure."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from judging.contrasts import ALPHA, AgainstPeople
+from judging.measures import Score
+from judging.tables import Estimate
+from judging.verdicts import PEOPLE
+
+PASSES, DETECTED, TAKEN, OPEN, UNKNOWN = (
+    "passes",
+    "does not pass",
+    "is taken for a person more often than people are",
+    "may or may not pass",
+    "cannot be scored",
+)
+LEAST = {"judge": 6, "stimulus": 10}  # fewer say little of others like them
+PLURALS = {"judge": "judges", "stimulus": "stimuli"}
+CHANCE = "; chance is 50 %"  # in the first sentence on an agent
+TO_90 = 1.645 / 1.96  # from the width of a 95 % interval to that of a 90 % interval
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a judge's verdicts on an agent come to; ``why`` has the figures."""
+
+    agent: str
+    judge: str
+    outcome: str
+    why: str
+
+
+def conclude(
+    scores: Iterable[Score], tests: Iterable[AgainstPeople], trained: Collection[str], bounds: float
+) -> list[Conclusion]:
+    """The conclusions of a task's ``tests``, people's first. An agent passes whose detectability has its 90 % interval
+    within ``bounds`` of 0.5. A ``trained`` judge may be below 0.5 by its folds alone."""
+    rates = {(score.judge, score.agent): score.detectability for score in scores}
+    rows: list[Conclusion] = []
+    for test in sorted(tests, key=lambda test: (test.agent, test.judge != PEOPLE)):
+        judge = test.judge or ""
+        outcome = _outcome(test, judge in trained)
+        why = _why(test, outcome, rates[judge, test.agent], bounds)
+        if rows and rows[-1].agent == test.agent:
+            why = why.replace(CHANCE, "")
+        rows.append(Conclusion(test.agent, judge, outcome, why))
+    return rows
+
+
+def _outcome(test: AgainstPeople, is_trained: bool) -> str:
+    if test.holm is None:
+        return UNKNOWN
+    if test.passes:
+        return PASSES
+    is_above = test.difference.value > 0
+    if test.holm >= ALPHA or (is_trained and is_above):
+        return OPEN
+    return TAKEN if is_above else DETECTED
+
+
+def _why(test: AgainstPeople, outcome: str, rate: Estimate, bounds: float) -> str:
+    are_people = test.judge == PEOPLE
+    if outcome == UNKNOWN:
+        return f"{test.judge}, {test.test}"
+    if outcome == DETECTED:
+        verb = "tell it from people" if are_people else "tells it from people"
+    else:
+        verb = "are right" if are_people else "is right"
+    form = ".0f" if rate.high - rate.low > 0.02 else ".1f"
+    value, low, high = (f"{100 * end:{form}}" for end in (rate.value, rate.low, rate.high))
+    numbers = {"judge": test.judges if are_people else None, "stimulus": test.stimuli}
+    known = {name: number for name, number in numbers.items() if number is not None}
+    counts = [f"{number:,} {name if number == 1 else PLURALS[name]}" for name, number in known.items()]
+    text = f"{test.judge} {verb} in {value} % of trials ({low} to {high} %{CHANCE}; {', '.join(counts)})"
+    if outcome == PASSES:
+        text += f", within {50 - 100 * bounds:.3g} to {50 + 100 * bounds:.3g} %"
+    if outcome == OPEN and rate.low > 0.5:
+        text += f", which is not sure among {test.family} tests"
+    if outcome == OPEN and (times := math.ceil((TO_90 * (rate.high - rate.low) / 2 / bounds) ** 2)) > 1:
+        more = " and ".join(PLURALS[name] for name, number in known.items() if number > 1)
+        text += f"; to decide it takes at least {times:,} times as many {more}"
+    few = [PLURALS[name] for name, number in known.items() if number < LEAST[name]]
+    return text + (f" – too few {' and '.join(few)} to speak of others" if few else "")
+
+
+def sentences(conclusions: Iterable[Conclusion]) -> dict[str, list[tuple[str, str]]]:
+    """By agent a headline and its reasons for each outcome."""
+    by_agent: dict[str, dict[str, list[Conclusion]]] = defaultdict(lambda: defaultdict(list))
+    for row in conclusions:
+        by_agent[row.agent][row.outcome].append(row)
+    return {
+        agent: [
+            (
+                f"{agent} {outcome}" if len(outcomes) == 1 else f"Judged by {_names(rows)}, {agent} {outcome}",
+                "; ".join(row.why for row in rows),
+            )
+            for outcome, rows in outcomes.items()
+        ]
+        for agent, outcomes in by_agent.items()
+    }
+
+
+def _names(rows: list[Conclusion]) -> str:
+    return " and ".join(row.judge for row in rows)

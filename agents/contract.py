@@ -172,6 +172,10 @@ class Agent(ABC, Generic[S]):
                 return f"the package {name} is not installed: pip install 'turinglike[{self.extra}]'"
         return None
 
+    def size(self) -> int | None:
+        """Bytes of the checkpoint's files on this machine, if it has any."""
+        return None
+
     def device_bytes(self, batch_size: int) -> int:
         return self.device_memory
 

@@ -104,14 +104,14 @@ class AgentStoppedError(TuringlikeError):
 
 
 class AnswerError(TuringlikeError):
-    """An answer failed; ``code`` is a short word."""
+    """An answer failed; ``code`` is a short word, ``raw`` what the model wrote."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, raw: Any = None) -> None:
         super().__init__(message)
-        self.code = code
+        self.code, self.raw = code, raw
 
-    def __reduce__(self) -> tuple[type[AnswerError], tuple[str, str]]:
-        return type(self), (self.code, str(self))
+    def __reduce__(self) -> tuple[type[AnswerError], tuple[Any, ...]]:
+        return type(self), (self.code, str(self), self.raw)
 
 
 class ImageError(AnswerError):

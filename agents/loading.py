@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from importlib.util import find_spec
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +14,6 @@ from agents.errors import UnavailableError
 
 if TYPE_CHECKING:
     import torch
-
-
-# The packages by which transformers reads quantised weights, beside those that it reads itself (fp8, mxfp4).
-QUANTIZERS = {
-    "awq": ("gptqmodel",),
-    "gptq": ("optimum", "gptqmodel"),
-    "bitsandbytes": ("bitsandbytes",),
-    "compressed-tensors": ("compressed_tensors",),
-    "hqq": ("hqq",),
-    "torchao": ("torchao",),
-}
 
 
 def use_full_float32(kind: str) -> None:
@@ -71,13 +59,64 @@ def dtype_for(precision: str, device: torch.device, folder: Path) -> torch.dtype
 
 
 def missing_quantizer(folder: Path) -> str | None:
-    """What to install for a checkpoint's quantised weights, or None."""
-    try:
-        method = json.loads((folder / "config.json").read_bytes()).get("quantization_config", {}).get("quant_method")
-    except (OSError, ValueError, AttributeError):  # of another form
+    """What a checkpoint's quantised weights need that is not here, in transformers' words; or None."""
+    about = json.loads((folder / "config.json").read_bytes()).get("quantization_config")
+    if not about:
         return None
-    missing = [package.replace("_", "-") for package in QUANTIZERS.get(method, ()) if find_spec(package) is None]
-    return f"{folder} has weights quantised by {method}: pip install {' '.join(missing)}" if missing else None
+    from transformers.quantizers.auto import AutoHfQuantizer
+
+    try:
+        with _silence():
+            quantizer = AutoHfQuantizer.from_config(about, pre_quantized=True)
+            with suppress(ValueError, RuntimeError):  # of a GPU, which a worker may have
+                quantizer.validate_environment(device_map={"": "cpu"}, weights_only=True)
+    except (ImportError, ValueError, TypeError, AttributeError) as error:
+        return f"{folder} has weights quantised by {about.get('quant_method')}: {short_text(error)}"
+    return None
+
+
+def unusable_template(folder: Path) -> str | None:
+    """Why no prompt can be made of a chat, as far as is known without the tokenizer's library; or None."""
+    from jinja2 import TemplateError, UndefinedError
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    template, tokens = _chat_template(folder)
+    if template is None:
+        return no_template(folder)
+    why = None
+    for content in ("Hi", [{"type": "text", "text": "Hi"}]):
+        chat = [{"role": "user", "content": content}]
+        try:
+            render_jinja_template([chat], chat_template=template, add_generation_prompt=True, **tokens)
+        except (UndefinedError, TypeError):  # by a token of the tokenizer's class
+            return None
+        except TemplateError as error:
+            why = f"the chat template of {folder} refuses every chat: {short_text(error)}"
+        else:
+            return None
+    return why
+
+
+def _chat_template(folder: Path) -> tuple[str | None, dict[str, str]]:
+    """By what its tokenizer or processor makes a prompt of a chat, in Jinja, and the named tokens. Raises OSError."""
+    about = checkpoints.described(folder / "tokenizer_config.json")
+    others = (checkpoints.described(folder / name) for name in ("processor_config.json", "chat_template.json"))
+    template = next(filter(None, (file.get("chat_template") for file in (about, *others))), None)
+    if isinstance(template, list):  # several, by name
+        template = {each["name"]: each["template"] for each in template}.get("default")
+    if (file := folder / "chat_template.jinja").is_file():
+        template = file.read_text(encoding="utf-8")
+    named = {name: token for name, token in about.items() if name.endswith("_token") and token}
+    return template, {
+        name: str(dict(token)["content"]) if isinstance(token, dict) else token for name, token in named.items()
+    }
+
+
+def no_template(folder: Path) -> str:
+    return (
+        f"{folder} has no chat template: the model was not trained to chat; to continue texts, use gpt2-completion "
+        f"with --set gpt2-completion.checkpoint={folder}"
+    )
 
 
 def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype, devices: int = 1) -> Any:

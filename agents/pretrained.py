@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from agents import checkpoints, hub, random_weights
 from agents.contract import GIB, Agent
@@ -27,6 +27,7 @@ TORCHVISION = "https://download.pytorch.org/models/"
 # a single thread as on two, a model of 18 million was not.
 WORTH_SHARING = 5_000_000
 LIBRARIES = GIB // 2  # on a GPU: work spaces of cuBLAS and cuDNN, and what torch's allocator cannot use between blocks
+ON_HOST = 3 * GIB // 2  # torch and transformers; a run of a tiny model took 0.9 GiB
 BESIDE_GPU = 3 * GIB  # on the host: torch with CUDA's libraries, and pictures being prepared
 
 
@@ -38,6 +39,20 @@ class PretrainedSettings(BaseSettings):
     revision: str | None = None
     """A commit, branch or tag of the hub; none: the pinned commit, or else main as it was when it was fetched last."""
 
+    @field_validator("checkpoint")
+    @classmethod
+    def _resolved(cls, checkpoint: str) -> str:
+        """A folder is the same by whatever path."""
+        try:
+            path = None if is_random(checkpoint) else checkpoints.local_path(checkpoint)
+        except UnavailableError:  # which ``missing`` reports
+            path = None
+        return checkpoint if path is None else str(path.resolve())
+
+
+def is_random(checkpoint: str) -> bool:
+    return checkpoint.partition(":")[0] == random_weights.RANDOM
+
 
 S = TypeVar("S", bound=BaseSettings)
 
@@ -48,6 +63,9 @@ class CheckpointAgent(Agent[S]):
     @abstractmethod
     def weight_paths(self) -> Sequence[Path]:
         """Raises UnavailableError."""
+
+    def size(self) -> int | None:
+        return None if self.random else sum(map(checkpoints.size, self.weight_paths()))
 
     def provenance(self) -> dict[str, Any]:
         is_random = self.random or any(map(checkpoints.random_weights, self.weight_paths()))
@@ -69,7 +87,7 @@ class PretrainedAgent(CheckpointAgent[P]):
 
     def __init__(self, settings: P, name: str) -> None:
         super().__init__(settings, name)
-        self.random = settings.checkpoint.partition(":")[0] == random_weights.RANDOM
+        self.random = is_random(settings.checkpoint)
         self._made: tempfile.TemporaryDirectory[str] | None = None
         try:
             if self.random:
@@ -102,8 +120,8 @@ class PretrainedAgent(CheckpointAgent[P]):
     def bytes_per_weight(self) -> int:
         return 4
 
-    def item_memory(self) -> int | None:
-        """Bytes on a device per stimulus; None if unknown."""
+    def item_memory(self, number: int = 0) -> int | None:
+        """Bytes on a device per stimulus, at ``number`` bytes a value or the settings'; None if unknown."""
         from transformers import AutoConfig
 
         chosen: dict[str, Any] = self.settings.model_dump(include={"max_tokens", "beams", "decoding"})
@@ -122,7 +140,9 @@ class PretrainedAgent(CheckpointAgent[P]):
         longest = self.prompt_tokens if prompt is None else 8 + len(prompt) // 3
         positions = getattr(config, "max_position_embeddings", longest)
         try:
-            return item_bytes(config, min(longest, positions), chosen["max_tokens"], beams, self.bytes_per_weight())
+            return item_bytes(
+                config, min(longest, positions), chosen["max_tokens"], beams, number or self.bytes_per_weight()
+            )
         except (AttributeError, TypeError):  # a model without attention, or that sees in another way
             return None
 

@@ -44,8 +44,8 @@ def measure_blindness(
                 [*metadata(folder, trial), *np.mean(places[trial["id"]] or [(0, 0, 0)], axis=0)] for trial, _ in of_task
             ]
             visible = [_numbers(folder, trial) for trial, _ in of_task]
-            entry["hidden"] = detected(np.array(hidden, dtype=np.float64), is_machine, groups, seed)
-            entry["shown"] = detected(np.array(visible, dtype=np.float64), is_machine, groups, seed)
+            for name, inputs in (("hidden", hidden), ("shown", visible)):
+                entry[name] = detected(np.array(inputs, dtype=np.float64), is_machine, groups, seed)
         entries.append(entry)
     return entries
 

@@ -19,7 +19,7 @@ from agents.answers import BY_TASK, ConversationAnswer, Message
 from agents.attention.scanpath_files import OTHER_IMAGE
 from agents.errors import InputError
 from agents.images import Image
-from agents.stimuli import SHORT, TASKS, Asked, ShownAnswer
+from agents.stimuli import Asked, ShownAnswer
 from serving.conversations.scenario import speaker_name
 from serving.runs.run import Run
 from serving.runs.stimulus_lookup import StimulusLookup, common_stimuli
@@ -270,8 +270,7 @@ def pseudo_turns(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Seq
 
 def turns(lines: Sequence[Line]) -> list[Sequence[Line]]:
     """What a speaker says before the other does."""
-    begins = [at for at, line in enumerate(lines) if at == 0 or line.speaker != lines[at - 1].speaker]
-    return [lines[begin:end] for begin, end in zip(begins, [*begins[1:], len(lines)], strict=True)]
+    return [list(turn) for _, turn in groupby(lines, key=lambda line: line.speaker)]
 
 
 def is_person(agent: str) -> bool:
@@ -297,16 +296,3 @@ def _delay(message: Message, before: float | None) -> float | None:
 def _letters(speakers: Sequence[str]) -> dict[str, Letter] | None:
     names = list(dict.fromkeys(speakers))
     return dict(zip(names, ("A", "B"), strict=False)) if len(names) <= 2 else None
-
-
-def parse_tasks(text: str | None) -> tuple[Asked, ...]:
-    """The tasks of ``--task``, parted by commas; None is all. Raises InputError."""
-    if text is None:
-        return TASKS
-    names = [SHORT.get(name.strip(), name.strip()) for name in text.split(",") if name.strip()]
-    unknown = [name for name in names if name not in TASKS]
-    if unknown or not names:
-        raise InputError(
-            f"--task: {', '.join(unknown) or 'empty'}: must be among {', '.join(SHORT)}, or their full names"
-        )
-    return tuple(task for task in TASKS if task in names)

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from agents.errors import printable
-from serving.command_line import Commands, path, positive, replicas, seed, share, sizes
+from agents.stimuli import TASKS
+from serving.command_line import Commands, path, positive, replicas, seed, share, sizes, tasks
 
 
 def register(commands: Commands) -> None:
@@ -20,7 +21,7 @@ def register(commands: Commands) -> None:
     add("runs", nargs="+", type=Path, metavar="RUN", help="run folders, of people too")
     add("-o", "--out", required=True, type=Path, metavar="TRIALS", help="a folder for the trials")
     add("--people", action="append", default=[], type=_people, metavar="RUN:humans", help="only its people's answers")
-    add("--task", metavar="A,B", help="only answers to these tasks (default: all)")
+    add("--task", type=tasks, default=TASKS, metavar="A,B", help="only answers to these tasks (default: all)")
     add("--agents", metavar="A,B", help="only answers of these agents (default: all)")
     add("--per-agent", type=positive, metavar="N", help="trials of each agent (default: all that can be balanced)")
     add("--lists", type=positive, default=1, metavar="N", help="judges that get a list each (default 1)")

@@ -21,6 +21,7 @@ PASSES, DETECTED, TAKEN, OPEN, UNKNOWN = (
 )
 LEAST = {"judge": 6, "stimulus": 10}  # fewer say little of others like them
 PLURALS = {"judge": "judges", "stimulus": "stimuli"}
+CHANCE = "; chance is 50 %"  # in the first sentence on an agent
 TO_90 = 1.645 / 1.96  # from the width of a 95 % interval to that of a 90 % interval
 
 
@@ -40,11 +41,14 @@ def conclude(
     """The conclusions of a task's ``tests``, people's first. An agent passes whose detectability has its 90 % interval
     within ``bounds`` of 0.5. A ``trained`` judge may be below 0.5 by its folds alone."""
     rates = {(score.judge, score.agent): score.detectability for score in scores}
-    rows = []
+    rows: list[Conclusion] = []
     for test in sorted(tests, key=lambda test: (test.agent, test.judge != PEOPLE)):
         judge = test.judge or ""
         outcome = _outcome(test, judge in trained)
-        rows.append(Conclusion(test.agent, judge, outcome, _why(test, outcome, rates[judge, test.agent], bounds)))
+        why = _why(test, outcome, rates[judge, test.agent], bounds)
+        if rows and rows[-1].agent == test.agent:
+            why = why.replace(CHANCE, "")
+        rows.append(Conclusion(test.agent, judge, outcome, why))
     return rows
 
 
@@ -72,7 +76,7 @@ def _why(test: AgainstPeople, outcome: str, rate: Estimate, bounds: float) -> st
     numbers = {"judge": test.judges if are_people else None, "stimulus": test.stimuli}
     known = {name: number for name, number in numbers.items() if number is not None}
     counts = [f"{number:,} {name if number == 1 else PLURALS[name]}" for name, number in known.items()]
-    text = f"{test.judge} {verb} in {value} % of trials ({low} to {high} %; chance is 50 %; {', '.join(counts)})"
+    text = f"{test.judge} {verb} in {value} % of trials ({low} to {high} %{CHANCE}; {', '.join(counts)})"
     if outcome == PASSES:
         text += f", within {50 - 100 * bounds:.3g} to {50 + 100 * bounds:.3g} %"
     if outcome == OPEN and rate.low > 0.5:

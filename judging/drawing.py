@@ -132,17 +132,14 @@ def draw_list(
     return arrange(chosen, caught, round(repeats * number), chance)
 
 
-def arrange(
-    trials: Sequence[T], catch: Sequence[T], repeats: int, chance: random.Random, *, feedback: int = 0
-) -> list[tuple[T, bool]]:
-    """A drawn order: ``repeats`` come later, no catch trial is in the first three, neither in the first
-    ``feedback``."""
+def arrange(trials: Sequence[T], catch: Sequence[T], repeats: int, chance: random.Random) -> list[tuple[T, bool]]:
+    """A drawn order: ``repeats`` come later, no catch trial is in the first three."""
     order = [(trial, False) for trial in chance.sample(list(trials), len(trials))]
     for trial, _ in chance.sample(order, min(repeats, len(order))):
         first = next(at for at, (other, _) in enumerate(order) if other is trial)
-        order.insert(chance.randint(max(first + 1, feedback), len(order)), (trial, True))
+        order.insert(chance.randint(first + 1, len(order)), (trial, True))
     for trial in catch:
-        order.insert(chance.randint(min(max(FIRST, feedback), len(order)), len(order)), (trial, False))
+        order.insert(chance.randint(min(FIRST, len(order)), len(order)), (trial, False))
     return order
 
 

@@ -71,9 +71,8 @@ def text_features(
 
 
 def _stacked(rows: Sequence[Sequence[NDArray[np.float64]]]) -> Features:
-    owner = [at for at, of_trial in enumerate(rows) for _ in of_trial]
-    stacked = [row for of_trial in rows for row in of_trial]
-    return Features(np.array(stacked, dtype=np.float64), np.array(owner, dtype=np.int64))
+    owner = np.repeat(np.arange(len(rows)), [len(of_trial) for of_trial in rows])
+    return Features(np.array([row for of_trial in rows for row in of_trial], dtype=np.float64), owner)
 
 
 def grouped_folds(groups: Sequence[Hashable], classes: Sequence[Hashable], folds: int, seed: int) -> NDArray[np.int64]:
@@ -109,13 +108,10 @@ def embedded_texts(trial: Trial) -> list[str]:
 
 
 def _fixations(trial: Trial, part: ScanpathPart) -> list[NDArray[np.float64]]:
-    answer, number = trial["answer"], LENGTHS[part]
-    points = np.array(answer["fixations"][:number], dtype=np.float64)
-    scaled = 2 * points / np.array(answer["frame"], dtype=np.float64) - 1
-    if len(scaled) < number:
-        if part == "first10":
-            return []
-        scaled = np.concatenate([scaled, np.ones((number - len(scaled), 2))])
+    points, scaled = trial["answer"]["fixations"][: LENGTHS[part]], np.ones((LENGTHS[part], 2))
+    if part == "first10" and len(points) < len(scaled):
+        return []
+    scaled[: len(points)] = 2 * np.array(points, dtype=np.float64) / trial["answer"]["frame"] - 1
     return [scaled.ravel()]
 
 
@@ -132,12 +128,9 @@ def length(trial: Trial) -> list[float]:
 
 def punctuation(trial: Trial) -> list[float]:
     text = " ".join(texts(trial))
-    return [
-        sum(map(str.isupper, text)),
-        sum(letter in string.punctuation for letter in text),
-        sum(map(str.isdigit, text)),
-        sum(not letter.isascii() for letter in text),
-    ]
+    foreign = sum(not letter.isascii() for letter in text)
+    marks = sum(letter in string.punctuation for letter in text)
+    return [sum(map(str.isupper, text)), marks, sum(map(str.isdigit, text)), foreign]
 
 
 def frequencies(trials: Sequence[Trial]) -> list[list[float]]:

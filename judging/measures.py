@@ -20,7 +20,7 @@ from scipy.special import ndtri
 
 from judging.tables import NO_FIGURE, Estimate
 from judging.trial_set import VERDICTS
-from judging.two_way import Cells, Codes, Floats, TwoWay, rates, several
+from judging.two_way import Cells, Codes, Drawn, Floats, TwoWay, rates, several
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,9 +109,8 @@ def count_missing(verdict: NDArray[Any]) -> dict[str, Any]:
     return {why: int((verdict == why).sum()) for why in MISSING}
 
 
-def summarize(verdicts: pd.DataFrame, agents: Sequence[str], drawn: Cells | None = None) -> list[Score]:
-    """The measures of all agents, then of each, over all judges of a task's ``verdicts``; ``drawn`` as in
-    :func:`judging.two_way.two_way`, of those that these are a part of."""
+def summarize(verdicts: pd.DataFrame, agents: Sequence[str], drawn: Drawn = None) -> list[Score]:
+    """The measures of all agents, then of each, over all judges of a task's ``verdicts``."""
     import pandas as pd
 
     whose = verdicts["agent"].where(verdicts["truth"] == "machine", "")
@@ -188,7 +187,7 @@ def _dprime_of_judges(right: Floats, cells: Cells, judges: Codes) -> Floats:
         return np.asarray(np.nansum(each, axis=1) / (~np.isnan(each)).sum(axis=1))
 
 
-def share(right: Floats, judges: Codes, pairs: Codes, drawn: Cells | None = None) -> tuple[Estimate, bool]:
+def share(right: Floats, judges: Codes, pairs: Codes, drawn: Drawn = None) -> tuple[Estimate, bool]:
     """The share of ``right`` verdicts, by ``judges`` on ``pairs``, and whether they are independent: a single verdict a
     pair, and either all or no two of a judge. NaN for none; no interval for a single judge and pair."""
     result = rates(right, np.ones((1, len(right)), dtype=bool), judges, pairs, drawn=drawn)
@@ -196,7 +195,7 @@ def share(right: Floats, judges: Codes, pairs: Codes, drawn: Cells | None = None
     return Estimate(float(result.value[0]), float(low), float(high)), bool(result.is_exact[0])
 
 
-def detectabilities(verdicts: pd.DataFrame, parts: Sequence[NDArray[np.bool_]], drawn: Cells | None = None) -> TwoWay:
+def detectabilities(verdicts: pd.DataFrame, parts: Sequence[NDArray[np.bool_]], drawn: Drawn = None) -> TwoWay:
     """The rates of people's and of machines' answers in each of ``parts`` of verdicts."""
     is_machine = (verdicts["truth"] == "machine").to_numpy()
     cells = np.array([part & truth for part in parts for truth in (~is_machine, is_machine)])

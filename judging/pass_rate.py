@@ -22,7 +22,7 @@ from judging.measures import ALL, Judged, clusters, count_missing, share
 from judging.significance import alpha_of_people
 from judging.tables import NO_FIGURE, Estimate, Table
 from judging.trial_set import VERDICTS
-from judging.two_way import CONFIDENCE, Cells, Codes, Floats, several
+from judging.two_way import CONFIDENCE, Codes, Drawn, Floats, several
 from judging.verdicts import Answers, by_judge
 from serving.runs.row_problems import count
 
@@ -168,7 +168,7 @@ def _mean_words(
     return float(np.mean(words)) if words else None
 
 
-def _rate(verdicts: pd.DataFrame, drawn: Cells) -> PassRate:
+def _rate(verdicts: pd.DataFrame, drawn: Drawn) -> PassRate:
     import pandas as pd
 
     judged = verdicts[verdicts["verdict"].isin(VERDICTS)]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from judging.measures import clusters, is_right
 from judging.tables import Estimate
@@ -70,36 +69,23 @@ def rankings(verdicts: pd.DataFrame) -> Iterator[Ranking]:
 def area(score: Floats, is_positive: Marks, judges: Codes, stimuli: Codes, wider: Floats) -> Estimate:
     """The mean of the judges' areas under the ROC curve, of those with both kinds; the two-way interval is of the
     placements of each verdict (DeLong 1988; clusters as by Obuchowski 1997)."""
-    weights, placed = np.zeros((2, len(score))), np.zeros(len(score))
-    for judge in np.unique(judges):
-        of_judge = judges == judge
-        number = np.array([(of_judge & ~is_positive).sum(), (of_judge & is_positive).sum()])
-        if number.all():
-            placed[of_judge] = _placed(score[of_judge], is_positive[of_judge])
-            weights += [of_judge & ~is_positive, of_judge & is_positive] / number[:, None]
-    if not weights.any():
+    import pandas as pd
+
+    drawn, values, kinds = several(judges, stimuli), pd.Series(score), np.array([~is_positive, is_positive])
+    number = np.array([np.bincount(judges, kind) for kind in kinds])[:, judges]  # of the judge
+    used = number.all(axis=0)
+    if not used.any():
         return Estimate()
-    used = weights.any(axis=0)
-    terms = np.stack([weights, weights * placed])[..., used]
-    kinds = two_way(terms, mean, judges[used], stimuli[used], wider[used], several(judges, stimuli))
-    result = TwoWay(
-        value=kinds.value[:1],
-        number=kinds.number.sum(keepdims=True),
-        clusters=kinds.clusters.min(axis=1, keepdims=True),
-        freedom=kinds.freedom.min(keepdims=True),  # of the rarer kind
-        products=kinds.products.sum(axis=(1, 2), keepdims=True),  # both kinds add to the error
-        is_exact=np.array([False]),
-    )
+    own, other = np.where(is_positive, number[::-1], number)[:, used]
+    below = values.groupby(judges).rank() - values.groupby([judges, is_positive]).rank()  # of the other kind
+    share = below[used].to_numpy() / other
+    placed, weights = np.where(is_positive[used], share, 1 - share), kinds[:, used] / own
+    each = two_way(np.stack([weights, weights * placed]), mean, judges[used], stimuli[used], wider[used], drawn)
+    number, clusters = each.number.sum(keepdims=True), each.clusters.min(axis=1, keepdims=True)
+    products = each.products.sum(axis=(1, 2), keepdims=True)  # both kinds add to the error; few are of the rarer
+    result = TwoWay(each.value[:1], number, clusters, each.freedom.min(keepdims=True), products, np.array([False]))
     low, high = result.interval(np.zeros(1, dtype=np.int64), np.ones(1))
     return Estimate(float(result.value[0]), float(low), float(high))
-
-
-def _placed(score: Floats, is_positive: Marks) -> Floats:
-    placed, rank = np.empty(len(score)), rankdata(score)
-    for kind in (is_positive, ~is_positive):  # the share of the other kind that is below, for positives
-        placed[kind] = (rank[kind] - rankdata(score[kind])) / (~kind).sum()
-    placed[~is_positive] = 1 - placed[~is_positive]
-    return placed
 
 
 def true_positives(score: Floats, is_positive: Marks, false: float) -> float:

@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 
 from agents.contract import is_installed
@@ -23,9 +24,9 @@ from judging.published import CLASSIFIER, PublishedFigure, beside_published, dif
 from judging.ranking import Ranking, rankings
 from judging.score_page import TASK_NAMES, figures, methods, page, without_repetition
 from judging.significance import Agreement, agreement, all_tests
-from judging.tables import Table, as_json
+from judging.tables import Estimate, Table, as_json
 from judging.trial_set import VERDICTS
-from judging.two_way import several
+from judging.two_way import rates, several
 from judging.verdicts import AND, ELSEWHERE, by_judge, counted, open_verdicts, read_answers, read_verdicts, settings_of
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
@@ -64,6 +65,17 @@ class CatchRate:
     right: float
 
 
+@dataclass(frozen=True, slots=True)
+class PerceivedSex:
+    """The share of answers whose speaker was taken for male (2022 paper, Table S8)."""
+
+    task: str
+    judge: str
+    of: str
+    verdicts: int
+    male: Estimate
+
+
 EMPTY: Table[Any] = Table(())
 
 
@@ -82,6 +94,7 @@ class Scores:
     bounds: float
     pairs: PassRates | None
     rankings: Table[Ranking] = EMPTY
+    sexes: Table[PerceivedSex] = EMPTY
     catch: Table[CatchRate] = EMPTY
     statistics: Table[Statistic] = EMPTY
     captions: CaptionMeasures | None = None
@@ -151,7 +164,7 @@ def compute_scores(
     if "phase" in main.columns and main["phase"].nunique() > 1 and "phase" not in by:
         by = [*by, "phase"]
     rows, by_columns, worth = list[Score](), list[Score](), list[Worth]()
-    ranked = list[Ranking]()
+    ranked, sexes = list[Ranking](), list[PerceivedSex]()
     agreements, tests = dict[str, Agreement](), dict[str, dict[str, Table[Test]]]()
     conclusions = dict[str, Table[Conclusion]]()
     for task in (*TASKS, ELSEWHERE):
@@ -165,6 +178,7 @@ def compute_scores(
             verdicts = counted(of_judge)
             of_judges += [replace(row, task=task, judge=judge) for row in summarize(verdicts, agents)]
             ranked += [replace(row, task=task, judge=judge) for row in rankings(verdicts)]
+            sexes += perceived_sexes(task, judge, verdicts)
             for column in by:
                 place: dict[str, Any] = {"task": task, "judge": judge, "column": column}
                 whole = counted(of_judge, column)
@@ -191,7 +205,24 @@ def compute_scores(
         bounds,
         pairs,
         Table(ranked),
+        Table(sexes),
     )
+
+
+def perceived_sexes(task: str, judge: str, verdicts: pd.DataFrame) -> list[PerceivedSex]:
+    """Of all speakers, of people and machines, and of those who were taken for either."""
+    if "sex" not in verdicts.columns or (known := verdicts[verdicts["sex"].notna()]).empty:
+        return []
+    kinds = {"all": known["truth"].notna()}
+    for column, word in (("truth", "{}"), ("verdict", "judged {}")):
+        kinds |= {word.format(kind): known[column] == kind for kind in VERDICTS}
+    result = rates((known["sex"] == "male").to_numpy(float), np.array(list(kinds.values())), *clusters(known))
+    ends = result.interval(np.arange(len(kinds))[:, None], np.ones(1))
+    figures = np.array([result.value, *ends]).T.tolist()
+    return [
+        PerceivedSex(task, judge, of, int(number), Estimate(*of_kind))
+        for of, number, of_kind in zip(kinds, result.number, figures, strict=True)
+    ]
 
 
 def catch_rates(table: pd.DataFrame) -> Table[CatchRate]:
@@ -246,7 +277,18 @@ def _write(folder: Path, table: pd.DataFrame, scores: Scores) -> None:
         write_rows(file, table.columns, table.itertuples(index=False, name=None))
     tables: dict[str, Table[Any]] = {
         name: getattr(scores, name)
-        for name in ("scores", "ledger", "by", "rankings", "catch", "repeats", "samples", "statistics", "published")
+        for name in (
+            "scores",
+            "ledger",
+            "by",
+            "rankings",
+            "sexes",
+            "catch",
+            "repeats",
+            "samples",
+            "statistics",
+            "published",
+        )
     }
     if scores.captions is not None:
         tables["captions"] = scores.captions.agents

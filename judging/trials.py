@@ -14,7 +14,7 @@ from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.language.filters.texts import disclosures
 from agents.stimuli import TASKS, Asked
-from judging.candidates import PEOPLE_OF_PAIR, AnswerReader, Candidate, parse_tasks
+from judging.candidates import PEOPLE_OF_PAIR, AnswerReader, Candidate
 from judging.drawing import Order, Pool, arrange, draw_list, draw_pool, duplicates, in_common, least_used, unique
 from judging.pairs import LENGTHS as PAIR_LENGTHS
 from judging.pairs import draw_pair_list, draw_pairs, read_dialogues
@@ -77,7 +77,7 @@ def compose(options: argparse.Namespace, say: Say) -> int:
 
 def _draw_speakers(options: argparse.Namespace, seed: int) -> Drawn:
     reader = AnswerReader(options.runs, options.people)
-    answers = reader.candidates(parse_tasks(options.task), options.lengths or LENGTHS)
+    answers = reader.candidates(options.task, options.lengths or LENGTHS)
     if options.agents is not None:
         machines = {answer.agent for answer in answers if answer.truth == "machine" and not answer.is_swapped}
         wanted = _named(options.agents, machines)
@@ -96,7 +96,7 @@ def _draw_speakers(options: argparse.Namespace, seed: int) -> Drawn:
 
 
 def _draw_pairs(options: argparse.Namespace, seed: int) -> Drawn:
-    if "conversation" not in parse_tasks(options.task):
+    if "conversation" not in options.task:
         raise InputError("--pairs are of conversations")
     reader = AnswerReader(options.runs, options.people)
     drawn = Drawn(passed_over=reader.passed_over)

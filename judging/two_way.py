@@ -29,6 +29,8 @@ LEAST_P = 1e-15  # less counts as so much
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Cells = NDArray[np.bool_]  # [cells, verdicts]
+Drawn = NDArray[np.bool_] | None  # [2, cells or 1] whether judges, and stimuli, are several; None: as in all verdicts
+Estimator = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,28 +132,17 @@ def several(judges: Codes, stimuli: Codes) -> Cells:
 
 
 def rates(
-    right: Floats,
-    cells: Cells,
-    judges: Codes,
-    stimuli: Codes,
-    wider: Floats | float = 1.0,
-    drawn: Cells | None = None,
+    right: Floats, cells: Cells, judges: Codes, stimuli: Codes, wider: Floats | float = 1.0, drawn: Drawn = None
 ) -> TwoWay:
     """The rates of ``right`` verdicts [verdicts] in ``cells``, which may overlap; NaN of none."""
     return two_way(np.stack([cells, cells * right]), mean, judges, stimuli, wider, drawn)
 
 
 def two_way(
-    terms: Floats,
-    estimate: Callable[[Floats], Floats],
-    judges: Codes,
-    stimuli: Codes,
-    wider: Floats | float = 1.0,
-    drawn: Cells | None = None,
+    terms: Floats, estimate: Estimator, judges: Codes, stimuli: Codes, wider: Floats | float = 1.0, drawn: Drawn = None
 ) -> TwoWay:
     """What ``estimate`` makes of sums of ``terms`` [terms, cells, verdicts], of which the first is a verdict's weight;
-    its errors are multiplied by ``wider`` [verdicts], 1 of independent verdicts. ``drawn`` [2, cells or 1] says whether
-    several judges, and stimuli, are there; else those of all verdicts count."""
+    its errors are multiplied by ``wider`` [verdicts], 1 of independent verdicts."""
     cells, total = terms.any(axis=0), terms.sum(axis=-1)
     both = np.unique(judges * (stimuli.max(initial=0) + 1) + stimuli, return_inverse=True)[1]
     of_cells = np.broadcast_to(several(judges, stimuli) if drawn is None else drawn, (2, terms.shape[1]))
@@ -172,8 +163,8 @@ def two_way(
     fewest, number = np.minimum(*freedom[:2]), cells.sum(axis=1)
     are_single = np.array(clusters[:2]) == number  # verdicts of a judge, on a stimulus
     is_exact = (~of_cells | are_single & (number > 1)).all(axis=0) & are_single.any(axis=0) & (wide == 1)
-    known = np.where(np.isinf(fewest), np.nan, fewest)
-    return TwoWay(value, number.astype(np.float64), np.array(clusters[:2]), known, np.array(products), is_exact)
+    fewest[np.isinf(fewest)] = np.nan
+    return TwoWay(value, number.astype(np.float64), np.array(clusters[:2]), fewest, np.array(products), is_exact)
 
 
 def exact(rate: Floats, number: Floats, tail: Floats) -> tuple[Floats, Floats]:

@@ -212,13 +212,14 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
 
 
 def _of_study(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a person's verdict the rules that exclude it, its place among the judge's, its phase, and what the judge
-    answered to the questions."""
+    """Of a person's verdict the rules that exclude it, its place among the judge's, the perceived sex, its phase, and
+    what the judge answered to the questions."""
     raw = record["raw"] if record["kind"] == "human" and isinstance(record["raw"], dict) else {}
     rules, place, about = raw.get("rules"), raw.get("trial_index"), raw.get("questions")
     return {
         "excluded": " ".join(map(str, rules)) if isinstance(rules, list) and rules else None,
         "place": place if isinstance(place, int) else None,
+        "sex": raw.get("sex"),
         "phase": FEEDBACK if raw.get("phase") == FEEDBACK else TEST,
         **({f"judge.{name}": value for name, value in about.items()} if isinstance(about, dict) else {}),
     }

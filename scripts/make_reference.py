@@ -20,12 +20,12 @@ SHORTER: dict[str, str] = {name: short for short, name in SHORT.items()}
 HEAD = """# The agents
 
 Made from the catalogue by `python scripts/make_reference.py`. Memory is that of one loaded agent on the CPU, in GiB.
-*Ran* says whether it ever ran here with the weights or the service that it names: the others were tried with random
-weights or recorded replies ([how true each is](fidelity.md)). `turinglike doctor` tells what this machine lacks;
-`detectron2-maskrcnn` and `deepgaze3` want a package from its repository as well.
+`turinglike fetch` brings weights that stand here as a name. [How true each is, and whether it ever ran](fidelity.md).
+`turinglike doctor` tells what this machine lacks; `detectron2-maskrcnn` and `deepgaze3` want a package from its
+repository as well.
 
-| agent | task | GiB | licence | weights | ran |
-|---|---|---|---|---|---|
+| agent | task | GiB | licence | weights |
+|---|---|---|---|---|
 """
 
 
@@ -46,8 +46,7 @@ def agents_table() -> str:
         able = entry.takes_random_weights()
         memory = entry.make({"checkpoint": RANDOM} if able else None).memory / GIB
         tasks = "all" if set(entry.tasks) == set(TASKS) else ", ".join(SHORTER[one] for one in entry.tasks)
-        ran = "yes" if entry.ran else "never"
-        rows.append(f"| `{entry.name}` | {tasks} | {memory:.1f} | {entry.licence} | {_weights(entry)} | {ran} |\n")
+        rows.append(f"| `{entry.name}` | {tasks} | {memory:.1f} | {entry.licence} | {_weights(entry)} |\n")
     return "".join(rows)
 
 
@@ -60,9 +59,7 @@ def _weights(entry: Entry) -> str:
         return "none: runs as installed"
     if entry.ran:
         return "come as a package: runs as installed"
-    return (
-        f"a file of yours, `{checkpoint}`" if checkpoint.startswith("./") else f"`{checkpoint}`, by `turinglike fetch`"
-    )
+    return f"{'a file of yours, ' if checkpoint.startswith('./') else ''}`{checkpoint}`"
 
 
 def main(argv: list[str] | None = None) -> int:

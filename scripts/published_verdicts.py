@@ -38,6 +38,7 @@ from serving.runs.run_json import new_run_json
 NAMES = {"deepgazeiii": "deepgaze3", "gpt3prcurie": "gpt3promptcurie", "gpt3prdavinci": "gpt3promptdav"}
 CONVERSATION: Task = "conversation"
 NAMES_OF_TASKS = SHORT | {CONVERSATION: CONVERSATION}
+SEXES = {"M": "male", "F": "female"}
 LEAST_BLOCK = 20  # verdicts; fewer may be alike by chance
 STIMULUS = re.compile(r"(\d+)_[a-z]_\d|.*_img(\d+)_")  # 78_e_0.html is of cue 78, ..._img35_nfix14.gif of picture 35
 
@@ -93,6 +94,8 @@ class TrialOfConversation(BaseModel):
     hit: int
     length: int = Field(alias="hit_len")
     classes: str = Field(alias="Aclass", pattern="^(HH|HAI|AIH|AIAI)$")
+    sex_of_a: str = Field("", alias="Agender")
+    sex_of_b: str = Field("", alias="Bgender")
     rt: Any = None
     is_catch: bool = Field(False, alias="isCatch")
     has_feedback: bool = Field(False, alias="hasFeedback")
@@ -195,6 +198,7 @@ def _of_conversations(path: Path, data: bytes, labels: Sequence[tuple[str, str]]
                 agents = [_agent(None if who.casefold() == "human" else who) for who in labels[trial.hit - 1]]
                 verdicts = dict(zip("AB", re.findall("AI|H", trial.classes), strict=True))
                 letters = sorted("H" if agent == "human" else "M" for agent in agents)
+                sexes = {"A": trial.sex_of_a, "B": trial.sex_of_b}
                 for speaker, agent, other in (("A", *agents), ("B", *reversed(agents))):
                     partner = "a person" if other == "human" else other
                     row = {
@@ -206,7 +210,8 @@ def _of_conversations(path: Path, data: bytes, labels: Sequence[tuple[str, str]]
                         "length": trial.length,
                         "columns": orjson.dumps({"partner": partner, "type": "-".join(letters)}).decode(),
                     }
-                    raw = {"response": trial.classes, "rt": trial.rt, "phase": FEEDBACK if trial.has_feedback else TEST}
+                    phase, sex = FEEDBACK if trial.has_feedback else TEST, SEXES.get(sexes[speaker])
+                    raw = {"response": trial.classes, "rt": trial.rt, "phase": phase, "sex": sex}
                     place = (str(trial.hit), str(trial.length), speaker)
                     verdict = "human" if verdicts[speaker] == "H" else "machine"
                     about = judge.about | {"platform": name}

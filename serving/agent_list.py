@@ -14,12 +14,13 @@ import orjson
 from rich.text import Text
 
 from agents import __version__, catalogue
-from agents.contract import GIB, Agent, Entry
-from agents.errors import TuringlikeError, printable
+from agents.contract import GIB, Entry
+from agents.errors import TuringlikeError, UnavailableError, printable
+from agents.hub import readable
 from agents.random_weights import RANDOM
 from agents.stimuli import SHORT, TASKS
 from serving.scheduling import machine
-from serving.terminal import columns, plain_table, print_table
+from serving.terminal import columns, plain_table, print_json, print_table
 
 SHORT_NAMES: dict[str, str] = {name: short for short, name in SHORT.items()}
 WIDE = 120  # columns of a terminal with room for all columns of the list
@@ -70,7 +71,7 @@ def print_agents(
     if sort is not None:
         rows.sort(key=lambda row: (row["memory"] if sort == "size" else 0, row["name"]))
     if json:
-        return _print_json(rows)
+        return print_json(rows)
     wide = columns() >= WIDE
     table = plain_table("agent", "task", "memory", *["in paper", "ran"] * wide, "here", "what it is")
     for column in table.columns[:-1]:
@@ -91,22 +92,29 @@ def print_agents(
     return 0
 
 
-def _print_json(value: Any) -> int:
-    print(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
-    return 0
-
-
 def _gib(size: int) -> str:
     return f"{size / GIB:.1f} GiB" if size else "-"
 
 
 def about(entry: Entry) -> dict[str, Any]:
     """An agent's catalogue entry and class as JSON values."""
-    agent = entry.make()
-    checkpoint, revision = agent.checkpoint()
+    agent, needs = entry.make(), _needs(entry, _room())
+    is_here = needs["missing"] is None
+    checkpoint, revision = getattr(agent.settings, "checkpoint", None), None
+    if is_here or agent.is_elsewhere():  # a folder that is no checkpoint may be large
+        checkpoint, revision = agent.checkpoint()
+    if is_here:
+        try:
+            agent.open()
+        except UnavailableError as error:  # a processor may want a package of its own
+            is_here, needs["missing"] = False, str(error)
     return {
+        "name": entry.name,
+        "runs_here": is_here,
         **{name: getattr(entry, name) for name in OF_ENTRY},
         "tasks": list(entry.tasks),
+        "size": agent.size() if is_here else None,
+        **needs,
         "modes": list(agent.modes) if "attention_prediction" in entry.tasks else None,
         "judges": list(agent.judges) or None,
         "checkpoint": checkpoint,
@@ -115,18 +123,8 @@ def about(entry: Entry) -> dict[str, Any]:
         "batch_size": agent.batch_size,
         "continuous": agent.continuous(),
         "settings": _settings(entry),
-        "limits": _limits(agent),
-        "runs_here": agent.missing() is None,
-        **_needs(entry, _room()),
+        "limits": (is_here or agent.is_elsewhere() or None) and ([*agent.limits()] or None),
     }
-
-
-def _limits(agent: Agent[Any]) -> list[str] | None:
-    if agent.missing() is None:
-        agent.open()
-    elif not agent.is_elsewhere():
-        return None
-    return [*agent.limits()] or None
 
 
 def _settings(entry: Entry) -> list[dict[str, Any]]:
@@ -146,9 +144,10 @@ def _settings(entry: Entry) -> list[dict[str, Any]]:
 def _print_agent(name: str, *, json: bool) -> int:
     agent = about(catalogue.get(name))
     if json:
-        return _print_json(agent)
+        return print_json(agent)
     settings, missing = agent.pop("settings"), agent.pop("missing")
     agent["runs_here"] = "yes" if missing is None else f"no: {missing}"
+    agent["size"] = agent["size"] and readable(agent["size"])
     agent["limits"] = agent["limits"] and "; ".join(agent["limits"])
     agent |= {key: _gib(agent[key]) for key in ("memory", "device_memory")}
     table = plain_table()
@@ -182,7 +181,7 @@ def doctor(task: str | None, *, json: bool) -> int:
             "gpu": None if gpu is None else {"name": gpu.name, "memory": gpu.memory},
             "extras_missing": absent,
         }
-        return _print_json({**about_machine, "agents": agents})
+        return print_json({**about_machine, "agents": agents})
     graphics = f"{gpu.name} with {gpu.memory / GIB:.0f} GiB" if gpu else "no GPU"
     print(
         f"turinglike {__version__} on Python {python}: {here.cores} cores, {here.memory / GIB:.0f} GiB of memory "

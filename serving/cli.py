@@ -197,13 +197,10 @@ def _generate(options: argparse.Namespace) -> int:
 
 
 def _schema(options: argparse.Namespace) -> int:
-    import orjson
-
     from serving.runs.records import json_schema, stimulus_schema
+    from serving.terminal import print_json
 
-    made = json_schema() if options.of == "record" else stimulus_schema()
-    print(orjson.dumps(made, option=orjson.OPT_INDENT_2).decode())
-    return 0
+    return print_json(json_schema() if options.of == "record" else stimulus_schema())
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -76,6 +76,10 @@ def task(text: str) -> str:
     return _task(text, TASKS)
 
 
+def tasks(text: str) -> tuple[str, ...]:
+    return tuple(task(name.strip()) for name in text.split(","))
+
+
 def any_task(text: str) -> str:
     """As :func:`task`, or that of judges."""
     return _task(text, ALL_TASKS)

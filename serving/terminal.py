@@ -6,7 +6,9 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import orjson
 from rich.console import Console
 from rich.table import Table
 
@@ -25,6 +27,12 @@ def columns() -> int:
 
 def print_table(table: Table) -> None:
     Console(markup=False, highlight=False, width=columns()).print(table)
+
+
+def print_json(value: Any) -> int:
+    """Print JSON over several lines; returns 0."""
+    print(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+    return 0
 
 
 class _Printing(logging.Handler):

@@ -16,8 +16,8 @@ from agents.language.engines.text_request import GeneratedText, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import NOT_INSTALLED, VLLMEngine, VLLMSettings, vllm_program
 from agents.language.text_agent import EngineAgent
-from agents.loading import missing_quantizer
-from agents.pretrained import BESIDE_GPU, LIBRARIES, PretrainedAgent, PretrainedSettings
+from agents.loading import missing_quantizer, unusable_template
+from agents.pretrained import BESIDE_GPU, LIBRARIES, ON_HOST, PretrainedAgent, PretrainedSettings
 from agents.stimuli import ConversationStimulus
 
 MOST_DEVICES = 16
@@ -59,6 +59,9 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
     def __init__(self, settings: L, name: str) -> None:
         super().__init__(settings, name)
         vllm = self._vllm()
+        is_known = self.weights > 0 and not self.random and self.missing_packages() is None
+        if vllm is None and is_known and (item := self.item_memory(4)) is not None:  # in fp32, as on the CPU
+            self.memory -= max(0, self.working_memory - ON_HOST - self.batch_size * item)
         if vllm is not None:
             self.max_in_flight = vllm.sequences
             self.memory += vllm.cache()
@@ -100,12 +103,7 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         if missing is None and not (self.random or self.continuous()):
             missing = missing_quantizer(self.folder())
         if missing is None and self.chats and not (self.random or self.template):
-            folder = self.folder()
-            if not checkpoints.has_chat_template(folder):
-                return (
-                    f"{folder} has no chat template: the model was not trained to chat; to continue texts, use "
-                    f"gpt2-completion with --set gpt2-completion.checkpoint={self.settings.checkpoint}"
-                )
+            missing = unusable_template(self.folder())
         return missing
 
     def reads_pictures(self) -> bool:
@@ -145,7 +143,7 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         requests, seeds = [replies[place] for place in places], [self._seed(*items[place]) for place in places]
         for place, request, text in zip(places, requests, self._texts(requests, seeds), strict=True):
             is_text = isinstance(text, GeneratedText)
-            replies[place] = _tried(self._reply, *items[place], request, text) if is_text else text
+            replies[place] = _tried(self._answered, *items[place], request, text) if is_text else text
         return replies
 
     async def aclose(self) -> None:

@@ -66,7 +66,15 @@ class EngineAgent(Agent[S]):
                 if error.code != "no_room" or begun.shorter is None:
                     raise
                 begun = begun.shorter()
-        return self._reply(prepared, draw, begun, text)
+        return self._answered(prepared, draw, begun, text)
+
+    def _answered(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
+        """As :meth:`_reply`; an error keeps what the model wrote."""
+        try:
+            return self._reply(stimulus, draw, request, text)
+        except AnswerError as error:
+            error.raw = text.record()
+            raise
 
     async def _text(self, request: TextRequest, seed: int) -> GeneratedText:
         text = await self._engine.generate(request, seed)

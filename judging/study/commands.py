@@ -17,34 +17,35 @@ def register(commands: Commands) -> None:
     )
     actions = study.add_subparsers(metavar="ACTION", required=True, dest="action")
 
-    def add(name: str, summary: str) -> argparse.ArgumentParser:
+    def add(name: str, summary: str, *, of_study: bool = True) -> argparse.ArgumentParser:
         made: argparse.ArgumentParser = actions.add_parser(
             name, help=summary, description=summary[0].upper() + summary[1:] + "."
         )
         made.set_defaults(run=_action)
+        if of_study:
+            made.add_argument("study", type=path, metavar="STUDY")
         return made
 
     new = add(
         "new",
         "a study with all its choices in study.toml: of judges of trials, of participants who answer a set, or online",
+        of_study=False,
     )
     new.add_argument("source", nargs="?", type=path, metavar="TRIALS|SET",
                      help="a folder of `turinglike trials`, or a stimulus set; none for --preset online")  # fmt: skip
     new.add_argument("-o", "--out", required=True, type=path, metavar="STUDY", help="a new folder")
     new.add_argument("--task", type=task, metavar="TASK", help="where the set has trials of several")
-    new.add_argument("--preset", choices=("plain", "2022", "2025", "online"), default="plain",
+    new.add_argument("--preset", choices=("plain", "2022", "2025", "feedback", "online"), default="plain",
                      help="plain, or as in a paper; online: a judge asks a person and a machine, live")  # fmt: skip
 
-    add("check", "whether all that study.toml asks for can be done").add_argument("study", type=path, metavar="STUDY")
-    add("close", "end a study: nobody may answer any more").add_argument("study", type=path, metavar="STUDY")
+    add("check", "whether all that study.toml asks for can be done")
+    add("close", "end a study: nobody may answer any more")
 
     links = add("links", "so many new links, each for a judge; they are printed and kept nowhere")
-    links.add_argument("study", type=path, metavar="STUDY")
     links.add_argument("number", type=positive, metavar="N")
     links.add_argument("--address", default="http://127.0.0.1:8000/", help="where judges reach the study")
 
     serve = add("serve", "the study's pages, until Ctrl-C")
-    serve.add_argument("study", type=path, metavar="STUDY")
     serve.add_argument("--host", default="127.0.0.1",
                        help="the address to listen at (this machine); put a proxy before the open net")  # fmt: skip
     serve.add_argument("--port", type=port, default=8000)
@@ -53,10 +54,13 @@ def register(commands: Commands) -> None:
     serve.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors and where it is")
 
     status = add("status", "judges, verdicts, exclusions by rule, and how often each agent passes for a person")
-    status.add_argument("study", type=path, metavar="STUDY")
     status.add_argument("--json", action="store_true")
 
-    plan = add("plan", "how many judges are needed; of a STUDY, its plan with its power, as a text to preregister")
+    plan = add(
+        "plan",
+        "how many judges are needed; of a STUDY, its plan with its power, as a text to preregister",
+        of_study=False,
+    )
     plan.add_argument("study", nargs="?", type=path, metavar="STUDY", help="has all numbers, and bounds")
     plan.add_argument("--half-width", type=share, default=0.05, metavar="W",
                       help="of each agent's 95 %% interval (0.05)")  # fmt: skip
@@ -68,23 +72,19 @@ def register(commands: Commands) -> None:
     export = add(
         "export", "verdicts or answers as a run folder, which `score` or `trials` reads, with a table of verdicts"
     )
-    export.add_argument("study", type=path, metavar="STUDY")
     export.add_argument("-o", "--out", required=True, type=path, metavar="RUN")
     export.add_argument("--personal", action="store_true", help="with panels' ids, and what people said of themselves")
     export.add_argument("--judge", metavar="CODE", help="all that is kept of this person alone, as a JSON file")
     export.add_argument("--force", action="store_true", help="replace what is at --out")
 
     kit = add("kit", "an HTML file with the trials of N judges, for a machine without a network")
-    kit.add_argument("study", type=path, metavar="STUDY")
     kit.add_argument("number", type=positive, metavar="N")
     kit.add_argument("-o", "--out", required=True, type=path, metavar="FILE.html")
 
     take = add("import", "take in the answers that kits have saved")
-    take.add_argument("study", type=path, metavar="STUDY")
     take.add_argument("files", nargs="+", type=path, metavar="FILE")
 
     forget = add("forget", "remove all that is known of a judge")
-    forget.add_argument("study", type=path, metavar="STUDY")
     forget.add_argument("judge", metavar="CODE")
 
 

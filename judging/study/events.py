@@ -140,6 +140,8 @@ class State:
                 for meeting in self.meetings.values():
                     if judge.code in meeting.people:
                         meeting.void = "forgotten"
+            case "restarted":  # of earlier versions
+                judge.steps, judge.answers = event["steps"], judge.answers[: event["from"]]
             case "step" if event["step"] == judge.step:
                 judge.answers.append(event)
                 if event["kind"] in ("talk", "test"):

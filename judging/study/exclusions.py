@@ -37,7 +37,8 @@ def _rows(judge: Judge, exclude: Exclude, pool: TrialPool) -> Iterator[VerdictRo
             "fastest": fastest_of(answer["rt"], since) < 1000 * exclude.fastest,
             "wrong_control": exclude.wrong_control and answer.get("right") is False,
         }
-        for name, verdict in zip(step["trials"], answer["verdicts"], strict=True):
+        sexes = answer.get("sexes", [None] * len(step["trials"]))
+        for name, verdict, sex in zip(step["trials"], answer["verdicts"], sexes, strict=True):
             key = pool.key.get(name)
             if key is None:
                 continue  # of another task
@@ -59,6 +60,7 @@ def _rows(judge: Judge, exclude: Exclude, pool: TrialPool) -> Iterator[VerdictRo
                 "at": answer["at"],
                 **{part: answer.get(part) for part in ("confidence", "reason", "control")},
                 "control_right": answer.get("right"),
+                "sex": sex,
                 "away": answer["away"],
                 "by_key": answer["key"],
                 "key_for_human": judge.keys[0],

@@ -54,9 +54,6 @@ class Lobby(ABC, Generic[M]):
         self.closing = False
         self._swept = 0.0
 
-    def meetings(self) -> list[M]:
-        return self.state.counted(self.meeting)
-
     def meeting_of(self, code: str) -> M | None:
         meeting = self.state.meeting_of(code)
         return meeting if isinstance(meeting, self.meeting) else None
@@ -122,7 +119,7 @@ class Lobby(ABC, Generic[M]):
         # Nobody else looks whether somebody has left a machine.
         if time.monotonic() - self._swept > SWEEP:
             self._swept = time.monotonic()
-            for meeting in self.meetings():
+            for meeting in self.state.counted(self.meeting):
                 await self.end_if_left(meeting)
 
     async def end_if_left(self, meeting: M) -> None:
@@ -213,7 +210,7 @@ class TalkLobby(Lobby[Talk]):
 
     async def _begin(self, pairs: list[list[str]]) -> None:
         events = list[dict[str, Any]]()
-        used = Counter(talk.stimulus for talk in self.meetings())
+        used = Counter(talk.stimulus for talk in self.state.counted(self.meeting))
         for speakers in pairs:
             CHANCE.shuffle(speakers)
             stimulus = min(self.stimuli, key=lambda name: (used[name], CHANCE.random()))

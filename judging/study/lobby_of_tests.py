@@ -47,7 +47,7 @@ class OnlineLobby(Lobby[OnlineTest]):
         return test.is_over()
 
     def is_enough(self) -> bool:
-        return sum(test.is_over() for test in self.meetings()) >= self.settings.tests.wanted
+        return sum(test.is_over() for test in self.state.counted(OnlineTest)) >= self.settings.tests.wanted
 
     def clock(self, test: OnlineTest) -> float:
         """Seconds since the test began, monotonic."""
@@ -74,7 +74,7 @@ class OnlineLobby(Lobby[OnlineTest]):
         kinds = shares(tests)[2]
         needed = max(map(people_of, kinds))
         while len(there := self.there()) >= needed:
-            counted = self.meetings()
+            counted = self.state.counted(OnlineTest)
             if len(counted) >= tests.wanted:  # those who wait are there for a test that becomes void
                 return
             begun = len(self.state.meetings)

@@ -32,7 +32,7 @@ from serving.runs.stimulus_set import read_rows
 FASTEST = 4000.0  # ms; a caption that took less was not written for this picture
 FLAGS = ("too_few_words", "special_characters", "repeated_words", "mentions_image")  # of the form's checks
 TYPES = {"jpeg": "jpeg", "jpg": "jpeg", "png": "png", "gif": "gif", "webp": "webp", "bmp": "bmp", "tiff": "tiff"}
-SENT = {"choices", "confidence", "reason", "seconds_before", "play_once"}  # of a trial's settings
+SENT = {"choices", "sex", "confidence", "reason", "seconds_before", "play_once"}  # of a trial's settings
 INSTRUCTIONS: Step = {"kind": "instructions"}
 SHOWABLE = ("JPEG", "PNG", "GIF", "WEBP", "BMP")  # by browsers
 
@@ -151,6 +151,10 @@ class TrialMaterial(Material):
             kept["confidence"] = round(sent.confidence, 3)
         if settings.reason:
             kept["reason"] = sent.reason
+        if settings.sex:
+            if len(sent.sexes) != len(step["trials"]):
+                raise BadAnswer("sexes: must be as many as the verdicts")
+            kept["sexes"] = sent.sexes
         if control is not None:
             if sent.control not in control.options:
                 raise BadAnswer("control: must be an option")

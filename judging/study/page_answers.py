@@ -62,27 +62,25 @@ def writable(text: Any) -> Any:
 Written = Annotated[str, BeforeValidator(writable)]
 
 
-class _Timed(BaseModel):
-    """``rt`` is in ms; ``away``: the page was hidden meanwhile."""
-
+class _Sent(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Timed(_Sent):
+    """``rt`` is in ms; ``away``: the page was hidden meanwhile."""
 
     rt: Annotated[float, Field(ge=0, le=LONGEST_RT)] | None = None
     away: bool = False
 
 
-class Device(BaseModel):
+class Device(_Sent):
     """``screen`` is its width and height in CSS pixels; ``touch``: its main pointer is a finger."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     touch: bool
     screen: Annotated[list[Annotated[int, Field(ge=1, le=20_000)]], Field(min_length=2, max_length=2)]
 
 
-class InstructionsAnswer(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
+class InstructionsAnswer(_Sent):
     device: Device | None = None
 
 
@@ -94,6 +92,7 @@ class TrialAnswer(_Timed):
     confidence: Annotated[float, Field(ge=0, le=1)] | None = None
     reason: Annotated[Written, Field(max_length=LONGEST_REASON)] = ""
     control: str | None = None
+    sexes: list[Literal["female", "male"]] = Field(default_factory=list)
 
 
 class StimulusAnswer(_Timed):

@@ -160,11 +160,11 @@ class TrialPool:
         quota = shares(round(wanted.catch * wanted.number), kinds, chance) if kinds else {}
         caught = self._take(quota, seen, used, stimuli, chance)  # first: they are of fewer stimuli than the others
         practice = self._take(self._quota(wanted.practice, used, chance), seen, used, stimuli, chance)
-        chosen = self._take(self._quota(wanted.number, used, chance), seen, used, stimuli, chance)
-        order = arrange(chosen, caught, round(wanted.repeats * wanted.number), chance, feedback=wanted.feedback)
-        turns = [
-            Turn(page, "feedback" if at < wanted.feedback else "test", again) for at, (page, again) in enumerate(order)
-        ]
+        learning = self._take(self._quota(wanted.feedback, used, chance), seen, used, stimuli, chance)
+        tested = self._take(self._quota(wanted.number - wanted.feedback, used, chance), seen, used, stimuli, chance)
+        order = arrange(tested, caught, round(wanted.repeats * wanted.number), chance)
+        turns = [Turn(page, "feedback") for page in chance.sample(learning, len(learning))]
+        turns += [Turn(page, "test", again) for page, again in order]
         examples = list[Page]()  # last: of stimuli that the judge does not meet
         for is_machine in (False, True) if wanted.sample else ():
             plain = [page for page in self.pages if not page.catch and bool(page.agents) == is_machine]

@@ -14,11 +14,24 @@ from judging.study.settings import Exclude, Trials
 from judging.trials import PRESETS
 
 Tables = tuple[dict[str, Any], dict[str, Any]]
+# Trials but catch trials, of which so many first are followed by the truth, and catch trials as a share of them.
+FEEDBACK: Mapping[Asked, tuple[int, int, float]] = {
+    "image_captioning": (80, 40, 0.25),
+    "word_association": (80, 40, 0.125),
+    "conversation": (29, 16, 0.1),
+    "color_estimation": (90, 40, 0.11),
+    "object_detection": (81, 40, 0.11),
+    "attention_prediction": (48, 24, 0.25),
+}
 BREAK = 25  # trials between breaks; the papers tell of none
 
 
 def preset(name: str, task: Asked) -> Tables:
-    """The tables ``trials`` and ``exclude`` of ``plain``, or of the papers of ``2022`` and ``2025`` (Methods)."""
+    """The tables ``trials`` and ``exclude`` of ``plain``, of the papers of ``2022`` and ``2025`` (Methods), or of
+    ``feedback`` (2025 paper, Table S2)."""
+    if name == "feedback":
+        of_2025, exclude = preset("2025", task)
+        return of_2025 | dict(zip(("number", "feedback", "catch"), FEEDBACK[task], strict=True)), exclude
     trials: dict[str, Any] = {"number": PRESETS["2025"][task], "practice": 2, "catch": 0.1}
     if task == "attention_prediction":
         trials["play_once"] = True
@@ -27,7 +40,8 @@ def preset(name: str, task: Asked) -> Tables:
     if name == "plain":
         return trials, {}
     trials |= {"number": PRESETS[name][task], "practice": 0, "catch": 0.0, "sample": False}
-    exclude: dict[str, Any] = {}
+    trials["sex"] = task == "conversation" or (name == "2022" and task != "image_captioning")
+    exclude = {}
     match task:
         case "image_captioning":  # 2022: "response time < 3 s prevented"; 2025: "only response times over 3 s"
             trials["seconds_before"] = 3.0 if name == "2022" else 0.0

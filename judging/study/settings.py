@@ -104,6 +104,7 @@ class Trials(_Table):
     repeats: Share = 0.0
     choices: Literal["one", "both", "four"] = "one"
     prior_told: bool = False
+    sex: bool = False
     confidence: bool = False
     reason: bool = False
     seconds_before: Seconds = 0.0

@@ -44,8 +44,8 @@ FORMATS = {
     "csv": Format("serving.export.tables:write_csv"),
     "parquet": Format("serving.export.tables:write_parquet"),
     "turingtest": Format("serving.export.published_files:write_turingtest", is_folder=True, beside=(STIMULI,)),
-    "coco-search18": Format("serving.export.coco_search18:write_coco_search18", beside=(STIMULI,)),
-    "pysaliency": Format("serving.export.pysaliency:write_pysaliency", beside=("stimuli.hdf5", STIMULI)),
+    "coco-search18": Format("serving.export.scanpaths:write_coco_search18", beside=(STIMULI,)),
+    "pysaliency": Format("serving.export.scanpaths:write_pysaliency", beside=("stimuli.hdf5", STIMULI)),
 }
 
 

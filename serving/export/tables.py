@@ -14,12 +14,13 @@ import orjson
 from pydantic import BaseModel
 
 from agents.answers import BY_TASK
-from agents.errors import InputError, UnavailableError
+from agents.errors import InputError
 from agents.stimuli import ALL_TASKS, Task
 from serving.export import exporting
 from serving.export.exporting import Export, Row, misfit
 from serving.runs.csv_tables import write_rows
 from serving.runs.records import Record, problems
+from serving.runs.stimulus_set import arrow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -67,11 +68,9 @@ def write_csv(chosen: Export) -> dict[str, Any]:
 
 def write_parquet(chosen: Export) -> dict[str, Any]:
     """Write the selected records. Raises UnavailableError without pyarrow."""
-    pa = _pyarrow()
-    import pyarrow.parquet as pq
-
+    pa = arrow()
     columns, pairs = _columns(chosen), _pairs(chosen)
-    with pq.ParquetWriter(chosen.open(), _schema(pa, columns), compression="zstd") as writer:
+    with pa.parquet.ParquetWriter(chosen.open(), _schema(pa, columns), compression="zstd") as writer:
         while chunk := list(islice(pairs, CHUNK)):
             writer.write_table(_table(pa, columns, chunk))
     return _about(columns)
@@ -80,7 +79,7 @@ def write_parquet(chosen: Export) -> dict[str, Any]:
 def arrow_table(pairs: Sequence[Pair]) -> pyarrow.Table:
     """The records without empty columns. Raises UnavailableError without pyarrow."""
     columns = columns_of({record["task"] for record, _ in pairs}, (row for _, row in pairs))
-    table = _table(_pyarrow(), columns, pairs)
+    table = _table(arrow(), columns, pairs)
     return table.select([name for name in table.column_names if table[name].null_count < len(table)])
 
 
@@ -163,14 +162,6 @@ def _plain(value: Any) -> Any:
 
 
 # Arrow
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise UnavailableError("the package pyarrow is not installed: pip install 'turinglike[parquet]'") from None
-    return pyarrow
 
 
 def _schema(pa: Any, columns: Iterable[Column]) -> Any:

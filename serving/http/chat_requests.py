@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictBool, field_validator
 from pydantic_core import PydanticCustomError
 
+from agents.answers import is_blank
 from agents.contract import derive_seed
 from agents.stimuli import WHOLE, ConversationStimulus, Stimulus, Task
 from serving.conversations.scenario import SIDES, draw_scenario
@@ -146,6 +147,9 @@ class ChatRequest(Body):
             raise PydanticCustomError("messages", "the last message is the user's, which is to be answered")
         if any(message.images() for message in messages[:-1]) or len(messages[-1].images()) > 1:
             raise PydanticCustomError("messages", "only the last message may show an image, and no more than one")
+        if is_blank(messages[-1].text()) and not messages[-1].images():
+            why = "the last message is empty: there is nothing to answer"
+            raise ApiError(400, "empty_message", why, problems=[("messages", why)])
         return messages
 
     def check_options(self) -> None:

@@ -1,4 +1,4 @@
-"""``turinglike serve``: the application in uvicorn."""
+"""``turinglike serve``: the web application, every route behind the guard, in uvicorn."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import uvicorn
+from fastapi import Depends, FastAPI, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
 
-from agents.contract import Agent
+from agents import __version__
+from agents.contract import Agent, is_installed
 from agents.errors import InputError
-from serving.http.app import create_app
-from serving.http.guard import LOOPBACK, Rules
+from serving.http import chat_completions, conversations, native, page
+from serving.http.errors import EVERYWHERE, on_fault, on_http_error, on_invalid
+from serving.http.guard import LOOPBACK, FinishedRequest, Guard, Rules, check_type
 from serving.http.kept_records import KeptRecords
 from serving.http.monitoring import ServerLog
 from serving.http.service import ServeOptions, Service
@@ -24,6 +30,9 @@ from serving.scheduling.interrupts import started
 DRAIN_SECONDS = 20
 MOST_CONNECTIONS = 1024  # beyond which uvicorn answers 503
 IDLE_SECONDS = 30  # of a connection between two requests
+
+if not is_installed(page.SWAGGER[0]):  # which is not imported: its files are served
+    raise ModuleNotFoundError(f"No module named {page.SWAGGER[0]!r}")
 
 
 def check_key(host: str, key: str | None) -> None:
@@ -49,6 +58,44 @@ def bound_sockets(host: str, port: int) -> Iterator[list[socket.socket]]:
             reason = getattr(error, "strerror", None) or "there is no such host"
             raise InputError(f"cannot listen at {_address(host, port)}: {reason.lower()}; see --host, --port") from None
         yield sockets
+
+
+def create_app(
+    service: Service,
+    rules: Rules,
+    on_end: Callable[[FinishedRequest], None] = lambda request: None,
+    kept: conversations.OpenConversations | None = None,
+) -> Guard:
+    """The application for a service that its caller starts and closes."""
+    app = FastAPI(
+        title="Turinglike",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        responses=EVERYWHERE,
+        dependencies=[Depends(check_type)],
+        exception_handlers={
+            HTTPException: on_http_error,
+            RequestValidationError: on_invalid,
+            Exception: on_fault,
+        },
+    )
+    app.include_router(native.router(service))
+    app.include_router(chat_completions.router(service))
+    app.include_router(conversations.router(service, kept or conversations.OpenConversations()))
+    app.include_router(page.router())
+
+    @app.get("/openapi.json", include_in_schema=False)
+    def document() -> Response:  # in a thread: making it takes a tenth of a second
+        return JSONResponse(app.openapi())
+
+    def ended(request: FinishedRequest) -> None:
+        service.metrics.ended(request)
+        on_end(request)
+
+    return Guard(app, rules, ended)
 
 
 async def serve(

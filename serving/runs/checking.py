@@ -21,6 +21,7 @@ from agents.stimuli import AttentionStimulus
 from serving.runs.row_problems import count
 from serving.runs.set_rows import PICTURE_TASKS, Row
 from serving.runs.stimulus_set import read_rows
+from serving.terminal import print_json
 
 NO_TASK_YET = "of no task yet"
 KEPT = 10_000  # problems that a result holds; more are only counted
@@ -166,8 +167,7 @@ def _digest(*parts: bytes) -> bytes:
 def print_report(result: CheckResult, json: bool = False) -> int:
     """Print a result. Returns the exit code: 0, or 2 with problems."""
     if json:
-        report = asdict(result) | {"tasks": dict(sorted(result.tasks.items()))}
-        print(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode())
+        print_json(asdict(result) | {"tasks": dict(sorted(result.tasks.items()))})
     else:
         for problem in result.problems:
             print(problem)

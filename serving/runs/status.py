@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from rich.console import Console
 from rich.table import Table
@@ -19,6 +18,7 @@ from agents.selection import PRICES, read_tables
 from serving.runs.row_problems import as_problems, count
 from serving.runs.run import Damage, Run, is_asked
 from serving.runs.run_json import is_changed
+from serving.terminal import print_json
 
 LONGEST = 200  # characters of a message
 STATUSES = ("ok", "rejected", "failed")
@@ -172,7 +172,7 @@ def print_status(path: Path | str, json: bool = False, config: Path | None = Non
     """Print :func:`status`. Returns 0, or 1 if a file is damaged or changed."""
     report = status(path, config)
     if json:
-        sys.stdout.write(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
+        print_json(report)
     else:
         _print(_printable(report))
     files = [*report["agents"].values(), *report["imports"].values()]

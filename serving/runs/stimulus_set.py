@@ -206,13 +206,18 @@ def present(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _parquet(path: Path) -> Any:
+def arrow() -> Any:
+    """The package pyarrow. Raises UnavailableError."""
     try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        import pyarrow.parquet
     except ImportError:
         raise UnavailableError("the package pyarrow is not installed: pip install 'turinglike[parquet]'") from None
+    return pyarrow
+
+
+def _parquet(path: Path) -> Any:
+    pa = arrow()
     try:
-        return pq.ParquetFile(path)
+        return pa.parquet.ParquetFile(path)
     except pa.ArrowInvalid as error:
         raise InputError(f"{path}: cannot be read: {error}") from None

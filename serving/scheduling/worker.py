@@ -365,6 +365,7 @@ def _pack(reply: Reply | Exception, prepared: _Prepared) -> PackedReply:
         raw = orjson.dumps(clean(reply.raw))
     except AnswerError as error:
         code, content = error.code, str(clean(str(error)))
+        raw = None if error.raw is None else orjson.dumps(clean(error.raw))
     except MemoryError as error:
         code, content = "out_of_memory", str(error)
     except Exception as error:

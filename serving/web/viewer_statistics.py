@@ -57,10 +57,6 @@ class Mean:
         return [mean, mean - reach, mean + reach, self.number]
 
 
-def doubles() -> array[float]:
-    return array("d")
-
-
 class Statistics:
     """Takes in answers by stimulus, then makes :meth:`figures`."""
 
@@ -68,7 +64,9 @@ class Statistics:
         self.stimuli = stimuli
         self.seen: dict[str, dict[str, None]] = defaultdict(dict)  # task -> who answered, in order
         self.means: dict[tuple[str, str], dict[str, Mean]] = defaultdict(lambda: defaultdict(Mean))
-        self.values: dict[tuple[str, str], dict[str, array[float]]] = defaultdict(lambda: defaultdict(doubles))
+        self.values: dict[tuple[str, str], dict[str, array[float]]] = defaultdict(
+            lambda: defaultdict(lambda: array("d"))
+        )
         self.alike: dict[tuple[str, str, str], Mean] = defaultdict(Mean)
         self.words: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self.rejections: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))

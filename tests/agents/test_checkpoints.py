@@ -152,6 +152,14 @@ def shard(folder: Path, *names: str) -> None:
     (folder / INDEX).write_text(json.dumps({"weight_map": dict(enumerate(names))}))
 
 
+def write_weights(change: Callable[[bytes], bytes]) -> Callable[[Path], object]:
+    def write(folder: Path) -> None:
+        weights = folder / "model.safetensors"
+        weights.write_bytes(change(weights.read_bytes()))
+
+    return write
+
+
 def write_config(text: str) -> Callable[[Path], object]:
     return lambda folder: (folder / "config.json").write_text(text)
 
@@ -161,6 +169,9 @@ def write_config(text: str) -> Callable[[Path], object]:
     [
         (lambda folder: (folder / "config.json").unlink(), "lacks config.json"),
         (lambda folder: (folder / "model.safetensors").unlink(), "lacks model.safetensors or model.safetensors.index"),
+        (write_weights(lambda old: old[:-1]), "has a damaged model.safetensors, which may be cut"),
+        (write_weights(lambda old: b"version https://git-lfs.github.com/spec/v1\noid"), "has a pointer of Git LFS"),
+        (write_config("{}"), "has a config.json without a model_type"),
         (write_config("{"), "has a damaged config.json (Expecting property name"),
         (write_config("[" * 100_000), "has a damaged config.json ("),
         (write_config("[1]"), "has a damaged config.json (not an object)"),

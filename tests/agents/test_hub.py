@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import fake_hub
+import numpy as np
 import pytest
 from huggingface_hub import constants
 from huggingface_hub.utils import close_session
+from safetensors.numpy import save
 
 from agents import catalogue, checkpoints
 from agents.checkpoints import PINNED
@@ -19,7 +21,7 @@ from agents.hub import NoNetworkError, fetch, readable
 from agents.pretrained import PretrainedAgent, PretrainedSettings
 
 NAME = "owner/captions"
-WEIGHTS = bytes(range(256)) * 400
+WEIGHTS, OTHERS = (save({"a": np.arange(size, dtype=np.uint8)}) for size in (100_000, 100_001))
 FILES = {
     ".gitattributes": b"*.safetensors lfs",
     "README.md": b"# A model",
@@ -141,7 +143,7 @@ def test_an_update_that_breaks_off_leaves_the_old_revision_in_use(hub: fake_hub.
     old = hub.add(NAME, FILES)
     agent = tiny()
     agent.fetch()
-    new = hub.add(NAME, {**FILES, "vocab.txt": b"new", "model.safetensors": WEIGHTS[::-1]})
+    new = hub.add(NAME, {**FILES, "vocab.txt": b"new", "model.safetensors": OTHERS})
     hub.cut["model.safetensors"] = 1000
     with pytest.raises(UnavailableError, match="could not be downloaded"):
         agent.fetch()

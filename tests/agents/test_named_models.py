@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from pathlib import Path
 
 import misbehaving_server
@@ -31,6 +32,11 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for file in (root / "Tiny Llama 1.5").iterdir():
             (folder / file.name).write_bytes(file.read_bytes())
         (folder / "config.json").write_text(json.dumps({"model_type": "no_such_type", **about}))
+    for name, template in {"broken": "{% for", "refusing": "{{ raise_exception('not today') }}"}.items():
+        tiny_language.llama(root / name, template=template)
+    config = json.loads((tiny_language.llama(root / "quantised") / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "no_such_method"}
+    (root / "quantised" / "config.json").write_text(json.dumps(config))
     pickled = root / "pickled"
     pickled.mkdir()
     (pickled / "config.json").write_text('{"model_type": "llama"}')
@@ -85,6 +91,9 @@ def test_a_variant_of_a_model_and_two_models_of_equal_names(tmp_path: Path) -> N
         ("unknown", "holds a model of type 'no_such_type', which transformers"),
         ("coded", "needs code of its repository for a model of type 'no_such_type', and such code is never executed"),
         ("pickled", "weights.pt is not read: save the model as safetensors"),
+        ("broken", "refuses every chat: unexpected 'end of template'"),
+        ("refusing", "refuses every chat: not today"),
+        ("quantised", "weights quantised by no_such_method: Unknown quantization type"),
         ("absent", "no such file or folder"),
     ],
 )
@@ -175,10 +184,11 @@ def test_a_folder_answers_and_its_record_names_it(
     assert [limit.partition(":")[0] for limit in limits] == ["knows no system role", "reads no pictures"]
     assert main(["agents", "hf:./Tiny Llama 1.5"]) == 0
     listed = capsys.readouterr().out
+    assert re.search(r"^name .*\nruns here +yes +\n(.+\n)*size +\d+\.\d kB +\n", listed)
     for limit in limits:
         assert f"hf-tiny-llama-1.5 {limit}\n" in printed
         assert limit in listed
-    assert main(run) == 0
+    assert main([*run[:3], f"hf:{folders}/Tiny Llama 1.5", *run[4:]]) == 0  # by another path
     assert "nothing is left to answer" in capsys.readouterr().out
     template.write_text(template.read_text() + " ")
     assert main(run) == 2

@@ -14,10 +14,10 @@ import openai
 from in_process import InProcess
 
 from agents import catalogue
-from serving.http.app import create_app
 from serving.http.conversations import OpenConversations
 from serving.http.guard import Guard, Rules
 from serving.http.kept_records import kept_records
+from serving.http.server import create_app
 from serving.http.service import ServeOptions, Service
 from serving.runs.run_json import run_entry
 from serving.scheduling.dispatch import Dispatcher

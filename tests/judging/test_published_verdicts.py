@@ -140,6 +140,11 @@ def test_conversations_have_a_verdict_on_each_speaker(
     assert by["partner", "a person"] == [3, 1, 1, 1]
     assert by["gender", "male"] == [1, 2, 1, 0]
     assert by["phase", "feedback"] == [0, 0, 2, 0]
+    male = {row["of"]: (row["verdicts"], row["male"]) for row in result["sexes"]}
+    assert male == {  # A is taken for male, B for female
+        "all": (10, 0.5), "human": (6, 4 / 6), "machine": (4, 0.25),
+        "judged human": (5, 0.4), "judged machine": (5, 0.6),
+    }  # fmt: skip
     labels.write_text("Alabel,Blabel\nHuman,\n")
     monkeypatch.setattr(sys, "argv", [*command, "--speakers", str(labels), "--out", str(tmp_path / "V2")])
     assert published_verdicts.main() == 2

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from agents.contract import Address
-from agents.language.engines import reasoning
 from agents.language.engines.clients import (
     ClientSettings,
     KeyVariable,
@@ -81,19 +80,15 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
             }
         reply, tries = await self._post("messages", MessageReply, **options)
         text = self._cleared(" ".join(block.text for block in reply.content if block.text))
-        thought = self._cleared("\n\n".join(block.thinking for block in reply.content if block.thinking)) or None
-        if thought and not text and reply.stop_reason == "max_tokens":
-            raise reasoning.unfinished(sampling.limit)
-        end = sampling.stop_in(text)
-        return ServerText(
-            text=text[:end],
-            finish=FINISH.get(reply.stop_reason, "stop") if end is None else "stop",
+        return self._text(
+            reply,
+            sampling,
+            text,
+            FINISH.get(reply.stop_reason, "stop"),
+            self._cleared("\n\n".join(block.thinking for block in reply.content if block.thinking)),
             prompt_tokens=reply.count("input_tokens"),
             tokens=reply.count("output_tokens"),
-            model=self._name(reply.model),
             tries=tries,
-            reasoning=thought,
-            unsent=self._unsent(),
         )
 
 

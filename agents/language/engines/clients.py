@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import re
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -17,12 +18,14 @@ from importlib.util import find_spec
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.contract import NO_ANSWER, Address, Agent, Settings
 from agents.errors import AnswerError, Code, UnavailableError, cleared, code_of, quoted
-from agents.language.engines.text_request import Engine, GeneratedText
+from agents.language.engines import reasoning
+from agents.language.engines.text_request import Engine, Finish, GeneratedText, Sampling
 
 KEY = re.compile(r"[A-Za-z0-9._~+/=:-]+")  # so that JSON never writes a key in another way
 # A prompt beyond the model's positions, in the words of OpenAI, vLLM and llama.cpp.
@@ -33,6 +36,8 @@ UNSUPPORTED = re.compile(r"\b(?:image|audio|video) input is not supported\b", re
 REFUSED = re.compile(r"Unsupported (?:parameter|value): '(\w+)'|`(\w+)` is deprecated for this model")
 RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 DISPENSABLE = {"temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty", "stop", "seed", *RENAMED}
+CONNECTS_WITHIN = 2.0  # seconds
+SCHEMES = {"http": 80, "https": 443}
 MEDIA = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}  # by how an image begins
 log = logging.getLogger("turinglike.agents")
 LOGGERS = ("openai", "anthropic", "httpx2", "httpcore2")  # which could log headers and addresses
@@ -67,6 +72,22 @@ class ClientSettings(Settings):
             return ipaddress.ip_address(host).is_loopback
         except ValueError:
             return host == "localhost"  # names below it may be looked up elsewhere
+
+    def unreachable(self) -> str | None:
+        """What to start where nothing listens at the address, or None; one try, as no server has answered yet."""
+        parts = urlsplit(self.base_url)
+        host = parts.hostname or ""
+        if not self.is_local() and getproxies().keys() & {parts.scheme, "all"} and not proxy_bypass(host):
+            return None  # as only the proxy knows
+        try:
+            socket.create_connection((host, parts.port or SCHEMES[parts.scheme]), CONNECTS_WITHIN).close()
+        except TimeoutError:  # far, or busy
+            return None
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            act = "start the server (such as `ollama serve`)" if self.is_local() else "is there a network?"
+            return f"nothing answers at {self.base_url} ({why}): {act}; base_url names another"
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +219,23 @@ class ServerEngine(Engine, Generic[S]):
                 taken[RENAMED[name]] = value
         return taken
 
-    def _unsent(self) -> tuple[str, ...] | None:
-        return tuple(sorted(self._refused - {*RENAMED})) or None
+    def _text(
+        self, reply: ServerReply, sampling: Sampling, text: str | None, finish: Finish, thought: str, **more: Any
+    ) -> ServerText:
+        """``text`` (None: all is reasoning) up to the first stop. Raises AnswerError for mere reasoning."""
+        answer = text or ""
+        end = sampling.stop_in(answer)
+        generated = ServerText(
+            answer[:end],
+            finish if end is None or finish == "filtered" else "stop",
+            model=self._name(reply.model),
+            reasoning=thought or None,
+            unsent=tuple(sorted(self._refused - {*RENAMED})) or None,
+            **more,
+        )
+        if text is None or (thought and not answer.strip() and finish == "length"):
+            raise reasoning.unfinished(generated)
+        return generated
 
     def _bad_reply(self, message: str) -> AnswerError:
         return AnswerError("server_bad_reply", f"{self._settings.base_url}: {message}")
@@ -271,7 +307,7 @@ class ServerModel(Agent[S]):
         return self._engine.missing() or super().missing()
 
     def load(self, device: str) -> None:
-        if (missing := self._engine.missing()) is not None:
+        if (missing := self._engine.missing() or self.settings.unreachable()) is not None:
             raise UnavailableError(missing)
         super().load(device)
 

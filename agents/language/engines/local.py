@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING, ClassVar
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines import reasoning
 from agents.language.engines.pictures import contents, load_reader
-from agents.language.engines.text_request import UNLIMITED, ChatMessage, Engine, Role, Sampling, TextRequest
-from agents.loading import load_part
+from agents.language.engines.text_request import (
+    UNLIMITED,
+    ChatMessage,
+    Engine,
+    Finish,
+    GeneratedText,
+    Role,
+    Sampling,
+    TextRequest,
+)
+from agents.loading import load_part, no_template
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +41,7 @@ class LocalEngine(Engine):
         self._limit = positions
 
     def open(self, *, chat: bool = False) -> None:
-        """Load the tokenizer. Raises UnavailableError, for ``chat`` without a chat template."""
+        """Load the tokenizer. Raises UnavailableError, for ``chat`` also if the template writes none."""
         from transformers import AutoConfig, AutoTokenizer
 
         self._config = load_part(AutoConfig, self.folder, "configuration")
@@ -50,11 +59,13 @@ class LocalEngine(Engine):
         marks = {piece.content for piece in added.values()} | set(self._tokenizer.all_special_tokens)
         self._marks = sorted(marks if self._reader is None else marks | self._reader.marks())
         if chat and not (self._template or self._tokenizer.chat_template):
-            raise UnavailableError(
-                f"the tokenizer in {self.folder} has no chat template: the model was not trained to chat; use it as a "
-                "completion model, or name a checkpoint that was"
-            )
+            raise UnavailableError(no_template(self.folder))
         self._takes_parts = self._reader is not None and self._writes("user", as_parts=True)
+        if chat:
+            try:
+                self._template_text([ChatMessage("user", "Hi")], self._takes_parts)
+            except AnswerError as error:
+                raise UnavailableError(f"{self.folder}: {error}") from None
         self._takes_system = not chat or self._writes("system", as_parts=self._takes_parts)
 
     @abstractmethod
@@ -127,8 +138,6 @@ class LocalEngine(Engine):
         return self._template_text(messages, self._takes_parts, thinks=request.sampling.reasoning_tokens > 0)
 
     def _template_text(self, messages: Sequence[ChatMessage], as_parts: bool, *, thinks: bool = False) -> str:
-        from jinja2 import TemplateError
-
         plain = [{"role": message.role, "content": message.text} for message in messages]
         try:
             text: str = self._tokenizer.apply_chat_template(
@@ -140,7 +149,7 @@ class LocalEngine(Engine):
                 enable_thinking=thinks,
                 thinking=thinks,  # as DeepSeek's and Granite's templates call it
             )
-        except (TemplateError, ValueError, TypeError) as error:
+        except Exception as error:  # whatever the program in a template raises
             raise AnswerError("bad_prompt", f"the chat template refuses this chat: {error}") from None
         return text
 
@@ -173,6 +182,21 @@ class LocalEngine(Engine):
         if self._special.isdisjoint(tokens):
             return None, raw
         return None, self._decode_all([token for token in tokens if token not in self._special])
+
+    def _generated(
+        self, tokens: Sequence[int], begun: str, sampling: Sampling, prompt_tokens: int, *, is_full: bool
+    ) -> GeneratedText:
+        """Of a reply's ``tokens`` without the end token. Raises AnswerError within the reasoning."""
+        thought, answer = self._parted(begun, tokens)
+        text = answer or ""
+        stop = sampling.stop_in(text)
+        # Without a stop, a character whose last bytes are missing is dropped.
+        text = text.rstrip("\ufffd") if stop is None else text[:stop]
+        finish: Finish = "length" if is_full and stop is None else "stop"
+        generated = GeneratedText(text, finish, self._decode_all(tokens), prompt_tokens, len(tokens), thought)
+        if answer is None:
+            raise reasoning.unfinished(generated)
+        return generated
 
     def _settled_answer(self, begun: str, tokens: Sequence[int]) -> str:
         """The answer so far, for listeners and stops."""

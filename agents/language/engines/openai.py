@@ -136,25 +136,20 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             raise self._bad_reply("the reply holds no text")
         raw = self._cleared(raw)
         thought, text = reasoning.parted(raw)
-        thought = self._cleared(choice.thought() or thought or "").strip() or None
-        if text is None or (thought and not text.strip() and choice.finish_reason == "length"):
-            raise reasoning.unfinished(request.sampling.limit)
-        text = text if text == raw else text.lstrip()
-        # Some servers leave the stop in the text, and none takes more than a few.
-        end = request.sampling.stop_in(text)
-        finish: Finish = "length" if choice.finish_reason == "length" and end is None else "stop"
-        return ServerText(
-            text=text[:end],
-            finish="filtered" if choice.is_filtered() else finish,
+        thought = self._cleared(choice.thought() or thought or "").strip()
+        finish: Finish = "length" if choice.finish_reason == "length" else "stop"
+        return self._text(
+            reply,
+            request.sampling,
+            text if text in (None, raw) else text.lstrip(),
+            "filtered" if choice.is_filtered() else finish,
+            thought,
             raw=raw,
             prompt_tokens=reply.count("prompt_tokens"),
             tokens=reply.count("completion_tokens"),
-            model=self._name(reply.model),
             fingerprint=self._name(reply.system_fingerprint),
             tries=tries,
-            reasoning=thought,
             reasoning_tokens=reply.count("completion_tokens_details", "reasoning_tokens"),
-            unsent=self._unsent(),
         )
 
     async def _reply_to(self, request: TextRequest, seed: int) -> tuple[TextReply, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agents.errors import AnswerError
+from agents.language.engines.text_request import GeneratedText
 
 # What stands before and after it at Qwen's and DeepSeek's models, Mistral's, Cohere's, Gemma 4, Seed-OSS and gpt-oss;
 # the last are of an answer of gpt-oss without it.
@@ -42,8 +43,9 @@ def may_begin(text: str) -> bool:
     return any(begin.startswith(text.lstrip()) for begin, _ in MARKS)
 
 
-def unfinished(tokens: int) -> AnswerError:
-    """For a reply of at most so many tokens."""
-    return AnswerError(
-        "unfinished_reasoning", f"the reply ended within its reasoning, at most {tokens} tokens: raise reasoning_tokens"
-    )
+def unfinished(text: GeneratedText) -> AnswerError:
+    """For a reply without an answer."""
+    why = "the model ended its reply within its reasoning"
+    if text.finish == "length":
+        why = "the reply's tokens did not suffice for its reasoning: raise reasoning_tokens"
+    return AnswerError("unfinished_reasoning", why, text.record())

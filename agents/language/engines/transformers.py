@@ -8,16 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from agents.errors import AnswerError
-from agents.language.engines import reasoning
 from agents.language.engines.batches import TOKENS_PER_STEP, cheapest, common_start
 from agents.language.engines.local import LocalEngine
 from agents.language.engines.pictures import joined, samples
-from agents.language.engines.text_request import (
-    Finish,
-    GeneratedText,
-    Sampling,
-    TextRequest,
-)
+from agents.language.engines.text_request import GeneratedText, Sampling, TextRequest
 from agents.loading import dtype_for, load_pretrained
 
 if TYPE_CHECKING:
@@ -282,13 +276,9 @@ class TransformersEngine(LocalEngine):
 
     def _text(self, row: PromptRow, begun: str, tokens: list[int]) -> GeneratedText | AnswerError:
         end = next((index for index, token in enumerate(tokens) if token in self._ends), None)
-        tokens = tokens[:end]
-        thought, text = self._parted(begun, tokens)
-        if text is None:
-            return reasoning.unfinished(row.request.sampling.limit)
-        stop = row.request.sampling.stop_in(text)
-        # Without a stop, a character whose last bytes are missing is dropped.
-        text = text.rstrip("\ufffd") if stop is None else text[:stop]
-        is_full = len(tokens) >= row.request.sampling.limit
-        finish: Finish = "length" if end is None and stop is None and is_full else "stop"
-        return GeneratedText(text, finish, self._decode_all(tokens), len(row.prompt), len(tokens), thought)
+        sampling = row.request.sampling
+        is_full = end is None and len(tokens) >= sampling.limit
+        try:
+            return self._generated(tokens[:end], begun, sampling, len(row.prompt), is_full=is_full)
+        except AnswerError as error:
+            return error

@@ -24,10 +24,10 @@ from pydantic import Field
 from agents.contract import GIB, NO_ANSWER, Settings
 from agents.errors import SECRET, AnswerError, EngineDeadError, UnavailableError
 from agents.images import Image
-from agents.language.engines import guardian, reasoning
+from agents.language.engines import guardian
 from agents.language.engines.clients import reason
 from agents.language.engines.local import LocalEngine
-from agents.language.engines.text_request import Finish, GeneratedText, Sampling, TextRequest, settled
+from agents.language.engines.text_request import GeneratedText, TextRequest, settled
 from agents.loading import dtype_for, load_part
 
 if TYPE_CHECKING:
@@ -195,7 +195,10 @@ class VLLMEngine(LocalEngine):
         if request.schema is not None:
             options["structured_outputs"] = {"json": dict(request.schema)}
         await self._post(path, options, hear)
-        return self._text(tokens, finish, len(prompt), begun, sampling)
+        if finish not in ("stop", "length"):
+            raise AnswerError("no_text", f"vLLM ended the text early: {finish}")
+        is_full = finish == "length"
+        return self._generated(self._without_end(tokens), begun, sampling, len(prompt), is_full=is_full)
 
     def _prompt(self, request: TextRequest, prompt: Sequence[int]) -> tuple[str, dict[str, Any]]:
         if self._reader is None or not request.pictures():
@@ -236,21 +239,6 @@ class VLLMEngine(LocalEngine):
 
     def _without_end(self, tokens: Sequence[int]) -> list[int]:
         return list(tokens[:-1] if tokens and tokens[-1] in self._ends else tokens)
-
-    def _text(
-        self, tokens: Sequence[int], reason: str | None, prompt_tokens: int, begun: str, sampling: Sampling
-    ) -> GeneratedText:
-        if reason not in ("stop", "length"):
-            raise AnswerError("no_text", f"vLLM ended the text early: {reason}")
-        tokens = self._without_end(tokens)
-        thought, text = self._parted(begun, tokens)
-        if text is None:
-            raise reasoning.unfinished(sampling.limit)
-        end = sampling.stop_in(text)
-        # Without a stop, a character whose last bytes are missing is dropped, as in the transformers engine.
-        text = text.rstrip("\ufffd") if end is None else text[:end]
-        finish: Finish = "length" if reason == "length" and end is None else "stop"
-        return GeneratedText(text, finish, self._decode_all(tokens), prompt_tokens, len(tokens), thought)
 
     def provenance(self) -> dict[str, Any]:
         parallel = self._settings.tensor_parallel

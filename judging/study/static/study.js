@@ -341,6 +341,8 @@
       const choices = options.map((value) => [value, isOwn ? value : optionText(value), null]);
       group("control", text || phrase(name, { object }), choices);
     }
+    const sexes = view.sex ? view.speakers.map((speaker) => phrase(speaker ? "sex_of" : "sex", { speaker })) : [];
+    sexes.forEach((text, at) => group(`s${at}`, text, ["female", "male"].map((sex) => [sex, optionText(sex), null])));
     if (view.confidence) {
       const touch = () => {
         range.classList.remove("untouched");
@@ -379,6 +381,7 @@
       }
       const answer = { verdicts: values.slice(0, judged).flatMap((value) => value.split(" ")), key: byKey };
       if (view.control) answer.control = values[judged];
+      if (view.sex) answer.sexes = values.slice(-sexes.length);
       if (view.confidence) answer.confidence = Number(chosen("confidence")) / 100;
       if (view.reason) answer.reason = chosen("reason") ?? "";
       return { answer, at: chosenAt };

@@ -107,6 +107,7 @@ def every() -> Iterator[Any]:
 def test_who_tosses_a_coin_is_at_chance(task: str, preset: str, exclude: dict[str, Any]) -> None:
     """And with the truths of all trials but catch trials turned round, the same rules exclude the same."""
     key, chosen = key_of(task), settings(task, preset, **exclude)
+    assert chosen.trials.sample == (chosen.judges.break_every > 0) == (preset == "plain")  # the papers tell of neither
     if exclude:
         chosen = chosen.model_copy(update={"trials": chosen.trials.model_copy(update={"number": 8})})
     state, personal = coin_judges(key, chosen, 150, random.Random(f"{task} {preset} {exclude}"))

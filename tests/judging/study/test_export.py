@@ -240,6 +240,38 @@ def test_scores_by_the_judges_answers_and_by_phase(tmp_path: Path, capsys: pytes
     assert {"gender", "education", "gender*education"} <= factors
 
 
+def test_the_perceived_sex_is_asked_of_each_speaker(tmp_path: Path) -> None:
+    def with_sexes(keys: Keys) -> dict[str, Any]:
+        return right(keys) | {"sexes": ["male" if key["truth"] == "human" else "female" for key in keys]}
+
+    asked = {"number": 8, "choices": "both", "sex": True}
+    trials = study_folders.conversation_trials(6)
+    study = judged(tmp_path / "a", [{"say": with_sexes}], "conversation", trials, **asked)
+    assert {(row["truth"], row["sex"]) for row in rows_of(study)} == {("human", "male"), ("machine", "female")}
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "V")]) == 0
+    assert main(["score", str(tmp_path / "V"), "-o", str(tmp_path / "S")]) == 0
+    with (tmp_path / "S" / "sexes.csv").open(newline="") as file:
+        male = {row["of"]: float(row["male"]) for row in csv.DictReader(file)}
+    assert (male["human"], male["machine"], male["judged human"]) == (1, 0, 1)
+    with pytest.raises(BadAnswer, match="as many as the verdicts"):
+        judged(tmp_path / "b", [{"say": right}], "conversation", trials, **asked)
+
+
+def test_the_feedback_preset_has_the_papers_numbers(tmp_path: Path) -> None:
+    """2025 paper, Table S2: 90 trials on words, the truth after the first 40, and 10 catch trials."""
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(120, catch=20))
+    command = ["study", "new", str(trials), "--preset", "feedback", "-o", str(tmp_path / "study")]
+    assert main(command) == 0
+    assert main(["study", "check", str(tmp_path / "study")]) == 0
+
+    async def work(served: Study) -> None:
+        judge, _ = await served.join(None, None)
+        phases = Counter(step["phase"] for step in judge.steps if step["kind"] == "trial")
+        assert phases == {"feedback": 40, "test": 50}
+
+    study_folders.run(tmp_path / "study", work)
+
+
 def test_a_rule_that_selects_judges_by_bias_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(40, catch=8))
     study = study_folders.write_study(tmp_path / "study", trials, "word_association", number=20, catch=0.1)

@@ -47,7 +47,10 @@ def test_half_are_peoples_and_the_rest_equally_the_agents(tmp_path: Path) -> Non
         counts = Counter(turn.page.cell for turn in plain)
         assert counts["human"] in (12, 13)
         assert counts.total() == 25
-        assert max(counts[agent] for agent in "abc") - min(counts[agent] for agent in "abc") <= 1
+        for phase, people in (("feedback", (2,)), ("test", (10, 11))):
+            of_phase = Counter(turn.page.cell for turn in plain if turn.phase == phase)
+            assert of_phase["human"] in people
+            assert max(of_phase[agent] for agent in "abc") - min(of_phase[agent] for agent in "abc") <= 1
         stimuli = [turn.page.stimulus for turn in turns if not turn.again]
         assert len(set(stimuli)) == len(stimuli)
         assert sum(turn.page.catch for turn in turns) == round(0.1 * 25)

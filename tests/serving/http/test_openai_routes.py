@@ -374,6 +374,9 @@ HOSTILE: dict[str, tuple[Any, int, str | None]] = {
     "no messages": ({"model": "null", "messages": []}, 422, "messages"),
     "no content": ({"model": "null", "messages": [{"role": "user", "content": None}]}, 422, "messages.0.content"),
     "many messages": ({"model": "null", "messages": TEXT * (MOST_MESSAGES + 1)}, 422, "messages"),
+    "an empty message": (
+        {"model": "null", "messages": [*TEXT, {"role": "user", "content": " \u200b\n"}]}, 400, "messages"
+    ),
     "two images": (
         {"model": "null", "messages": [{"role": "user", "content": look(png())[0]["content"] * 2}]}, 422, "messages"
     ),

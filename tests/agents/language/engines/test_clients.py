@@ -7,6 +7,7 @@ import base64
 import logging
 import math
 import pickle
+import socket
 import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
@@ -409,6 +410,17 @@ def test_the_nearest_word_by_a_servers_vectors(server: bad.Misbehaving) -> None:
     [caught] = agent.respond(["zebra"], [Draw(1)])
     assert caught.code == "server_busy"
     agent.close()
+
+
+def test_a_server_that_has_not_begun_is_named_at_once_and_what_to_start(server: bad.Misbehaving) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        free = embedding_agent(bad.Misbehaving(f"http://127.0.0.1:{closed.getsockname()[1]}/v1"))
+        with pytest.raises(
+            UnavailableError, match=rf"nothing answers at {free.settings.base_url} \(Connection refused"
+        ):
+            free.load("cpu")
+    assert embedding_agent(server).settings.unreachable() is None
 
 
 def test_a_vocabulary_that_cannot_be_embedded_ends_the_agent(server: bad.Misbehaving) -> None:

@@ -63,6 +63,7 @@ def test_a_local_models_reasoning_is_heard_by_nobody_and_has_a_budget(
     assert answered.raw == "".join(says)
     assert set(heard) == {"", "c", "cd"}
     assert (cut.code, "raise reasoning_tokens" in str(cut)) == ("unfinished_reasoning", True)
+    assert (cut.raw["raw"], cut.raw["reasoning"]) == ("".join(says[:2]), "".join(says[:2]).strip("<[]>thinkTHINK"))
     assert "thinks" in engine._decode_all(engine.tokens(long))
     assert "thinks" not in engine._decode_all(engine.tokens(short))
 
@@ -87,6 +88,7 @@ THINKING = {"type": "thinking", "thinking": "Hm", "signature": "x"}
         ("openai", openai_message(content="<think>Hm</think>\n\nYes")),
         ("openai", openai_message("length", content=None, reasoning_content="Hm")),
         ("openai", openai_message("length", content="<think>Hm")),
+        ("openai", openai_message("stop", content="<think>Hm")),
         ("anthropic", anthropic_message("end_turn", THINKING, {"type": "text", "text": "Yes"})),
         ("anthropic", anthropic_message("max_tokens", THINKING)),
     ],
@@ -117,6 +119,7 @@ def test_a_servers_reasoning_is_no_part_of_the_text(server: bad.Misbehaving, kin
         assert sent.body["thinking"] == {"type": "enabled", "budget_tokens": 1024}
         assert "temperature" not in sent.body
     if isinstance(text, AnswerError):
-        assert text.code == "unfinished_reasoning"
+        assert (text.code, text.raw["text"], text.raw["reasoning"]) == ("unfinished_reasoning", "", "Hm")
+        assert ("raise reasoning_tokens" in str(text)) is (text.raw["finish"] == "length")
     else:
         assert (text.text, text.reasoning, text.record()["reasoning"]) == ("Yes", "Hm", "Hm")

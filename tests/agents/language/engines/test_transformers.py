@@ -275,7 +275,8 @@ def test_a_quantised_checkpoint_says_what_to_install(folders: dict[str, Path], t
     config["quantization_config"] = {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True}
     (copy / "config.json").write_text(json.dumps(config))
     agent = LocalChatAgent(LocalChatAgent.Settings(checkpoint=str(copy)), "quantised")
-    assert agent.missing() == f"{copy} has weights quantised by awq: pip install gptqmodel"
+    assert "has weights quantised by awq" in agent.missing()
+    assert "pip install gptqmodel" in agent.missing()
     with pytest.raises(UnavailableError, match="gptqmodel"):  # as transformers itself has it
         _loaded(copy)
 

@@ -1,4 +1,7 @@
-"""Scanpaths for pysaliency 0.2.22: HDF5 of ``FixationTrains`` 1.2 and ``FileStimuli`` (``docs/export.md``)."""
+"""Scanpaths in two forms of others (``docs/export.md``).
+
+For pysaliency 0.2.22: HDF5 of ``FixationTrains`` 1.2 and ``FileStimuli``. In COCO-Search18's form: ``name`` is the
+image's file name, or its path where two images share a file name; ``T`` is in milliseconds."""
 
 from __future__ import annotations
 
@@ -184,3 +187,51 @@ def _head(file: Any, kind: str, version: str, attributes: list[str]) -> None:
     file.attrs["type"] = np.bytes_(kind)
     file.attrs["version"] = np.bytes_(version)
     file.attrs["__attributes__"] = np.bytes_(orjson.dumps(attributes))
+
+
+# COCO-Search18
+
+
+def write_coco_search18(chosen: Export) -> dict[str, Any]:
+    """Write machines' scanpaths; returns subjects and frames for the side-car."""
+    images = {str(row.get("image")) for row in chosen.run.stimuli() if row.get("task") == TASK}
+    are_paths = len({PurePosixPath(image).name for image in images}) < len(images)
+    subjects: dict[tuple[str, int], int] = {}
+    frames: dict[str, dict[str, list[int]]] = {}
+    items = []
+    for record in scanpaths(chosen, imported=False):
+        row = chosen.run.stimulus_of(record) or {}
+        image = str(row.get("image") or record["stimulus"])
+        name = image if are_paths else PurePosixPath(image).name
+        subject = subjects.setdefault((record["agent"], record["sample"]), len(subjects) + 1)
+        try:
+            items.append({"name": name, "subject": subject, **_item(record, row)})
+            frames.setdefault(name, {})[str(subject)] = record["answer"]["frame"]
+        except MALFORMED as error:
+            raise misfit(record, "answer", f"not a scanpath: {error!r}") from None
+    chosen.open().write(orjson.dumps(items, option=orjson.OPT_APPEND_NEWLINE))
+    about = {str(number): {"agent": name, "sample": sample} for (name, sample), number in subjects.items()}
+    return {"subjects": about, "frames": frames}
+
+
+def _item(record: Record, row: Row) -> dict[str, Any]:
+    answer, there = record["answer"], presence(row)
+    item = {
+        "task": target_name(row),
+        "condition": None if math.isnan(there) else "present" if there else "absent",
+        "X": [x for x, _ in answer["fixations"]],
+        "Y": [y for _, y in answer["fixations"]],
+        "T": answer["durations_ms"],
+        "length": len(answer["fixations"]),
+    }
+    if row.get("mode", "free") == "free":
+        return item | {"condition": "freeview"}
+    box, was_found, lands = row.get("target_box"), answer["found"], None
+    if box is not None:
+        left, top, width, height = box
+        lands = any(left <= x < left + width and top <= y < top + height for x, y in answer["fixations"])
+    return item | {
+        "bbox": box if there == 1 else None,
+        "fixOnTarget": False if there == 0 else lands,
+        "correct": int(was_found) if there == 1 and was_found is not None else None,
+    }

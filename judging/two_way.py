@@ -5,13 +5,15 @@ The variance is that between judges and that between stimuli less that of their 
 Nielsen, Webb 2024). Its freedom is the effective number of clusters (Carter, Schnepel, Steigerwald 2017) less 1. A
 rate's interval is the exact interval of so many independent verdicts as vary as much, with t of that freedom (Clopper,
 Pearson 1934; Korn, Graubard 1998). Those of sums and differences are made from the rates' by MOVER (Zou, Donner 2008),
-and reach at least as far as t times the standard error; p is 1 less the confidence of the interval that ends at the
-null hypothesis. Of a single judge in all verdicts, who is not drawn, figures are of this judge; but a single one where
-there are several tells nothing of others, and has no interval. So it is with stimuli.
+and reach at least as far as t times the standard error, or as what single verdicts cannot show (``_unseen``); p is 1
+less the confidence of the interval that ends at the null hypothesis. Of a single judge in all verdicts, who is not
+drawn, figures are of this judge; but a single one where there are several tells nothing of others, and has no
+interval. So it is with stimuli.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,9 +23,6 @@ from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
 
 CONFIDENCE = 0.95
 ROUNDING = 1e-9  # of rates, whose scale is 1: a smaller deviation is rounding, and none
-# Rates that no cluster parts may still be parted in 3.7 of G clusters (0.025 ** (1 / G)): errors that cancel in all of
-# them have a correlation of -1 + UNSEEN / G at least.
-UNSEEN = 7.0
 LEAST_P = 1e-15  # less counts as so much
 
 Floats = NDArray[np.float64]
@@ -83,12 +82,14 @@ class TwoWay:
         self, cells: Codes, weights: Floats, tail: Floats, alike: Floats, probits: Floats | None = None
     ) -> tuple[Floats, Floats]:
         low, high = self._rates_interval(cells, tail[..., None])
-        value, least, ends = self.value[cells], np.zeros(tail.shape), np.array([-np.inf, np.inf])
+        value, least, ends = self.value[cells], self._unseen(cells, weights, tail), np.array([-np.inf, np.inf])
         if probits is not None:  # the correction moves them towards 0, perhaps beyond an end
             value = probits[cells]
             low, high = np.minimum(ndtri(low), value), np.maximum(ndtri(high), value)
+            least = least * math.sqrt(2 * math.pi)  # the least slope of probits
         elif len(weights) > 1:
-            least = -stdtrit(self.freedom[cells].min(axis=-1), tail) * self.deviation(cells, weights)
+            of_freedom = -stdtrit(self.freedom[cells].min(axis=-1), tail) * self.deviation(cells, weights)
+            least = np.maximum(least, of_freedom)
             ends = np.array([weights[weights < 0].sum(), weights[weights > 0].sum()])
         middle, reach = value @ weights, []
         for end, other in ((low, high), (high, low)):
@@ -99,6 +100,14 @@ class TwoWay:
             reach.append(np.where(is_open, np.inf, np.maximum(np.sqrt(np.maximum(square, 0)), least)))
         return np.maximum(middle - reach[0], ends[0]), np.minimum(middle + reach[1], ends[1])
 
+    def _unseen(self, cells: Codes, weights: Floats, tail: Floats) -> Floats:
+        """How far a sum may be off though no cluster shows it. Of G clusters that all cancel, each of a single verdict
+        on each rate, a share 1 - tail ** (1 / G) may not. 0 of a rate alone, and of larger clusters."""
+        clusters = self.clusters[:, cells].max(axis=0)
+        are_single = (self.number[cells] == clusters).all(axis=-1) & (len(weights) > 1)
+        share = 1 - tail ** (1 / np.maximum(clusters.min(axis=-1), 1))
+        return np.where(are_single, np.abs(weights).max() * share, 0.0)
+
     def _correlations(self, cells: Codes, signs: Floats) -> Floats:
         products = self._products(cells) * np.outer(signs, signs)
         single = np.einsum("g...ii->g...i", products)
@@ -107,8 +116,7 @@ class TwoWay:
         size = np.sqrt(variance[..., :, None] * variance[..., None, :])
         with np.errstate(invalid="ignore", divide="ignore"):
             alike = (with_other - variance[..., :, None] - variance[..., None, :]) / (2 * size)
-        clusters = self.freedom[cells].min(axis=-1)[..., None, None] + 1
-        known = np.where(size > 0, np.clip(alike, np.minimum(UNSEEN / clusters - 1, 0), 1), 0.0)
+        known = np.where(size > 0, np.clip(alike, -1, 1), 0.0)
         return np.where(np.eye(len(signs), dtype=bool), 1.0, known)
 
     def _products(self, cells: Codes) -> Floats:

@@ -41,19 +41,19 @@ def preset(name: str, task: Asked) -> Tables:
         return trials, {}
     trials |= {"number": PRESETS[name][task], "practice": 0, "catch": 0.0, "sample": False}
     trials["sex"] = task == "conversation" or (name == "2022" and task != "image_captioning")
-    exclude = {}
+    exclude = {"native": True} if name == "2025" else {}  # "only participants whose native language is English", L694
     match task:
         case "image_captioning":  # 2022: "response time < 3 s prevented"; 2025: "only response times over 3 s"
             trials["seconds_before"] = 3.0 if name == "2022" else 0.0
-            exclude = {"native": True} if name == "2022" else {"fastest": 3.0}
+            exclude |= {"native": True} if name == "2022" else {"fastest": 3.0}
         case "color_estimation" | "object_detection":  # about an object; nobody was out by it
             trials["control"] = "object"
         case "attention_prediction":  # what is to be seen in the clip: fewer than 7 of 12 right are out
             trials["control"] = "object"
-            exclude = {"controls": 7 / 12}
+            exclude["controls"] = 7 / 12
         case "conversation":  # 15 of 20 topics; and the trials whose topic was wrong
             trials |= {"control": "topic", "choices": "both" if name == "2022" else "four"}
-            exclude = {"controls": 0.75 if name == "2022" else 0.625, "wrong_control": True}
+            exclude |= {"controls": 0.75 if name == "2022" else 0.625, "wrong_control": True}
     return trials, exclude
 
 
@@ -63,6 +63,7 @@ def study_of_judges(
     """Where people judge trials; ``changed`` choices replace the preset's."""
     trials, exclude = ({"number": 10, "practice": 2}, {}) if of_pairs else preset(name, task)
     trials |= changed or {}
+    trials["feedback"] = min(trials.get("feedback", 0), trials["number"] // 2)  # of a small set
     return _render(
         "judges.toml",
         preset=name,

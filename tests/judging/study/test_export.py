@@ -260,6 +260,9 @@ def test_the_perceived_sex_is_asked_of_each_speaker(tmp_path: Path) -> None:
 def test_the_feedback_preset_has_the_papers_numbers(tmp_path: Path) -> None:
     """2025 paper, Table S2: 90 trials on words, the truth after the first 40, and 10 catch trials."""
     trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(120, catch=20))
+    few = study_folders.write_trials(tmp_path / "few", study_folders.word_trials(30, catch=8))
+    assert main(["study", "new", str(few), "--preset", "feedback", "-o", str(tmp_path / "small")]) == 0
+    assert main(["study", "check", str(tmp_path / "small")]) == 0  # with less feedback
     command = ["study", "new", str(trials), "--preset", "feedback", "-o", str(tmp_path / "study")]
     assert main(command) == 0
     assert main(["study", "check", str(tmp_path / "study")]) == 0

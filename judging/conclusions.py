@@ -79,6 +79,7 @@ def _why(test: AgainstPeople, outcome: str, rate: Estimate, bounds: float) -> st
     text = f"{test.judge} {verb} in {value} % of trials ({low} to {high} %{CHANCE}; {', '.join(counts)})"
     if outcome == PASSES:
         text += f", within {50 - 100 * bounds:.3g} to {50 + 100 * bounds:.3g} %"
+        text += ", though surely not at 50 %" if (test.holm or 1) < ALPHA else ""
     if outcome == OPEN and rate.low > 0.5:
         text += f", which is not sure among {test.family} tests"
     if outcome == OPEN and (times := math.ceil((TO_90 * (rate.high - rate.low) / 2 / bounds) ** 2)) > 1:

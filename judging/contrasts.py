@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALPHA = 0.05
-UNDECIDED = "not decided"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,7 +55,6 @@ class AgainstPeople(Test):
     difference: Estimate
     bounds: float
     passes: bool | None = None
-    result: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,14 +107,11 @@ def of_agents(verdicts: pd.DataFrame, agents: Sequence[str], bounds: float | Non
         )
     ]
     for half in corrected(halves):
-        word = "human" if half.of == "people" else "machine"
-        sides = [f"says {word} of {side} than half" for side in ("more", "less")]
-        half.result = _decided(half, half.rate.value > 0.5, *sides)
+        word, side = "human" if half.of == "people" else "machine", "more" if half.rate.value > 0.5 else "less"
+        is_open = half.holm is None or half.holm >= ALPHA
+        half.result = "not decided" if is_open else f"says {word} of {side} than half"
     for test in corrected(people):
         test.passes = None if bounds is None or np.isnan(test.bounds) else test.bounds <= bounds
-        side = _decided(test, test.difference.value > 0, "more human than people", "less human than people")
-        passes = "passes" if side == UNDECIDED else f"passes: {side}, but within the bounds"
-        test.result = passes if test.passes else side
     pairs = np.array(list(combinations(range(1, len(names)), 2)), dtype=np.int64).reshape(-1, 2)
     between = [
         Difference(first=names[first], second=names[second], **figures)
@@ -124,10 +119,6 @@ def of_agents(verdicts: pd.DataFrame, agents: Sequence[str], bounds: float | Non
     ]
     corrected(between)
     return {"against_people": people, "against_half": halves, "between_agents": between}
-
-
-def _decided(test: Test, is_above: bool, above: str, below: str) -> str:
-    return UNDECIDED if test.holm is None or test.holm >= ALPHA else above if is_above else below
 
 
 def _tested(

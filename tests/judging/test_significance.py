@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, product
 from typing import Any
 
@@ -15,8 +16,9 @@ from statsmodels.stats.inter_rater import fleiss_kappa
 from statsmodels.stats.multitest import multipletests
 
 from judging import contrasts
+from judging.conclusions import conclude
 from judging.contrasts import between_judges, by_column, corrected, of_agents
-from judging.measures import detectabilities, summarize
+from judging.measures import Score, detectabilities, summarize
 from judging.significance import (
     agreement,
     among_agents,
@@ -25,6 +27,7 @@ from judging.significance import (
     over_judges,
     permutations,
 )
+from judging.tables import Estimate
 from judging.trends import trends
 
 NAN = float("nan")
@@ -131,7 +134,11 @@ def test_who_passes_may_be_less_human_than_people() -> None:
     table = _study(0, 60, 60, 0.0).query("agent != 'b'").assign(verdict=lambda rows: rows["truth"])
     table.loc[table["judge"] % 3 == 0, "verdict"] = "human"
     [test] = of_agents(table, ["a"], 0.49)["against_people"]
-    assert (test.passes, test.result) == (True, "passes: less human than people, but within the bounds")
+    assert test.passes
+    [row] = conclude([Score(judge="people", agent="a", detectability=Estimate(0.6, 0.55, 0.65))],
+                     [replace(test, judge="people")], (), 0.2)  # fmt: skip
+    assert row.outcome == "passes"
+    assert row.why.endswith("within 30 to 70 %, though surely not at 50 %")
 
 
 def test_agents_who_do_not_differ_are_seldom_significant_though_their_answers_differ() -> None:
@@ -155,7 +162,7 @@ def test_who_says_machine_of_everything_detects_nobody() -> None:
         "a": ("p(M|M)", 1, "says machine of more than half"), "people": ("p(H|H)", 0, "says human of less than half")
     }  # fmt: skip
     [test] = leaning["against_people"]
-    assert (test.difference.value, test.p, test.result, test.test) == (0, 1, "not decided", "stimuli, of this judge")
+    assert (test.difference.value, test.p, test.test) == (0, 1, "stimuli, of this judge")
     assert (test.passes, test.family) == (False, 1)  # ten answers are too few to pass
     low = stats.binomtest(10, 10).proportion_ci(0.9, method="exact").low
     assert test.bounds == pytest.approx((1 - low) / 2)

@@ -9,11 +9,12 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,13 @@ def test_the_papers_summary_is_a_list_or_groups() -> None:
 # on a server
 
 
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The address of a server that answers nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+
+
 def judge(url: str, name: str = "llm-judge-openai", **settings: Any) -> Any:
     arguments = {"base_url": url, "retries": 0, **settings}
     agent = catalogue.get(name).make(arguments)
@@ -195,22 +203,22 @@ def test_a_request_has_the_trial_its_pictures_and_the_schema(asked: str, picture
     assert all(isinstance(message["content"], str) for message in other["messages"])
 
 
-def test_what_cannot_be_judged_is_said(picture: bytes) -> None:
+def test_what_cannot_be_judged_is_said(picture: bytes, silent: str) -> None:
     def code(agent: Any, item: JudgementStimulus) -> str:
         with pytest.raises(AnswerError) as caught:
             agent.prepare(item)
         return caught.value.code
 
-    single = judge("http://localhost:1/v1")
+    single = judge(silent)
     assert code(single, trial("color_estimation")) == "missing_image"
     search = trial("attention_prediction", picture=picture, target_image="target.png")
-    assert code(judge("http://localhost:1/v1", prompt="papers"), search) == "unsupported_mode"
+    assert code(judge(silent, prompt="papers"), search) == "unsupported_mode"
     pair = trial("conversation", beside=ANSWERS["conversation"])
-    assert code(judge("http://localhost:1/v1", prompt="papers"), pair) == "unsupported_mode"
+    assert code(judge(silent, prompt="papers"), pair) == "unsupported_mode"
     with pytest.raises(InputError):
         catalogue.get("llm-judge-openai").make({"prompt": "papers", "without_picture": True})
     with pytest.raises(UnavailableError, match="turinglike judge"):
-        judge("http://localhost:1/v1", "llm-judge-openai-papers")
+        judge(silent, "llm-judge-openai-papers")
 
 
 @pytest.mark.parametrize("name", JUDGES)
@@ -325,13 +333,13 @@ def test_a_killed_judge_gives_each_verdict_once(trials: Path, tmp_path: Path, mo
     assert set(table["verdict"]) == {"human", "machine"}
 
 
-def test_a_grids_order_is_drawn(trials: Path) -> None:
+def test_a_grids_order_is_drawn(trials: Path, silent: str) -> None:
     """Each order is the group's own, all trials of a group have the same, and another seed's is another."""
     arguments = {"trials": str(trials / "T" / "trials.jsonl")}
     rows = [parse_row(line) for line in (trials / "T" / "trials.jsonl").read_bytes().splitlines()]
     orders = []
     for seed in (0, 1):
-        agent = judge("http://localhost:1/v1", "llm-judge-openai-papers", seed=seed, **arguments)
+        agent = judge(silent, "llm-judge-openai-papers", seed=seed, **arguments)
         asked = [agent.group(item, Draw(seed=at)) for at, item in enumerate(rows)]
         texts = [agent.fitted_request(agent.prepare(item), Draw(seed=0)).messages[0].text for item in rows]
         by_key = {(item.key, text, item.seed) for item, text in zip(asked, texts, strict=True)}

@@ -12,7 +12,9 @@ from pathlib import Path
 from unittest.mock import ANY
 
 import fake_hub
+import numpy as np
 import pytest
+from safetensors.numpy import save
 
 from agents import catalogue
 from serving.cli import main
@@ -23,7 +25,7 @@ FILES = {
     "config.json": b'{"model_type": "git"}',
     "preprocessor_config.json": b"{}",
     "tokenizer.json": b"{}",
-    "model.safetensors": bytes(2_500_000),
+    "model.safetensors": save({"a": np.zeros(2_500_000, dtype=np.uint8)}),
 }
 SIZE = "2.5 MB"
 
@@ -80,7 +82,7 @@ def test_what_a_person_sees(hub: fake_hub.Hub, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_ends_at_once_and_leaves_nothing_half_written(hub: fake_hub.Hub, tmp_path: Path) -> None:
-    hub.add(BASE, {**FILES, "model.safetensors": bytes(20_000_000)})
+    hub.add(BASE, {**FILES, "model.safetensors": save({"a": np.zeros(20_000_000, dtype=np.uint8)})})
     hub.pause = 0.01  # the whole would take minutes
     with subprocess.Popen(
         ["env", "--default-signal=INT", *call("git-base-coco")],  # a shell's background job would not hear it

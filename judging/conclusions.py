@@ -12,12 +12,13 @@ from judging.measures import Score
 from judging.tables import Estimate
 from judging.verdicts import PEOPLE
 
-PASSES, DETECTED, TAKEN, OPEN, UNKNOWN = (
+PASSES, DETECTED, TAKEN, OPEN, UNKNOWN, BLIND = (
     "passes",
     "does not pass",
     "is taken for a person more often than people are",
     "may or may not pass",
     "cannot be scored",
+    "is not tested",
 )
 LEAST = {"judge": 6, "stimulus": 10}  # fewer say little of others like them
 PLURALS = {"judge": "judges", "stimulus": "stimuli"}
@@ -39,13 +40,18 @@ def conclude(
     scores: Iterable[Score], tests: Iterable[AgainstPeople], trained: Collection[str], bounds: float
 ) -> list[Conclusion]:
     """The conclusions of a task's ``tests``, people's first. An agent passes whose detectability has its 90 % interval
-    within ``bounds`` of 0.5. A ``trained`` judge may be below 0.5 by its folds alone."""
-    rates = {(score.judge, score.agent): score.detectability for score in scores}
+    within ``bounds`` of 0.5, unless the judge says the same of every answer. A ``trained`` judge may be below 0.5 by
+    its folds alone."""
+    by_pair, tests = {(score.judge, score.agent): score for score in scores}, list(tests)
+    able = {test.judge for test in tests if _outcome(test, is_trained=test.judge in trained) == DETECTED}
     rows: list[Conclusion] = []
     for test in sorted(tests, key=lambda test: (test.agent, test.judge != PEOPLE)):
         judge = test.judge or ""
-        outcome = _outcome(test, judge in trained)
-        why = _why(test, outcome, rates[judge, test.agent], bounds)
+        score = by_pair[judge, test.agent]
+        outcome = BLIND if score.is_one_word else _outcome(test, judge in trained)
+        why = _why(test, outcome, score.detectability, bounds)
+        if outcome == PASSES and judge not in able:
+            why += f", but no agent here shows that {judge} can tell any"
         if rows and rows[-1].agent == test.agent:
             why = why.replace(CHANCE, "")
         rows.append(Conclusion(test.agent, judge, outcome, why))
@@ -65,6 +71,8 @@ def _outcome(test: AgainstPeople, is_trained: bool) -> str:
 
 def _why(test: AgainstPeople, outcome: str, rate: Estimate, bounds: float) -> str:
     are_people = test.judge == PEOPLE
+    if outcome == BLIND:
+        return f"{test.judge} said the same of every answer"
     if outcome == UNKNOWN:
         return f"{test.judge}, {test.test}"
     if outcome == DETECTED:

@@ -82,7 +82,8 @@ def area(score: Floats, is_positive: Marks, judges: Codes, stimuli: Codes, wider
     placed, weights = np.where(is_positive[used], share, 1 - share), kinds[:, used] / own
     each = two_way(np.stack([weights, weights * placed]), mean, judges[used], stimuli[used], wider[used], drawn)
     number, clusters = each.number.sum(keepdims=True), each.clusters.min(axis=1, keepdims=True)
-    products = each.products.sum(axis=(1, 2), keepdims=True)  # both kinds add to the error; few are of the rarer
+    # Both kinds add to the error; a judge's stands in each of them as a whole, and so four times in their sum.
+    products = each.products.sum(axis=(1, 2), keepdims=True) * np.array([0.25, 1, 1])[:, None, None]
     result = TwoWay(each.value[:1], number, clusters, each.freedom.min(keepdims=True), products, np.array([False]))
     low, high = result.interval(np.zeros(1, dtype=np.int64), np.ones(1))
     return Estimate(float(result.value[0]), float(low), float(high))

@@ -18,7 +18,7 @@ from statsmodels.stats.multitest import multipletests
 from judging import contrasts
 from judging.conclusions import conclude
 from judging.contrasts import between_judges, by_column, corrected, of_agents
-from judging.measures import Score, detectabilities, summarize
+from judging.measures import detectabilities, summarize
 from judging.significance import (
     agreement,
     among_agents,
@@ -27,7 +27,6 @@ from judging.significance import (
     over_judges,
     permutations,
 )
-from judging.tables import Estimate
 from judging.trends import trends
 
 NAN = float("nan")
@@ -135,10 +134,19 @@ def test_who_passes_may_be_less_human_than_people() -> None:
     table.loc[table["judge"] % 3 == 0, "verdict"] = "human"
     [test] = of_agents(table, ["a"], 0.49)["against_people"]
     assert test.passes
-    [row] = conclude([Score(judge="people", agent="a", detectability=Estimate(0.6, 0.55, 0.65))],
-                     [replace(test, judge="people")], (), 0.2)  # fmt: skip
+    scores = [replace(row, judge="people") for row in summarize(table, ["a"])]
+    [row] = conclude(scores, [replace(test, judge="people")], (), 0.49)
     assert row.outcome == "passes"
-    assert row.why.endswith("within 30 to 70 %, though surely not at 50 %")
+    assert "within 1 to 99 %, though surely not at 50 %" in row.why
+    assert row.why.endswith("but no agent here shows that people can tell any")
+
+
+def test_a_judge_who_says_the_same_of_every_answer_tests_nobody() -> None:
+    table = _study(0, 60, 60, 0.0).query("agent != 'b'").assign(verdict="human")
+    scores = [replace(row, judge="people") for row in summarize(table, ["a"])]
+    [test] = of_agents(table, ["a"], 0.05)["against_people"]
+    [row] = conclude(scores, [replace(test, judge="people")], (), 0.05)
+    assert (row.outcome, row.why) == ("is not tested", "people said the same of every answer")
 
 
 def test_agents_who_do_not_differ_are_seldom_significant_though_their_answers_differ() -> None:

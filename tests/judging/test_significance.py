@@ -25,7 +25,9 @@ from judging.significance import (
     between_values,
     krippendorff_alpha,
     over_judges,
+    people_beside_judges,
     permutations,
+    t_tests,
 )
 from judging.trends import trends
 
@@ -288,7 +290,7 @@ def test_values_that_do_not_vary_within_have_no_analysis_of_variance(right: str)
 
 
 def test_judges_and_agents_that_cannot_be_compared_say_why() -> None:
-    table = _verdicts({"a": [0.5, 0.5]}).assign(sample=0)
+    table = _verdicts({"a": [0.5, 0.5]}).assign(sample=0, judge_kind="machine")
     table["trial"] = table["agent"] + table["stimulus"]  # both judged the same
     [alike] = between_judges(table)
     assert (alike.p, alike.trials, alike.difference.value) == (1, 20, 0)
@@ -321,6 +323,31 @@ def test_two_agents_are_compared_over_all_exchanges_of_labels_within_judges() ->
     wanted = sum(abs(item) > observed - 1e-9 for item in differences) / len(differences)
     assert result.p == pytest.approx(wanted)
     assert 0.01 < wanted < 0.2
+
+
+def test_two_sets_of_verdicts_are_compared_by_t() -> None:
+    """Feedback before the test, of judges of both; two platforms; people beside a classifier (2025 paper)."""
+    chance = np.random.default_rng(4)
+    before, after = chance.integers(3, 7, 12) / 10, chance.integers(4, 10, 12) / 10
+    first = _verdicts({"a": before.tolist()}).assign(phase="feedback")
+    table = pd.concat([first, _verdicts({"a": after.tolist()}).assign(phase="test")])
+    [paired] = t_tests(table, "phase")
+    wanted = stats.ttest_rel(before, after)
+    assert (paired.unit, paired.freedom, paired.values) == ("judge, paired", "11", "feedback, test")
+    assert (paired.statistic, paired.p) == (pytest.approx(wanted.statistic), pytest.approx(wanted.pvalue))
+    assert paired.effect == pytest.approx((before.mean() - after.mean()) / 2)  # half of the answers are people's
+    table["judge"] += table["phase"]  # other judges after
+    [apart] = t_tests(table, "phase")
+    assert (apart.unit, apart.p) == ("judge", pytest.approx(stats.ttest_ind(before, after).pvalue))
+    assert t_tests(table.assign(phase=table["judge"]), "phase") == []
+    [alike] = t_tests(pd.concat([first, first.assign(phase="test")]), "phase")
+    assert (alike.p, alike.test) == (None, "no test: nothing varies within the values")
+    machine = _verdicts({"a": [0.9]}, 30).assign(judge="svm", judge_kind="machine")
+    [beside] = people_beside_judges(pd.concat([first.assign(judge_kind="human"), machine]))
+    right = (first["verdict"] == first["truth"]).astype(float), (machine["verdict"] == machine["truth"]).astype(float)
+    assert (beside.unit, beside.values) == ("verdict", "people, svm")
+    assert beside.p == pytest.approx(stats.ttest_ind(*right).pvalue)
+    assert people_beside_judges(machine) == []
 
 
 def test_p_values_together_are_corrected_by_holm() -> None:

@@ -20,7 +20,7 @@ from judging.jackknife import CONFIDENCE, ROUNDING, Cells, Codes, Floats, Jackkn
 from judging.measures import BETWEEN, DETECTABILITY, clusters, is_right, on_common_trials, rates_of_judges
 from judging.tables import NO_FIGURE, Estimate
 from judging.trial_set import VERDICTS
-from judging.verdicts import AND
+from judging.verdicts import AND, by_judge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -162,8 +162,8 @@ def _figures(p: float, result: Jackknife, cells: Codes) -> dict[str, Any]:
 
 
 def between_judges(verdicts: pd.DataFrame) -> list[Difference]:
-    """Every two judges by detectability on the trials of both."""
-    of_judge = {str(name): part for name, part in verdicts[verdicts["verdict"].isin(VERDICTS)].groupby("judge")}
+    """Every two judges, people together, by detectability on the trials of both."""
+    of_judge = dict(by_judge(verdicts[verdicts["verdict"].isin(VERDICTS)]))
     tests = []
     for first, second in combinations(of_judge, 2):
         result, number = on_common_trials(of_judge[first], of_judge[second])

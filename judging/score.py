@@ -134,7 +134,7 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     if options.against:
         scores.published = beside_published(options.against, scores.scores.data, settings)
     sets = {run.key.resolve(): run.about for run in runs}
-    scores.methods = methods(table, settings, list(sets.values()))
+    scores.methods = methods(table, settings, list(sets.values()), options.bounds)
     with new_folder(options.out, marker=SCORES_FILE, force=options.force) as folder:
         _write(folder, table, scores)
     _print(scores, say)

@@ -80,7 +80,7 @@ def without_repetition(scores: Iterable[Score]) -> list[Score]:
     return [row for row in rows if row.agent != ALL or len(rows) != 2]
 
 
-def methods(table: pd.DataFrame, settings: SettingsByJudge, sets: Sequence[Mapping[str, Any]]) -> str:
+def methods(table: pd.DataFrame, settings: SettingsByJudge, sets: Sequence[Mapping[str, Any]], bounds: float) -> str:
     """The paragraph; ``sets`` are the contents of ``TRIALS.trials.json``."""
     excluded = table["excluded"].dropna()
     is_paired = table["beside_truth"].notna()
@@ -89,6 +89,7 @@ def methods(table: pd.DataFrame, settings: SettingsByJudge, sets: Sequence[Mappi
         "judging",
         "methods.txt",
         version=__version__,
+        bounds=bounds,
         packages=", ".join(f"{name} {metadata.version(name)}" for name in libraries),
         verdicts=count(len(table), "verdict"),
         judges=count(table["judge"].nunique(), "judge"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.errors import ImageError, InputError
+from agents.language.words.vocabulary import is_spelled_right
 from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus, parse_row
 from agents.vision import captions
 from agents.vision.colors import WORDS
@@ -243,7 +244,8 @@ def read_stimuli(source: Path, task: str) -> tuple[dict[str, Stimulus], str]:
 
 
 class AskMaterial(Material):
-    """Stimuli that participants answer; captions pass six checks (2025 paper, Methods, L731-747)."""
+    """Stimuli that participants answer; captions pass six checks, and objects are single English words
+    (2025 paper, Methods, L731-747, L1206-1210)."""
 
     settings: AnswersSettings
     kind = "ask"
@@ -297,6 +299,8 @@ class AskMaterial(Material):
             case "object_detection":
                 earlier = {text.casefold() for answer in before for text in answer}
                 flags = {"same_objects": len(set(lower)) < len(lower), "object_again": bool(earlier & set(lower))}
+                is_english = self.settings.language.partition("-")[0].casefold() == "en"
+                flags["misspelled"] = is_english and not all(map(is_spelled_right, lower))
             case "word_association":
                 stimulus = self.stimuli[step["trials"][0]]
                 assert isinstance(stimulus, WordStimulus)

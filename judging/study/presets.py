@@ -31,7 +31,8 @@ def preset(name: str, task: Asked) -> Tables:
     ``feedback`` (2025 paper, Table S2)."""
     if name == "feedback":
         of_2025, exclude = preset("2025", task)
-        return of_2025 | dict(zip(("number", "feedback", "catch"), FEEDBACK[task], strict=True)), exclude
+        prior = {"prior_told": task == "conversation"}  # Figure 7K, L256
+        return of_2025 | prior | dict(zip(("number", "feedback", "catch"), FEEDBACK[task], strict=True)), exclude
     trials: dict[str, Any] = {"number": PRESETS["2025"][task], "practice": 2, "catch": 0.1}
     if task == "attention_prediction":
         trials["play_once"] = True
@@ -39,7 +40,8 @@ def preset(name: str, task: Asked) -> Tables:
         trials["choices"] = "both"
     if name == "plain":
         return trials, {}
-    trials |= {"number": PRESETS[name][task], "practice": 0, "catch": 0.0, "sample": False}
+    # Catch trials are the 2025 paper's alone, which prints no share of them.
+    trials |= {"number": PRESETS[name][task], "practice": 0, "catch": 0.1 if name == "2025" else 0.0, "sample": False}
     trials["sex"] = task == "conversation" or (name == "2022" and task != "image_captioning")
     exclude = {"native": True} if name == "2025" else {}  # "only participants whose native language is English", L694
     match task:
@@ -53,7 +55,7 @@ def preset(name: str, task: Asked) -> Tables:
             exclude["controls"] = 7 / 12
         case "conversation":  # 15 of 20 topics; and the trials whose topic was wrong
             trials |= {"control": "topic", "choices": "both" if name == "2022" else "four"}
-            exclude |= {"controls": 0.75 if name == "2022" else 0.625, "wrong_control": True}
+            exclude |= {"controls": 0.75, "wrong_control": True}
     return trials, exclude
 
 

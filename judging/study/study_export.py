@@ -43,10 +43,10 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
         records = [_verdict_on_test(test, judged, state) for test in tests for judged in test.judged]
         marker = CONVERSATIONS
     else:
-        asked: Sequence[str] = material.settings.questions.before
-        asked = asked if personal or material.settings.questions.public else ()
+        questions: Sequence[str] = material.settings.questions.before
+        questions = questions if personal or material.settings.questions.public else ()
         about: dict[str, dict[str, Any]] = {
-            code: {name: known.get(code, {}).get(name) for name in asked} for code in state.judges
+            code: {name: known.get(code, {}).get(name) for name in questions} for code in state.judges
         }
         records = [_verdict(row, about[row["judge"]]) for row in rows if row["phase"] != "practice"]
         records += [answer for judge in state.judges.values() for answer in _answers(judge, material.settings.task)]
@@ -254,7 +254,7 @@ def _conversations_of_test(test: OnlineTest, state: State) -> Iterator[Record]:
 
 
 def _trial(test: OnlineTest, exchanges: int, state: State, folder: Path, run: str) -> Candidate:
-    shown = AnsweredStimulus("conversation", test.id, _stimulus(test), folder, None, None)
+    stimulus = AnsweredStimulus("conversation", test.id, _stimulus(test), folder, None, None)
     delays = [  # as the judge saw them: both answers at once
         seconds
         for number, question in enumerate(test.questions[:exchanges])
@@ -267,7 +267,7 @@ def _trial(test: OnlineTest, exchanges: int, state: State, folder: Path, run: st
         record = run, f"{_name(test.people[0], state)}~{agent}", 0
         answer = ShownAnswer.model_validate({"messages": test.messages(side, exchanges)})
         truth: Truth = "machine" if is_machine else "human"
-        both.append(Candidate(shown, agent, truth, False, record, answer, speaker, 2 * exchanges, delays))
+        both.append(Candidate(stimulus, agent, truth, False, record, answer, speaker, 2 * exchanges, delays))
     columns = {"after": str(exchanges)}
     return replace(both[0], beside=both[1], turns=2 * exchanges, columns=columns)
 

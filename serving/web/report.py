@@ -129,9 +129,9 @@ def _write_file(data: Gathered, target: Path) -> None:
         file.write(f"{end_of_scripts}</body>{end}".encode())
 
 
-def _refuse_other_pages(path: Path, own: Path) -> None:
+def _refuse_other_pages(path: Path, standard: Path) -> None:
     refuse_irregular(path)
-    if not path.exists() or path.resolve() == own.resolve():
+    if not path.exists() or path.resolve() == standard.resolve():
         return
     try:
         with path.open("rb") as file:

@@ -140,11 +140,11 @@ class Gathered:
     def _expect(self, run: int, folder: Run, kinds: Mapping[Kind, int]) -> None:
         for name, agent in folder.meta["agents"].items():
             samples = agent.get("samples", 1)
-            asked: Counter[str] = Counter()
+            numbers: Counter[str] = Counter()
             for kind, number in kinds.items():
-                asked[kind[0]] += number * is_asked(agent, kind)
+                numbers[kind[0]] += number * is_asked(agent, kind)
             label = self._label(run, {"agent": name, "kind": agent.get("kind", "machine")})
-            for task, number in asked.items():
+            for task, number in numbers.items():
                 if number and isinstance(samples, int):
                     tally = Tally(str(agent.get("kind", "machine")), expected=number * samples)
                     self._tallies[self._agents.values[label], task] = tally
@@ -227,7 +227,7 @@ class Gathered:
     def _whole(
         self, index: Index, statistics: Statistics, pictures: Callable[[int, Image], str | None]
     ) -> dict[str, Any]:
-        shown = [self._picture(number, image, pictures) for number, image in enumerate(self.pictures)]
+        pictures_shown = [self._picture(number, image, pictures) for number, image in enumerate(self.pictures)]
         names, people, first = self._agents.values, self._people, self.runs[0]
         source = (first.meta.get("set") or {}).get("source")
         title = f"Run {first.meta['run']}" + (f" of {source}" if source else "")
@@ -239,7 +239,7 @@ class Gathered:
             "notices": list(self._notices()),
             "agents": names,
             "people": [names[label] for label in self._in_order() if label in people],
-            "pictures": shown,
+            "pictures": pictures_shown,
             **index.columns(),
             "counts": [[who, task, *tally.row()] for (who, task), tally in self._tallies.items()],
             "failures": [[agent, code, *about] for (agent, code), about in list(self._failures.items())[:200]],
@@ -248,10 +248,10 @@ class Gathered:
             "provenance": orjson.dumps([about_run(run) for run in self.runs]).decode(),
         }
 
-    def _picture(self, number: int, image: Image, shown: Callable[[int, Image], str | None]) -> list[Any]:
+    def _picture(self, number: int, image: Image, save: Callable[[int, Image], str | None]) -> list[Any]:
         try:
             header = image.header()
-            trouble = shown(number, image)
+            trouble = save(number, image)
             changed = number in self._sha256 and image.sha256 != self._sha256[number]
         except ImageError as error:
             return [0, 0, image.name, str(error), False]

@@ -36,8 +36,8 @@ def about_run(folder: Run) -> dict[str, Any]:
     ]
     if stimuli:
         amount = stimuli.get("count")
-        shown = f"{count(amount, 'stimulus', 'stimuli')} from " if isinstance(amount, int) else ""
-        rows.append(("set", f"{shown}{stimuli.get('source')}, SHA-256 {stimuli.get('sha256')}"))
+        amount_from = f"{count(amount, 'stimulus', 'stimuli')} from " if isinstance(amount, int) else ""
+        rows.append(("set", f"{amount_from}{stimuli.get('source')}, SHA-256 {stimuli.get('sha256')}"))
     return {"rows": rows, "agents": [_agent(name, agent) for name, agent in (meta.get("agents") or {}).items()]}
 
 

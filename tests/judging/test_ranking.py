@@ -14,7 +14,6 @@ from judging.jackknife import Clusters
 from judging.ranking import FALSE, area, calibration_error, probabilities, rankings, true_positives
 
 
-
 def alone(number: int, judges: np.ndarray | None = None) -> Clusters:
     """A stimulus for each verdict, of a single judge by default."""
     none = np.zeros(number, dtype=np.int64)

@@ -18,14 +18,17 @@ from statsmodels.stats.multitest import multipletests
 from judging import contrasts
 from judging.conclusions import conclude
 from judging.contrasts import between_judges, by_column, corrected, of_agents
-from judging.measures import detectabilities, summarize
+from judging.jackknife import rates
+from judging.measures import clusters, detectabilities, is_right, rates_of_judges, summarize
 from judging.significance import (
     agreement,
     among_agents,
     between_values,
     krippendorff_alpha,
     over_judges,
+    people_beside_judges,
     permutations,
+    t_tests,
 )
 from judging.trends import trends
 
@@ -111,7 +114,7 @@ def test_a_slopes_error_is_the_jackknifes_and_its_freedom_the_effective_number_o
 
 
 def test_judges_who_give_more_verdicts_count_as_fewer() -> None:
-    """Of 33 verdicts on an agent's answers two judges give 12 each, the others 3 and 6; the mean judge is of all four."""
+    """Of 33 verdicts on an agent's answers two judges give 12 each, the others 3 and 6; the mean judge is of four."""
     table = _study(3, 4).query("judge < 2 or stimulus < 3 * (judge - 1)")
     right, everything = is_right(table), np.ones((1, len(table)), dtype=bool)
     of_verdicts, of_judges = (each(right, everything, clusters(table)) for each in (rates, rates_of_judges))
@@ -122,7 +125,7 @@ def test_judges_who_give_more_verdicts_count_as_fewer() -> None:
 
 
 def test_people_who_answered_are_drawn_as_well() -> None:
-    """Ten people, of whom half are taken for machines by everybody: as ten single verdicts, and two are no sample."""
+    """Ten people, of whom half are taken for machines by everybody, whatever they answer."""
     judge, stimulus = (part.ravel() for part in np.indices((20, 40)))
     columns = {"judge": judge, "stimulus": stimulus, "trial": stimulus, "truth": "human"}
     table = pd.DataFrame({**columns, "agent": np.char.add("human:", (stimulus % 10).astype(str))})
@@ -131,8 +134,8 @@ def test_people_who_answered_are_drawn_as_well() -> None:
         summarize(people, [])[0].p_human
         for people in (table, table.assign(agent="human"), table.assign(agent="human:1"))
     )
-    share = stats.binomtest(5, 10).proportion_ci(method="exact")
-    assert (of_ten.low, of_ten.high) == pytest.approx((share.low, share.high), abs=0.02)
+    number = 9 * (stats.t.ppf(0.975, 799) / stats.t.ppf(0.975, 9)) ** 2 / 2  # as many right (Korn, Graubard 1998)
+    assert of_ten.low == pytest.approx(stats.beta.ppf(0.025, number, number + 1))
     assert (of_nobody.low, of_nobody.high) == (of_one.low, of_one.high)  # of 40 stimuli, each with an answer
     assert of_one.low > of_ten.low + 0.1
 
@@ -257,7 +260,9 @@ def test_other_agents_at_a_value_are_no_difference() -> None:
     """A judge who tells one agent always, another never; the first is more often among the early stimuli."""
     table = _study(2, 12, 20).assign(early=lambda rows: rows["stimulus"] < 10)
     table["verdict"] = np.where((table["agent"] == "a") | (table["truth"] == "human"), table["truth"], "human")
-    mixed = table[(table["truth"] == "human") | ((table["stimulus"] % 5 > 0) == (table["early"] == (table["agent"] == "a")))]
+    mixed = table[
+        (table["truth"] == "human") | ((table["stimulus"] % 5 > 0) == (table["early"] == (table["agent"] == "a")))
+    ]
     [test] = by_column(mixed, "early")
     assert test.difference.value == pytest.approx(0)
     [alone] = by_column(mixed[(mixed["truth"] == "human") | (mixed["early"] == (mixed["agent"] == "a"))], "early")
@@ -268,7 +273,9 @@ def test_passing_is_corrected_over_agents() -> None:
     """As statsmodels corrects the larger p of two tests, a side each."""
     table = _study(0, 30, 40, 0.0)
     tests = of_agents(table, ["a", "b"], 0.1)["against_people"]
-    alone = [of_agents(table[table["agent"] != other], [agent], 0.1)["against_people"][0] for agent, other in ("ab", "ba")]
+    alone = [
+        of_agents(table[table["agent"] != other], [agent], 0.1)["against_people"][0] for agent, other in ("ab", "ba")
+    ]
     wanted = multipletests([test.holm_within for test in alone], method="holm")[1]
     assert [test.holm_within for test in tests] == pytest.approx(wanted)
     assert [test.passes for test in alone] == [test.bounds <= 0.1 for test in alone]
@@ -332,7 +339,7 @@ def test_values_that_do_not_vary_within_have_no_analysis_of_variance(right: str)
 
 
 def test_judges_and_agents_that_cannot_be_compared_say_why() -> None:
-    table = _verdicts({"a": [0.5, 0.5]}).assign(sample=0)
+    table = _verdicts({"a": [0.5, 0.5]}).assign(sample=0, judge_kind="machine")
     table["trial"] = table["agent"] + table["stimulus"]  # both judged the same
     [alike] = between_judges(table)
     assert (alike.p, alike.trials, alike.difference.value) == (1, 20, 0)
@@ -365,6 +372,31 @@ def test_two_agents_are_compared_over_all_exchanges_of_labels_within_judges() ->
     wanted = sum(abs(item) > observed - 1e-9 for item in differences) / len(differences)
     assert result.p == pytest.approx(wanted)
     assert 0.01 < wanted < 0.2
+
+
+def test_two_sets_of_verdicts_are_compared_by_t() -> None:
+    """Feedback before the test, of judges of both; two platforms; people beside a classifier (2025 paper)."""
+    chance = np.random.default_rng(4)
+    before, after = chance.integers(3, 7, 12) / 10, chance.integers(4, 10, 12) / 10
+    first = _verdicts({"a": before.tolist()}).assign(phase="feedback")
+    table = pd.concat([first, _verdicts({"a": after.tolist()}).assign(phase="test")])
+    [paired] = t_tests(table, "phase")
+    wanted = stats.ttest_rel(before, after)
+    assert (paired.unit, paired.freedom, paired.values) == ("judge, paired", "11", "feedback, test")
+    assert (paired.statistic, paired.p) == (pytest.approx(wanted.statistic), pytest.approx(wanted.pvalue))
+    assert paired.effect == pytest.approx((before.mean() - after.mean()) / 2)  # half of the answers are people's
+    table["judge"] += table["phase"]  # other judges after
+    [apart] = t_tests(table, "phase")
+    assert (apart.unit, apart.p) == ("judge", pytest.approx(stats.ttest_ind(before, after).pvalue))
+    assert t_tests(table.assign(phase=table["judge"]), "phase") == []
+    [alike] = t_tests(pd.concat([first, first.assign(phase="test")]), "phase")
+    assert (alike.p, alike.test) == (None, "no test: nothing varies within the values")
+    machine = _verdicts({"a": [0.9]}, 30).assign(judge="svm", judge_kind="machine")
+    [beside] = people_beside_judges(pd.concat([first.assign(judge_kind="human"), machine]))
+    right = (first["verdict"] == first["truth"]).astype(float), (machine["verdict"] == machine["truth"]).astype(float)
+    assert (beside.unit, beside.values) == ("verdict", "people, svm")
+    assert beside.p == pytest.approx(stats.ttest_ind(*right).pvalue)
+    assert people_beside_judges(machine) == []
 
 
 def test_p_values_together_are_corrected_by_holm() -> None:

@@ -25,6 +25,7 @@ PACKAGE = "wordfreq"
 WORDNET = Path(__file__).parent / "data" / "wordnet.txt"
 WORDNET_VERSION = "3.0"
 TENTH = 1.0  # of a frequency, as a difference of decimal logarithms
+IN_DAILY_USE = 4.0  # a word in 100,000: "smartphone", which WordNet lacks, but not "recieve"
 USED = 10  # marked uses that a verb needs before an unused form is taken for its own
 _WORD = re.compile("[a-z]+")
 
@@ -94,6 +95,11 @@ def _frequencies() -> Mapping[str, tuple[int, float]]:
 def in_wordnet(word: str) -> bool:
     """Whether WordNet has the word as it stands."""
     return word in _tables().kinds
+
+
+def is_spelled_right(word: str) -> bool:
+    """Whether a word in small letters, or each part of one with hyphens, is WordNet's, its form, or in daily use."""
+    return all(in_wordnet(part) or bases(part) or zipf(part) >= IN_DAILY_USE for part in word.split("-"))
 
 
 @lru_cache(1 << 16)

@@ -50,6 +50,8 @@ def made(folder: Path, task: str, number: int = 3, checks: str = "tell") -> Path
         ("image_captioning", [GOOD, GOOD], ["as_before"]),
         ("object_detection", [["dog", "Dog", "cat"]], ["same_objects"]),
         ("object_detection", [["dog", "cat", "sun"], ["cat", "tree", "car"]], ["object_again"]),
+        ("object_detection", [["dogs", "t-shirt", "smartphone"], ["umbrela", "tree", "car"]], ["misspelled"]),
+        ("object_detection", [["traffic light", "tree", "car"]], ["misspelled"]),
         ("word_association", ["two words"], ["several_words"]),
     ],
 )
@@ -135,8 +137,8 @@ def test_people_answer_in_a_browser_and_become_trials(browser: Browser, tmp_path
             page.locator("fieldset.all:enabled").wait_for()
             assert page.locator("img.photograph").evaluate("node => node.naturalWidth") == 40
             if task == "object_detection":
-                for name in ("First", "Second", "Third"):
-                    page.get_by_label(name).fill(f"{name} {at}")
+                for name, objects in (("First", "dog tree"), ("Second", "cat car"), ("Third", "sun sofa")):
+                    page.get_by_label(name).fill(objects.split()[at - 1])
             else:
                 page.get_by_label("Describe").fill("too short")
                 page.get_by_role("button", name="Continue").click()

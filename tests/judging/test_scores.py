@@ -68,7 +68,7 @@ def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> Non
         assert test["passes"] == (test["bounds"] <= 0.2)
     assert "320 verdicts of 2 judges" in result["methods"]
     assert {(row["of"], row["number"]) for row in result["statistics"]} == {
-        ("people", 80), ("published:alpha", 40), ("published:beta", 40),
+        ("people", 80), ("people", 40), ("published:alpha", 40), ("published:beta", 40),
     }  # fmt: skip
     assert (out / "statistics.csv").read_text().count("letters") == 3
     page = (out / "index.html").read_text()

@@ -180,11 +180,15 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
     with np.errstate(invalid="ignore", divide="ignore"):
         value = estimate(total)
         for dimensions in DIMENSIONS:
+            is_drawn = np.all(of_cells[list(dimensions)], axis=0)
+            if len(dimensions) > 1 and not is_drawn.any():
+                products.append(np.zeros((len(value), len(value))))
+                continue
             codes, known = _intersections(clusters.codes[list(dimensions)])
             size = int(codes.max(initial=-1)) + 1
             sums = np.array([[np.bincount(codes, row[known], size) for row in term] for term in (*terms, cells)])
             number = (sums[-1] > 0).sum(axis=1)
-            is_drawn = np.all(of_cells[list(dimensions)], axis=0) & (number > 0)
+            is_drawn &= number > 0
             left = estimate(total[..., None] - sums[:-1]) - value[:, None]
             left = np.where(is_drawn[:, None], left * (wide * np.sqrt(1 - 1 / number))[:, None], 0.0)
             products.append(left @ left.T)

@@ -17,8 +17,10 @@ import math
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -173,14 +175,21 @@ def calibration(studies: int) -> list[Share]:
            partial(passing, judges, each, rate, bounds))
           for judges, each, rate, bounds in ((200, 20, 0.55, 0.05), (3, 100, 0.6, 0.1), (2, 100, 0.6, 0.1))),
     ]  # fmt: skip
-    shares = []
-    for part, wanted, of, study in parts:
-        outcomes: dict[str, list[bool]] = defaultdict(list)
-        for number in range(studies):
-            for name, value in study(number).items():
-                outcomes[name].append(value)
-        shares += [_share(part, f"{of}: {name}", wanted, values) for name, values in outcomes.items()]
-    return shares
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        of_parts = pool.map(partial(_outcomes, studies), [study for *_, study in parts])
+        return [
+            _share(part, f"{of}: {name}", wanted, values)
+            for (part, wanted, of, _), outcomes in zip(parts, of_parts, strict=True)
+            for name, values in outcomes.items()
+        ]
+
+
+def _outcomes(studies: int, study: Callable[[int], Outcomes]) -> dict[str, list[bool]]:
+    outcomes: dict[str, list[bool]] = defaultdict(list)
+    for number in range(studies):
+        for name, value in study(number).items():
+            outcomes[name].append(value)
+    return outcomes
 
 
 def drawn(design: Design, study: int) -> tuple[pd.DataFrame, list[float]]:

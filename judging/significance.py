@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from judging.contrasts import AgainstHalf, Difference, Test, between_judges, by_column, corrected, of_agents
+from judging.jackknife import CONFIDENCE, Codes, Floats
 from judging.tables import Estimate, Table
 from judging.trends import trends
 from judging.trial_set import VERDICTS
-from judging.two_way import CONFIDENCE, Codes, Floats
 from judging.verdicts import AND, PEOPLE, by_judge, counted, verdicts_by_judge, verdicts_by_trial
 
 if TYPE_CHECKING:
@@ -187,9 +187,10 @@ def _of_two_factors(right: pd.Series, judged: pd.DataFrame, first: str, second: 
 
 
 def t_tests(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
-    """Raw correctness at a column's two values by a two-tailed t-test (2025 paper, L295, L418 and L1337): of judges,
+    """Raw correctness at a column's two values by a two-tailed t-test (2025 paper, Results): of judges,
     paired where most have both, or else of verdicts."""
-    from scipy.stats import ttest_ind, ttest_rel
+    from scipy.stats import ttest_rel
+    from statsmodels.stats.weightstats import ttest_ind  # scipy's warns of a sample that does not vary
 
     judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[column].notna()]
     if AND in column or judged[column].nunique() != 2:
@@ -210,9 +211,12 @@ def t_tests(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
     varies = np.ptp(samples[0] - samples[1]) if is_paired else max(map(np.ptp, samples))
     if varies < 10.0**-DIGITS:
         return [test.fails("nothing varies within the values")]
-    result = ttest_rel(*samples) if is_paired else ttest_ind(*samples)
-    test.test, test.freedom = "t, two-tailed", f"{result.df:.0f}"
-    test.statistic, test.p = float(result.statistic), float(result.pvalue)
+    if is_paired:
+        result = ttest_rel(*samples)
+        statistic, p, freedom = result.statistic, result.pvalue, result.df
+    else:
+        statistic, p, freedom = ttest_ind(*samples)
+    test.test, test.freedom, test.statistic, test.p = "t, two-tailed", f"{freedom:.0f}", float(statistic), float(p)
     return [test]
 
 

@@ -38,7 +38,8 @@ lint: $(TEST)
 	$(BIN)/mypy
 
 bench: $(TEST)
-	@set -e; for script in scripts/bench_*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+	$(BIN)/uv pip install --python $(BIN)/python --constraint constraints.txt 'ray[data,serve]'
+	$(BIN)/python scripts/bench_peers.py
 
 # The documentation as a site in site/, with the API from docstrings.
 docs: $(DEMO)

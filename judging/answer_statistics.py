@@ -1,4 +1,5 @@
-"""Statistics of answers (2025 paper, Table S5), and captions by BLEU and CIDEr-D beside detectability (Fig. 8)."""
+"""Statistics of answers (2025 paper, Table S5), how consistent they are, and captions by BLEU and CIDEr-D beside
+detectability (Fig. 8)."""
 
 from __future__ import annotations
 
@@ -7,13 +8,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.answer_numbers import cliffs_delta, cohens_d, numbers, rounding
+from agents.answer_numbers import WORD_OF, cliffs_delta, cohens_d, numbers, rounding, texts
 from agents.stimuli import TASKS
 from judging.measures import ALL, Score
 from judging.tables import Table
@@ -77,14 +78,18 @@ class CaptionMeasures:
 
 
 def answer_statistics(answers: Answers) -> Table[Statistic]:
-    """The statistics by task, of people, then of each agent; a message of several excerpts counts once."""
+    """The statistics by task, of people, then of each agent; a message of several excerpts counts once. Of colours and
+    words the last are of ``number`` stimuli the :func:`consistency` (2025 paper, L1147)."""
     rows = []
     for task in TASKS:
         values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        words: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         for answer in _longest_excerpts([answer for answer in answers if answer["asked"] == task]):
             group = PEOPLE if answer["truth"] == "human" else answer["agent"]
             for name, value in numbers(task, answer["answer"], answer["speaker"]):
                 values[name][group].append(value)
+            if task in WORD_OF:
+                words[group][answer["stimulus"]] += texts(answer["answer"])
         for name, by in values.items():
             people = np.array(by.get(PEOPLE, []))
             for group in sorted(by, key=lambda label: (label != PEOPLE, label)):
@@ -92,7 +97,23 @@ def answer_statistics(answers: Answers) -> Table[Statistic]:
                 sd = float(sample.std(ddof=1)) if len(sample) > 1 else None
                 effects = _effects(sample, people) if group != PEOPLE and len(people) else ()
                 rows.append(Statistic(task, name, group, len(sample), float(sample.mean()), sd, *effects))
+        for group in sorted(words, key=lambda label: (label != PEOPLE, label)):
+            repeated = [answered for answered in words[group].values() if len(answered) > 1]
+            if (kappa := consistency(repeated)) is not None:
+                rows.append(Statistic(task, "consistency (Fleiss' kappa)", group, len(repeated), kappa, None))
     return Table(rows)
+
+
+def consistency(answered: Sequence[Sequence[str]]) -> float | None:
+    """Fleiss' kappa (1971) of the answers to each stimulus, two at least, whose numbers may differ; None where all
+    answers are the same."""
+    counts = [Counter(answers) for answers in answered]
+    pooled = Counter(chain.from_iterable(answered))
+    chance = sum((number / pooled.total()) ** 2 for number in pooled.values())
+    if len(pooled) < 2:
+        return None
+    pairs = [sum(n * (n - 1) for n in of.values()) / (of.total() * (of.total() - 1)) for of in counts]
+    return float((np.mean(pairs) - chance) / (1 - chance))
 
 
 def _effects(agent: NDArray[np.float64], people: NDArray[np.float64]) -> tuple[float | None, float, str]:

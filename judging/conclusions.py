@@ -20,8 +20,8 @@ PASSES, DETECTED, TAKEN, OPEN, UNKNOWN, BLIND = (
     "cannot be scored",
     "is not tested",
 )
-LEAST = {"judge": 6, "stimulus": 10}  # fewer say little of others like them
-PLURALS = {"judge": "judges", "stimulus": "stimuli"}
+LEAST = {"judges": 6, "stimuli": 10, "people who answered": 6}  # fewer say little of others like them
+SINGULARS = {"judges": "judge", "stimuli": "stimulus", "people who answered": "person who answered"}
 CHANCE = "; chance is 50 %"  # in the first sentence on an agent
 TO_90 = 1.645 / 1.96  # from the width of a 95 % interval to that of a 90 % interval
 
@@ -39,8 +39,8 @@ class Conclusion:
 def conclude(
     scores: Iterable[Score], tests: Iterable[AgainstPeople], trained: Collection[str], bounds: float
 ) -> list[Conclusion]:
-    """The conclusions of a task's ``tests``, people's first. An agent passes whose detectability has its 90 % interval
-    within ``bounds`` of 0.5, unless the judge says the same of every answer. A ``trained`` judge may be below 0.5 by
+    """The conclusions of a task's ``tests``, people's first. An agent passes whose detectability is surely within
+    ``bounds`` of 0.5, unless the judge says the same of every answer. A ``trained`` judge may be below 0.5 by
     its folds alone."""
     by_pair, tests = {(score.judge, score.agent): score for score in scores}, list(tests)
     able = {test.judge for test in tests if _outcome(test, is_trained=test.judge in trained) == DETECTED}
@@ -49,7 +49,7 @@ def conclude(
         judge = test.judge or ""
         score = by_pair[judge, test.agent]
         outcome = BLIND if score.is_one_word else _outcome(test, judge in trained)
-        why = _why(test, outcome, score.detectability, bounds)
+        why = _why(test, outcome, score.detectability_judges, bounds)
         if outcome == PASSES and judge not in able:
             why += f", but no agent here shows that {judge} can tell any"
         if rows and rows[-1].agent == test.agent:
@@ -81,19 +81,24 @@ def _why(test: AgainstPeople, outcome: str, rate: Estimate, bounds: float) -> st
         verb = "are right" if are_people else "is right"
     form = ".0f" if rate.high - rate.low > 0.02 else ".1f"
     value, low, high = (f"{100 * end:{form}}" for end in (rate.value, rate.low, rate.high))
-    numbers = {"judge": test.judges if are_people else None, "stimulus": test.stimuli}
-    known = {name: number for name, number in numbers.items() if number is not None}
-    counts = [f"{number:,} {name if number == 1 else PLURALS[name]}" for name, number in known.items()]
-    text = f"{test.judge} {verb} in {value} % of trials ({low} to {high} %{CHANCE}; {', '.join(counts)})"
+    counts = {"judges": test.judges if are_people else None, "stimuli": test.stimuli}
+    if test.people is not None and test.people < (test.stimuli or 0):  # or else the stimuli are the fewer
+        counts["people who answered"] = test.people
+    known = {name: number for name, number in counts.items() if number is not None}
+    of_each = [f"{number:,} {SINGULARS[name] if number == 1 else name}" for name, number in known.items()]
+    text = f"{test.judge} {verb} in {value} % of trials ({low} to {high} %{CHANCE}; {', '.join(of_each)})"
+    within = f"within {50 - 100 * bounds:.3g} to {50 + 100 * bounds:.3g} %"
     if outcome == PASSES:
-        text += f", within {50 - 100 * bounds:.3g} to {50 + 100 * bounds:.3g} %"
+        text += f", {within}"
         text += ", though surely not at 50 %" if (test.holm or 1) < ALPHA else ""
-    if outcome == OPEN and rate.low > 0.5:
+    if outcome == OPEN and test.bounds <= bounds:
+        text += f", {within}, though not so surely among {test.family} agents"
+    elif outcome == OPEN and rate.low > 0.5:
         text += f", which is not sure among {test.family} tests"
     if outcome == OPEN and (times := math.ceil((TO_90 * (rate.high - rate.low) / 2 / bounds) ** 2)) > 1:
-        more = " and ".join(PLURALS[name] for name, number in known.items() if number > 1)
+        more = " and ".join(name for name, number in known.items() if number > 1)
         text += f"; to decide it takes at least {times:,} times as many {more}"
-    few = [PLURALS[name] for name, number in known.items() if number < LEAST[name]]
+    few = [name for name, number in known.items() if number < LEAST[name]]
     return text + (f" – too few {' and '.join(few)} to speak of others" if few else "")
 
 

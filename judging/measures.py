@@ -2,8 +2,8 @@
 
 p(H|H) and p(M|M) are the shares of people's and machines' answers judged rightly, detectability their mean. d' and the
 criterion c (positive: bias to "human") have the log-linear correction (Macmillan and Creelman 2005; Hautus 1995).
-Intervals are those of :mod:`judging.two_way`. A judge's detectability stands beside the best cue's, and beside its own
-in stricter folds (:func:`ledger`).
+Intervals are those of :mod:`judging.jackknife`. A judge's detectability stands beside the best cue's, and beside its
+own in stricter folds (:func:`ledger`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import orjson
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from judging.jackknife import Cells, Clusters, Codes, Drawn, Floats, Jackknife, jackknife, mean, of_judges, rates
 from judging.tables import NO_FIGURE, Estimate
 from judging.trial_set import VERDICTS
-from judging.two_way import Cells, Codes, Drawn, Floats, TwoWay, rates, several
+from serving.runs.import_forms import UNKNOWN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 MISSING = ("refused", "unparsed", "failed", "unjudged")
 MEASURES = ("p_human", "p_machine", "detectability", "dprime", "criterion")
 ALL = "all"  # agents together
+NAMELESS = ("human", f"human:{UNKNOWN}")  # people, each of whom may be another
 # Two trials train each other's judge. So the variance of a sum of margins is twice that of independent ones, as of a
 # U-statistic; of a sum of verdicts, their signs, it is 1 + 2/pi times (Van Vleck and Middleton 1966, arcsine law).
 TRAINED = math.sqrt(1 + 2 / math.pi)
@@ -71,7 +73,8 @@ class Judged:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(Judged):
     """``human_machine`` are people's answers taken for a machine's; ``dprime`` is of all verdicts together,
-    ``dprime_judges`` the mean of the d' of each judge with verdicts on both."""
+    ``dprime_judges`` the mean of the d' of each judge with verdicts on both; in ``detectability_judges`` each judge
+    counts once."""
 
     human_human: int = 0
     human_machine: int = 0
@@ -80,6 +83,7 @@ class Score(Judged):
     p_human: Estimate = NO_FIGURE
     p_machine: Estimate = NO_FIGURE
     detectability: Estimate = NO_FIGURE
+    detectability_judges: Estimate = NO_FIGURE
     dprime: Estimate = NO_FIGURE
     criterion: Estimate = NO_FIGURE
     dprime_judges: float = math.nan
@@ -109,7 +113,7 @@ def count_missing(verdict: NDArray[Any]) -> dict[str, Any]:
     return {why: int((verdict == why).sum()) for why in MISSING}
 
 
-def summarize(verdicts: pd.DataFrame, agents: Sequence[str], drawn: Drawn = None) -> list[Score]:
+def summarize(verdicts: pd.DataFrame, agents: Sequence[str], drawn: Drawn | None = None) -> list[Score]:
     """The measures of all agents, then of each, over all judges of a task's ``verdicts``."""
     import pandas as pd
 
@@ -118,26 +122,27 @@ def summarize(verdicts: pd.DataFrame, agents: Sequence[str], drawn: Drawn = None
     verdict = verdicts["verdict"].to_numpy()
     is_known = np.isin(verdict, VERDICTS) & (row >= 0)
     judged = verdicts[is_known]
-    right, (judges, stimuli, wider) = is_right(judged), clusters(judged)
+    right, drawn_from = is_right(judged), clusters(judged)
     of_agents = row[is_known] == np.arange(len(agents) + 1)[:, None]
     cells = np.insert(of_agents, 1, ~of_agents[0], axis=0)  # people's, all agents', each agent's
-    result = rates(right, cells, judges, stimuli, wider, drawn)
+    result, of_each = (compute(right, cells, drawn_from, drawn) for compute in (rates, rates_of_judges))
     correct = cells @ right
     probits = _probits(correct, result.number)
     both = np.stack([np.zeros(len(agents) + 1, dtype=np.int64), np.arange(1, len(cells))], axis=1)
-    weights: dict[str, tuple[Codes, Floats, Floats | None]] = {
-        "p_human": (both[:, :1], np.ones(1), None),
-        "p_machine": (both[:, 1:], np.ones(1), None),
-        "detectability": (both, DETECTABILITY, None),
-        "dprime": (both, np.ones(2), probits),
-        "criterion": (both, np.array([0.5, -0.5]), probits),
+    sums: dict[str, tuple[Jackknife, Codes, Floats, Floats | None]] = {
+        "p_human": (result, both[:, :1], np.ones(1), None),
+        "p_machine": (result, both[:, 1:], np.ones(1), None),
+        "detectability": (result, both, DETECTABILITY, None),
+        "detectability_judges": (of_each, both, DETECTABILITY, None),
+        "dprime": (result, both, np.ones(2), probits),
+        "criterion": (result, both, np.array([0.5, -0.5]), probits),
     }
     estimates: dict[str, Any] = {}
-    for name, (of, times, values) in weights.items():
-        value = (result.value if values is None else values)[of] @ times
-        ends = result.interval(of, times, probits=values)
+    for name, (summed, of, times, values) in sums.items():
+        value = (summed.value if values is None else values)[of] @ times
+        ends = summed.interval(of, times, probits=values)
         estimates[name] = [Estimate(*figures) for figures in np.array([value, *ends]).T.tolist()]
-    of_judges = _dprime_of_judges(right, cells, judges)
+    dprime_judges = _dprime_of_judges(right, cells, drawn_from.judges)
     scores = []
     for at, agent in enumerate([ALL, *agents]):
         of_agent = (row == 0) | ((row > 0) if agent == ALL else (row == at))
@@ -150,19 +155,26 @@ def summarize(verdicts: pd.DataFrame, agents: Sequence[str], drawn: Drawn = None
                 machine_machine=int(correct[at + 1]),
                 **count_missing(verdict[of_agent]),
                 **{name: values[at] for name, values in estimates.items()},
-                dprime_judges=float(of_judges[at]),
+                dprime_judges=float(dprime_judges[at]),
             )
         )
     return scores
 
 
-def clusters(verdicts: pd.DataFrame) -> tuple[Codes, Codes, Floats]:
-    """Numbers of judges and of stimuli, and by what errors are multiplied (:data:`TRAINED`)."""
+def clusters(verdicts: pd.DataFrame) -> Clusters:
+    """Their judges, stimuli and people, and by what errors are multiplied (:data:`TRAINED`). A person without a name
+    has answered a single trial; of pairs, whose people are part of their stimuli, nobody counts."""
     import pandas as pd
 
-    judges, stimuli = (pd.factorize(verdicts[name])[0].astype(np.int64) for name in ("judge", "stimulus"))
+    people = verdicts["agent"].where(verdicts["truth"] == "human")
+    if "beside_agent" in verdicts.columns:
+        people = people.where(verdicts["beside_agent"].isna())
+    people = people.where(~people.isin(NAMELESS), verdicts["trial"].map("trial {}".format))
+    judges, stimuli, of_people = (
+        pd.factorize(column)[0].astype(np.int64) for column in (verdicts["judge"], verdicts["stimulus"], people)
+    )
     is_trained = verdicts["margin"].notna() if "margin" in verdicts.columns else np.zeros(len(verdicts), dtype=bool)
-    return judges, stimuli, np.where(is_trained, TRAINED, 1.0)
+    return Clusters(judges, stimuli, of_people, np.where(is_trained, TRAINED, 1.0))
 
 
 def is_right(verdicts: pd.DataFrame) -> Floats:
@@ -187,19 +199,28 @@ def _dprime_of_judges(right: Floats, cells: Cells, judges: Codes) -> Floats:
         return np.asarray(np.nansum(each, axis=1) / (~np.isnan(each)).sum(axis=1))
 
 
-def share(right: Floats, judges: Codes, pairs: Codes, drawn: Drawn = None) -> tuple[Estimate, bool]:
-    """The share of ``right`` verdicts, by ``judges`` on ``pairs``, and whether they are independent: a single verdict a
-    pair, and either all or no two of a judge. NaN for none; no interval for a single judge and pair."""
-    result = rates(right, np.ones((1, len(right)), dtype=bool), judges, pairs, drawn=drawn)
+def rates_of_judges(right: Floats, cells: Cells, clusters: Clusters, drawn: Drawn | None = None) -> Jackknife:
+    """As :func:`rates`, of the mean judge: a rate of verdicts is off where abler judges give more of them (Williamson,
+    Datta and Satten 2003, informative cluster sizes)."""
+    weights = of_judges(cells, clusters.judges)
+    return jackknife(np.stack([weights, weights * right]), mean, clusters, drawn)
+
+
+def share(right: Floats, pairs: Clusters, drawn: Drawn | None = None) -> tuple[Estimate, bool]:
+    """The share of ``right`` verdicts on ``pairs``, and whether they are independent: a single verdict a pair, and
+    either all or no two of a judge. NaN for none; no interval for a single judge and pair."""
+    result = rates(right, np.ones((1, len(right)), dtype=bool), pairs, drawn)
     low, high = result.interval(np.zeros(1, dtype=np.int64), np.ones(1))
     return Estimate(float(result.value[0]), float(low), float(high)), bool(result.is_exact[0])
 
 
-def detectabilities(verdicts: pd.DataFrame, parts: Sequence[NDArray[np.bool_]], drawn: Drawn = None) -> TwoWay:
-    """The rates of people's and of machines' answers in each of ``parts`` of verdicts."""
+def detectabilities(
+    verdicts: pd.DataFrame, parts: Sequence[NDArray[np.bool_]], drawn: Drawn | None = None
+) -> Jackknife:
+    """The mean judge's rates of people's and of machines' answers in each of ``parts`` of verdicts."""
     is_machine = (verdicts["truth"] == "machine").to_numpy()
     cells = np.array([part & truth for part in parts for truth in (~is_machine, is_machine)])
-    return rates(is_right(verdicts), cells, *clusters(verdicts), drawn)
+    return rates_of_judges(is_right(verdicts), cells, clusters(verdicts), drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,15 +282,15 @@ def folds_in_words(chosen: Mapping[str, Any]) -> str | None:
     return ", ".join(parts)
 
 
-def on_common_trials(first: pd.DataFrame, second: pd.DataFrame) -> tuple[TwoWay, int]:
+def on_common_trials(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Jackknife, int]:
     """:func:`detectabilities` in verdicts of two judges, or of people and a judge, on trials that both judged, and the
-    number of these. Only people are drawn."""
+    number of these. Of judges only people are drawn."""
     import pandas as pd
 
     common = set(first["trial"]) & set(second["trial"])
     parts = [part[part["trial"].isin(common)] for part in (first, second)]
     both, is_first = pd.concat(parts), np.arange(sum(map(len, parts))) < len(parts[0])
-    drawn = np.hstack([several(*clusters(part)[:2]).repeat(2, axis=1) for part in parts])
+    drawn = np.hstack([clusters(part).drawn().repeat(2, axis=1) for part in parts])
     return detectabilities(both, [is_first, ~is_first], drawn), len(common)
 
 

@@ -18,11 +18,11 @@ from scipy.special import ndtri, stdtrit
 from agents.answer_numbers import rounding
 from judging.candidates import PEOPLE_OF_PAIR
 from judging.contrasts import ByColumn, by_column, corrected
+from judging.jackknife import CONFIDENCE, Codes, Drawn, Floats
 from judging.measures import ALL, Judged, clusters, count_missing, share
 from judging.significance import alpha_of_people
 from judging.tables import NO_FIGURE, Estimate, Table
 from judging.trial_set import VERDICTS
-from judging.two_way import CONFIDENCE, Codes, Drawn, Floats, several
 from judging.verdicts import Answers, by_judge
 from serving.runs.row_problems import count
 
@@ -102,7 +102,7 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str]) -> PassRates:
     rates, by_columns, controls, tests = list[PassRate](), list[PassRate](), list[Control](), list[ByColumn]()
     for judge, of_judge in by_judge(pairs):
         clustered = of_judge.assign(stimulus=_connected(of_judge))
-        drawn = several(*clusters(clustered)[:2])
+        drawn = clusters(clustered).drawn()
         columns = dict.fromkeys(("agent", "turns", "mode", *by))
         compared = corrected([test for column in columns for test in by_column(clustered, column)])
         tests += [replace(test, judge=judge) for test in compared]
@@ -169,13 +169,11 @@ def _mean_words(
 
 
 def _rate(verdicts: pd.DataFrame, drawn: Drawn) -> PassRate:
-    import pandas as pd
 
     judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
     right = judged["verdict"] == judged["truth"]
-    judges = pd.factorize(judged["judge"])[0].astype(np.int64)
-    pairs, number = _connected(judged), len(judged)
-    rate, is_exact = share((~right).to_numpy(dtype=np.float64), judges, pairs, drawn)
+    pairs, number = clusters(judged.assign(stimulus=_connected(judged))), len(judged)
+    rate, is_exact = share((~right).to_numpy(dtype=np.float64), pairs, drawn)
     names_first = (judged["verdict"] == "machine").to_numpy(dtype=np.float64)
     dprime = math.sqrt(2) * ndtri([(right.sum() + 0.5) / (number + 1), 1 - rate.high, 1 - rate.low])
     return PassRate(
@@ -186,7 +184,7 @@ def _rate(verdicts: pd.DataFrame, drawn: Drawn) -> PassRate:
         **count_missing(verdicts["verdict"].to_numpy()),
         pass_rate=rate,
         interval=EXACT if is_exact else TWO_WAY,
-        first=share(names_first, judges, pairs, drawn)[0],
+        first=share(names_first, pairs, drawn)[0],
         dprime=Estimate(*dprime.tolist()) if number else NO_FIGURE,
     )
 

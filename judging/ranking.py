@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.measures import clusters, is_right
+from judging.jackknife import DIMENSIONS, Clusters, Floats, Jackknife, jackknife, mean
+from judging.measures import clusters as clusters_of
+from judging.measures import is_right
 from judging.tables import Estimate
 from judging.trial_set import VERDICTS
-from judging.two_way import Codes, Floats, TwoWay, mean, several, two_way
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,34 +58,35 @@ def rankings(verdicts: pd.DataFrame) -> Iterator[Ranking]:
         yield Ranking(
             by="margin" if by == "margin" else "confidence",
             verdicts=len(known),
-            auc=area(signed, truth, *clusters(known)),
+            auc=area(signed, truth, clusters_of(known)),
             true_at_1=true_positives(signed, truth, FALSE),
-            auc_2=area(np.abs(signed), right == 1, *clusters(known)),
+            auc_2=area(np.abs(signed), right == 1, clusters_of(known)),
             stated=float(np.maximum(probability, 1 - probability).mean()),
             right=float(right.mean()),
             calibration_error=calibration_error(probability, truth),
         )
 
 
-def area(score: Floats, is_positive: Marks, judges: Codes, stimuli: Codes, wider: Floats) -> Estimate:
-    """The mean of the judges' areas under the ROC curve, of those with both kinds; the two-way interval is of the
+def area(score: Floats, is_positive: Marks, clusters: Clusters) -> Estimate:
+    """The mean of the judges' areas under the ROC curve, of those with both kinds; the interval is of the
     placements of each verdict (DeLong 1988; clusters as by Obuchowski 1997)."""
     import pandas as pd
 
-    drawn, values, kinds = several(judges, stimuli), pd.Series(score), np.array([~is_positive, is_positive])
+    judges, values, kinds = clusters.judges, pd.Series(score), np.array([~is_positive, is_positive])
     number = np.array([np.bincount(judges, kind) for kind in kinds])[:, judges]  # of the judge
-    used = number.all(axis=0)
+    used = np.asarray(number.all(axis=0))
     if not used.any():
         return Estimate()
     own, other = np.where(is_positive, number[::-1], number)[:, used]
     below = values.groupby(judges).rank() - values.groupby([judges, is_positive]).rank()  # of the other kind
     share = below[used].to_numpy() / other
     placed, weights = np.where(is_positive[used], share, 1 - share), kinds[:, used] / own
-    each = two_way(np.stack([weights, weights * placed]), mean, judges[used], stimuli[used], wider[used], drawn)
-    number, clusters = each.number.sum(keepdims=True), each.clusters.min(axis=1, keepdims=True)
+    each = jackknife(np.stack([weights, weights * placed]), mean, clusters.where(used), clusters.drawn())
+    number, fewest = each.number.sum(keepdims=True), each.clusters.min(axis=1, keepdims=True)
     # Both kinds add to the error; a judge's stands in each of them as a whole, and so four times in their sum.
-    products = each.products.sum(axis=(1, 2), keepdims=True) * np.array([0.25, 1, 1])[:, None, None]
-    result = TwoWay(each.value[:1], number, clusters, each.freedom.min(keepdims=True), products, np.array([False]))
+    times = np.array([0.25 if of == (0,) else 1 for of in DIMENSIONS])
+    products = each.products.sum(axis=(1, 2), keepdims=True) * times[:, None, None]
+    result = Jackknife(each.value[:1], number, fewest, each.freedom.min(keepdims=True), products, np.array([False]))
     low, high = result.interval(np.zeros(1, dtype=np.int64), np.ones(1))
     return Estimate(float(result.value[0]), float(low), float(high))
 

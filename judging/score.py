@@ -18,6 +18,7 @@ from agents.stimuli import TASKS
 from judging.answer_statistics import CaptionMeasures, Statistic, answer_statistics, caption_measures
 from judging.conclusions import Conclusion, conclude, sentences
 from judging.contrasts import AgainstPeople, Test
+from judging.jackknife import rates
 from judging.measures import ALL, Score, SettingsByJudge, Worth, clusters, ledger, summarize
 from judging.pass_rate import PassRates, pass_rates, words_per_message
 from judging.published import CLASSIFIER, PublishedFigure, beside_published, differences_from_paper, kind
@@ -26,7 +27,6 @@ from judging.score_page import TASK_NAMES, figures, methods, page, without_repet
 from judging.significance import Agreement, agreement, all_tests
 from judging.tables import Estimate, Table, as_json
 from judging.trial_set import VERDICTS
-from judging.two_way import rates, several
 from judging.verdicts import AND, ELSEWHERE, by_judge, counted, open_verdicts, read_answers, read_verdicts, settings_of
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
@@ -134,7 +134,7 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     if options.against:
         scores.published = beside_published(options.against, scores.scores.data, settings)
     sets = {run.key.resolve(): run.about for run in runs}
-    scores.methods = methods(table, settings, list(sets.values()))
+    scores.methods = methods(table, settings, list(sets.values()), options.bounds)
     with new_folder(options.out, marker=SCORES_FILE, force=options.force) as folder:
         _write(folder, table, scores)
     _print(scores, say)
@@ -182,7 +182,7 @@ def compute_scores(
             for column in by:
                 place: dict[str, Any] = {"task": task, "judge": judge, "column": column}
                 whole = counted(of_judge, column)
-                drawn = several(*clusters(whole)[:2])
+                drawn = clusters(whole).drawn()
                 for value, part in whole.groupby(column):
                     by_columns += [replace(row, **place, value=value) for row in summarize(part, agents, drawn)]
         rows += of_judges
@@ -216,7 +216,7 @@ def perceived_sexes(task: str, judge: str, verdicts: pd.DataFrame) -> list[Perce
     kinds = {"all": known["truth"].notna()}
     for column, word in (("truth", "{}"), ("verdict", "judged {}")):
         kinds |= {word.format(kind): known[column] == kind for kind in VERDICTS}
-    result = rates((known["sex"] == "male").to_numpy(float), np.array(list(kinds.values())), *clusters(known))
+    result = rates((known["sex"] == "male").to_numpy(float), np.array(list(kinds.values())), clusters(known))
     ends = result.interval(np.arange(len(kinds))[:, None], np.ones(1))
     figures = np.array([result.value, *ends]).T.tolist()
     return [

@@ -15,12 +15,12 @@ from markupsafe import Markup
 
 from agents import __version__
 from judging.conclusions import sentences
+from judging.jackknife import Floats
 from judging.measures import ALL, Score, SettingsByJudge
 from judging.pass_rate import PassRate
 from judging.published import published
 from judging.tables import Estimate, Grid, Table
 from judging.trial_set import VERDICTS
-from judging.two_way import Floats
 from judging.verdicts import ELSEWHERE
 from serving.runs.row_problems import count
 from serving.web.report import render
@@ -80,7 +80,7 @@ def without_repetition(scores: Iterable[Score]) -> list[Score]:
     return [row for row in rows if row.agent != ALL or len(rows) != 2]
 
 
-def methods(table: pd.DataFrame, settings: SettingsByJudge, sets: Sequence[Mapping[str, Any]]) -> str:
+def methods(table: pd.DataFrame, settings: SettingsByJudge, sets: Sequence[Mapping[str, Any]], bounds: float) -> str:
     """The paragraph; ``sets`` are the contents of ``TRIALS.trials.json``."""
     excluded = table["excluded"].dropna()
     is_paired = table["beside_truth"].notna()
@@ -89,6 +89,7 @@ def methods(table: pd.DataFrame, settings: SettingsByJudge, sets: Sequence[Mappi
         "judging",
         "methods.txt",
         version=__version__,
+        bounds=bounds,
         packages=", ".join(f"{name} {metadata.version(name)}" for name in libraries),
         verdicts=count(len(table), "verdict"),
         judges=count(table["judge"].nunique(), "judge"),

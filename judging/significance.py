@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from judging.contrasts import AgainstHalf, Difference, Test, between_judges, by_column, corrected, of_agents
+from judging.jackknife import CONFIDENCE, Codes, Floats
 from judging.tables import Estimate, Table
 from judging.trends import trends
 from judging.trial_set import VERDICTS
-from judging.two_way import CONFIDENCE, Codes, Floats
-from judging.verdicts import AND, by_judge, counted, verdicts_by_judge, verdicts_by_trial
+from judging.verdicts import AND, PEOPLE, by_judge, counted, verdicts_by_judge, verdicts_by_trial
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +50,6 @@ def all_tests(
     verdicts: pd.DataFrame, agents: Sequence[str], by: Sequence[str], bounds: float | None = None
 ) -> dict[str, list[Test]]:
     """The tests of a task by kind; people are not compared with each other. ``bounds`` were stated beforehand."""
-    named = verdicts[verdicts["judge_kind"] != "human"]
     tests: dict[str, list[Test]] = defaultdict(list)
     for judge, of_phases in by_judge(verdicts):
         of_judge, columns = counted(of_phases), [(name, counted(of_phases, name)) for name in by]
@@ -62,10 +61,13 @@ def all_tests(
             "papers_between_agents": permutations(of_judge, agents),
             "papers_trends": corrected([test for name, part in columns for test in trends(part, name)]),
             "papers_between_values": corrected([test for name, part in columns for test in between_values(part, name)]),
+            "papers_t_tests": corrected([test for name, part in columns for test in t_tests(part, name)]),
         }
         for name, of_kind in kinds.items():
             tests[name] += [replace(test, judge=judge) for test in of_kind]
-    return {**tests, "between_judges": [*between_judges(counted(named))]}
+    of_tests = counted(verdicts)
+    tests["papers_t_tests"] += people_beside_judges(of_tests)
+    return {**tests, "between_judges": [*between_judges(of_tests)]}
 
 
 def over_judges(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AgainstHalf]:
@@ -182,6 +184,50 @@ def _of_two_factors(right: pd.Series, judged: pd.DataFrame, first: str, second: 
         )
         for term, name in (("C(a)", first), ("C(b)", second), ("C(a):C(b)", f"{first}{AND}{second}"))
     ]
+
+
+def t_tests(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
+    """Raw correctness at a column's two values by a two-tailed t-test (2025 paper, Results): of judges,
+    paired where most have both, or else of verdicts."""
+    from scipy.stats import ttest_rel
+    from statsmodels.stats.weightstats import ttest_ind  # scipy's warns of a sample that does not vary
+
+    judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[column].notna()]
+    if AND in column or judged[column].nunique() != 2:
+        return []
+    right = (judged["verdict"] == judged["truth"]).astype(float)
+    means = right.groupby([judged["judge"], judged[column]]).mean().unstack()
+    is_paired = 2 * len(means.dropna()) > max(len(means), 2)
+    if is_paired:
+        unit, samples = "judge, paired", means.dropna().to_numpy().T
+    elif (means.notna().sum() > 1).all():
+        unit, samples = "judge", [of_value.dropna().to_numpy() for _, of_value in means.items()]
+    else:
+        unit, samples = "verdict", [right[judged[column] == value].to_numpy() for value in means.columns]
+    difference = float(np.mean(samples[0]) - np.mean(samples[1]))
+    test = BetweenValues(
+        column=column, unit=unit, values=", ".join(map(str, means.columns)), effect=difference, effect_is="difference"
+    )
+    varies = np.ptp(samples[0] - samples[1]) if is_paired else max(map(np.ptp, samples))
+    if varies < 10.0**-DIGITS:
+        return [test.fails("nothing varies within the values")]
+    if is_paired:
+        result = ttest_rel(*samples)
+        statistic, p, freedom = result.statistic, result.pvalue, result.df
+    else:
+        statistic, p, freedom = ttest_ind(*samples)
+    test.test, test.freedom, test.statistic, test.p = "t, two-tailed", f"{freedom:.0f}", float(statistic), float(p)
+    return [test]
+
+
+def people_beside_judges(verdicts: pd.DataFrame) -> list[BetweenValues]:
+    """People's verdicts, together, beside each other judge's, by :func:`t_tests`."""
+    import pandas as pd
+
+    of_judge = dict(by_judge(verdicts.assign(judged_by=verdicts["judge"])))
+    people = of_judge.pop(PEOPLE, verdicts[:0]).assign(judged_by=PEOPLE)
+    both = [pd.concat([people, part]) for part in of_judge.values() if len(people)]
+    return corrected([test for part in both for test in t_tests(part, "judged_by")])
 
 
 def permutations(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Difference]:

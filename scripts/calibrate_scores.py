@@ -1,7 +1,7 @@
 """Whether intervals and tests of scores hold what they promise: shares of drawn studies, with 95 % intervals.
 
-Studies are drawn from a probit model in which judges differ by bias and by sensitivity, stimuli and answers by how hard
-they are.
+Studies are drawn from a probit model in which judges differ by bias and by sensitivity, and stimuli, answers and the
+people who answered by how hard they are.
 
 - Intervals that hold the truth: 0.93 at least is wanted. With a single judge it is the truth of this judge.
 - False alarms of differences where there are none: 0.02 to 0.07 wanted, with few judges or stimuli less. A single judge
@@ -17,8 +17,10 @@ import math
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ from scipy.special import ndtr, ndtri
 from agents import catalogue
 from agents.errors import InputError, TuringlikeError
 from judging.contrasts import between_judges, by_column, of_agents
+from judging.jackknife import Clusters
 from judging.measures import MEASURES, difference, share, summarize
 from judging.ranking import area
 from judging.tables import Table
@@ -69,11 +72,16 @@ class Design:
     of_sensitivity: float = 0.3
     of_stimuli: float = 0.4
     of_answers: float = 0.3
+    people: int = 1  # who answered, each of them a part of the stimuli, or all
+    of_people: float = 0.0
+    is_crossed: bool = False
 
     def __str__(self) -> str:
         seen = f" ({self.per_judge} each)" if self.per_judge < self.stimuli else ""
         rates = " and ".join(f"{rate:.2f}" for rate in self.rates[:2])
-        return f"{self.judges} judges, {self.stimuli} stimuli{seen}, {rates}, answers' sd {self.of_answers}"
+        who = f", {self.people} people of sd {self.of_people}{' on all' if self.is_crossed else ''}"
+        people = who if self.people > 1 else ""
+        return f"{self.judges} judges, {self.stimuli} stimuli{seen}, {rates}, answers' sd {self.of_answers}{people}"
 
 
 INTERVALS = [
@@ -95,6 +103,16 @@ OF_FEW = [
     Design(3, 40, 40, (0.6, 0.5, 0.5), of_bias=1),
     Design(3, 20, 20, (0.94, 0.94, 0.94)),
 ]  # fmt: skip
+OF_PEOPLE = [
+    Design(30, 60, 20, (0.6, 0.6), people=people, of_people=spread, is_crossed=is_crossed)
+    for people, spread, is_crossed in (
+        *((3, spread, True) for spread in (0.2, 0.4)),
+        (5, 0.4, False),
+        (10, 0.2, False),
+        (10, 0.4, True),
+        (30, 0.4, False),
+    )
+]
 NULL = (0.5, 0.5, 0.5, 0.5)
 NOBODY_DIFFERS = [
     *(Design(judges, stimuli, per_judge, NULL, of_stimuli=0, of_answers=0.5)
@@ -129,11 +147,16 @@ def calibration(studies: int) -> list[Share]:
         *(("unequal judges", HOLDS, f"{judges} judges, the first gives {part:.0%} of the verdicts, bias's sd {bias}",
            partial(unequal, judges, part, bias))
           for judges, part, bias in ((10, 0.5, 0.5), (20, 0.5, 0.2), (20, 0.5, 1), (10, 0.3, 0.5), (40, 0.3, 0.5))),
+        *(("people", HOLDS, str(design), partial(holds, design)) for design in OF_PEOPLE),
+        *(("numbers of verdicts", HOLDS, f"{judges} judges, tied to {tied}", partial(informative, judges, tied))
+          for judges in (12, 40) for tied in ("ability", "bias")),
         *(("areas", HOLDS, f"{few} machines' and {many} people's answers", partial(areas, few, many))
           for few, many in ((5, 50), (5, 200), (10, 50), (10, 200), (50, 50))),
         *(("differences", HOLDS, str(design), partial(differences, design)) for design in OF_FEW),
         ("differences", HOLDS, "12 judges, sensitivity's sd 0.6, less a cue", above_a_cue),
         *(("false alarms", ALARMS, str(design), partial(alarms, design)) for design in NOBODY_DIFFERS),
+        *(("false alarms, people", FEW, str(design), partial(alarms, replace(design, rates=NULL)))
+          for design in OF_PEOPLE),
         ("false alarms", ALARMS, "columns", columns),
         ("false alarms", ALARMS, "two classifiers on the same 200 trials", two_classifiers),
         *(("a single judge", ALARMS, f"{stimuli} stimuli, {answers} answers each, stimuli's sd {spread}",
@@ -152,40 +175,63 @@ def calibration(studies: int) -> list[Share]:
            partial(passing, judges, each, rate, bounds))
           for judges, each, rate, bounds in ((200, 20, 0.55, 0.05), (3, 100, 0.6, 0.1), (2, 100, 0.6, 0.1))),
     ]  # fmt: skip
-    shares = []
-    for part, wanted, of, study in parts:
-        outcomes: dict[str, list[bool]] = defaultdict(list)
-        for number in range(studies):
-            for name, value in study(number).items():
-                outcomes[name].append(value)
-        shares += [_share(part, f"{of}: {name}", wanted, values) for name, values in outcomes.items()]
-    return shares
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        of_parts = pool.map(partial(_outcomes, studies), [study for *_, study in parts])
+        return [
+            _share(part, f"{of}: {name}", wanted, values)
+            for (part, wanted, of, _), outcomes in zip(parts, of_parts, strict=True)
+            for name, values in outcomes.items()
+        ]
+
+
+def _outcomes(studies: int, study: Callable[[int], Outcomes]) -> dict[str, list[bool]]:
+    outcomes: dict[str, list[bool]] = defaultdict(list)
+    for number in range(studies):
+        for name, value in study(number).items():
+            outcomes[name].append(value)
+    return outcomes
 
 
 def drawn(design: Design, study: int) -> tuple[pd.DataFrame, list[float]]:
     """Verdicts, and the true rates: of all judges, or of the single judge who is drawn."""
     chance, number = np.random.default_rng([study, 1]), len(design.rates)
-    bias, sensitivity = (chance.normal(0, sd, design.judges) for sd in (design.of_bias, design.of_sensitivity))
+    bias, sensitivity = _of_judges(design, chance)
     judge, agent, _ = (part.ravel() for part in np.indices((design.judges, number, design.per_judge)))
     order = np.argsort(chance.random((design.judges, number, design.stimuli)), axis=-1)
     stimulus = order[..., : design.per_judge].ravel()
+    person = np.where(agent == 0, (stimulus + judge * design.is_crossed) % design.people, 0)
     of_answers = [design.of_stimuli, design.of_answers, 1.0]
-    scale = math.hypot(design.of_bias, design.of_sensitivity, *of_answers)
+    scale = np.full(number, math.hypot(design.of_bias, design.of_sensitivity, *of_answers))
+    scale[0] = math.hypot(scale[0], design.of_people)
     side = np.where(np.arange(number) > 0, -1, 1)[:, None]
-    middle = scale * ndtri(design.rates)[:, None] + sensitivity + side * bias
-    difficulty = chance.normal(0, design.of_stimuli, design.stimuli)
-    difficulty = difficulty + chance.normal(0, design.of_answers, (number, design.stimuli))
-    right = middle[agent, judge] + difficulty[agent, stimulus] + chance.normal(size=len(judge)) > 0
+    middle = (scale * ndtri(design.rates))[:, None] + sensitivity + side * bias
+    difficulty = chance.normal(0, design.of_stimuli, design.stimuli)[:, None]
+    difficulty = difficulty + chance.normal(0, design.of_answers, (number, design.stimuli, design.people))
+    difficulty[0] += chance.normal(0, design.of_people, design.people)
+    right = middle[agent, judge] + difficulty[agent, stimulus, person] + chance.normal(size=len(judge)) > 0
     truth = ndtr(middle[:, 0] / math.hypot(*of_answers)) if design.judges == 1 else np.array(design.rates)
-    return verdicts(judge, stimulus, agent, right == (agent > 0)), truth.tolist()
+    return verdicts(judge, stimulus, agent, right == (agent > 0), person), truth.tolist()
+
+
+def _of_judges(design: Design, chance: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+    bias, sensitivity = (chance.normal(0, sd, design.judges) for sd in (design.of_bias, design.of_sensitivity))
+    return bias, sensitivity
 
 
 def verdicts(
-    judge: NDArray[Any], stimulus: NDArray[Any], agent: NDArray[Any], says_machine: NDArray[Any], **columns: Any
+    judge: NDArray[Any],
+    stimulus: NDArray[Any],
+    agent: NDArray[Any],
+    says_machine: NDArray[Any],
+    person: NDArray[Any] | int = 0,
+    **columns: Any,
 ) -> pd.DataFrame:
-    """Verdicts on an answer to each stimulus by each agent; 0 are people."""
-    names = np.array(["human:1", *(f"a{at}" for at in range(int(agent.max(initial=0))))], dtype=object)
-    table = {"judge": judge, "stimulus": stimulus, "trial": stimulus * len(names) + agent, "agent": names[agent]}
+    """Verdicts on answers to each stimulus by each agent; 0 are people, of whom each is a ``person``."""
+    number, people = int(agent.max(initial=0)), int(np.max(person)) + 1
+    names = np.array([f"a{at - 1}" if at else "" for at in range(number + 1)], dtype=object)[agent]
+    whose = np.array([f"human:{at + 1}" for at in range(people)], dtype=object)[person]
+    trial = (stimulus * (number + 1) + agent) * people + person
+    table = {"judge": judge, "stimulus": stimulus, "trial": trial, "agent": np.where(agent > 0, names, whose)}
     words = {"truth": NAMES[(agent > 0).astype(int)], "verdict": NAMES[says_machine.astype(int)]}
     return pd.DataFrame(table | words | {"judge_kind": "human"} | columns)
 
@@ -198,6 +244,21 @@ def unequal(judges: int, part: float, of_bias: float, study: int) -> Outcomes:
     of_first = round(10 * (judges - 1) * part / (1 - part))
     table, truth = drawn(Design(judges, of_first, of_first, (0.6, 0.6), of_bias), study)
     return _held(table[(table["judge"] == 0) | (table.groupby(["judge", "agent"]).cumcount() < 10)], truth)
+
+
+def informative(judges: int, tied: str, study: int) -> Outcomes:
+    """Of each judge 4 to 40 verdicts on people's and on a machine's answers: more of abler judges, or more on people's
+    of those who lean to "human"."""
+    design = Design(judges, 60, 40, (0.5, 0.5), people=30, of_people=0.2)
+    table, _ = drawn(design, study)
+    bias, sensitivity = _of_judges(design, np.random.default_rng([study, 1]))
+    rank = (sensitivity if tied == "ability" else bias).argsort().argsort()
+    number = (4 + 36 * rank / (judges - 1)).astype(int)[table["judge"]]
+    number = np.where((table["truth"] == "human") | (tied == "ability"), number, 44 - number)
+    kept = table[table.groupby(["judge", "truth"]).cumcount() < number]
+    [test] = of_agents(kept, ["a0"])["against_people"]
+    end = summarize(kept, ["a0"])[1].detectability_judges
+    return {"of judges": bool(end.low <= 0.5 <= end.high), "no alarm": not _is_alarm([test])}
 
 
 def _held(table: pd.DataFrame, truth: list[float]) -> Outcomes:
@@ -214,7 +275,8 @@ def areas(few: int, many: int, study: int) -> Outcomes:
     """Under the ROC curve of a single judge whose scores of machines' answers are higher by a standard deviation."""
     is_machine = np.arange(few + many) < few
     score = np.random.default_rng([study, 7]).normal(size=few + many) + is_machine
-    estimate = area(score, is_machine, 0 * np.arange(few + many), np.arange(few + many), np.ones(few + many))
+    none, each = np.zeros(few + many, dtype=np.int64), np.arange(few + many)
+    estimate = area(score, is_machine, Clusters(none, each, none - 1, np.ones(few + many)))
     return {"area": bool(estimate.low <= ndtr(math.sqrt(0.5)) <= estimate.high)}
 
 
@@ -232,7 +294,7 @@ def pass_rate(judges: int, pairs: int, rate: float, study: int) -> Outcomes:
     pair = np.argsort(chance.random((judges, pairs)), axis=1)[:, : len(judge) // judges].ravel()
     noise = chance.normal(0, 0.5, judges)[judge] + chance.normal(0, 0.4, pairs)[pair] + chance.normal(size=len(judge))
     passes = math.hypot(1, 0.5, 0.4) * ndtri(rate) + noise > 0
-    estimate, _ = share(passes.astype(np.float64), judge, pair)
+    estimate, _ = share(passes.astype(np.float64), Clusters(judge, pair, np.full_like(judge, -1), np.ones(len(judge))))
     return {"pass rate": estimate.low <= rate <= estimate.high}
 
 
@@ -255,8 +317,8 @@ def _alarms(table: pd.DataFrame) -> Outcomes:
 
 
 def columns(study: int) -> Outcomes:
-    """Two topics of other mixes of people and machines, judged by who says human of 70 %; and lengths of conversations
-    that differ, and two groups of judges who differ, of which none matters."""
+    """Two topics of other mixes of people and machines, judged by who says human of 70 %; lengths of conversations
+    that differ, and two groups of judges who differ, of which none matters; two halves with other shares of agents."""
     chance = np.random.default_rng([study, 4])
     judge, stimulus = (part.ravel() for part in np.indices((30, 24)))
     agent = (chance.random(len(judge)) > np.where(stimulus < 12, 0.7, 0.3)).astype(int)
@@ -267,7 +329,10 @@ def columns(study: int) -> Outcomes:
     excerpts = verdicts(judge, conversation, agent, right == (agent > 0), length=3 + 3 * length)
     groups, _ = drawn(Design(24, 30, 15, (0.6, 0.6)), study)
     groups["young"] = groups["judge"] % 2 == 0
-    tables = {"topic": leaning, "length": excerpts, "young": groups}
+    mixed, _ = drawn(Design(30, 60, 40, (0.5, 0.5, 0.8)), study)  # one agent is more often in the first half
+    is_early, is_kept = mixed["stimulus"] < 30, chance.random(len(mixed)) < 0.8
+    mixed = mixed[(mixed["truth"] == "human") | (is_kept == (is_early == (mixed["agent"] == "a0")))]
+    tables = {"topic": leaning, "length": excerpts, "young": groups, "early": mixed.assign(early=is_early)}
     return {column: _is_alarm(by_column(table, column)) for column, table in tables.items()}
 
 

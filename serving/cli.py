@@ -106,7 +106,7 @@ def build_parser() -> argparse.ArgumentParser:
     serve.add_argument("--replicas", type=positive, default=1, metavar="N", help="workers per agent (default 1)")
 
     summary, example = "how fast agents are on this machine, and what limits them", "mmcq gbvs --seconds 2"
-    bench = command("bench", "serving.bench.command:bench", summary, settings, example=example, uses_ray=True)
+    bench = command("bench", "serving.bench.command:bench", summary, settings, example=example)
     bench.add_argument("agents", nargs="+", metavar="AGENT")
     doubling = "default: doubling while it brings anything"
     bench.add_argument("--batch-sizes", type=sizes, dest="sizes", metavar="1,2,4", help=doubling)
@@ -114,8 +114,7 @@ def build_parser() -> argparse.ArgumentParser:
     bench.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     bench.add_argument("--task", type=task, metavar="TASK", help="of agents with several (default: an agent's first)")
     bench.add_argument("--mode", choices=MODES, help="of attention prediction (default: an agent's first)")
-    bench.add_argument("-o", "--out", type=path, metavar="DIR", help="write bench.json and bench.png there")
-    bench.add_argument("--bare", action="store_true", help="only the agents themselves, without Ray")
+    bench.add_argument("-o", "--out", type=path, metavar="DIR", help="write bench.json there")
 
     summary, example = "list the agents, or tell about one", "--task word --here --sort size"
     agents = command("agents", "serving.agent_list:print_agents", summary, as_json, example=example)

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -92,61 +92,33 @@ _JOINABLE = f"{_PICTURE}[\ufe0f\U0001f3fb-\U0001f3ff]*"
 EMOJI = re.compile(f"[\U0001f1e6-\U0001f1ff]{{2}}|{_JOINABLE}(?:\u200d{_JOINABLE})*|[0-9#*]\ufe0f?\u20e3")
 """One emoji, however many characters it is made of: with a tone of skin, joined to others, a flag, a key."""
 MARKS = ".!?\u2026"
-PUNCTUATION = ".,;:!?\u2026-\u2013\u2014()\"'\u201c\u201d\u2018\u2019/"
 
 
 Style = dict[str, float | None]
 
 
 def measure(messages: Sequence[HistoryMessage], speaker: Speaker = "person") -> Style:
-    """How ``speaker`` writes, by name. ``ends_with_mark`` and ``begins_with_capital`` are shares of messages,
-    ``punctuation`` and ``emoji`` counts per message, ``capitals`` a share of letters, ``gap_s`` a median of seconds."""
+    """How ``speaker`` writes, by name. ``ends_with_mark`` and ``begins_with_capital`` are shares of messages, ``emoji``
+    a count per message."""
     own_turns = [turn for turn in turns(messages) if turn[0].speaker == speaker]
     own = [message for turn in own_turns for message in turn]
     texts = [message.text for message in own]
-    words, letters = [len(text.split()) for text in texts], [len(text) for text in texts]
+    words = [len(text.split()) for text in texts]
     cased = [[letter for letter in text if letter.lower() != letter.upper()] for text in texts]
     return {
         "messages": len(own),
         "turns": len(own_turns),
         "words_mean": _mean(words),
-        "words_median": _median(words),
-        "letters_mean": _mean(letters),
-        "letters_median": _median(letters),
-        "punctuation": _mean([sum(letter in PUNCTUATION for letter in text) for text in texts]),
+        "words_median": statistics.median(words) if words else None,
         "ends_with_mark": _mean([text.rstrip()[-1:] in MARKS for text in texts]),
         "begins_with_capital": _mean([of_text[0].isupper() for of_text in cased if of_text]),
-        "capitals": _mean([letter.isupper() for of_text in cased for letter in of_text]),
         "emoji": _mean([len(EMOJI.findall(text)) for text in texts]),
         "messages_per_turn": len(own) / len(own_turns) if own_turns else None,
-        "burstiness": burstiness(_gaps(own)),
-        "gap_s": _median([gap for turn in own_turns for gap in _gaps(turn)]),
     }
-
-
-def burstiness(gaps: Sequence[float]) -> float | None:
-    """(sd - mean) / (sd + mean) of times between events (Goh and Barabasi 2008); None of fewer than two or zeros."""
-    if len(gaps) < 2:
-        return None
-    mean, spread = statistics.fmean(gaps), statistics.pstdev(gaps)
-    return (spread - mean) / (spread + mean) if spread + mean > 0 else None
-
-
-def _gaps(messages: Sequence[HistoryMessage]) -> list[float]:
-    gaps = [
-        (second.at - first.at).total_seconds()
-        for first, second in pairwise(messages)
-        if first.at is not None and second.at is not None
-    ]
-    return [gap for gap in gaps if gap >= 0]
 
 
 def _mean(numbers: Sequence[float]) -> float | None:
     return statistics.fmean(numbers) if numbers else None
-
-
-def _median(numbers: Sequence[float]) -> float | None:
-    return statistics.median(numbers) if numbers else None
 
 
 # the agent's person

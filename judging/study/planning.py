@@ -12,8 +12,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from agents.errors import InputError
+from judging.jackknife import CONFIDENCE, Clusters, Floats, rates
 from judging.measures import DETECTABILITY
-from judging.two_way import CONFIDENCE, Floats, rates
 
 Measure = Literal["p_machine", "detectability"]
 MOST_JUDGES = 1_000_000  # a width that so many do not reach is out of reach
@@ -78,7 +78,8 @@ def simulate(
             side = is_machine.astype(int)
             rate: Floats = detectability + of_judge[side, judge] + of_answer[side, stimulus]
             right = (chance.random(len(rate)) < rate).astype(np.float64)
-            result = rates(right, np.array([~is_machine, is_machine]), judge, stimulus)
+            drawn_from = Clusters(judge, stimulus, np.full(len(right), -1), np.ones(len(right)))
+            result = rates(right, np.array([~is_machine, is_machine]), drawn_from)
             low, high = result.interval(both, DETECTABILITY, CONFIDENCE if at else 2 * CONFIDENCE - 1)
             shares[at] += low[0] > 0.5 if at else max(0.5 - low[0], high[0] - 0.5) <= bounds
     return float(shares[0] / studies), float(shares[1] / studies)

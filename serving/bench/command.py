@@ -19,7 +19,7 @@ from agents.stimuli import Mode, Task
 from serving.bench import made_stimuli, results
 from serving.bench.bare import Setup
 from serving.bench.results import BenchResult, Failed
-from serving.bench.sweep import end_to_end, sweep
+from serving.bench.sweep import sweep
 from serving.runs.atomic_files import replacing
 from serving.runs.output_paths import make_parent
 from serving.scheduling import interrupts, machine
@@ -28,7 +28,7 @@ from serving.scheduling.recovery import describe
 from serving.timestamps import now
 
 STIMULI = 1024  # of each kind
-JSON, PLOT = "bench.json", "bench.png"
+JSON = "bench.json"
 
 
 def bench(
@@ -41,9 +41,8 @@ def bench(
     task: Task | None,
     mode: Mode | None,
     out: Path | None,
-    bare: bool,
 ) -> int:
-    """Run the command (``sizes`` None: doubling; ``bare``: no Ray); 3 after a failure. Raises TuringlikeError."""
+    """Run the command (``sizes`` None: doubling); 3 after a failure. Raises TuringlikeError."""
     names = read_names("bench", ",".join(agents), "measured")
     chosen = resolve(names, settings, config, "bench")
     result = BenchResult(now(), machine.host(), machine.device(device))
@@ -56,7 +55,7 @@ def bench(
         make_parent(out / JSON)
     with interrupts.raised():
         try:
-            measure(setups, sizes, result, bare=bare)
+            measure(setups, sizes, result)
         except interrupts.Interrupted as ended:
             for number in interrupts.SIGNALS:  # a second would end this
                 signal.signal(number, signal.SIG_IGN)
@@ -79,7 +78,7 @@ def _kind(name: str, agent: Agent[Any], task: Task | None, mode: Mode | None) ->
     return tasks[0], modes[0]
 
 
-def measure(setups: Sequence[Setup], sizes: Sequence[int] | None, result: BenchResult, *, bare: bool) -> None:
+def measure(setups: Sequence[Setup], sizes: Sequence[int] | None, result: BenchResult) -> None:
     """Measure everything into ``result``, failures too."""
     with tempfile.TemporaryDirectory(prefix="turinglike-bench-") as folder:
         for setup in setups:
@@ -92,12 +91,6 @@ def measure(setups: Sequence[Setup], sizes: Sequence[int] | None, result: BenchR
                 made_stimuli.write(setup.source, setup.task, setup.mode, STIMULI)
                 for measured in sweep(setup, sizes, _log):
                     result.agents[:] = [other for other in result.agents if other.agent != name] + [measured]
-        by_name = {setup.entry.name: setup for setup in setups}
-        for measured in [] if bare else result.agents:
-            with _noted(result, measured.agent):
-                for rates in end_to_end(measured, by_name[measured.agent], Path(folder)):
-                    measured.end_to_end.append(rates)
-                    _log(f"{measured.agent}: {rates}")
     result.complete = True
 
 
@@ -119,11 +112,6 @@ def _write(result: BenchResult, out: Path | None) -> None:
         return
     with replacing(out / JSON) as file:
         file.write(result.to_json())
-    try:
-        with replacing(out / PLOT) as file:
-            results.plot(result, file)
-    except UnavailableError as error:
-        _log(str(error))
 
 
 def _log(text: str) -> None:

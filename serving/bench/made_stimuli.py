@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PICTURES = 64  # different ones; more stimuli show them again
 CUES = 4096  # different ones
 SIZES = ((640, 480), (480, 640), (640, 427), (1024, 768))  # width, height
-SCALES = (4, 16, 64, 256)  # pixels that a value of the noise spans
+SCALE = 16  # pixels that a value of the noise spans
 TARGET = 96  # pixels of a target's side
 COMMONEST = 300  # words that are hardly ever cues: the, of, and
 MESSAGES = (
@@ -81,19 +81,8 @@ def _picture(folder: Path, number: int, mode: Mode | None) -> dict[str, Any]:
 
 
 def _paint(width: int, height: int, drawn: random.Random) -> PILImage.Image:
-    import numpy as np
-    from PIL import Image, ImageDraw
+    from PIL import Image
 
-    noise = np.random.default_rng(drawn.getrandbits(32))
-    total = np.full((height, width, 3), 127.0)
-    for scale in SCALES:
-        coarse = noise.integers(0, 256, (height // scale + 2, width // scale + 2, 3), dtype=np.uint8)
-        smooth = Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC)
-        total += (np.asarray(smooth, dtype=np.float64) - 127.0) * (scale / SCALES[-1]) ** 0.5
-    picture = Image.fromarray(total.clip(0, 255).astype(np.uint8))
-    brush = ImageDraw.Draw(picture)
-    for _ in range(12):
-        left, top = drawn.randrange(width), drawn.randrange(height)
-        box = (left, top, left + drawn.randrange(16, width // 3), top + drawn.randrange(16, height // 3))
-        drawn.choice((brush.ellipse, brush.rectangle))(box, fill=tuple(drawn.randrange(256) for _ in range(3)))
-    return picture
+    across, down = width // SCALE + 2, height // SCALE + 2
+    noise = Image.frombytes("RGB", (across, down), drawn.randbytes(3 * across * down))
+    return noise.resize((width, height), Image.Resampling.BICUBIC)

@@ -1,17 +1,16 @@
-"""Results of ``turinglike bench``: JSON ``turinglike.bench/3`` (seconds, bytes, shares of 1), table, plot."""
+"""Results of ``turinglike bench``: JSON ``turinglike.bench/4`` (seconds, bytes, shares of 1) and table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 import orjson
 from rich.console import Console, RenderableType
 
 from agents import __version__
 from agents.contract import GIB, MIB
-from agents.errors import UnavailableError
 from agents.stimuli import Mode, Task
 from serving.scheduling.machine import Device, Host
 from serving.terminal import plain_table
@@ -35,20 +34,6 @@ class Size:
     busy: float | None = None
 
 
-@dataclass(frozen=True)
-class EndToEnd:
-    """``generate`` with so many workers; ``ratio`` to the bare agent's best."""
-
-    replicas: int
-    batch_size: int
-    stimuli_s: float
-    ratio: float
-
-    def __str__(self) -> str:
-        workers = f"{self.replicas} worker{'s' * (self.replicas > 1)}"
-        return f"end to end, {workers}: {rate(self.stimuli_s)} stimuli/s, {self.ratio:.2f} of the bare agent"
-
-
 @dataclass
 class Measured:
     """An agent's results; ``stopped`` is why no larger size was measured."""
@@ -66,16 +51,11 @@ class Measured:
     sizes: list[Size] = field(default_factory=list)
     stopped: str | None = None
     best: Size | None = None
-    end_to_end: list[EndToEnd] = field(default_factory=list)
-
-    def at_best(self) -> Size:
-        assert self.best is not None
-        return self.best
 
 
 @dataclass(frozen=True)
 class Failed:
-    """Why an agent could not be measured, or not end to end."""
+    """Why an agent could not be measured."""
 
     agent: str
     message: str
@@ -92,7 +72,7 @@ class BenchResult:
     failed: list[Failed] = field(default_factory=list)
     complete: bool = False
     version: str = __version__
-    schema: Literal["turinglike.bench/3"] = "turinglike.bench/3"
+    schema: Literal["turinglike.bench/4"] = "turinglike.bench/4"
 
     def to_json(self) -> bytes:
         return orjson.dumps(self, option=orjson.OPT_APPEND_NEWLINE)
@@ -128,9 +108,8 @@ def _agent(measured: Measured) -> Iterator[RenderableType]:
     yield table
     if measured.stopped is not None:
         yield f"  {measured.stopped}"
-    best = measured.at_best()
-    yield f"  best: {best.batch_size}, {rate(best.stimuli_s)} stimuli/s"
-    yield from (f"  {rates}" for rates in measured.end_to_end)
+    if measured.best is not None:
+        yield f"  best: {measured.best.batch_size}, {rate(measured.best.stimuli_s)} stimuli/s"
 
 
 def rate(value: float) -> str:
@@ -162,34 +141,3 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "peak_host_bytes": ("host", _memory),
     "peak_device_bytes": ("device", _memory),
 }
-
-
-def plot(result: BenchResult, file: BinaryIO) -> None:
-    """Write a PNG of throughput and latency by batch size. Raises UnavailableError without matplotlib."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UnavailableError(
-            "no plot was written: matplotlib is not installed; pip install 'turinglike[bench]'"
-        ) from None
-    figure = Figure(figsize=(11, 5.2 + 0.25 * -(-len(result.agents) // 3)), layout="constrained")
-    FigureCanvasAgg(figure)
-    throughput, latency = figure.subplots(1, 2)
-    for number, measured in enumerate(result.agents):
-        style = {"color": f"C{number % 10}", "marker": "osD^"[number // 10 % 4]}
-        sizes = [size.batch_size for size in measured.sizes]
-        throughput.plot(sizes, [size.stimuli_s for size in measured.sizes], label=measured.agent, **style)
-        throughput.plot([measured.at_best().batch_size], [measured.at_best().stimuli_s], "ko", ms=13, mfc="none")
-        latency.plot(sizes, [size.p50_s for size in measured.sizes], **style)
-        latency.plot(sizes, [size.p95_s for size in measured.sizes], linestyle=":", **style)
-    throughput.set(title="throughput (ringed: the best batch size)", ylabel="stimuli per second", yscale="log")
-    latency.set(title="latency of a batch: median, 95th percentile (dotted)", ylabel="seconds", yscale="log")
-    for axes in (throughput, latency):
-        axes.set_xscale("log", base=2)
-        axes.set_xlabel("batch size, or calls at once")
-        axes.grid(which="both", alpha=0.3)
-    if result.agents:
-        figure.legend(*throughput.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    figure.suptitle(f"{result.device.name} · {result.host.name} · Turinglike {result.version} · {result.created[:10]}")
-    figure.savefig(file, format="png", dpi=110)

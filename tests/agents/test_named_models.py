@@ -148,7 +148,7 @@ def test_a_study_calls_a_model_as_the_server_does() -> None:
 @pytest.mark.parametrize(
     ("command", "code"),
     [("generate cues.jsonl --out new --agents", 2), ("serve --agents", 2), ("ask --cue dog", 2), ("fetch", 1),
-     ("bench --bare", 3)],
+     ("bench", 3)],
 )  # fmt: skip
 def test_every_command_names_the_model_that_is_not_here(
     command: str, code: int, folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -1,4 +1,4 @@
-"""SmolLM2's folder: against the gguf package and transformers' own reading of the file; how it is brought; and, where
+"""SmolLM2's folder: against transformers' own reading of the file; how it is brought; and, where
 `turinglike fetch smollm2-135m` has brought it, the model itself."""
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import gguf
 import numpy as np
 import pytest
 import served_here
@@ -24,10 +25,8 @@ from agents.contract import Draw
 from agents.errors import UnavailableError
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
-from agents.language.gguf import GGUF
 from agents.stimuli import WordStimulus, parse_row
 
-gguf = pytest.importorskip("gguf", reason="the reference reader of GGUF is the package gguf")
 PACKAGE = smollm2.PACKAGE
 MADE = checkpoints.packaged_folder(PACKAGE)  # in the user's own cache
 real = pytest.mark.usefixtures("users_cache")
@@ -127,15 +126,6 @@ def assert_equal(file: Path, folder: Path) -> None:
     assert (tokenizer.eos_token, tokenizer.pad_token) == ("<|im_end|>", "<|im_end|>")
 
 
-def test_weights_are_those_of_the_reference_reader(tiny: Path) -> None:
-    expected = {
-        tensor.name: gguf.quants.dequantize(tensor.data, tensor.tensor_type) for tensor in gguf.GGUFReader(tiny).tensors
-    }
-    read = dict(GGUF(tiny).tensors())
-    assert read.keys() == expected.keys()
-    assert all(np.array_equal(read[name], expected[name]) for name in read)
-
-
 def test_the_folder_says_what_transformers_says_of_the_file(tiny: Path, tmp_path: Path) -> None:
     smollm2.write_folder(tiny, tmp_path)
     assert_equal(tiny, tmp_path)
@@ -148,20 +138,6 @@ def test_the_folder_says_what_transformers_says_of_the_file(tiny: Path, tmp_path
     prompt = torch.tensor([engine.tokens(request)])
     kept = reference.generate(prompt, do_sample=False, max_new_tokens=12, eos_token_id=2, pad_token_id=2)[0]
     assert getattr(text, "raw", text) == AutoTokenizer.from_pretrained(tmp_path).decode(kept[prompt.shape[1] :])
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda content: b"GGML" + content[4:], "version 3"),
-        (lambda content: content[:300], "cannot be read as GGUF"),
-        (lambda content: content[:-100], "is cut off at blk"),
-    ],
-)
-def test_a_damaged_file_is_a_sentence(tiny: Path, tmp_path: Path, change: Any, message: str) -> None:
-    (tmp_path / "bad.gguf").write_bytes(change(tiny.read_bytes()))
-    with pytest.raises(UnavailableError, match=message):
-        dict(GGUF(tmp_path / "bad.gguf").tensors())
 
 
 # how it is brought

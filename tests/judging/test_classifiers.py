@@ -213,8 +213,8 @@ def test_the_difference_of_two_judges_is_that_of_their_detectabilities() -> None
         for judge, skill in (("good", 0.8), ("poor", 0.6)):
             other = "machine" if truth == "human" else "human"
             verdict = truth if chance.random() < skill else other
-            rows.append((judge, "machine", f"t{at}", f"s{at // 2}", truth, verdict))
-    table = pd.DataFrame(rows, columns=["judge", "judge_kind", "trial", "stimulus", "truth", "verdict"])
+            rows.append((judge, "machine", f"t{at}", f"s{at // 2}", truth, verdict, "human"))
+    table = pd.DataFrame(rows, columns=["judge", "judge_kind", "trial", "stimulus", "truth", "verdict", "agent"])
     right = (table["verdict"] == table["truth"]).groupby([table["judge"], table["truth"]]).mean()
     result = difference(table, "good", "poor")
     assert result.value == pytest.approx(100 * (right["good"].mean() - right["poor"].mean()))

@@ -74,7 +74,7 @@ def test_people_who_judged_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     [caught] = catch_rates(table)
     assert caught == CatchRate("word_association", "catch", "machine", "people", judges=1, trials=1, right=1)
     assert read_answers(open_verdicts([tmp_path / "V"])) == []
-    assert "Trials were drawn" not in methods(table, {}, [{}])
+    assert "Trials were drawn" not in methods(table, {}, [{}], 0.05)
 
 
 def test_a_block_that_stands_five_times_counts_once(

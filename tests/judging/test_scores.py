@@ -68,7 +68,7 @@ def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> Non
         assert test["passes"] == (test["bounds"] <= 0.2)
     assert "320 verdicts of 2 judges" in result["methods"]
     assert {(row["of"], row["number"]) for row in result["statistics"]} == {
-        ("people", 80), ("published:alpha", 40), ("published:beta", 40),
+        ("people", 80), ("people", 40), ("published:alpha", 40), ("published:beta", 40),
     }  # fmt: skip
     assert (out / "statistics.csv").read_text().count("letters") == 3
     page = (out / "index.html").read_text()
@@ -245,12 +245,15 @@ def test_repeats_and_catch_trials_are_told_apart(verdicts: Path) -> None:
 def test_many_people_are_scored_together_and_not_two_by_two(verdicts: Path) -> None:
     table = read_verdicts(open_verdicts([verdicts / "V"]))
     people = table[table["judge"] == "svm"].assign(judge_kind="human")
-    people["judge"] = [f"human:{at % 50}" for at in range(len(people))]
+    people["judge"] = [f"human:{at % 40}" for at in people.groupby("truth").cumcount()]  # two of each kind of answer
     result = compute_scores(pd.concat([table, people]), [])
     assert set(result.scores.distinct("judge")) == {"people", "svm", "svm-paper-code"}
     [output] = result.agreement.values()
     assert output.judges == ["svm", "svm-paper-code"]
-    assert len(output.pairs) == len(result.tests["word_association"]["between_judges"]) == 1
+    assert len(output.pairs) == 1
+    beside = {(test.first, test.second): test for test in result.tests["word_association"]["between_judges"]}
+    assert set(beside) == {("people", "svm"), ("people", "svm-paper-code"), ("svm", "svm-paper-code")}
+    assert beside["people", "svm"].difference.value == pytest.approx(0)  # they gave the same verdicts
     alone = compute_scores(people, [])
     assert not alone.agreement["word_association"].pairs
     assert not alone.tests["word_association"]["between_judges"]
@@ -309,4 +312,4 @@ def test_each_agent_has_a_sentence_that_its_interval_bears_out() -> None:
     [few] = compute_scores(
         table[table["judge"] == "human:3"].assign(**same, confidence=np.nan), []
     ).conclusions.values()
-    assert all(row.why.endswith("too few judges to speak of others") for row in few)
+    assert all(row.why.endswith("too few judges and people who answered to speak of others") for row in few)

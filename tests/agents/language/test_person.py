@@ -12,7 +12,6 @@ from typing import Any
 
 import in_process
 import misbehaving_server as bad
-import numpy as np
 import pytest
 import tiny_language
 
@@ -102,16 +101,10 @@ def test_the_style_of_messages() -> None:
     style = measure(messages)
     assert (style["messages"], style["turns"], style["messages_per_turn"]) == (5, 3, 5 / 3)
     assert (style["words_mean"], style["words_median"]) == ((1 + 3 + 2 + 2 + 5) / 5, 2)
-    assert (style["letters_mean"], style["letters_median"]) == ((2 + 12 + 9 + 6 + 9) / 5, 9)
-    assert style["punctuation"] == 3 / 5  # ? , .
     assert style["ends_with_mark"] == 2 / 5
     assert style["begins_with_capital"] == pytest.approx(1 / 3)  # of Hi, how and ok
-    assert style["capitals"] == 4 / (2 + 9 + 6)
     assert style["emoji"] == 2 / 5
-    assert style["gap_s"] == 8  # of 10 and 6
-    mean, spread = np.mean([10, 30, 6]), np.std([10, 30, 6])
-    assert style["burstiness"] == pytest.approx((spread - mean) / (spread + mean))
-    assert {measure([])[name] for name in ("words_mean", "emoji", "burstiness", "gap_s", "capitals")} == {None}
+    assert {measure([])[name] for name in ("words_mean", "words_median", "emoji", "messages_per_turn")} == {None}
 
 
 def test_an_emoji_counts_once() -> None:

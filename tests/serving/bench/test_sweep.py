@@ -1,10 +1,8 @@
-"""Batch sizes in turn, agents that fail, and the rate of a whole run, from its records."""
+"""Batch sizes in turn, and agents that fail."""
 
 from __future__ import annotations
 
-import json
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,7 @@ from agents import catalogue
 from serving.bench import made_stimuli
 from serving.bench.bare import Setup
 from serving.bench.results import Measured, Size
-from serving.bench.sweep import best, gained_nothing, record_rate, replica_counts, sweep
-from serving.scheduling import machine
+from serving.bench.sweep import best, gained_nothing, sweep
 
 
 @pytest.fixture(scope="module")
@@ -74,28 +71,3 @@ def test_the_best_is_the_smallest_that_is_nearly_as_fast(rates: list[int], expec
 )
 def test_doubling_ends_after_two_that_bring_nothing(rates: list[int], ends: bool) -> None:
     assert gained_nothing([size(2**power, rate) for power, rate in enumerate(rates)]) is ends
-
-
-@pytest.mark.parametrize(
-    ("batches", "failed", "rate"),
-    [
-        (20, 0, 8.0),
-        (20, 40, 6.0),  # a failure is no answer
-        (5, 0, None),
-    ],
-)
-def test_the_rate_of_a_run_is_of_its_records(batches: int, failed: int, rate: float | None, tmp_path: Path) -> None:
-    path = tmp_path / "records.jsonl"  # of batches of 8 that ended each second, the first few failures
-    times = [datetime.fromtimestamp(number // 8, UTC).isoformat() for number in range(8 * batches)]
-    statuses = ["failed"] * failed + ["ok"] * (len(times) - failed)
-    rows = [{"created": time, "status": status} for time, status in zip(times, statuses, strict=True)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert record_rate(path) == (None if rate is None else pytest.approx(rate))
-
-
-@pytest.mark.parametrize(("cores", "counts"), [(1, [1]), (3, [1, 2]), (8, [1, 2, 4])])
-def test_as_many_workers_as_there_are_cores(cores: int, counts: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "cores", lambda: cores)
-    about = ("null", "word_association", None, "0" * 64, dict[str, Any](), "cpu")
-    assert replica_counts(Measured(*about, continuous=False)) == counts
-    assert replica_counts(Measured(*about, continuous=True)) == [1]  # its calls at once are for all its workers

@@ -1,14 +1,14 @@
-"""Rates of verdicts, their sums and differences, where judges and stimuli are both drawn.
+"""Rates of verdicts, their sums and differences, where judges, stimuli and the people who answered are all drawn.
 
-The variance is that between judges and that between stimuli less that of their intersections (Cameron, Gelbach, Miller
-2011), at least the larger of the first two; each is a jackknife that leaves out a cluster at a time (MacKinnon,
-Nielsen, Webb 2024). Its freedom is the effective number of clusters (Carter, Schnepel, Steigerwald 2017) less 1. A
-rate's interval is the exact interval of so many independent verdicts as vary as much, with t of that freedom (Clopper,
-Pearson 1934; Korn, Graubard 1998). Those of sums and differences are made from the rates' by MOVER (Zou, Donner 2008),
-and reach at least as far as t times the standard error, or as what single verdicts cannot show (``_unseen``); p is 1
-less the confidence of the interval that ends at the null hypothesis. Of a single judge in all verdicts, who is not
-drawn, figures are of this judge; but a single one where there are several tells nothing of others, and has no
-interval. So it is with stimuli.
+The variance is that between judges, between stimuli and between people, less that of the intersections of each two,
+plus that of all three (Cameron, Gelbach, Miller 2011), and never less than a part of it; each is a jackknife that
+leaves out a cluster at a time (MacKinnon, Nielsen, Webb 2024). Its freedom is the effective number of clusters (Kish
+1965) less 1, of the dimension with the fewest. A rate's interval is the exact interval of so many independent verdicts
+as vary as much, with t of that freedom (Clopper, Pearson 1934; Korn, Graubard 1998). Those of sums and differences are
+made from the rates' by MOVER (Zou, Donner 2008), and reach at least as far as t times the standard error, or as what
+single verdicts cannot show (``_unseen``); p is 1 less the confidence of the interval that ends at the null hypothesis.
+Of a single judge in all verdicts, who is not drawn, figures are of this judge; but a single one where there are several
+tells nothing of others, and has no interval. So it is with stimuli, and with people.
 """
 
 from __future__ import annotations
@@ -28,18 +28,42 @@ LEAST_P = 1e-15  # less counts as so much
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Cells = NDArray[np.bool_]  # [cells, verdicts]
-Drawn = NDArray[np.bool_] | None  # [2, cells or 1] whether judges, and stimuli, are several; None: as in all verdicts
+Drawn = NDArray[np.bool_]  # [3, cells or 1] whether judges, stimuli and people are several
 Estimator = Callable[[Floats], Floats]
+# What the variance is of: judges, stimuli, people, by place, and their intersections.
+DIMENSIONS = ((0,), (1,), (0, 1), (2,), (0, 2), (1, 2), (0, 1, 2))
 
 
 @dataclass(frozen=True, slots=True)
-class TwoWay:
-    """Estimates [cells] of so many verdicts; ``products`` [3, cells, cells] are of their errors, summed over judges,
-    stimuli and intersections. In methods ``cells`` [..., m] are summed with ``weights`` [m]."""
+class Clusters:
+    """Numbers [verdicts] of the judges, the stimuli and the people who answered (-1 of a machine's answers); errors are
+    multiplied by ``wider``, 1 of independent verdicts."""
+
+    judges: Codes
+    stimuli: Codes
+    people: Codes
+    wider: Floats
+
+    @property
+    def codes(self) -> Codes:
+        return np.stack([self.judges, self.stimuli, self.people])
+
+    def where(self, cell: Cells) -> Clusters:
+        return Clusters(self.judges[cell], self.stimuli[cell], self.people[cell], self.wider[cell])
+
+    def drawn(self) -> Drawn:
+        """Of each dimension whether it has several clusters."""
+        return np.array([[len(set(codes[codes >= 0].tolist())) > 1] for codes in self.codes])
+
+
+@dataclass(frozen=True, slots=True)
+class Jackknife:
+    """Estimates [cells] of so many verdicts; ``products`` [7, cells, cells] are of their errors, summed over clusters
+    of each of :data:`DIMENSIONS`. In methods ``cells`` [..., m] are summed with ``weights`` [m]."""
 
     value: Floats
     number: Floats
-    clusters: Floats  # [2, cells] of judges, of stimuli
+    clusters: Floats  # [3, cells] of judges, of stimuli, of people
     freedom: Floats  # NaN of what has no interval
     products: Floats
     is_exact: NDArray[np.bool_]  # independent verdicts
@@ -103,7 +127,7 @@ class TwoWay:
     def _unseen(self, cells: Codes, weights: Floats, tail: Floats) -> Floats:
         """How far a sum may be off though no cluster shows it. Of G clusters that all cancel, each of a single verdict
         on each rate, a share 1 - tail ** (1 / G) may not. 0 of a rate alone, and of larger clusters."""
-        clusters = self.clusters[:, cells].max(axis=0)
+        clusters = self.clusters[:2, cells].max(axis=0)
         are_single = (self.number[cells] == clusters).all(axis=-1) & (len(weights) > 1)
         share = 1 - tail ** (1 / np.maximum(clusters.min(axis=-1), 1))
         return np.where(are_single, np.abs(weights).max() * share, 0.0)
@@ -124,9 +148,10 @@ class TwoWay:
 
 
 def _total(variances: Floats) -> Floats:
-    """Of judges, stimuli and intersections [3, ...]."""
-    judges, stimuli, both = variances
+    """Of :data:`DIMENSIONS` [7, ...]."""
+    judges, stimuli, both, people, by_judge, on_stimulus, each = variances
     total = np.maximum(judges + stimuli - both, np.maximum(judges, stimuli))
+    total = np.maximum(total + people - by_judge - on_stimulus + each, np.maximum(total, people))
     return np.where(total < ROUNDING**2, 0.0, total)
 
 
@@ -134,45 +159,59 @@ def mean(sums: Floats) -> Floats:
     return np.asarray(sums[1] / sums[0])
 
 
-def several(judges: Codes, stimuli: Codes) -> Cells:
-    """Whether these verdicts are of several judges, and on several stimuli [2, 1]."""
-    return np.array([[bool((codes != codes[:1]).any())] for codes in (judges, stimuli)])
-
-
-def rates(
-    right: Floats, cells: Cells, judges: Codes, stimuli: Codes, wider: Floats | float = 1.0, drawn: Drawn = None
-) -> TwoWay:
+def rates(right: Floats, cells: Cells, clusters: Clusters, drawn: Drawn | None = None) -> Jackknife:
     """The rates of ``right`` verdicts [verdicts] in ``cells``, which may overlap; NaN of none."""
-    return two_way(np.stack([cells, cells * right]), mean, judges, stimuli, wider, drawn)
+    return jackknife(np.stack([cells, cells * right]), mean, clusters, drawn)
 
 
-def two_way(
-    terms: Floats, estimate: Estimator, judges: Codes, stimuli: Codes, wider: Floats | float = 1.0, drawn: Drawn = None
-) -> TwoWay:
+def of_judges(cells: Cells, judges: Codes) -> Floats:
+    """Weights [cells, verdicts] with which each judge counts once in a cell, whatever the number of verdicts."""
+    number = np.array([np.bincount(judges, cell)[judges] for cell in cells])
+    return np.asarray(cells / np.maximum(number, 1))
+
+
+def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Drawn | None = None) -> Jackknife:
     """What ``estimate`` makes of sums of ``terms`` [terms, cells, verdicts], of which the first is a verdict's weight;
-    its errors are multiplied by ``wider`` [verdicts], 1 of independent verdicts."""
+    by default ``drawn`` is as in these verdicts."""
     cells, total = terms.any(axis=0), terms.sum(axis=-1)
-    both = np.unique(judges * (stimuli.max(initial=0) + 1) + stimuli, return_inverse=True)[1]
-    of_cells = np.broadcast_to(several(judges, stimuli) if drawn is None else drawn, (2, terms.shape[1]))
-    wide = np.where(cells, wider, 1.0).max(axis=1, initial=1.0)
-    clusters, freedom, products = [], [], []
+    of_cells = np.broadcast_to(clusters.drawn() if drawn is None else drawn, (3, terms.shape[1]))
+    wide = np.where(cells, clusters.wider, 1.0).max(axis=1, initial=1.0)
+    numbers, freedom, products = [], [], []
     with np.errstate(invalid="ignore", divide="ignore"):
         value = estimate(total)
-        for codes, is_drawn in zip((judges, stimuli, both), (*of_cells, of_cells.all(axis=0)), strict=True):
+        for dimensions in DIMENSIONS:
+            is_drawn = np.all(of_cells[list(dimensions)], axis=0)
+            if len(dimensions) > 1 and not is_drawn.any():
+                products.append(np.zeros((len(value), len(value))))
+                continue
+            codes, known = _intersections(clusters.codes[list(dimensions)])
             size = int(codes.max(initial=-1)) + 1
-            sums = np.array([[np.bincount(codes, row, size) for row in term] for term in (*terms, cells)])
+            sums = np.array([[np.bincount(codes, row[known], size) for row in term] for term in (*terms, cells)])
             number = (sums[-1] > 0).sum(axis=1)
-            effective = sums[0].sum(axis=1) ** 2 / (sums[0] ** 2).sum(axis=1)
+            is_drawn &= number > 0
             left = estimate(total[..., None] - sums[:-1]) - value[:, None]
             left = np.where(is_drawn[:, None], left * (wide * np.sqrt(1 - 1 / number))[:, None], 0.0)
-            clusters.append(number.astype(np.float64))
-            freedom.append(np.where(is_drawn, np.where(number > 1, np.maximum(effective - 1, 1), np.nan), np.inf))
             products.append(left @ left.T)
-    fewest, number = np.minimum(*freedom[:2]), cells.sum(axis=1)
-    are_single = np.array(clusters[:2]) == number  # verdicts of a judge, on a stimulus
-    is_exact = (~of_cells | are_single & (number > 1)).all(axis=0) & are_single.any(axis=0) & (wide == 1)
+            if len(dimensions) == 1:
+                effective = sums[0].sum(axis=1) ** 2 / (sums[0] ** 2).sum(axis=1)
+                of_clusters = np.where(number > 1, np.maximum(effective - 1, 1), np.nan)
+                freedom.append(np.where(is_drawn, of_clusters, np.inf))
+                numbers.append(number.astype(np.float64))
+    fewest, number = np.minimum.reduce(freedom), cells.sum(axis=1)
+    of_each = np.array(numbers)
+    are_single = (of_each == number) & (number > 1)  # verdicts of a judge, on a stimulus, on a person's answers
+    is_exact = (~of_cells | are_single | (of_each == 0)).all(axis=0) & are_single[:2].any(axis=0) & (wide == 1)
     fewest[np.isinf(fewest)] = np.nan
-    return TwoWay(value, number.astype(np.float64), np.array(clusters[:2]), fewest, np.array(products), is_exact)
+    return Jackknife(value, number.astype(np.float64), of_each, fewest, np.array(products), is_exact)
+
+
+def _intersections(codes: Codes) -> tuple[Codes, Cells]:
+    """Numbers of the clusters of verdicts that all ``codes`` [dimensions, verdicts] number, and which these are."""
+    known: Cells = np.all(codes >= 0, axis=0)
+    first, *others = codes[:, known]
+    for other in others:
+        first = first * (other.max(initial=0) + 1) + other
+    return np.unique(first, return_inverse=True)[1].astype(np.int64), known
 
 
 def exact(rate: Floats, number: Floats, tail: Floats) -> tuple[Floats, Floats]:

@@ -152,7 +152,7 @@ def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
             places[row] = top + 1 + height * at
             names.append((places[row], row[1], "normal"))
         top = places[row] + height
-    figure.set_size_inches(5.2, 1.1 + 0.24 * top)
+    figure.set_size_inches(_width([name for _, name, _ in names]), 1.1 + 0.24 * top)
     axis = figure.subplots()
     axis.axvspan(0.5 - bounds, 0.5 + bounds, color=BAND, alpha=0.35, linewidth=0)
     axis.axvline(0.5, color=BAND, linewidth=1)
@@ -175,9 +175,9 @@ def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
 
 def _by_agent(scores: Sequence[Score], figure: Any) -> None:
     known = list(filter(_is_known, without_repetition(scores)))
-    figure.set_size_inches(5.2, 1.2 + 0.32 * (1 + len(known)))
-    matrix, dots = figure.subplots(1, 2, width_ratios=(1, 2), sharey=True)
     names = ["people", *(score.name for score in known)]
+    figure.set_size_inches(_width(names), 1.2 + 0.32 * (1 + len(known)))
+    matrix, dots = figure.subplots(1, 2, width_ratios=(1, 2), sharey=True)
     _matrix(matrix, [scores[0].shares_of_people, *(score.shares_of_machines for score in known)], names)
     matrix.set_xlabel("said")
     places = np.arange(1, len(known) + 1)
@@ -269,6 +269,11 @@ def _over(panels: Panels, about: str, what: str, figure: Any) -> None:
         for at in range(len(names))
     ]
     figure.legend(marks, names, loc="outside right upper", frameon=False)
+
+
+def _width(names: Sequence[str]) -> float:
+    """Inches of a figure in whose margin the names of its rows stand."""
+    return max(5.2, 4 + 0.085 * max(map(len, names)))
 
 
 def _bars(estimates: Sequence[Estimate]) -> tuple[Floats, Floats]:

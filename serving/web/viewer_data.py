@@ -71,8 +71,11 @@ class Tally:
 
 @dataclass(slots=True)
 class Gathered:
+    """``stamp`` is of the runs' state where the page is to ask whether it has changed."""
+
     runs: Sequence[Run]
     _spool: IO[bytes]
+    stamp: str = ""
     pictures: list[Image] = field(default_factory=list)
     damage: Damage = field(default_factory=Damage)
     common: list[str] = field(default_factory=list)  # on the stimuli that runs have in common, in sentences
@@ -235,15 +238,15 @@ class Gathered:
             title = f"{count(len(self.runs), 'run')}: " + ", ".join(run.path.resolve().name for run in self.runs)
         return {
             "title": title[:300],
+            "stamp": self.stamp,
             "made": f"{datetime.now(UTC).isoformat(timespec='seconds')} by Turinglike {__version__}",
-            "notices": list(self._notices()),
+            "notices": [*self._notices(), *self._alarms.sentences()],
             "agents": names,
             "people": [names[label] for label in self._in_order() if label in people],
             "pictures": pictures_shown,
             **index.columns(),
             "counts": [[who, task, *tally.row()] for (who, task), tally in self._tallies.items()],
             "failures": [[agent, code, *about] for (agent, code), about in list(self._failures.items())[:200]],
-            "alarms": self._alarms.summary(),
             "figures": statistics.figures(),
             "provenance": orjson.dumps([about_run(run) for run in self.runs]).decode(),
         }
@@ -372,11 +375,11 @@ def well_formed(record: Mapping[str, Any]) -> bool:
 
 
 @contextmanager
-def gathered(runs: Sequence[Run]) -> Iterator[Gathered]:
+def gathered(runs: Sequence[Run], stamp: str = "") -> Iterator[Gathered]:
     """The runs, read. Raises InputError for a damaged set or ``run.json``; counts damaged records."""
     with tempfile.SpooledTemporaryFile(SPOOL) as spool:
-        data = Gathered(runs, spool)
+        data = Gathered(runs, spool, stamp)
         data.read()
-        for sentence in data.common:
+        for sentence in [] if stamp else data.common:
             print(printable(sentence), file=sys.stderr)
         yield data

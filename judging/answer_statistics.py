@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, zip_longest
 from typing import Any
 
@@ -15,12 +17,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.answer_numbers import WORD_OF, cliffs_delta, cohens_d, numbers, rounding, texts
+from agents.contract import is_installed
+from agents.language.filters.texts import sentences
 from agents.stimuli import TASKS
 from judging.measures import ALL, Score
 from judging.tables import Table
 from judging.verdicts import PEOPLE, Answers
 
 CAPTIONS = "image_captioning"
+WITH_SENTENCES = (CAPTIONS, "conversation")
+PARTS_OF_SPEECH = {  # by how their tags of the Penn Treebank begin
+    "determiners": "DT",
+    "adjectives": "JJ",
+    "nouns": "NN",
+    "adverbs": "RB",
+    "verbs": "VB",
+    "prepositions": "IN",
+}
 LEAST_AGENTS = 3
 LONGEST_GRAM = 4  # of n-grams
 SIGMA = 6.0
@@ -88,6 +101,9 @@ def answer_statistics(answers: Answers) -> Table[Statistic]:
             group = PEOPLE if answer["truth"] == "human" else answer["agent"]
             for name, value in numbers(task, answer["answer"], answer["speaker"]):
                 values[name][group].append(value)
+            for text in texts(answer["answer"], answer["speaker"]) if task in WITH_SENTENCES else ():
+                for name, number in parts_of_speech(text).items():
+                    values[name][group].append(number)
             if task in WORD_OF:
                 words[group][answer["stimulus"]] += texts(answer["answer"])
         for name, by in values.items():
@@ -102,6 +118,29 @@ def answer_statistics(answers: Answers) -> Table[Statistic]:
             if (kappa := consistency(repeated)) is not None:
                 rows.append(Statistic(task, "consistency (Fleiss' kappa)", group, len(repeated), kappa, None))
     return Table(rows)
+
+
+def parts_of_speech(text: str) -> dict[str, int]:
+    """How many words are determiners, adjectives, nouns and so on, by Pattern's tagger (De Smedt and Daelemans 2012);
+    none without the package textblob."""
+    if (tagged := _tagger()) is None:
+        return {}
+    tags = Counter(tag[:2] for _, tag in tagged(text))
+    return {name: tags[tag] for name, tag in PARTS_OF_SPEECH.items()}
+
+
+@cache
+def _tagger() -> Callable[[str], Sequence[tuple[str, str]]] | None:
+    if not is_installed("textblob"):
+        return None
+    from nltk.tokenize import TreebankWordTokenizer
+    from textblob.en import tag
+
+    with warnings.catch_warnings():  # it leaves its lexicon's files, which it reads now, open
+        warnings.simplefilter("ignore", ResourceWarning)
+        tag("words")
+    split = TreebankWordTokenizer().tokenize
+    return lambda text: tag(" ".join(word for part in sentences(text) for word in split(part)), tokenize=False)
 
 
 def consistency(answered: Sequence[Sequence[str]]) -> float | None:

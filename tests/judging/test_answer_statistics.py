@@ -19,6 +19,7 @@ from judging.answer_statistics import (
     bleu,
     caption_measures,
     consistency,
+    parts_of_speech,
     plain_words,
 )
 from judging.measures import Score
@@ -60,6 +61,15 @@ def test_captions() -> None:
     assert rows["capitals", "blip"].delta == -1
     assert rows["capitals", "blip"].direction == "less"
     assert rows["punctuation", "blip"].direction == "as people"
+
+
+def test_parts_of_speech_are_counted_in_captions() -> None:
+    pytest.importorskip("textblob")
+    assert parts_of_speech("A man is riding the brown horse very quickly on a beach. He doesn't stop.") == {
+        "determiners": 3, "adjectives": 1, "nouns": 3, "adverbs": 3, "verbs": 4, "prepositions": 1,
+    }  # fmt: skip
+    rows = _by_name(answer_statistics([_answer("image_captioning", "blip", text=text) for text in ("a dog", "dogs")]))
+    assert [rows[name, "blip"].mean for name in ("nouns", "determiners", "verbs")] == [1, 0.5, 0]
 
 
 def test_a_message_of_several_excerpts_counts_once_and_of_the_judged_speaker_alone() -> None:

@@ -1,25 +1,39 @@
-"""Statistics of answers (2025 paper, Table S5), and captions by BLEU and CIDEr-D beside detectability (Fig. 8)."""
+"""Statistics of answers (2025 paper, Table S5), how consistent they are, and captions by BLEU and CIDEr-D beside
+detectability (Fig. 8)."""
 
 from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from functools import cache
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.answer_numbers import cliffs_delta, cohens_d, numbers, rounding
+from agents.answer_numbers import WORD_OF, cliffs_delta, cohens_d, numbers, rounding, texts
+from agents.contract import is_installed
+from agents.language.filters.texts import sentences
 from agents.stimuli import TASKS
 from judging.measures import ALL, Score
 from judging.tables import Table
 from judging.verdicts import PEOPLE, Answers
 
 CAPTIONS = "image_captioning"
+WITH_SENTENCES = (CAPTIONS, "conversation")
+PARTS_OF_SPEECH = {  # by how their tags of the Penn Treebank begin
+    "determiners": "DT",
+    "adjectives": "JJ",
+    "nouns": "NN",
+    "adverbs": "RB",
+    "verbs": "VB",
+    "prepositions": "IN",
+}
 LEAST_AGENTS = 3
 LONGEST_GRAM = 4  # of n-grams
 SIGMA = 6.0
@@ -77,14 +91,21 @@ class CaptionMeasures:
 
 
 def answer_statistics(answers: Answers) -> Table[Statistic]:
-    """The statistics by task, of people, then of each agent; a message of several excerpts counts once."""
+    """The statistics by task, of people, then of each agent; a message of several excerpts counts once. Of colours and
+    words the last are of ``number`` stimuli the :func:`consistency` (2025 paper, L1147)."""
     rows = []
     for task in TASKS:
         values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        words: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         for answer in _longest_excerpts([answer for answer in answers if answer["asked"] == task]):
             group = PEOPLE if answer["truth"] == "human" else answer["agent"]
             for name, value in numbers(task, answer["answer"], answer["speaker"]):
                 values[name][group].append(value)
+            for text in texts(answer["answer"], answer["speaker"]) if task in WITH_SENTENCES else ():
+                for name, number in parts_of_speech(text).items():
+                    values[name][group].append(number)
+            if task in WORD_OF:
+                words[group][answer["stimulus"]] += texts(answer["answer"])
         for name, by in values.items():
             people = np.array(by.get(PEOPLE, []))
             for group in sorted(by, key=lambda label: (label != PEOPLE, label)):
@@ -92,7 +113,46 @@ def answer_statistics(answers: Answers) -> Table[Statistic]:
                 sd = float(sample.std(ddof=1)) if len(sample) > 1 else None
                 effects = _effects(sample, people) if group != PEOPLE and len(people) else ()
                 rows.append(Statistic(task, name, group, len(sample), float(sample.mean()), sd, *effects))
+        for group in sorted(words, key=lambda label: (label != PEOPLE, label)):
+            repeated = [answered for answered in words[group].values() if len(answered) > 1]
+            if (kappa := consistency(repeated)) is not None:
+                rows.append(Statistic(task, "consistency (Fleiss' kappa)", group, len(repeated), kappa, None))
     return Table(rows)
+
+
+def parts_of_speech(text: str) -> dict[str, int]:
+    """How many words are determiners, adjectives, nouns and so on, by Pattern's tagger (De Smedt and Daelemans 2012);
+    none without the package textblob."""
+    if (tagged := _tagger()) is None:
+        return {}
+    tags = Counter(tag[:2] for _, tag in tagged(text))
+    return {name: tags[tag] for name, tag in PARTS_OF_SPEECH.items()}
+
+
+@cache
+def _tagger() -> Callable[[str], Sequence[tuple[str, str]]] | None:
+    if not is_installed("textblob"):
+        return None
+    from nltk.tokenize import TreebankWordTokenizer
+    from textblob.en import tag
+
+    with warnings.catch_warnings():  # it leaves its lexicon's files, which it reads now, open
+        warnings.simplefilter("ignore", ResourceWarning)
+        tag("words")
+    split = TreebankWordTokenizer().tokenize
+    return lambda text: tag(" ".join(word for part in sentences(text) for word in split(part)), tokenize=False)
+
+
+def consistency(answered: Sequence[Sequence[str]]) -> float | None:
+    """Fleiss' kappa (1971) of the answers to each stimulus, two at least, whose numbers may differ; None where all
+    answers are the same."""
+    counts = [Counter(answers) for answers in answered]
+    pooled = Counter(chain.from_iterable(answered))
+    chance = sum((number / pooled.total()) ** 2 for number in pooled.values())
+    if len(pooled) < 2:
+        return None
+    pairs = [sum(n * (n - 1) for n in of.values()) / (of.total() * (of.total() - 1)) for of in counts]
+    return float((np.mean(pairs) - chance) / (1 - chance))
 
 
 def _effects(agent: NDArray[np.float64], people: NDArray[np.float64]) -> tuple[float | None, float, str]:

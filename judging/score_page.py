@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import math
+import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import metadata
-from itertools import groupby
+from itertools import groupby, product
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +32,7 @@ from serving.web.viewer_provenance import TASK_NAMES as NAMES_OF_TASKS
 if TYPE_CHECKING:
     import pandas as pd
 
+    from judging.answer_statistics import CaptionScore
     from judging.score import Scores
 
 TASK_NAMES = NAMES_OF_TASKS | {ELSEWHERE: "Stimuli of others"}
@@ -36,7 +40,9 @@ HUMAN, MACHINE, INK = "#0072b2", "#d55e00", "#333333"  # of Okabe and Ito's colo
 COLOURS = (HUMAN, MACHINE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = "osD^vP"
 BAND = "#9a9a9a"
-PASS_RATES = "pass-rates"
+PASS_RATES, CAPTIONS, CAPTION_TASK = "pass-rates", "captions", "image_captioning"
+ACROSS = 2  # panels of a figure
+Panels = dict[str, dict[str, list[tuple[Any, Estimate]]]]  # points by panel and series
 FITS = "display:block;max-width:100%;height:auto"
 
 
@@ -53,6 +59,7 @@ def page(scores: Scores, figures: Mapping[str, str]) -> str:
         count=count,
         picture=_picture,
         sentences=sentences,
+        figure_of=figure_of,
         without_repetition=without_repetition,
         as_table=Table,
         judges_by_agents=_judges_by_agents,
@@ -106,18 +113,27 @@ def methods(table: pd.DataFrame, settings: SettingsByJudge, sets: Sequence[Mappi
     return " ".join(text.split())
 
 
-def figures(
-    scores: Table[Score], cues: Collection[str], bounds: float, pass_rates: Sequence[PassRate] = ()
-) -> dict[str, str]:
-    """SVGs by name: ``TASK-JUDGE``, ``overview`` without ``cues``, ``pass-rates``."""
+def figures(scores: Scores, cues: Collection[str]) -> dict[str, str]:
+    """SVGs by name: ``TASK-JUDGE``, ``overview`` without ``cues``, ``pass-rates``, ``by-COLUMN``, ``captions``."""
     drawn = {
         f"{task}-{judge}": _svg(partial(_by_agent, list(rows)))
-        for (task, judge), rows in groupby(scores, key=lambda score: (score.task, score.judge))
+        for (task, judge), rows in groupby(scores.scores, key=lambda score: (score.task, score.judge))
     }
-    if pass_rates:
-        drawn[PASS_RATES] = _svg(partial(_by_turns, pass_rates))
-    each = [score for score in scores if score.agent != ALL and score.judge not in cues and _is_known(score)]
-    return {"overview": _svg(partial(_overview, each, bounds)), **drawn} if each else drawn
+    if scores.pairs is not None and scores.pairs.rates:
+        drawn[PASS_RATES] = _svg(partial(_over, _by_turns(scores.pairs.rates), "turns", "pass rate"))
+    told = [score for score in scores.by if score.judge not in cues]
+    for column in dict.fromkeys(str(score.column) for score in told):
+        panels = _by_column([score for score in told if score.column == column])
+        if any(len(points) > 1 for of_panel in panels.values() for points in of_panel.values()):
+            drawn[figure_of(column)] = _svg(partial(_over, panels, column, "judged rightly"))
+    if scores.captions is not None and (panels := _by_measure(scores.captions.agents, scores.scores)):
+        drawn[CAPTIONS] = _svg(partial(_over, panels, "BLEU-4 or CIDEr-D", "detectability"))
+    each = [score for score in scores.scores if score.agent != ALL and score.judge not in cues and _is_known(score)]
+    return {"overview": _svg(partial(_overview, each, scores.bounds)), **drawn} if each else drawn
+
+
+def figure_of(column: str) -> str:
+    return "by-" + re.sub(r"[^\w.-]", "-", column)
 
 
 def _is_known(score: Score) -> bool:
@@ -136,7 +152,7 @@ def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
             places[row] = top + 1 + height * at
             names.append((places[row], row[1], "normal"))
         top = places[row] + height
-    figure.set_size_inches(5.2, 1.1 + 0.24 * top)
+    figure.set_size_inches(_width([name for _, name, _ in names]), 1.1 + 0.24 * top)
     axis = figure.subplots()
     axis.axvspan(0.5 - bounds, 0.5 + bounds, color=BAND, alpha=0.35, linewidth=0)
     axis.axvline(0.5, color=BAND, linewidth=1)
@@ -159,9 +175,9 @@ def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
 
 def _by_agent(scores: Sequence[Score], figure: Any) -> None:
     known = list(filter(_is_known, without_repetition(scores)))
-    figure.set_size_inches(5.2, 1.2 + 0.32 * (1 + len(known)))
-    matrix, dots = figure.subplots(1, 2, width_ratios=(1, 2), sharey=True)
     names = ["people", *(score.name for score in known)]
+    figure.set_size_inches(_width(names), 1.2 + 0.32 * (1 + len(known)))
+    matrix, dots = figure.subplots(1, 2, width_ratios=(1, 2), sharey=True)
     _matrix(matrix, [scores[0].shares_of_people, *(score.shares_of_machines for score in known)], names)
     matrix.set_xlabel("said")
     places = np.arange(1, len(known) + 1)
@@ -178,29 +194,86 @@ def _by_agent(scores: Sequence[Score], figure: Any) -> None:
         dots.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
 
 
-def _by_turns(rates: Sequence[PassRate], figure: Any) -> None:
-    known = [rate for rate in rates if rate.turns is not None and rate.verdicts and rate.agent != ALL]
-    judges = list(dict.fromkeys(rate.judge for rate in known))
-    turns = sorted({rate.turns for rate in known if rate.turns is not None})
-    lines = list(dict.fromkeys((rate.agent, rate.mode or "") for rate in known))
-    figure.set_size_inches(2.6 + 3 * len(judges), 3.2)
-    [panels] = figure.subplots(1, max(1, len(judges)), squeeze=False, sharey=True)
-    for panel, judge in zip(panels, judges, strict=False):
-        for at, line in enumerate(lines):
-            of_line = [rate for rate in known if (rate.judge, rate.agent, rate.mode or "") == (judge, *line)]
-            places = [turns.index(rate.turns or 0) + 0.06 * (at - (len(lines) - 1) / 2) for rate in of_line]
-            value, bars = _bars([rate.pass_rate for rate in of_line])
-            style = {"color": COLOURS[at % len(COLOURS)], "marker": "o", "markersize": 5}
-            style["linestyle"] = "--" if line[1] == "burst" else "-"
-            label = ", ".join(filter(None, line)) if panel is panels[0] else None
-            panel.errorbar(places, value, bars, label=label, **style)
-        panel.axhline(0.5, color=BAND, linestyle=":", linewidth=1)
-        panel.set(ylim=(0, 1), xlabel="turns", title=judge)
-        panel.set_xticks(range(len(turns)), map(str, turns))
-        panel.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("pass rate (dotted: chance)")
-    if lines:
-        figure.legend(loc="outside right upper", frameon=False)
+def _by_turns(rates: Iterable[PassRate]) -> Panels:
+    panels: Panels = defaultdict(lambda: defaultdict(list))
+    for rate in rates:
+        if rate.turns is not None and rate.verdicts and rate.agent != ALL:
+            series = ", ".join(filter(None, (rate.agent, rate.mode)))
+            panels[rate.judge][series].append((rate.turns, rate.pass_rate))
+    return panels
+
+
+def _by_column(scores: Sequence[Score]) -> Panels:
+    """A panel for each task: of a single judge each agent, where colours are enough; or else all agents by judge. It is
+    p(M|M) where people have no value, as in columns of agents."""
+    panels: Panels = defaultdict(lambda: defaultdict(list))
+    for task in dict.fromkeys(score.task for score in scores):
+        of_task = [score for score in scores if score.task == task]
+        judges, agents = ({getattr(score, name) for score in of_task} for name in ("judge", "agent"))
+        measure = "detectability" if any(map(_is_known, of_task)) else "p_machine"
+        are_agents = measure == "detectability" and len(judges) == 1 and 1 < len(agents) <= len(COLOURS)
+        for score in of_task:
+            estimate: Estimate = getattr(score, measure)
+            if (are_agents or score.agent == ALL) and not math.isnan(estimate.value):
+                panels[TASK_NAMES[task]][score.name if are_agents else score.judge].append((score.value, estimate))
+    return panels
+
+
+def _by_measure(captions: Iterable[CaptionScore], scores: Table[Score]) -> Panels:
+    """Detectability beside BLEU and CIDEr-D: a panel for each judge and measure, a point for each agent (2025 paper,
+    Fig. 8)."""
+    panels: Panels = defaultdict(lambda: defaultdict(list))
+    for caption, (name, measure) in product(captions, {"BLEU-4": "bleu", "CIDEr-D": "cider_d"}.items()):
+        for score in scores.where(task=CAPTION_TASK, agent=caption.of):
+            if (value := getattr(caption, measure)) is not None and _is_known(score):
+                panels[f"{score.judge}, {name}"][caption.of].append((value, score.detectability))
+    return panels
+
+
+def _over(panels: Panels, about: str, what: str, figure: Any) -> None:
+    """Points with intervals: a panel for each key, a series for each of its keys of (place, estimate). Words and few
+    numbers stand evenly, in their order; numbers of single points to scale."""
+    from matplotlib.lines import Line2D
+
+    points = [(place, series) for of_panel in panels.values() for series, of in of_panel.items() for place, _ in of]
+    names, places = list(dict.fromkeys(series for _, series in points)), list(dict.fromkeys(at for at, _ in points))
+    are_numbers = all(isinstance(place, Real) for place in places)
+    places.sort(key=None if are_numbers else str)
+    is_scale = are_numbers and len(points) == len(names) * len(panels)
+    across = min(len(panels), ACROSS)
+    down = math.ceil(len(panels) / across)
+    figure.set_size_inches(2.6 + (2 + 0.16 * min(len(places), 30)) * across, 0.9 + 2.3 * down)
+    axes = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
+    for axis, (title, of_panel) in zip(axes, panels.items(), strict=False):
+        for series, of_series in of_panel.items():
+            at = names.index(series)
+            shift = 0.0 if is_scale else 0.5 * ((at + 0.5) / len(names) - 0.5)
+            values = [(place if is_scale else places.index(place) + shift, estimate) for place, estimate in of_series]
+            values.sort(key=lambda point: point[0])
+            value, bars = _bars([estimate for _, estimate in values])
+            style = {"color": COLOURS[at % len(COLOURS)], "marker": MARKERS[at % len(MARKERS)], "markersize": 4}
+            style["linestyle"] = "none" if not are_numbers or is_scale else "--" if series.endswith("burst") else "-"
+            axis.errorbar([place for place, _ in values], value, bars, elinewidth=1.2, linewidth=1, **style)
+        axis.axhline(0.5, color=BAND, linestyle=":", linewidth=1)
+        axis.set(ylim=(-0.01, 1.01), xlabel=about, title=title)
+        if not is_scale:
+            texts = [f"{place:g}" if are_numbers else str(place) for place in places]
+            is_long = sum(map(len, texts)) > 24
+            axis.set_xticks(range(len(places)), texts, **({"rotation": 30, "ha": "right"} if is_long else {}))
+        axis.spines[["top", "right"]].set_visible(False)
+    for axis in axes[len(panels) :]:
+        axis.remove()
+    axes[0].set_ylabel(f"{what} (dotted: chance)")
+    marks = [
+        Line2D([], [], color=COLOURS[at % len(COLOURS)], marker=MARKERS[at % len(MARKERS)], linestyle="none")
+        for at in range(len(names))
+    ]
+    figure.legend(marks, names, loc="outside right upper", frameon=False)
+
+
+def _width(names: Sequence[str]) -> float:
+    """Inches of a figure in whose margin the names of its rows stand."""
+    return max(5.2, 4 + 0.085 * max(map(len, names)))
 
 
 def _bars(estimates: Sequence[Estimate]) -> tuple[Floats, Floats]:

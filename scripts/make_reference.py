@@ -19,10 +19,10 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 SHORTER: dict[str, str] = {name: short for short, name in SHORT.items()}
 HEAD = """# The agents
 
-Made from the catalogue by `python scripts/make_reference.py`. Memory is that of one loaded agent on the CPU, in GiB.
-`turinglike fetch` brings weights that stand here as a name. [How true each is, and whether it ever ran](fidelity.md).
-`turinglike doctor` tells what this machine lacks; `detectron2-maskrcnn` and `deepgaze3` want a package from its
-repository as well.
+Made by `python scripts/make_reference.py`. GiB: memory of one loaded agent on the CPU. Weights: none; a name, which
+`turinglike fetch` brings; a file of yours; in a package of the install; the key of a service.
+[How true each is, and whether it ever ran](fidelity.md). `detectron2-maskrcnn` and `deepgaze3` want a package from its
+repository as well: `turinglike doctor` tells.
 
 | agent | task | GiB | licence | weights |
 |---|---|---|---|---|
@@ -54,12 +54,12 @@ def _weights(entry: Entry) -> str:
     """What an agent needs beside Turinglike's packages."""
     checkpoint, _ = entry.make().checkpoint()
     if entry.licence == PROPRIETARY:
-        return f"a key of the service{f' ({checkpoint})' if checkpoint else ''}"
+        return f"key{f' ({checkpoint})' if checkpoint else ''}"
     if checkpoint is None:
-        return "none: runs as installed"
+        return "none"
     if entry.ran:
-        return "come as a package: runs as installed"
-    return f"{'a file of yours, ' if checkpoint.startswith('./') else ''}`{checkpoint}`"
+        return "in a package"
+    return f"{'file ' if checkpoint.startswith('./') else ''}`{checkpoint}`"
 
 
 def main(argv: list[str] | None = None) -> int:

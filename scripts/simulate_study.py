@@ -32,7 +32,7 @@ from judging.contrasts import ByColumn
 from judging.measures import ALL
 from judging.score import Scores, compute_scores, with_columns
 from judging.tables import Estimate, Table
-from judging.trial_set import TRIALS_FILE, key_path, read_trial_key
+from judging.trial_set import TRIALS_FILE, VERDICTS, key_path, read_trial_key
 from judging.verdicts import AND, FEEDBACK, PEOPLE, TASK, TEST, counted
 from serving.cli import main as turinglike
 from serving.command_line import positive
@@ -235,12 +235,16 @@ def _estimates(scores: Scores, verdicts: pd.DataFrame) -> Iterator[tuple[tuple[s
 
 
 def _truth_of(test: ByColumn, table: pd.DataFrame) -> float:
-    if test.value == "slope":
-        kinds = [part for _, part in table.groupby("truth")]
-        return float(np.mean([np.polyfit(part[test.column].astype(float), part["right"], 1)[0] for part in kinds]))
-    is_it = table[test.column].astype(str) == test.value
-    others = table[~is_it & table[test.column].notna()]
-    return float(np.mean(_rates(table[is_it])) - np.mean(_rates(others)))
+    """Of each agent beside itself; NaN where none is on both sides."""
+    sides: dict[str, list[float]] = defaultdict(list)
+    for (truth, _), part in table.groupby(["truth", table["agent"].where(table["truth"] == "machine", PEOPLE)]):
+        if test.value == "slope":
+            sides[truth].append(np.polyfit(part[test.column].astype(float), part["right"], 1)[0])
+        elif part[test.column].notna().any():
+            is_it = part[test.column].astype(str) == test.value
+            difference = part["right"][is_it].mean() - part["right"][~is_it & part[test.column].notna()].mean()
+            sides[truth] += [] if math.isnan(difference) else [difference]
+    return float(np.mean([np.mean(sides[truth]) if sides[truth] else math.nan for truth in VERDICTS]))
 
 
 def _rates(part: pd.DataFrame) -> tuple[float, float]:

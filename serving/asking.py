@@ -208,7 +208,7 @@ class Agents:
         problems = [
             nothing_to_answer(checked.where, name, about, kinds)
             for name, about in self._about.items()
-            if not any(self._answers(name, kind) for kind in kinds)
+            if not any(is_asked(about, kind) for kind in kinds)
         ]
         if problems:
             raise InputError("agents have nothing to answer here: leave them out, or ask another task", problems)
@@ -220,11 +220,6 @@ class Agents:
             return self._wait_for(self._answer(query))
 
     # in the thread of the scheduler
-
-    def _answers(self, name: str, kind: tuple[str, str | None]) -> bool:
-        task, mode = kind
-        fits = task != "conversation" or mode == (None if "~" in name else "HM")
-        return fits and is_asked(self._about[name], kind)
 
     async def _load(self) -> None:
         await self._process.start()
@@ -239,7 +234,7 @@ class Agents:
 
     async def _answer_by(self, name: str, query: Query) -> list[TypedRecord]:
         checked, seed = query.stimuli, query.seed
-        stimuli = [stimulus for stimulus in checked.stimuli if self._answers(name, stimulus.kind)]
+        stimuli = [stimulus for stimulus in checked.stimuli if is_asked(self._about[name], stimulus.kind)]
         keys = [(stimulus, sample) for stimulus in stimuli for sample in range(query.samples)]
         if "~" in name:
             pair, order = ConversingPair(name, self._made, self.settings.get(name)), self._scheduler.next_order

@@ -148,7 +148,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     summary = "the same as report, on this machine's own address until Ctrl-C"
     view = command("view", "serving.web.view:view", summary, example="run --open")
-    view.add_argument("paths", nargs="+", type=path, metavar="RUN")
+    view.add_argument("paths", nargs="+", type=path, metavar="RUN", help="or one folder of runs")
     view.add_argument("--port", type=port, default=0, help="default: a free one")
     view.add_argument("--open", dest="open_browser", action="store_true", help="open it in the browser")
 

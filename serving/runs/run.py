@@ -345,8 +345,8 @@ def task_of(row: bytes) -> str:
 def is_asked(entry: Mapping[str, Any], kind: Kind) -> bool:
     """Whether the agent of an entry of ``run.json`` answers that kind."""
     task, mode = kind
-    if task == "conversation" and mode is not None:  # with a person, whom no pair of machines stands for
-        return not entry.get("members") and task in entry.get("task", ())
+    if task == "conversation":  # of two machines by a pair, with a person by an agent
+        return mode == (None if entry.get("members") else "HM") and task in entry.get("task", ())
     return task in entry.get("task", ()) and (mode is None or mode in entry.get("modes", (mode,)))
 
 

@@ -17,15 +17,6 @@ TWINS = 0.95  # two agents give the same answer to at least this share of the st
 MONOTONE = 0.80  # the same answer to at least this share of the stimuli
 SAME_PATH = 0.10  # at least this share of the pictures has a path that another picture has too
 SHORTEST_PATH = 3  # a path with fewer fixations can be the same by its length alone
-NOTE = (
-    f"Looked for, among answers of machines to the first {MOST_STIMULI:,} stimuli of each task, from {LEAST} on: two "
-    f"agents that give the same answer to at least {TWINS:.0%} of the stimuli that both answered; one answer to at "
-    f"least {MONOTONE:.0%} of the stimuli; a path of {SHORTEST_PATH} or more fixations that is the same for different "
-    f"pictures, at least {SAME_PATH:.0%} of them. An alarm is a reason to look, not a verdict."
-)
-
-
-Alarm = tuple[str, str, str]  # its kind, a sentence, an example
 
 
 @dataclass(slots=True)
@@ -64,46 +55,35 @@ class Alarms:
             picture = (self._images[stimulus], str(record["stimulus_sha256"]))
             answers.pictures.setdefault(digest, set()).add(picture)
 
-    def summary(self) -> dict[str, Any]:
-        """For the page: ``alarms`` (worst first), ``few`` (who answered too little), ``compared``, ``note``."""
-        numbers = {key: len(answers.digests) for key, answers in sorted(self._answers.items())}
-        return {
-            "alarms": [*self._same_paths(), *self._monotone(), *self._twins()][:200],
-            "few": [f"{agent} ({task})" for (agent, task), number in numbers.items() if number < LEAST][:20],
-            "compared": bool(numbers),
-            "note": NOTE,
-        }
+    def sentences(self) -> list[str]:
+        """The 200 worst alarms, worst first."""
+        return [*self._same_paths(), *self._monotone(), *self._twins()][:200]
 
-    def _monotone(self) -> Iterator[Alarm]:
+    def _monotone(self) -> Iterator[str]:
         for (agent, task), answers in sorted(self._answers.items()):
             total = len(answers.digests)
             if total < LEAST or task == "attention_prediction":
                 continue
             digest, times = Counter(answers.digests.values()).most_common(1)[0]
             if times >= MONOTONE * total:
-                sentence = f"{agent} gave one answer to {times:,} of {total:,} stimuli ({task})."
-                yield "one answer most of the time", sentence, answers.texts[digest]
+                yield f"{agent} gave one answer to {times:,} of {total:,} stimuli ({task}): {answers.texts[digest]}"
 
-    def _twins(self) -> Iterator[Alarm]:
+    def _twins(self) -> Iterator[str]:
         for (first, left), (second, right) in combinations(sorted(self._answers.items()), 2):
             common = left.digests.keys() & right.digests.keys() if first[1] == second[1] else ()
             same = sum(left.digests[stimulus] == right.digests[stimulus] for stimulus in common)
             if len(common) >= LEAST and same >= TWINS * len(common):
-                sentence = (
-                    f"{first[0]} and {second[0]} gave the same answer to {same:,} of the {len(common):,} stimuli that "
-                    f"both answered ({first[1]})."
-                )
-                yield "two agents almost always identical", sentence, ""
+                names, of_common = f"{first[0]} and {second[0]}", f"{same:,} of the {len(common):,} stimuli"
+                yield f"{names} gave the same answer to {of_common} that both answered ({first[1]})."
 
-    def _same_paths(self) -> Iterator[Alarm]:
+    def _same_paths(self) -> Iterator[str]:
         for (agent, _), answers in sorted(self._answers.items()):
             total = _different({picture for group in answers.pictures.values() for picture in group})
             shared = [group for group in answers.pictures.values() if _different(group) > 1]
             count = sum(_different(group) for group in shared)
             if total >= LEAST and count >= SAME_PATH * total:
-                sentence = f"{agent} looked along the same path at {count:,} of {total:,} different pictures."
                 example = ", ".join(sorted(name for name, _ in max(shared, key=_different))[:3])
-                yield "the same path for different pictures", sentence, example
+                yield f"{agent} looked along the same path at {count:,} of {total:,} different pictures: {example}"
 
 
 def _different(pictures: set[tuple[str, str]]) -> int:

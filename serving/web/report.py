@@ -168,7 +168,7 @@ def printed(value: Any) -> Any:
     if value is None:
         return "–"
     if isinstance(value, float):
-        return f"{value:.3g}"
+        return "< 0.0001" if 0 < value < 0.0001 else f"{value:.3g}"
     if isinstance(value, str) and not isinstance(value, Markup):
         text = _UNPRINTABLE.sub("\ufffd", value[:LIMIT])
         return text if len(value) <= LIMIT else f"{text}… ({len(value) - LIMIT:,} more characters)"

@@ -191,6 +191,7 @@ class Statistics:
             return cells.get((first, second)) or cells.get((second, first))
 
         note = ALIKE[task] + (" People with people: each two of them." if PEOPLE in ofs else "")
+        ofs = [of for of in ofs if any(of in pair for pair in cells)]  # controls are compared with nobody
         values = [[cell(first, second) for second in ofs] for first in ofs]
         yield _figure("matrix", "Agreement", ofs, note, columns=ofs, values=values)
         if rows := [of for of in ofs if PEOPLE in ofs and cell(of, PEOPLE)]:

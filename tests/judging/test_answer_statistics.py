@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu, pearsonr, spearmanr
+from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
 from agents.answer_numbers import cliffs_delta, cohens_d
 from agents.vision.colors import WORDS
@@ -17,6 +18,8 @@ from judging.answer_statistics import (
     answer_statistics,
     bleu,
     caption_measures,
+    consistency,
+    parts_of_speech,
     plain_words,
 )
 from judging.measures import Score
@@ -60,6 +63,15 @@ def test_captions() -> None:
     assert rows["punctuation", "blip"].direction == "as people"
 
 
+def test_parts_of_speech_are_counted_in_captions() -> None:
+    pytest.importorskip("textblob")
+    assert parts_of_speech("A man is riding the brown horse very quickly on a beach. He doesn't stop.") == {
+        "determiners": 3, "adjectives": 1, "nouns": 3, "adverbs": 3, "verbs": 4, "prepositions": 1,
+    }  # fmt: skip
+    rows = _by_name(answer_statistics([_answer("image_captioning", "blip", text=text) for text in ("a dog", "dogs")]))
+    assert [rows[name, "blip"].mean for name in ("nouns", "determiners", "verbs")] == [1, 0.5, 0]
+
+
 def test_a_message_of_several_excerpts_counts_once_and_of_the_judged_speaker_alone() -> None:
     spoken = [{"speaker": "AB"[at % 2], "text": "no " * (at + 1)} for at in range(6)]
     excerpts = [_answer("conversation", "curie", speaker="A", messages=spoken[:chosen]) for chosen in (3, 6)]
@@ -84,6 +96,24 @@ def test_words_colors_labels() -> None:
     assert rows["share of blue", "mmcq"].delta == 0.25  # of two values the difference of the shares
     rows = _by_name(answer_statistics([_answer("object_detection", "a", labels=["cat", "dog", "cat", "sofa"])]))
     assert [rows[name, "a"].mean for name in ("labels", "distinct labels", "letters of a label")] == [4, 3, 3.25]
+
+
+def test_consistency_is_fleiss_kappa_where_stimuli_have_as_many_answers() -> None:
+    chance = np.random.default_rng(3)
+    usual = chance.integers(0, 4, 30)
+    chosen = np.where(chance.random((30, 5)) < 0.7, usual[:, None], chance.integers(0, 4, (30, 5)))
+    answers = [
+        _answer("color_estimation", f"human:{who}", f"s{at}", color=WORDS[color])
+        for at, of_picture in enumerate(chosen)
+        for who, color in enumerate(of_picture)
+    ]
+    machine = [_answer("color_estimation", "mmcq", f"s{at}", color="red") for at in (1, 1, 2, 2, 3)]
+    rows = _by_name(answer_statistics([*answers, *machine]))
+    row = rows["consistency (Fleiss' kappa)", "people"]
+    assert (row.number, row.mean) == (30, pytest.approx(fleiss_kappa(aggregate_raters(chosen)[0])))
+    assert ("consistency (Fleiss' kappa)", "mmcq") not in rows  # always red: by chance as often
+    assert consistency([["a", "a", "b"], ["b", "b"]]) == pytest.approx((2 / 3 - 13 / 25) / (1 - 13 / 25))
+    assert consistency([["a", "b"], ["a", "b"]]) == pytest.approx(-1)
 
 
 def test_scanpaths() -> None:

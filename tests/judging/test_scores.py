@@ -16,8 +16,11 @@ import pandas as pd
 import pytest
 
 from agents.errors import InputError
+from judging.answer_statistics import CaptionMeasures, CaptionScore
 from judging.conclusions import sentences
 from judging.score import Alike, catch_rates, compute_scores
+from judging.score_page import figures
+from judging.tables import Table
 from judging.trial_set import key_path, read_trial_key
 from judging.verdicts import open_verdicts, read_verdicts
 from serving.cli import main
@@ -68,7 +71,7 @@ def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> Non
         assert test["passes"] == (test["bounds"] <= 0.2)
     assert "320 verdicts of 2 judges" in result["methods"]
     assert {(row["of"], row["number"]) for row in result["statistics"]} == {
-        ("people", 80), ("published:alpha", 40), ("published:beta", 40),
+        ("people", 80), ("people", 40), ("published:alpha", 40), ("published:beta", 40),
     }  # fmt: skip
     assert (out / "statistics.csv").read_text().count("letters") == 3
     page = (out / "index.html").read_text()
@@ -313,3 +316,27 @@ def test_each_agent_has_a_sentence_that_its_interval_bears_out() -> None:
         table[table["judge"] == "human:3"].assign(**same, confidence=np.nan), []
     ).conclusions.values()
     assert all(row.why.endswith("too few judges and people who answered to speak of others") for row in few)
+
+
+def test_columns_and_measures_of_captions_are_drawn_with_each_value_and_series() -> None:
+    chance = np.random.default_rng(0)
+    judge, stimulus, agent = (part.ravel() for part in np.indices((8, 20, 3)))
+    table = pd.DataFrame({"judge": judge, "stimulus": stimulus, "trial": stimulus * 3 + agent, "sample": 0})
+    table = table.assign(
+        agent=np.array(["human:1", "git", "blip"])[agent],
+        truth=np.where(agent > 0, "machine", "human"),
+        verdict=np.where(chance.random(len(judge)) < 0.5, "machine", "human"),
+        judge_kind="human", asked="image_captioning", catch=False, repeat_of=None, beside_truth=None,
+        length=3 * (1 + stimulus % 3), place="a", **{"x/y": np.where(stimulus % 2, "new", "old")},
+    )  # fmt: skip
+    scores = compute_scores(table, ["length", "x/y", "place"])
+    rows = [CaptionScore("people", 9), CaptionScore("git", 9, 31.5, 1.5), CaptionScore("blip", 9, 20.0, 0.9)]
+    scores.captions = CaptionMeasures("", Table(rows), Table([]))
+    drawn = figures(scores, [])
+    assert set(drawn) == {"overview", "image_captioning-people", "by-length", "by-x-y", "captions"}  # place has no two
+    for name, texts in {"by-length": "3 6 9", "by-x-y": "new old", "captions": "CIDEr-D BLEU-4"}.items():
+        assert all(f"{text}<" in drawn[name] for text in (*texts.split(), "git", "blip"))
+    alike = pd.concat([table, table.assign(judge="svm", judge_kind="machine")])
+    by_judge = figures(compute_scores(alike, ["length"]), ["svm"])["by-length"]
+    assert "all agents<" in by_judge  # of people alone: svm is a cue
+    assert "svm<" in figures(compute_scores(alike, ["length"]), [])["by-length"]

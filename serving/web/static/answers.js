@@ -209,6 +209,9 @@
     );
   }
 
+  /** Whether a message's time is a delay that was drawn for a machine, and not a person's. */
+  const isDrawn = ({ agent }) => Boolean(agent) && !/^human(:|$)/.test(agent);
+
   /** Messages as bubbles: the first speaker on the left, the others on the right; who speaks is said once a burst.
    * What was withdrawn stands where it was. */
   function chat(messages, withdrawn = []) {
@@ -224,7 +227,7 @@
         "span.who",
         !isMore && quote(message.speaker),
         !isMore && message.agent && [" ", small(quote(message.agent))],
-        Number.isFinite(message.at) && [" ", small(`at ${message.at.toFixed(1)} s`)],
+        Number.isFinite(message.at) && [" ", small(`at ${message.at.toFixed(1)} s`, isDrawn(message) && ", drawn")],
         message.why && [" ", small(why[message.why] ?? why.interrupted)],
       );
       const side = message.speaker === first ? "left" : "right";

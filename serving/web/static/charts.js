@@ -21,7 +21,7 @@
     );
   }
 
-  /** A table: a row of names, then rows that begin with a name. Its roles are said, as a table drawn as blocks has none. */
+  /** As `tables.html`: a row of names, then rows that begin with a name. Roles are said, as a table of blocks has none. */
   function tabled(label, [head, ...rows]) {
     const cell = (text, at) => el("td", { role: "cell", "data-column": head[at + 1] }, quote(text));
     const column = (name) => name && el("th", { scope: "col", role: "columnheader" }, quote(name));
@@ -29,8 +29,8 @@
     const named = (name) => el("th", { scope: "row", role: "rowheader" }, quote(name));
     const heads = head.map((name) => column(name) || el("td", { role: "cell" }));
     const body = rows.map(([name, ...cells]) => row(named(name), cells.map(cell)));
-    const table = el("table", el("thead", { role: "rowgroup" }, row(heads)), el("tbody", { role: "rowgroup" }, body));
-    return el("div.wide", { tabindex: 0, role: "region", "aria-label": label }, table);
+    const parts = [el("thead", { role: "rowgroup" }, row(heads)), el("tbody", { role: "rowgroup" }, body)];
+    return el("div.wide", { tabindex: 0, role: "region", "aria-label": label }, el("table", { role: "table" }, parts));
   }
 
   function saved(drawing, title) {

@@ -16,6 +16,7 @@
 
   /** A piece of the data: from this page if it is one file, else from the script of that name. */
   function load(name) {
+    if (name === "index") chunks.clear();
     const inside = byId(`data-${name}`);
     if (inside !== null) return Promise.resolve(JSON.parse(inside.textContent));
     return new Promise((resolve, reject) => {

@@ -9,17 +9,21 @@
   const OWN = ["id", "task", "image", "meta", "history", "target_box"]; // fields that are shown in another way
 
   let asked = 0;
+  let latest = "";
 
   async function one() {
     const turn = (asked += 1);
     const number = numberOf(state.of, state.stimulus);
     const section = byId("one");
     if (number < 0) {
-      section.replaceChildren(note("There is no such stimulus here."));
+      latest = section.replaceChildren(note("There is no such stimulus here."));
       return;
     }
     const { row, lines } = await stimulus(number);
     if (turn !== asked) return; // somebody has gone on meanwhile
+    const drawn = [location.hash, ...lines].join("\n");
+    if (drawn === latest) return; // what is folded out stays so
+    latest = drawn;
     const { index } = Turinglike;
     const task = index.tasks[index.stimuli.task[number]];
     const first = index.stimuli.first[number];

@@ -3,7 +3,7 @@
 
 {
   const DEFAULTS = {
-    view: "statistics", // or list, one, provenance
+    view: "list", // or one, statistics, provenance
     q: "",
     task: "",
     agent: "",
@@ -142,6 +142,7 @@
   }
 
   let places = null;
+  const forget = () => (latest = searched = lower = places = null);
 
   /** The number of a stimulus by its task and id; -1 if there is none. */
   function numberOf(task, id) {
@@ -150,5 +151,5 @@
     return places.get(`${task}\n${id}`) ?? -1;
   }
 
-  Object.assign(Turinglike, { PEOPLE, address, forList, forOne, numberOf, read, selection, state });
+  Object.assign(Turinglike, { PEOPLE, address, forget, forList, forOne, numberOf, read, selection, state });
 }

@@ -1,10 +1,10 @@
-// The first page of the viewer: how many answers there are, what is odd about them, and figures by task.
+// How many answers there are, how many failed, and figures by task; what made the answers.
 "use strict";
 
 {
-  const { badge, code, count, el, folded, json, note, pairs, quote, small } = Turinglike;
+  const { badge, code, count, el, firstOf, folded, json, note, pairs, quote, small } = Turinglike;
   const { chart, forList, percent, tabled, TASKS } = Turinglike;
-  const FAILURES = 5; // kinds of failures that are not folded away
+  const FAILURES = 20; // kinds of them that are listed
   const name = (task) => TASKS[task] ?? task;
 
   function statistics() {
@@ -28,7 +28,6 @@
       el("h2", "Counts"),
       countsTable(counts),
       failures(),
-      alarms(),
       tasks.map(section),
       figures.length > 0 && note(units),
     ];
@@ -50,10 +49,7 @@
         kind,
       ];
     });
-    const table = tabled("Counts", [head, ...rows]);
-    table.classList.add("counts");
-    table.firstChild.setAttribute("role", "table"); // a narrow screen has each row as a block
-    return table;
+    return tabled("Counts", [head, ...rows]);
   }
 
   function failures() {
@@ -63,26 +59,7 @@
       const first = small("first: ", code(stimulus), ": ", quote(message.slice(0, 400)));
       return el("li", link, " of ", quote(agent), ": ", code(error), el("br"), first);
     };
-    const rest = kinds.slice(FAILURES);
-    return [
-      kinds.length > 0 && [el("h2", "Failures"), el("ul.failures", kinds.slice(0, FAILURES).map(row))],
-      rest.length > 0 && folded(`and ${rest.length} more kinds`, el("ul.failures", rest.map(row))),
-    ];
-  }
-
-  function alarms() {
-    const { alarms: raised, few, compared, note: criteria } = Turinglike.index.alarms;
-    const alarm = ([kind, sentence, example]) => {
-      const title = el("strong", `${kind[0].toUpperCase()}${kind.slice(1)}. `);
-      return el("div.box-notice.bad", title, quote(sentence), example && [" Example: ", quote(example)]);
-    };
-    return [
-      el("h2", "Alarms"),
-      raised.map(alarm),
-      !raised.length && el("p", compared ? "None." : "There are no answers to look at."),
-      few.length > 0 && note("Too few answers to say anything: ", quote(few.join(", "))),
-      folded("What is looked for", note(criteria)),
-    ];
+    return kinds.length > 0 && [el("h2", "Failures"), el("ul.failures", firstOf(kinds, FAILURES, row))];
   }
 
   /** What made the answers, run by run. */

@@ -2,14 +2,14 @@
 "use strict";
 
 {
-  const { byId, el } = Turinglike;
-  const VIEWS = ["statistics", "list", "one", "provenance"];
+  const { byId, el, quote } = Turinglike;
+  const FOLLOWED = 5000; // milliseconds between questions whether the runs have changed
+  const VIEWS = ["list", "one", "statistics", "provenance"];
   const made = new Set();
 
   async function show() {
     Turinglike.read();
-    const view = VIEWS.includes(Turinglike.state.view) ? Turinglike.state.view : "statistics";
-    const start = performance.now();
+    const view = VIEWS.includes(Turinglike.state.view) ? Turinglike.state.view : "list";
     byId("told").textContent = "";
     try {
       if (view === "one") await Turinglike.one();
@@ -23,14 +23,12 @@
     for (const name of VIEWS) byId(name).hidden = name !== view;
     for (const link of byId("tabs").children) {
       const current = new URLSearchParams(link.hash.slice(1)).get("view") === (view === "one" ? "list" : view);
-      if (current) link.setAttribute("aria-current", "page");
-      else link.removeAttribute("aria-current");
+      link.ariaCurrent = current ? "page" : null;
       if (link.hash.includes("view=list")) link.hash = Turinglike.forList({});
     }
     if (Turinglike.state.who === "" && shown !== view + Turinglike.state.stimulus + Turinglike.state.page)
       scrollTo(0, 0);
     shown = view + Turinglike.state.stimulus + Turinglike.state.page;
-    performance.measure(`show ${view}`, { start });
   }
   let shown = "";
 
@@ -61,20 +59,37 @@
   });
 
   async function begin() {
+    addEventListener("hashchange", show);
     try {
-      Turinglike.index = await Turinglike.load("index");
+      await renew();
     } catch (error) {
       byId("told").textContent = error.message;
-      return;
+      throw error;
     }
+    performance.mark("first screen");
+    if (Turinglike.index.stamp) setTimeout(follow, FOLLOWED);
+  }
+
+  async function renew() {
+    Turinglike.index = await Turinglike.load("index");
     const { title, made: how, notices } = Turinglike.index;
     document.title = title;
     byId("title").textContent = title;
     byId("made").textContent = how;
-    byId("notices").replaceChildren(...notices.map((text) => el("div.box-notice", text)));
-    addEventListener("hashchange", show);
+    byId("notices").replaceChildren(...notices.map((text) => el("div.box-notice", quote(text))));
+    Turinglike.forget();
+    made.clear();
+    if (!byId("list").contains(document.activeElement)) byId("list").replaceChildren(); // nobody chooses just now
+    const focused = document.activeElement.getAttribute("href");
     await show();
-    performance.mark("first screen");
+    if (focused) [...document.links].findLast((link) => link.getAttribute("href") === focused)?.focus();
+  }
+
+  /** Take in what runs that go on have written meanwhile, as long as their server is there. */
+  async function follow() {
+    const start = performance.now();
+    if ((await Turinglike.load("stamp")) !== Turinglike.index.stamp) await renew();
+    setTimeout(follow, FOLLOWED + 3 * (performance.now() - start)); // large runs less often
   }
   begin();
 }

@@ -14,7 +14,7 @@ from run_folders import agent_entry, attempt, line, record, stimulus, write_run
 
 from agents.errors import InputError
 from serving.export.exporting import export
-from serving.runs.run import Damage, Run
+from serving.runs.run import Damage, Run, is_asked
 from serving.runs.status import status
 from serving.web.report import write_report
 
@@ -167,3 +167,11 @@ def test_every_field_of_run_json_that_is_wrong_is_named(tmp_path: Path) -> None:
     agent = ["agents.a", "agents.b.digest", "agents.b.samples", "agents.b.task.0"]
     others = ["samples", "seed", "set.count", "set.root"]
     assert sorted(str(problem.field) for problem in caught.value.problems) == [*agent, *others]
+
+
+def test_a_conversation_of_machines_is_asked_of_pairs_and_one_with_a_person_of_agents() -> None:
+    agent = {"task": ["conversation", "word_association"]}
+    pair = {"task": ["conversation"], "members": {"eliza": {}, "null": {}}}
+    kinds = [("conversation", None), ("conversation", "HM"), ("conversation", "HH"), ("word_association", None)]
+    assert [is_asked(agent, kind) for kind in kinds] == [False, True, False, True]
+    assert [is_asked(pair, kind) for kind in kinds] == [True, False, False, False]

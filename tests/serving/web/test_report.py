@@ -329,9 +329,7 @@ def _answered(folder: Folder, task: str, said: dict[str, list[dict[str, Any]]], 
             if row not in folder.stimuli:
                 folder.stimuli.append(row)
             folder.record(agent, row, answer, **{"stimulus_sha256": f"{index:064x}", **fields})
-    alarms = read(folder.write()).index["alarms"]
-    found = "; ".join(f"{sentence} {example}" for _, sentence, example in alarms["alarms"])
-    return f"{found or 'none'} few: {alarms['few']} compared: {alarms['compared']}"
+    return "; ".join(read(folder.write()).index["notices"]) or "none"
 
 
 def _colors(words: str) -> list[dict[str, Any]]:
@@ -349,16 +347,16 @@ def _paths(*shifts: int) -> list[dict[str, Any]]:
     ("said", "told"),
     [
         ({"a": _colors(EIGHT), "b": _colors(EIGHT)}, "a and b gave the same answer to 8 of the 8 stimuli"),
-        ({"a": _colors(EIGHT), "b": _colors(EIGHT.replace("brown", "gray"))}, "none few: [] compared: True"),
-        ({"a": _colors("gray " * 7 + "red")}, "a gave one answer to 7 of 8 stimuli (color_estimation). gray"),
-        ({"a": _colors("gray " * 7)}, "none few: ['a (color_estimation)']"),
+        ({"a": _colors(EIGHT), "b": _colors(EIGHT.replace("brown", "gray"))}, "none"),
+        ({"a": _colors("gray " * 7 + "red")}, "a gave one answer to 7 of 8 stimuli (color_estimation): gray"),
+        ({"a": _colors("gray " * 7)}, "none"),
         (
             {"g": _paths(1, 2, 3, 4, 5, 6, 7, 1)},
-            "g looked along the same path at 2 of 8 different pictures. 0.png, 7.png",
+            "g looked along the same path at 2 of 8 different pictures: 0.png, 7.png",
         ),
         ({"g": _paths(1, 2, 3, 4, 5, 6, 7, 8)}, "none"),
     ],
 )
 def test_alarms(folder: Folder, said: dict[str, list[dict[str, Any]]], told: str) -> None:
     task = "attention_prediction" if "g" in said else "color_estimation"
-    assert told in _answered(folder, task, said)
+    assert _answered(folder, task, said).startswith(told)

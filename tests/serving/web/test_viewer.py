@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
@@ -269,22 +272,28 @@ def test_a_phone_is_wide_enough(folder: Folder, browser: Browser, scheme: Any) -
 # from its server
 
 
+@contextmanager
+def serving(server: ThreadingHTTPServer) -> Iterator[str]:
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+
+
 @pytest.fixture
 def served(folder: Folder) -> Iterator[Callable[..., Any]]:
     """Asks the server of a run with one picture: path, and headers of the request."""
     folder.agent("mmcq", "color_estimation")
     folder.record("mmcq", folder.ask("color_estimation", "a", image=folder.picture("a.png")), COLOR)
-    with viewer([folder.write()]) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        address = f"http://127.0.0.1:{server.server_address[1]}"
+    with viewer([folder.write()]) as server, serving(server) as address:
 
         def ask(path: str, **headers: str) -> Any:
             return urllib.request.urlopen(urllib.request.Request(address + path, headers=headers))
 
         yield ask
-        server.shutdown()
-        thread.join()
 
 
 def test_the_server_shows_the_viewer_and_nothing_else(folder: Folder, served: Callable[..., Any]) -> None:
@@ -310,6 +319,76 @@ def test_the_server_shows_the_viewer_and_nothing_else(folder: Folder, served: Ca
             served(path)
     with pytest.raises(HTTPError, match="403"):
         served("/", host="evil.example")
+
+
+def _data(reply: Any, name: str) -> Any:
+    return json.loads(reply.read().removeprefix(f'Turinglike.take("{name}",'.encode()).removesuffix(b");\n"))
+
+
+def test_a_run_that_goes_on_is_read_anew_when_the_page_asks(folder: Folder, served: Callable[..., Any]) -> None:
+    first = _data(served("/data/index.js"), "index")
+    assert _data(served("/data/stamp.js"), "stamp") == first["stamp"]
+    folder.record("mmcq", folder.ask("color_estimation", "b", image=folder.picture("b.png")), COLOR)
+    folder.write()
+    assert _data(served("/data/index.js"), "index") == first  # until somebody asks
+    stamp = _data(served("/data/stamp.js"), "stamp")
+    latest = _data(served("/data/index.js"), "index")
+    assert latest["stamp"] == stamp != first["stamp"]
+    assert latest["stimuli"]["id"] == ["a", "b"]
+    (folder.path / "run.json").write_text("{")  # half written: the page keeps what it has
+    assert _data(served("/data/stamp.js"), "stamp") == stamp
+
+
+def test_a_folder_of_runs_lists_them_and_opens_each(tmp_path: Path) -> None:
+    names = ("a b", "deep/er/run")
+    for name in names:
+        (tmp_path / "runs" / name).parent.mkdir(parents=True, exist_ok=True)
+        made = Folder(tmp_path / name.replace("/", " "))
+        made.agent("mmcq", "color_estimation")
+        made.record("mmcq", made.ask("color_estimation", name, image=made.picture("a.png")), COLOR)
+        shutil.copytree(made.write(), tmp_path / "runs" / name)
+    (tmp_path / "runs" / "damaged").mkdir()
+    (tmp_path / "runs" / "damaged" / "run.json").write_text("{")
+    with viewer([tmp_path / "runs"]) as server, serving(server) as address:
+        page = urllib.request.urlopen(f"{address}/").read().decode()
+        links = re.findall('<a href="([^"#]+)">', page)
+        assert links == ["a%20b/", "deep/er/run/"]
+        assert "damaged/run.json" in page
+        assert b"damaged/run.json" in urllib.request.urlopen(f"{address}/damaged/").read()
+        for name, link in zip(names, links, strict=True):
+            assert b"viewer.js" in urllib.request.urlopen(f"{address}/{link}").read()
+            reply = urllib.request.urlopen(f"{address}/{link}data/index.js")
+            assert _data(reply, "index")["stimuli"]["id"] == [name]
+        for path in ("/a%20b", "/../", "/a%20b/../", "/deep/"):
+            with pytest.raises(HTTPError, match="404"):
+                urllib.request.urlopen(address + path)
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_a_run_writes_meanwhile(folder: Folder, seen: Seen) -> None:
+    folder.agent("mmcq", "color_estimation")
+    rows = [folder.ask("color_estimation", name, image=folder.picture("a.png")) for name in ("a", "b")]
+    folder.record("mmcq", rows[0], COLOR)
+    with viewer([folder.write()]) as server, serving(server) as address:
+        page = seen.go(f"{address}/")
+        page.get_by_text("2 stimuli, 1 answer").wait_for()  # it opens on the answers
+        page.get_by_role("link", name="b", exact=True).focus()
+        folder.record("mmcq", rows[1], COLOR)
+        folder.write()
+        page.get_by_text("2 stimuli, 2 answers").wait_for(timeout=20_000)
+        assert page.evaluate("document.activeElement.textContent") == "b"
+        page.close()
+
+
+@pytest.mark.slow
+def test_a_machines_delay_is_called_drawn(folder: Folder, seen: Seen) -> None:
+    folder.agent("eliza", "conversation")
+    row = folder.ask("conversation", "talk", topic="tea")
+    message = ANSWERS["conversation"]["messages"][0]
+    both = [{**message, "turn": at, "agent": agent, "at": 2.0} for at, agent in enumerate(("human:01", "eliza"))]
+    folder.record("eliza", row, {**ANSWERS["conversation"], "messages": both})
+    page = seen.go(write_report([folder.write()]).as_uri(), "view=one&of=conversation&stimulus=talk")
+    assert page.locator(".chat .who small", has_text="at 2.0 s").all_inner_texts() == ["at 2.0 s", "at 2.0 s, drawn"]
 
 
 def test_the_command_serves_until_it_is_ended_and_leaves_nothing(folder: Folder, tmp_path: Path) -> None:

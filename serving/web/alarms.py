@@ -17,7 +17,6 @@ TWINS = 0.95  # two agents give the same answer to at least this share of the st
 MONOTONE = 0.80  # the same answer to at least this share of the stimuli
 SAME_PATH = 0.10  # at least this share of the pictures has a path that another picture has too
 SHORTEST_PATH = 3  # a path with fewer fixations can be the same by its length alone
-MOST = 200  # alarms
 
 
 @dataclass(slots=True)
@@ -57,8 +56,8 @@ class Alarms:
             answers.pictures.setdefault(digest, set()).add(picture)
 
     def sentences(self) -> list[str]:
-        """The alarms, worst first."""
-        return [*self._same_paths(), *self._monotone(), *self._twins()][:MOST]
+        """The 200 worst alarms, worst first."""
+        return [*self._same_paths(), *self._monotone(), *self._twins()][:200]
 
     def _monotone(self) -> Iterator[str]:
         for (agent, task), answers in sorted(self._answers.items()):

@@ -77,10 +77,9 @@ class Viewer:
 
     def find(self, path: str) -> bytes | None:
         """The file at the path of an address, or None."""
-        if path == "/":
-            return STATIC.joinpath("viewer.html").read_bytes()
-        if path.removeprefix("/static/") in page_files():
-            return STATIC.joinpath(path.removeprefix("/static/")).read_bytes()
+        name = "viewer.html" if path == "/" else path.removeprefix("/static/")
+        if name in ("viewer.html", *page_files()):
+            return STATIC.joinpath(name).read_bytes()
         if path == "/data/stamp.js":
             return self._newest()
         if match := re.fullmatch(r"/data/(\d{1,9}|index)\.js", path):
@@ -101,7 +100,7 @@ class Listing:
         self._viewers: dict[str, Viewer] = {}
 
     def find(self, path: str) -> bytes | None:
-        """The file at the path of an address, or None. Raises InputError for a damaged run."""
+        """The file at the path of an address, or None."""
         names = runs_below(self._top)
         if path == "/":
             title, rows = f"Runs in {self._top.resolve().name}", [self._row(name) for name in names]
@@ -110,8 +109,11 @@ class Listing:
         if name is None:
             return None
         with self._opening:
-            if name not in self._viewers:
-                self._viewers[name] = Viewer([self._top / name], Path(tempfile.mkdtemp(dir=self._folder)))
+            try:
+                if name not in self._viewers:
+                    self._viewers[name] = Viewer([self._top / name], Path(tempfile.mkdtemp(dir=self._folder)))
+            except TuringlikeError as error:
+                return render("serving.web", "runs.html", title=str(error), rows=[]).encode()
         return self._viewers[name].find(path.removeprefix(f"/{name}"))
 
     def _row(self, name: str) -> list[Any]:
@@ -128,9 +130,8 @@ class Listing:
 
 def runs_below(folder: Path) -> list[str]:
     """The paths of runs below a folder; none where it is a run itself."""
-    files = (
-        [] if (folder / RUN).exists() else [file for at in range(1, DEPTH + 1) for file in folder.glob("*/" * at + RUN)]
-    )
+    depths = () if (folder / RUN).exists() else range(1, DEPTH + 1)
+    files = [file for depth in depths for file in folder.glob("*/" * depth + RUN)]
     return sorted(file.parent.relative_to(folder).as_posix() for file in files)
 
 

@@ -39,18 +39,11 @@ STATUSES = ("ok", "rejected", "failed")
 Put = Callable[[str, bytes], object]  # takes a chunk's name and its JSON
 
 
-class Codes:
-    """A number for each value of a column."""
+class Codes(dict[str, int]):
+    """A number for each value of a column, as they come."""
 
-    def __init__(self) -> None:
-        self.codes: dict[str, int] = {}
-
-    def __call__(self, value: str) -> int:
-        return self.codes.setdefault(value, len(self.codes))
-
-    @property
-    def values(self) -> list[str]:
-        return list(self.codes)
+    def __missing__(self, value: str) -> int:
+        return self.setdefault(value, len(self))
 
 
 @dataclass(slots=True)
@@ -150,14 +143,14 @@ class Gathered:
             for task, number in numbers.items():
                 if number and isinstance(samples, int):
                     tally = Tally(str(agent.get("kind", "machine")), expected=number * samples)
-                    self._tallies[self._agents.values[label], task] = tally
+                    self._tallies[[*self._agents][label], task] = tally
 
     def _label(self, run: int, record: Mapping[str, Any]) -> int:
         name = record["agent"]
         key = (-1 if record["kind"] == "human" else run, name)
         if key not in self._labels:
-            taken = name in self._agents.codes and key[0] >= 0
-            self._labels[key] = self._agents(f"{name} (run {self.runs[run].path.resolve().name})" if taken else name)
+            taken = name in self._agents and key[0] >= 0
+            self._labels[key] = self._agents[f"{name} (run {self.runs[run].path.resolve().name})" if taken else name]
         return self._labels[key]
 
     @property
@@ -165,7 +158,7 @@ class Gathered:
         return {label for (run, _), label in self._labels.items() if run < 0}
 
     def _in_order(self) -> list[int]:
-        names, people = self._agents.values, self._people
+        names, people = [*self._agents], self._people
 
         def key(label: int) -> tuple[bool, list[tuple[int, str]]]:
             parts = re.findall(r"\d+|\D+", names[label]) if label in people else []
@@ -180,7 +173,7 @@ class Gathered:
         order = np.argsort(np.asarray(self._of), kind="stable")
         bounds = np.searchsorted(np.asarray(self._of)[order], np.arange(len(self._rows) + 1))
         longest = max(120, min(2_000, SEARCHED // max(len(order), 1)))
-        names = self._agents.values
+        names = [*self._agents]
         ranks = {label: at for at, label in enumerate(self._in_order())}
         chunk: list[bytes] = []
         size = 0
@@ -231,7 +224,7 @@ class Gathered:
         self, index: Index, statistics: Statistics, pictures: Callable[[int, Image], str | None]
     ) -> dict[str, Any]:
         pictures_shown = [self._picture(number, image, pictures) for number, image in enumerate(self.pictures)]
-        names, people, first = self._agents.values, self._people, self.runs[0]
+        names, people, first = [*self._agents], self._people, self.runs[0]
         source = (first.meta.get("set") or {}).get("source")
         title = f"Run {first.meta['run']}" + (f" of {source}" if source else "")
         if len(self.runs) > 1:
@@ -288,21 +281,21 @@ class Index:
         }
         self.first = array("I", [0])
         self.meta: dict[str, tuple[Codes, array[int]]] = {}
-        self.flags("[]")
+        self.flags["[]"]
 
     def record(self, agent: int, record: Mapping[str, Any], longest: int) -> None:
         columns = self.per_record
         columns["agent"].append(agent)
         columns["sample"].append(min(record["sample"], 2**31 - 1))
         columns["status"].append(STATUSES.index(record["status"]))
-        columns["flags"].append(self.flags(orjson.dumps(flags_of(record)).decode()))
-        columns["text"].append(self.texts(one_line(record)[:longest]))
+        columns["flags"].append(self.flags[orjson.dumps(flags_of(record)).decode()])
+        columns["text"].append(self.texts[one_line(record)[:longest]])
         columns["attempts"].append(len(record["attempts"]))
 
     def stimulus(self, row: Mapping[str, Any], picture: int, records: int, alike: float | None) -> None:
         named = [row.get(name) for name in ("cue", "topic", "image")]
         title = next((name for name in named if isinstance(name, str) and name), "")
-        values = (str(row.get("id")), self.tasks(str(row.get("task"))), title[:200], picture)
+        values = (str(row.get("id")), self.tasks[str(row.get("task"))], title[:200], picture)
         for name, value in zip(self.per_stimulus, (*values, -1 if alike is None else round(100 * alike)), strict=True):
             self.per_stimulus[name].append(value)
         meta = row.get("meta")
@@ -312,7 +305,7 @@ class Index:
             if isinstance(value, str | int | float) and (name in self.meta or len(self.meta) < MOST_COLUMNS):
                 codes, column = self.meta.setdefault(name, (Codes(), array("i")))
                 column.extend([-1] * (place - len(column)))
-                column.append(codes(value[:200] if isinstance(value, str) else orjson.dumps(value).decode()))
+                column.append(codes[value[:200] if isinstance(value, str) else orjson.dumps(value).decode()])
         self.first.append(self.first[-1] + records)
 
     def columns(self) -> dict[str, Any]:
@@ -320,15 +313,15 @@ class Index:
         for _, column in self.meta.values():
             column.extend([-1] * (stimuli - len(column)))
         return {
-            "tasks": self.tasks.values,
-            "texts": self.texts.values,
-            "flags": [orjson.loads(flags) for flags in self.flags.values],
+            "tasks": [*self.tasks],
+            "texts": [*self.texts],
+            "flags": [orjson.loads(flags) for flags in self.flags],
             "stimuli": {**self.per_stimulus, "first": np.asarray(self.first)},
             "records": {name: np.asarray(column) for name, column in self.per_record.items()},
             "meta": [
-                [name, codes.values, np.asarray(column)]
+                [name, [*codes], np.asarray(column)]
                 for name, (codes, column) in self.meta.items()
-                if len(codes.codes) <= MOST_VALUES
+                if len(codes) <= MOST_VALUES
             ],
             "chunks": self.chunks,
         }

@@ -354,6 +354,7 @@ def test_a_folder_of_runs_lists_them_and_opens_each(tmp_path: Path) -> None:
         links = re.findall('<a href="([^"#]+)">', page)
         assert links == ["a%20b/", "deep/er/run/"]
         assert "damaged/run.json" in page
+        assert b"damaged/run.json" in urllib.request.urlopen(f"{address}/damaged/").read()
         for name, link in zip(names, links, strict=True):
             assert b"viewer.js" in urllib.request.urlopen(f"{address}/{link}").read()
             reply = urllib.request.urlopen(f"{address}/{link}data/index.js")

@@ -27,7 +27,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from agents.errors import TuringlikeError
 from judging.contrasts import ByColumn
 from judging.measures import ALL
 from judging.score import Scores, compute_scores, with_columns
@@ -62,8 +61,6 @@ SD_OF_MACHINES = math.hypot(OF_BIAS, OF_SENSITIVITY, OF_STIMULI, OF_ANSWERS, 1) 
 SD_OF_PEOPLE = math.hypot(SD_OF_MACHINES, OF_SPEAKERS)
 MALE = 0.6  # the share of speakers who are taken for male
 INSIDE, POWER, ALARMS = "0.93 at least", "the power", "0.02 to 0.08"
-COLUMNS = "by_columns"
-OF_VALUES = "papers_between_values"
 
 
 @dataclass(slots=True)
@@ -83,17 +80,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="write it there: ONLINE and LAB, to be scored")
     parser.add_argument("--studies", type=positive, metavar="N", help="score so many, of each kind")
     options = parser.parse_args()
-    try:
-        if options.out is not None:
-            write(options.out)
-        if options.studies is not None:
-            with tempfile.TemporaryDirectory() as folder:
-                shares = calibration(trials(Path(folder)), options.studies)
-            names = {field.name: field.name for field in fields(Share)}
-            Table(shares).grid(names, f"{options.studies:,} studies of each kind").print()
-    except TuringlikeError as error:
-        print(f"simulate_study: {error}", file=sys.stderr)
-        return 2
+    if options.out is not None:
+        write(options.out)
+    if options.studies is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            shares = calibration(trials(Path(folder)), options.studies)
+        names = {field.name: field.name for field in fields(Share)}
+        Table(shares).grid(names, f"{options.studies:,} studies of each kind").print()
     return 0
 
 
@@ -204,7 +197,7 @@ def calibration(table: pd.DataFrame, studies: int) -> list[Share]:
         shares += [Share(effects, *name, INSIDE, float(np.mean(holds)), len(holds)) for name, holds in inside.items()]
         for (name, about), values in tests.items():
             column = about.split(",")[0]
-            is_null = effects == "without" or column in OF_NONE or (name == OF_VALUES and AND in column)
+            is_null = effects == "without" or column in OF_NONE or (name == "papers_between_values" and AND in column)
             share = float(np.mean(np.array(values) < 0.05))
             shares.append(Share(effects, name, about, ALARMS if is_null else POWER, share, len(values)))
     return shares
@@ -220,15 +213,16 @@ def _estimates(scores: Scores, verdicts: pd.DataFrame) -> Iterator[tuple[tuple[s
     """(table, column and what, estimate, truth of this study)"""
     for row in scores.by.where(agent=ALL):
         table = counted(verdicts, row.column)
-        human, machine = _rates(table[table[row.column] == row.value])
+        means = table[table[row.column] == row.value].groupby("truth")["right"].mean()
+        human, machine = (float(means.get(truth, math.nan)) for truth in VERDICTS)
         for name, truth in (("p_human", human), ("p_machine", machine), ("detectability", (human + machine) / 2)):
             if not math.isnan(truth):
                 yield ("by", str(row.column), f"{row.value} {name}"), getattr(row, name), truth
-    for test in scores.tests["conversation"][COLUMNS]:
+    for test in scores.tests["conversation"]["by_columns"]:
         assert isinstance(test, ByColumn)
         truth = _truth_of(test, counted(verdicts, test.column))
         if not math.isnan(truth):
-            yield (COLUMNS, test.column, test.value), test.difference, truth
+            yield ("by_columns", test.column, test.value), test.difference, truth
     for sexes in scores.sexes.where(judge=PEOPLE):
         if not sexes.of.startswith("judged"):
             yield ("sexes", "male", sexes.of), sexes.male, MALE
@@ -245,11 +239,6 @@ def _truth_of(test: ByColumn, table: pd.DataFrame) -> float:
             difference = part["right"][is_it].mean() - part["right"][~is_it & part[test.column].notna()].mean()
             sides[truth] += [] if math.isnan(difference) else [difference]
     return float(np.mean([np.mean(sides[truth]) if sides[truth] else math.nan for truth in VERDICTS]))
-
-
-def _rates(part: pd.DataFrame) -> tuple[float, float]:
-    means = part.groupby("truth")["right"].mean().to_dict()
-    return means.get("human", math.nan), means.get("machine", math.nan)
 
 
 def _p(scores: Scores, effects: str) -> Iterator[tuple[tuple[str, str], float]]:

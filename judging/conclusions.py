@@ -110,14 +110,12 @@ def sentences(conclusions: Iterable[Conclusion]) -> dict[str, list[tuple[str, st
     return {
         agent: [
             (
-                f"{agent} {outcome}" if len(outcomes) == 1 else f"Judged by {_names(rows)}, {agent} {outcome}",
+                f"{agent} {outcome}"
+                if len(outcomes) == 1
+                else f"Judged by {' and '.join(row.judge for row in rows)}, {agent} {outcome}",
                 "; ".join(row.why for row in rows),
             )
             for outcome, rows in outcomes.items()
         ]
         for agent, outcomes in by_agent.items()
     }
-
-
-def _names(rows: list[Conclusion]) -> str:
-    return " and ".join(row.judge for row in rows)

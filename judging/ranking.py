@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judging.jackknife import DIMENSIONS, Clusters, Floats, Jackknife, jackknife, mean
-from judging.measures import clusters as clusters_of
-from judging.measures import is_right
+from judging.measures import clusters, is_right
 from judging.tables import Estimate
 from judging.trial_set import VERDICTS
 
@@ -58,21 +57,21 @@ def rankings(verdicts: pd.DataFrame) -> Iterator[Ranking]:
         yield Ranking(
             by="margin" if by == "margin" else "confidence",
             verdicts=len(known),
-            auc=area(signed, truth, clusters_of(known)),
+            auc=area(signed, truth, clusters(known)),
             true_at_1=true_positives(signed, truth, FALSE),
-            auc_2=area(np.abs(signed), right == 1, clusters_of(known)),
+            auc_2=area(np.abs(signed), right == 1, clusters(known)),
             stated=float(np.maximum(probability, 1 - probability).mean()),
             right=float(right.mean()),
             calibration_error=calibration_error(probability, truth),
         )
 
 
-def area(score: Floats, is_positive: Marks, clusters: Clusters) -> Estimate:
+def area(score: Floats, is_positive: Marks, drawn_from: Clusters) -> Estimate:
     """The mean of the judges' areas under the ROC curve, of those with both kinds; the interval is of the
     placements of each verdict (DeLong 1988; clusters as by Obuchowski 1997)."""
     import pandas as pd
 
-    judges, values, kinds = clusters.judges, pd.Series(score), np.array([~is_positive, is_positive])
+    judges, values, kinds = drawn_from.judges, pd.Series(score), np.array([~is_positive, is_positive])
     number = np.array([np.bincount(judges, kind) for kind in kinds])[:, judges]  # of the judge
     used = np.asarray(number.all(axis=0))
     if not used.any():
@@ -81,7 +80,7 @@ def area(score: Floats, is_positive: Marks, clusters: Clusters) -> Estimate:
     below = values.groupby(judges).rank() - values.groupby([judges, is_positive]).rank()  # of the other kind
     share = below[used].to_numpy() / other
     placed, weights = np.where(is_positive[used], share, 1 - share), kinds[:, used] / own
-    each = jackknife(np.stack([weights, weights * placed]), mean, clusters.where(used), clusters.drawn())
+    each = jackknife(np.stack([weights, weights * placed]), mean, drawn_from.where(used), drawn_from.drawn())
     number, fewest = each.number.sum(keepdims=True), each.clusters.min(axis=1, keepdims=True)
     # Both kinds add to the error; a judge's stands in each of them as a whole, and so four times in their sum.
     times = np.array([0.25 if of == (0,) else 1 for of in DIMENSIONS])

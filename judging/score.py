@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -275,21 +275,8 @@ def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[Alike]:
 def _write(folder: Path, table: pd.DataFrame, scores: Scores) -> None:
     with (folder / "verdicts.csv").open("w", encoding="utf-8", newline="") as file:
         write_rows(file, table.columns, table.itertuples(index=False, name=None))
-    tables: dict[str, Table[Any]] = {
-        name: getattr(scores, name)
-        for name in (
-            "scores",
-            "ledger",
-            "by",
-            "rankings",
-            "sexes",
-            "catch",
-            "repeats",
-            "samples",
-            "statistics",
-            "published",
-        )
-    }
+    of_names = ((entry.name, getattr(scores, entry.name)) for entry in fields(scores))
+    tables: dict[str, Table[Any]] = {name: value for name, value in of_names if isinstance(value, Table)}
     if scores.captions is not None:
         tables["captions"] = scores.captions.agents
     if scores.pairs is not None:

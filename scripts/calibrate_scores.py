@@ -4,8 +4,7 @@ Studies are drawn from a probit model in which judges differ by bias and by sens
 people who answered by how hard they are.
 
 - Intervals that hold the truth: 0.93 at least is wanted. With a single judge it is the truth of this judge.
-- False alarms of differences where there are none: 0.02 to 0.07 wanted, with few judges or stimuli less. A single judge
-  of several, or stimulus, has no test.
+- False alarms of differences where there are none: 0.02 to 0.07 wanted, with few judges or stimuli less.
 - Agents that pass though their detectability is at the bound: 0.05 at most.
 - With --trials half the people count as a machine, judged by `svm`: how often its interval is above and below 0.5.
 """
@@ -162,8 +161,6 @@ def calibration(studies: int) -> list[Share]:
         *(("a single judge", ALARMS, f"{stimuli} stimuli, {answers} answers each, stimuli's sd {spread}",
            partial(single_judge, stimuli, answers, spread))
           for stimuli, answers, spread in ((150, 5, 0.5), (40, 8, 1.5))),
-        *(("a single of several", FEW, f"12 judges, 30 stimuli, one {name} of an agent", partial(alone, name))
-          for name in ("judge", "stimulus")),
         *(("slopes", FEW, f"{judges} judges, {stimuli} stimuli, a column of the {name}, {kind}",
            partial(slope, judges, stimuli, name, kind))
           for judges, stimuli, name in ((6, 30, "judge"), (10, 30, "judge"), (12, 30, "judge"), (25, 30, "judge"),
@@ -195,7 +192,7 @@ def _outcomes(studies: int, study: Callable[[int], Outcomes]) -> dict[str, list[
 def drawn(design: Design, study: int) -> tuple[pd.DataFrame, list[float]]:
     """Verdicts, and the true rates: of all judges, or of the single judge who is drawn."""
     chance, number = np.random.default_rng([study, 1]), len(design.rates)
-    bias, sensitivity = _of_judges(design, chance)
+    bias, sensitivity = chance.normal(0, 1, (2, design.judges)) * [[design.of_bias], [design.of_sensitivity]]
     judge, agent, _ = (part.ravel() for part in np.indices((design.judges, number, design.per_judge)))
     order = np.argsort(chance.random((design.judges, number, design.stimuli)), axis=-1)
     stimulus = order[..., : design.per_judge].ravel()
@@ -211,11 +208,6 @@ def drawn(design: Design, study: int) -> tuple[pd.DataFrame, list[float]]:
     right = middle[agent, judge] + difficulty[agent, stimulus, person] + chance.normal(size=len(judge)) > 0
     truth = ndtr(middle[:, 0] / math.hypot(*of_answers)) if design.judges == 1 else np.array(design.rates)
     return verdicts(judge, stimulus, agent, right == (agent > 0), person), truth.tolist()
-
-
-def _of_judges(design: Design, chance: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
-    bias, sensitivity = (chance.normal(0, sd, design.judges) for sd in (design.of_bias, design.of_sensitivity))
-    return bias, sensitivity
 
 
 def verdicts(
@@ -251,7 +243,7 @@ def informative(judges: int, tied: str, study: int) -> Outcomes:
     of those who lean to "human"."""
     design = Design(judges, 60, 40, (0.5, 0.5), people=30, of_people=0.2)
     table, _ = drawn(design, study)
-    bias, sensitivity = _of_judges(design, np.random.default_rng([study, 1]))
+    bias, sensitivity = np.random.default_rng([study, 1]).normal(size=(2, judges))  # whose order is that of `drawn`
     rank = (sensitivity if tied == "ability" else bias).argsort().argsort()
     number = (4 + 36 * rank / (judges - 1)).astype(int)[table["judge"]]
     number = np.where((table["truth"] == "human") | (tied == "ability"), number, 44 - number)
@@ -347,11 +339,6 @@ def single_judge(stimuli: int, answers: int, spread: float, study: int) -> Outco
     says_machine = chance.normal(0, spread, (2, stimuli))[agent, stimulus] + chance.normal(size=len(agent)) > 0
     tests = of_agents(verdicts(np.zeros_like(agent), agent * stimuli + stimulus, agent, says_machine), ["a0"])
     return {"p(H|H)": _is_alarm(tests["against_half"]), "agent less people": _is_alarm(tests["against_people"])}
-
-
-def alone(name: str, study: int) -> Outcomes:
-    table, _ = drawn(Design(12, 30, 30, NULL), study)
-    return _alarms(table[(table["agent"] != "a0") | (table[name] == 0)])
 
 
 def slope(judges: int, stimuli: int, name: str, kind: str, study: int) -> Outcomes:

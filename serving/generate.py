@@ -35,9 +35,8 @@ from serving.runs.run_json import checksum
 from serving.runs.run_opening import folder_of_run, prepare_run
 from serving.runs.set_rows import chosen_by
 from serving.scheduling import interrupts, machine
-from serving.scheduling.cluster import Cluster, begun_ahead, check_installed
+from serving.scheduling.cluster import Cluster, check_installed
 from serving.scheduling.interrupts import declare_answers_here, started
-from serving.scheduling.local_ray import RayHead
 from serving.scheduling.scheduler import ReplicaPool, Scheduler
 from serving.scheduling.tasks import all_of, cancel
 from serving.scheduling.this_process import ThisProcess
@@ -47,7 +46,6 @@ from serving.terminal import printed_log
 __all__ = ["GenerateOptions", "generate"]
 log = logging.getLogger("turinglike.scheduling")
 CONVERSATIONS = 1024  # of one pair that advance together
-LARGE = 2 << 20  # bytes of a set: some 30,000 words, or 10,000 pictures
 
 
 def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequence[str] = ()) -> int:
@@ -62,12 +60,10 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
         check_installed()
     described = run_entries(options.agents, options.entries, made, options.settings)
     choose = chosen_by({name: tasks_asked(about) for name, about in described.items()})
-    starts_ray = options.address is None and not options.here and not all(one.is_elsewhere() for one in made.values())
     level = logging.DEBUG if options.verbose else logging.WARNING
-    is_large = options.source.is_file() and options.source.stat().st_size > LARGE  # Ray may start while it is read
     with (
         interrupts.raised(), printed_log(log.name, level, _warn), folder_of_run(options.out, options.agents),
-        lock(options.out) as check_lock, begun_ahead(starts_ray and is_large) as ahead,
+        lock(options.out) as check_lock,
     ):  # fmt: skip
         if not options.quiet:
             _warn(f"checking {options.source}")
@@ -83,7 +79,7 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
         )
         if options.limit is not None:  # so many pictures, each of which is asked every task of the run
             options.limit *= len(run.meta["set"].get("tasks", [None]))
-        generation = Generation(options, run, made, Store(check_lock), ahead=ahead)
+        generation = Generation(options, run, made, Store(check_lock))
         if generation.plan():
             if options.here or (not wants_ray and generation.needs_no_workers()):
                 generation.here = declare_answers_here() or options.here
@@ -116,7 +112,6 @@ class Generation:
     agents: Mapping[str, Agent[Any]]
     store: Store
     here: bool = False
-    ahead: list[RayHead] = field(default_factory=list)
     started: bool = field(init=False, default=False)
     assignments: list[Assignment] = field(init=False, default_factory=list)
     positions: Mapping[tuple[str, str], int] = field(init=False)  # of the stimuli, by task and id
@@ -159,9 +154,7 @@ class Generation:
                 self.store.open(assignment.journal)
         writer = asyncio.create_task(self.store.run())
         options = self.options
-        self.cluster = (
-            ThisProcess.of(self.agents, options.device) if self.here else Cluster(options.address, self.ahead)
-        )
+        self.cluster = ThisProcess.of(self.agents, options.device) if self.here else Cluster(options.address)
         self.scheduler = Scheduler(self.run.meta["seed"])
         totals = {assignment.name: assignment.total for assignment in self.assignments}
         self.progress = Progress(self.counts, totals, quiet=options.quiet)

@@ -18,7 +18,7 @@ from agents.selection import PRICES, read_tables
 from serving.runs.row_problems import as_problems, count
 from serving.runs.run import Damage, Run, is_asked
 from serving.runs.run_json import is_changed
-from serving.terminal import print_json
+from serving.terminal import plain_table, print_json
 
 LONGEST = 200  # characters of a message
 STATUSES = ("ok", "rejected", "failed")
@@ -218,9 +218,8 @@ def _printable(value: Any) -> Any:
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(
-        title=title or None, box=None, pad_edge=False, title_justify="left", title_style="", header_style="bold"
-    )
+    table = plain_table()
+    table.title, table.title_justify, table.title_style, table.show_header = title or None, "left", "", True
     for name in columns:
         table.add_column(name, justify="left" if name in TEXTS else "right", overflow="fold")
     return table

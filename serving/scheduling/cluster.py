@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib
 import logging
 import os
@@ -11,7 +10,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,27 +39,11 @@ def check_installed() -> None:
         raise UnavailableError("the package ray is not installed: pip install 'turinglike[run]'")
 
 
-@contextlib.contextmanager
-def begun_ahead(is_wanted: bool) -> Iterator[list[local_ray.RayHead]]:
-    """Start Ray during the block; what no :class:`Cluster` takes out of the list ends with it."""
-    heads: list[local_ray.RayHead] = []
-    if is_wanted and is_installed("ray") and "ray" not in sys.modules:
-        local_ray.set_environment()
-        with contextlib.suppress(OSError):  # the start itself will give the reason
-            heads.append(local_ray.RayHead.begin())
-    try:
-        yield heads
-    finally:
-        for head in heads:
-            head.end(0)
-
-
 @dataclass(slots=True)
 class Cluster:
     """A connection to Ray and its ``nodes``. An existing connection is used, and not ended."""
 
     address: str | None = None
-    ahead: list[local_ray.RayHead] = field(default_factory=list)  # of begun_ahead
     nodes: list[Node] = field(init=False, default_factory=list)
     _owned: bool = field(init=False, default=False)
     _head: local_ray.RayHead | None = field(init=False, default=None)
@@ -111,7 +94,7 @@ class Cluster:
 
     async def _try_start(self, log_progress: Callable[[str], None]) -> str:
         try:
-            self._head = head = self.ahead.pop() if self.ahead else local_ray.RayHead.begin()
+            self._head = head = local_ray.RayHead.begin()
         except OSError as error:
             raise ClusterError(str(error)) from None
         address = asyncio.create_task(asyncio.to_thread(head.address))

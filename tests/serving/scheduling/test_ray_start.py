@@ -3,7 +3,6 @@ its surroundings, which it neither harms nor is harmed by."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import http.client
 import json
@@ -21,7 +20,7 @@ import psutil
 import pytest
 
 from agents.errors import AgentStoppedError, ClusterError
-from serving.scheduling import cluster, local_ray
+from serving.scheduling import local_ray
 from serving.scheduling.interrupts import AGENT_DIED
 
 HANGING = {  # a Ray whose start never returns, whatever becomes of the raylet
@@ -110,30 +109,6 @@ def test_a_raylet_that_ends_at_the_start_is_noticed(start: Start, tmp_path: Path
         "turinglike: Ray cannot be started: its raylet ended; run the same command again, when the machine has less to "
         "do, or with --here, which needs no Ray",
     ]
-
-
-def test_a_start_that_was_begun_ahead_is_used_or_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Head:
-        ended = False
-
-        def address(self) -> str:
-            return "there"
-
-        def lost(self) -> None:
-            return None
-
-        def end(self, seconds: float) -> None:
-            self.ended = True
-
-    monkeypatch.setattr(local_ray.RayHead, "begin", Head)
-    monkeypatch.setattr(local_ray, "set_environment", lambda: None)
-    monkeypatch.delitem(sys.modules, "ray", raising=False)
-    with cluster.begun_ahead(True) as ahead:
-        [head] = ahead
-        assert asyncio.run(cluster.Cluster(ahead=ahead)._start_head(lambda text: None)) == "there"
-    with cluster.begun_ahead(True) as ahead:
-        [unused] = ahead
-    assert (head.ended, unused.ended) == (False, True)  # the cluster has the first
 
 
 @pytest.mark.parametrize(

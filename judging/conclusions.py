@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from judging.contrasts import ALPHA, AgainstPeople
 from judging.measures import Score
-from judging.tables import Estimate
 from judging.verdicts import PEOPLE
 
 PASSES, DETECTED, TAKEN, OPEN, UNKNOWN, BLIND = (
@@ -23,7 +21,6 @@ PASSES, DETECTED, TAKEN, OPEN, UNKNOWN, BLIND = (
 LEAST = {"judges": 6, "stimuli": 10, "people who answered": 6}  # fewer say little of others like them
 SINGULARS = {"judges": "judge", "stimuli": "stimulus", "people who answered": "person who answered"}
 CHANCE = "; chance is 50 %"  # in the first sentence on an agent
-TO_90 = 1.645 / 1.96  # from the width of a 95 % interval to that of a 90 % interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ def conclude(
         judge = test.judge or ""
         score = by_pair[judge, test.agent]
         outcome = BLIND if score.is_one_word else _outcome(test, judge in trained)
-        why = _why(test, outcome, score.detectability_judges, bounds)
+        why = _why(test, outcome, score, bounds)
         if outcome == PASSES and judge not in able:
             why += f", but no agent here shows that {judge} can tell any"
         if rows and rows[-1].agent == test.agent:
@@ -69,8 +66,8 @@ def _outcome(test: AgainstPeople, is_trained: bool) -> str:
     return TAKEN if is_above else DETECTED
 
 
-def _why(test: AgainstPeople, outcome: str, rate: Estimate, bounds: float) -> str:
-    are_people = test.judge == PEOPLE
+def _why(test: AgainstPeople, outcome: str, score: Score, bounds: float) -> str:
+    are_people, rate = test.judge == PEOPLE, score.detectability_judges
     if outcome == BLIND:
         return f"{test.judge} said the same of every answer"
     if outcome == UNKNOWN:
@@ -86,7 +83,8 @@ def _why(test: AgainstPeople, outcome: str, rate: Estimate, bounds: float) -> st
         counts["people who answered"] = test.people
     known = {name: number for name, number in counts.items() if number is not None}
     of_each = [f"{number:,} {SINGULARS[name] if number == 1 else name}" for name, number in known.items()]
-    text = f"{test.judge} {verb} in {value} % of trials ({low} to {high} %{CHANCE}; {', '.join(of_each)})"
+    of_judges = ", by the mean of judges," if abs(rate.value - score.detectability.value) >= 0.005 else ""
+    text = f"{test.judge} {verb} in {value} % of trials{of_judges} ({low} to {high} %{CHANCE}; {', '.join(of_each)})"
     within = f"within {50 - 100 * bounds:.3g} to {50 + 100 * bounds:.3g} %"
     if outcome == PASSES:
         text += f", {within}"
@@ -95,9 +93,8 @@ def _why(test: AgainstPeople, outcome: str, rate: Estimate, bounds: float) -> st
         text += f", {within}, though not so surely among {test.family} agents"
     elif outcome == OPEN and rate.low > 0.5:
         text += f", which is not sure among {test.family} tests"
-    if outcome == OPEN and (times := math.ceil((TO_90 * (rate.high - rate.low) / 2 / bounds) ** 2)) > 1:
-        more = " and ".join(name for name, number in known.items() if number > 1)
-        text += f"; to decide it takes at least {times:,} times as many {more}"
+    if outcome == OPEN and (more := [name for name, number in known.items() if number > 1]):
+        text += f"; to decide it takes more {' and '.join(more)}"
     few = [name for name, number in known.items() if number < LEAST[name]]
     return text + (f" – too few {' and '.join(few)} to speak of others" if few else "")
 

@@ -216,7 +216,6 @@ def _sides(judged: pd.DataFrame, apart: bool) -> list[list[Cells]]:
 
 
 def _weights(sides: Sequence[Sequence[Cells]]) -> Floats:
-    """Of the rates of detectability, in which each of a side's counts the same."""
     return np.concatenate(
         [np.full(len(side), weight / len(side)) for side, weight in zip(sides, DETECTABILITY, strict=True)]
     )

@@ -241,7 +241,7 @@ def catch_rates(table: pd.DataFrame) -> Table[CatchRate]:
 def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[str]]:
     """The table with the columns of ``--by`` under the names that it has there, and these names; ``A*B`` has the values
     of both, and with ``agent`` those of machines alone. Raises InputError for what no verdict has."""
-    listed = [name.strip() for name in names.split(",") if name.strip()]
+    listed = [name.strip(f" {AND}") for name in names.split(",") if name.strip(f" {AND}")]
     columns = {name.removeprefix("meta.").removeprefix("judge."): name for name in table.columns if "." in name}
     columns |= {name: name for name in table.columns if "." not in name and name not in (*OUTCOMES, "part")}
     known = {name: column for name, column in columns.items() if table[column].notna().any()}

@@ -215,7 +215,8 @@ def _by_column(scores: Sequence[Score]) -> Panels:
         for score in of_task:
             estimate: Estimate = getattr(score, measure)
             if (are_agents or score.agent == ALL) and not math.isnan(estimate.value):
-                panels[TASK_NAMES[task]][score.name if are_agents else score.judge].append((score.value, estimate))
+                title = TASK_NAMES[task] if measure == "detectability" else f"{TASK_NAMES[task]}: p(M|M)"
+                panels[title][score.name if are_agents else score.judge].append((score.value, estimate))
     return panels
 
 
@@ -238,7 +239,7 @@ def _over(panels: Panels, about: str, what: str, figure: Any) -> None:
     points = [(place, series) for of_panel in panels.values() for series, of in of_panel.items() for place, _ in of]
     names, places = list(dict.fromkeys(series for _, series in points)), list(dict.fromkeys(at for at, _ in points))
     are_numbers = all(isinstance(place, Real) for place in places)
-    places.sort(key=None if are_numbers else str)
+    places.sort(key=None if are_numbers else _numbers_in_order)
     is_scale = are_numbers and len(points) == len(names) * len(panels)
     across = min(len(panels), ACROSS)
     down = math.ceil(len(panels) / across)
@@ -269,6 +270,10 @@ def _over(panels: Panels, about: str, what: str, figure: Any) -> None:
         for at in range(len(names))
     ]
     figure.legend(marks, names, loc="outside right upper", frameon=False)
+
+
+def _numbers_in_order(place: Any) -> list[str]:
+    return [part.zfill(9) if part.isdigit() else part for part in re.split(r"(\d+)", str(place))]
 
 
 def _width(names: Sequence[str]) -> float:

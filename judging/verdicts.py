@@ -139,6 +139,8 @@ def _first_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _key_of(folder: Run, key: Path | None) -> Path:
+    if not (folder.path / "stimuli.jsonl").is_file():
+        raise InputError(f"{folder.path} has no stimuli.jsonl: import people's answers into the folder of `judge`")
     if any(row["task"] != TASK for row in islice(folder.stimuli(), 1)):
         raise InputError(f"{folder.path} holds no verdicts: `turinglike judge` writes them")
     places = _set_folders(folder)
@@ -249,8 +251,6 @@ def _read_checked(folder: Run, path: Path) -> tuple[Keys, Mapping[str, Any]]:
             "both back as `turinglike trials` wrote them"
         )
     stimuli = folder.path / "stimuli.jsonl"
-    if not stimuli.is_file():
-        raise InputError(f"{folder.path} has no stimuli.jsonl: import people's answers into the folder of `judge`")
     with stimuli.open("rb") as file:
         lines = ((number, line.rstrip(b"\n")) for number, line in enumerate(file, start=1))
         check_trials(stimuli, ((number, orjson.loads(line)["id"], line) for number, line in lines), keys, path)

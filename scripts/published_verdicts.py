@@ -1,7 +1,8 @@
 """The published test's verdicts, people's or an AI judge's, as a run folder and a key for ``turinglike score``.
 
 Files are those of kreimanlab/TuringTest's Plot/Data_all, and its ``compiled_*.json`` of conversations, whose truth
-stands in a table of ``--speakers``. Workers become numbers; verdicts without a worker are ``--judge``'s, those without
+stands in a table of ``--speakers``. Workers become numbers, which begin with the files' own
+letters, so that folders share no judge; verdicts without a worker are ``--judge``'s, those without
 ``page_name`` or ``imageID`` have a stimulus each; of a file that repeats a block of these several times the block
 counts once.
 """
@@ -153,9 +154,10 @@ def write(
             if not each.judge and judge is None:
                 problems.append(Problem(str(path), None, each.name, "has no workerID: give the judge with --judge"))
             unnamed += not each.row["stimulus"]
-            row = trials.setdefault(each.place, _key_row(len(trials) + 1, task, each.row))
+            stimulus = each.row["stimulus"] or f"{sources[0].sha256[:4]}-{len(trials) + 1:05}"
+            row = trials.setdefault(each.place, _key_row(len(trials) + 1, task, each.row | {"stimulus": stimulus}))
             number = workers.setdefault(each.judge, len(workers) + 1) if each.judge else None
-            by = f"human:{number:03}" if number else f"published:{judge}"
+            by = f"human:{sources[0].sha256[:4]}-{number:03}" if number else f"published:{judge}"
             raw = each.raw | ({"questions": _questions(each.about)} if asked else {})
             source.add(row["trial"], by, raw, {"verdict": each.verdict, "confidence": None, "reason": None})
     if problems:
@@ -255,7 +257,7 @@ def _block(entries: Sequence[Entry]) -> int:
 def _key_row(number: int, task: str, about: Mapping[str, Any]) -> dict[str, Any]:
     name = f"t{number:05}"
     row = {"trial": name, "sha256": hashlib.sha256(_stimulus(name, task)).hexdigest(), "asked": task}
-    return dict.fromkeys(COLUMNS, "") | row | about | {"stimulus": about["stimulus"] or name}
+    return dict.fromkeys(COLUMNS, "") | row | about
 
 
 def _stimulus(trial: str, task: str) -> bytes:

@@ -18,7 +18,6 @@ from judging.measures import DETECTABILITY
 Measure = Literal["p_machine", "detectability"]
 MOST_JUDGES = 1_000_000  # a width that so many do not reach is out of reach
 
-
 JUDGES, STIMULI, REST = 0.0135, 0.018, 0.2185
 """The parts of the variance of a verdict's being right, together .25, that of a rate of a half.
 

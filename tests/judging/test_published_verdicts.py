@@ -54,7 +54,12 @@ def test_people_who_judged_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert made(tmp_path, monkeypatch, entries, "--task", "word") == 0
     rows = list(Run(tmp_path / "V").records("humans"))
     assert not any(problems(row) for row in rows)
-    assert [row["agent"] for row in rows] == ["human:001"] * 4 + ["human:002"] * 4
+    assert [row["agent"][-4:] for row in rows] == ["-001"] * 4 + ["-002"] * 4
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    assert made(alone, monkeypatch, entries[:4], "--task", "word") == 0
+    judges = read_verdicts(open_verdicts([tmp_path / "V", alone / "V"]))["judge"]
+    assert judges.nunique() == 3  # other files, other numbers
     assert rows[0]["raw"] == {"response": "human", "rt": 2866}
     kept = b"".join(
         path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.name != "verdicts.json"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import random
 import shutil
 from itertools import product
@@ -309,9 +308,7 @@ def test_each_agent_has_a_sentence_that_its_interval_bears_out() -> None:
     [rate] = [row.detectability for row in result.scores if (row.judge, row.agent) == ("people", "unlike")]
     figures = [f"{100 * end:.0f}" for end in (rate.value, rate.low, rate.high)]
     assert "people tell it from people in {} % of trials ({} to {} %;".format(*figures) in why
-    [rate] = [row.detectability for row in result.scores if (row.judge, row.agent) == ("svm", "unlike")]
-    more = ((rate.high - rate.low) / 2 * 1.645 / 1.96 / 0.05) ** 2
-    assert f"at least {math.ceil(more)} times as many stimuli" in of_svm
+    assert "to decide it takes more stimuli" in of_svm
     [few] = compute_scores(
         table[table["judge"] == "human:3"].assign(**same, confidence=np.nan), []
     ).conclusions.values()

@@ -119,8 +119,8 @@ def figures(scores: Scores, cues: Collection[str]) -> dict[str, str]:
         f"{task}-{judge}": _svg(partial(_by_agent, list(rows)))
         for (task, judge), rows in groupby(scores.scores, key=lambda score: (score.task, score.judge))
     }
-    if scores.pairs is not None and scores.pairs.rates:
-        drawn[PASS_RATES] = _svg(partial(_over, _by_turns(scores.pairs.rates), "turns", "pass rate"))
+    if scores.pairs is not None and (panels := _by_turns(scores.pairs.rates)):
+        drawn[PASS_RATES] = _svg(partial(_over, panels, "turns", "pass rate"))
     told = [score for score in scores.by if score.judge not in cues]
     for column in dict.fromkeys(str(score.column) for score in told):
         panels = _by_column([score for score in told if score.column == column])

@@ -211,7 +211,8 @@ class OnlineLobby(Lobby[OnlineTest]):
 
 
 def _turn(test: OnlineTest, act: Any) -> int:
-    return len(test.questions) + int(act == "ask")
+    # A question that comes while an agent reads their part leaves their "ready" as it is.
+    return 0 if act == "ready" else len(test.questions) + int(act == "ask")
 
 
 def _acts(test: OnlineTest, side: int) -> set[tuple[str, int]]:

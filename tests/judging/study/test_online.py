@@ -91,6 +91,28 @@ def test_a_judge_a_person_and_a_machine(
     assert main(["study", "export", str(study), "-o", str(tmp_path / "none")]) == 2
 
 
+def test_an_agent_may_be_ready_after_the_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an agent sends from a page older than the judge's question is taken."""
+    replies(monkeypatch)
+
+    async def work(served: Study) -> None:
+        lobby = lobby_of(served)
+        both = [await arrived(served, "test") for _ in range(2)]
+        for person in both:
+            await lobby.at(person, "")
+        test = served.state.meeting_of(both[0].code)
+        assert test is not None
+        judge, agent = sorted(both, key=lambda person: person.code != test.people[0])
+        view = await lobby.at(agent, "")
+        for act, turn in (("ready", 0), ("ask", 1)):
+            assert await lobby.move(judge, {"test": test.id, "act": act, "turn": turn, "text": "why?"}) is None
+        assert view["act"] == "ready"
+        assert await lobby.move(agent, {"test": test.id, "act": view["act"], "turn": view["turn"]}) is None
+        assert (await lobby.at(agent, view["version"]))["act"] == "answer"
+
+    run(made(tmp_path, exchanges=[1], person_deceives=0.0), work)
+
+
 def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two people, of two machines and of one of either the judge sees the same, but for what is said."""
     asked = replies(monkeypatch, lambda agent, row: "said")

@@ -35,7 +35,13 @@ def load_tower(path: Path) -> nn.Module:
         for stage, count in enumerate(stages)
     )
     # As timm's own "resnet50_clip" and its sisters are described, at the sizes of these weights.
-    parts = {"stem_type": "", "stem_pool": "avg2", "downsample": "avg", "aa_layer": "avg", "head_type": "attn_abs"}
+    parts: dict[str, Any] = {
+        "stem_type": "",
+        "stem_pool": "avg2",
+        "downsample": "avg",
+        "aa_layer": "avg",
+        "head_type": "attn_abs",
+    }
     config = ByoModelCfg(blocks, stem_chs=(width // 2, width // 2, width), **parts)
     outputs = len(weights[f"{PREFIX}attnpool.c_proj.weight"])
     with torch.device("meta"):

@@ -76,10 +76,11 @@ def who_judged(verdicts: pd.DataFrame) -> dict[str, str]:
 
 def _bars_of_judges(people: pd.DataFrame, columns: Sequence[str], figure: Any) -> None:
     tasks = people["asked"].unique()
-    answers = people[columns].fillna("not said")
-    order = {column: [*WHO[column], *sorted(set(answers[column]) - {*WHO[column]})] for column in columns}
-    order = {column: [name for name in names if name in set(answers[column])] for column, names in order.items()}
-    figure.set_size_inches(3 * len(columns), (0.8 + 0.24 * max(map(len, order.values()))) * len(tasks))
+    answers = people[columns].map(_answer)
+    order = {column: [name for name in WHO[column] if name in {*answers[column]}] for column in columns}
+    for column, names in order.items():  # those of other forms
+        names += sorted({*answers[column]} - {*names}, key=_numbers_in_order)
+    figure.set_size_inches(3 * len(columns), (1 + 0.24 * max(map(len, order.values()))) * len(tasks))
     axes = figure.subplots(len(tasks), len(columns), squeeze=False, sharey="col")
     for (task, of_task), row in zip(answers.groupby(people["asked"], sort=False), axes, strict=True):
         for column, axis in zip(columns, row, strict=True):
@@ -87,10 +88,16 @@ def _bars_of_judges(people: pd.DataFrame, columns: Sequence[str], figure: Any) -
             bars = axis.barh(order[column], [int(counts.get(name, 0)) for name in order[column]], color=HUMAN)
             axis.bar_label(bars, padding=3)
             axis.margins(x=0.2)
-            axis.set(title=f"{TASK_NAMES[task]}: {column.removeprefix('judge.')}", xticks=())
+            axis.set(title=f"{TASK_NAMES[task]}:\n{column.removeprefix('judge.')}", xticks=())
             axis.spines[["top", "right", "bottom"]].set_visible(False)
     for axis in axes[0]:
         axis.invert_yaxis()
+
+
+def _answer(value: Any) -> str:
+    if value is None or value != value:
+        return "not said"
+    return f"{value:g}" if isinstance(value, Real) else str(value)
 
 
 def without_repetition(scores: Iterable[Score]) -> list[Score]:
@@ -191,7 +198,7 @@ def curves(scores: Sequence[Score], column: str) -> Panels:
                 estimates |= {machines: _rest(score.p_machine), ("detectability", series): score.detectability}
             for (measure, name), estimate in estimates.items():
                 if not math.isnan(estimate.value):
-                    panels[f"{title}: {measure}", across][name].append((place, estimate))
+                    panels[f"{title}:\n{measure}", across][name].append((place, estimate))
     return panels
 
 

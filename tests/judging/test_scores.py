@@ -365,7 +365,9 @@ def _drawn(table: pd.DataFrame, column: str) -> dict[str, dict[str, list[tuple[A
     panels = curves(compute_scores(*with_columns(table, column)).by.data, column)
     assert {across for _, across in panels} == {column.rpartition("*")[2]}
     return {
-        title: {name: [(at, round(rate.value, 9)) for at, rate in sorted(of)] for name, of in of_panel.items()}
+        title.replace("\n", " "): {
+            name: [(at, round(rate.value, 9)) for at, rate in sorted(of)] for name, of in of_panel.items()
+        }
         for (title, _), of_panel in panels.items()
     }
 

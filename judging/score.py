@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 PACKAGES = ("matplotlib", "pandas", "sacrebleu", "sklearn", "statsmodels")
 SCORES_FILE = "scores.json"
 PLAIN = ("length", "place", "phase", "agent", "folder")  # columns of all verdicts that scores may be told by
+DIGITS = 9  # of shares
 BOUNDS = 0.05  # around a detectability of 0.5: of 0.45 to 0.55, as the papers have it
 # No columns to score by.
 OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch", "swapped", "repeat_of", "sample")
@@ -131,7 +132,8 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         raise InputError("the study's rules exclude every verdict; `turinglike study status` says which and when")
     settings = settings_of(runs)
     scores = compute_scores(kept, by, settings, options.bounds)
-    scores.catch = catch_rates(table)
+    constant = [judge for judge, chosen in settings.items() if chosen.get("cue") == "constant"]  # which catches nothing
+    scores.catch = catch_rates(table[~table["judge"].isin(constant)])
     answers = read_answers(runs)
     if scores.pairs is not None:
         scores.pairs.words = words_per_message(answers)
@@ -229,7 +231,7 @@ def perceived_sexes(task: str, judge: str, verdicts: pd.DataFrame) -> list[Perce
         kinds |= {word.format(kind): known[column] == kind for kind in VERDICTS}
     result = rates((known["sex"] == "male").to_numpy(float), np.array(list(kinds.values())), clusters(known))
     ends = result.interval(np.arange(len(kinds))[:, None], np.ones(1))
-    figures = np.array([result.value, *ends]).T.tolist()
+    figures = np.array([result.value, *ends]).T.round(DIGITS).tolist()
     return [
         PerceivedSex(task, judge, of, int(number), Estimate(*of_kind))
         for of, number, of_kind in zip(kinds, result.number, figures, strict=True)

@@ -67,16 +67,16 @@ class Maps(NamedTuple):
 
 def measures_of(task: str, answers: Sequence[Answer]) -> list[Measure]:
     """The measures of a task with these ``answers``. Raises UnavailableError without the sentence model."""
-    of_words = [Measure("answers alike", shares, probability_alike), Measure("entropy, bits", shares, entropy, as_many)]
+    of_words = [Measure("answers alike", shares, probability_alike), Measure("entropy (bits)", shares, entropy, as_many)]
     if task in ("color_estimation", "object_detection"):
         variation = partial(Measure, relation=shares, compare=total_variation, is_distance=True)
         return [variation("total variation"), variation("total variation over stimuli", is_pooled=True), *of_words]
     if task == "attention_prediction":
-        return [Measure("information gain, bits", partial(maps, centres(answers)), information_gain, one_out)]
+        return [Measure("information gain (bits)", partial(maps, centres(answers)), information_gain, one_out)]
     vectors = Embedder(PACKAGE, "mean", "cpu").vectors(list(chain.from_iterable(map(texts_of, answers))))
     energy = partial(Measure, relation=partial(distances, vectors), compare=energy_distance, is_distance=True)
     if task == "word_association":
-        divergence = Measure("Jensen-Shannon divergence, bits", shares, jensen_shannon, is_distance=True)
+        divergence = Measure("Jensen-Shannon divergence (bits)", shares, jensen_shannon, is_distance=True)
         return [divergence, energy("energy distance"), Measure("rare answers covered", shares, rare_covered), *of_words]
     repeats = Measure("self-BLEU", pairwise_bleu, self_bleu, as_many, is_pooled=True)
     return [energy("energy distance"), energy("energy distance over stimuli", is_pooled=True), repeats]

@@ -67,7 +67,8 @@ class Maps(NamedTuple):
 
 def measures_of(task: str, answers: Sequence[Answer]) -> list[Measure]:
     """The measures of a task with these ``answers``. Raises UnavailableError without the sentence model."""
-    of_words = [Measure("answers alike", shares, probability_alike), Measure("entropy (bits)", shares, entropy, as_many)]
+    alike = Measure("answers alike", shares, probability_alike)
+    of_words = [alike, Measure("entropy (bits)", shares, entropy, as_many)]
     if task in ("color_estimation", "object_detection"):
         variation = partial(Measure, relation=shares, compare=total_variation, is_distance=True)
         return [variation("total variation"), variation("total variation over stimuli", is_pooled=True), *of_words]

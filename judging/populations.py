@@ -28,7 +28,7 @@ from judging.population_measures import Answer, Measure, measures_of
 from judging.tables import NO_FIGURE, Estimate, Table
 
 PERMUTATIONS, SPLITS = 1999, 200
-SPLITS_OF_ALL = 120  # of all stimuli, after each permutation
+SPLITS_OF_ALL = 60  # of all stimuli, after each permutation
 ROUNDING = 1e-9
 Sets = list[tuple[Floats, Floats]]  # [draws, answers]: of people and people, agent and people, agent and agent
 

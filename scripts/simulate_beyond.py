@@ -1,5 +1,5 @@
-"""What :mod:`judging.populations` holds: how often an agent that answers as people do is told from them by chance, and
-others are found. Words are drawn from Zipf's distributions, fixations from a mixture of ten places."""
+"""How often :mod:`judging.populations` tells an agent that answers as people do from them by chance, and others.
+Words are drawn from Zipf's distributions, fixations from ten places of a picture."""
 
 from __future__ import annotations
 

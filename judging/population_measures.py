@@ -40,8 +40,9 @@ def as_many(people: int, agent: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """``compare`` has a relation and two sets; ``sizes`` of them go by how many people's and the agent's answers there
-    are. ``is_distance``: larger between two populations than on average within them. ``is_pooled``: over stimuli."""
+    """``compare`` has a relation and two sets; ``sizes`` of them go by how many answers people and the agent gave. It
+    needs the ``least`` of an agent (by one word divergences say what "answers alike" does). ``is_distance``: larger
+    between two populations than on average within them. ``is_pooled``: over stimuli."""
 
     name: str
     relation: Callable[[Sequence[Answer]], Any]
@@ -49,10 +50,7 @@ class Measure:
     sizes: Callable[[int, int], tuple[int, int]] = halves
     is_distance: bool = False
     is_pooled: bool = False
-
-    def is_enough(self, people: int, agent: int) -> bool:
-        """Whether so many answers have the measure: entropy needs two of each."""
-        return min(people, agent) > 1 or self.sizes is not as_many or self.is_pooled
+    least: int = 1
 
 
 class Maps(NamedTuple):
@@ -68,19 +66,27 @@ class Maps(NamedTuple):
 def measures_of(task: str, answers: Sequence[Answer]) -> list[Measure]:
     """The measures of a task with these ``answers``. Raises UnavailableError without the sentence model."""
     alike = Measure("answers alike", shares, probability_alike)
-    of_words = [alike, Measure("entropy (bits)", shares, entropy, as_many)]
+    of_words = [alike, Measure("entropy (bits)", shares, entropy, as_many, least=2)]
     if task in ("color_estimation", "object_detection"):
         variation = partial(Measure, relation=shares, compare=total_variation, is_distance=True)
-        return [variation("total variation"), variation("total variation over stimuli", is_pooled=True), *of_words]
+        of_all = variation("total variation over stimuli", is_pooled=True)
+        of_all = variation("total variation over stimuli", is_pooled=True)
+        return [variation("total variation", least=2), of_all, *of_words]
     if task == "attention_prediction":
         return [Measure("information gain (bits)", partial(maps, centres(answers)), information_gain, one_out)]
-    vectors = Embedder(PACKAGE, "mean", "cpu").vectors(list(chain.from_iterable(map(texts_of, answers))))
+    vectors = _embedder().vectors(list(chain.from_iterable(map(texts_of, answers))))
     energy = partial(Measure, relation=partial(distances, vectors), compare=energy_distance, is_distance=True)
     if task == "word_association":
-        divergence = Measure("Jensen-Shannon divergence (bits)", shares, jensen_shannon, is_distance=True)
-        return [divergence, energy("energy distance"), Measure("rare answers covered", shares, rare_covered), *of_words]
+        divergence = Measure("Jensen-Shannon divergence (bits)", shares, jensen_shannon, is_distance=True, least=2)
+        rare = Measure("rare answers covered", shares, rare_covered, least=2)
+        return [divergence, energy("energy distance"), rare, *of_words]
     repeats = Measure("self-BLEU", pairwise_bleu, self_bleu, as_many, is_pooled=True)
     return [energy("energy distance"), energy("energy distance over stimuli", is_pooled=True), repeats]
+
+
+@lru_cache(1)
+def _embedder() -> Embedder:
+    return Embedder(PACKAGE, "mean", "cpu")
 
 
 def texts_of(answer: Answer) -> list[str]:

@@ -88,7 +88,7 @@ def read_populations(folders: Sequence[Path]) -> Table[Population]:
     )  # fmt: skip
 
 
-def populations(answers: Iterable[Answer]) -> Table[Population]:
+def populations(answers: Iterable[Answer], permutations: int = PERMUTATIONS) -> Table[Population]:
     """By task each agent's measures, on stimuli that two people at least answered. An answer has ``asked``,
     ``stimulus``, ``truth``, ``agent``, ``speaker`` and ``answer``."""
     by_task: dict[str, list[Answer]] = defaultdict(list)
@@ -100,7 +100,9 @@ def populations(answers: Iterable[Answer]) -> Table[Population]:
         of_agents = _by_agent(longest_excerpts(by_task[task]))
         if each := [answer for answered in of_agents.values() for block in answered for answer in block.answers]:
             measures = measures_of(task, each)
-            of_task = [row for agent in of_agents for row in _rows(task, agent, measures, of_agents[agent])]
+            of_task = [
+                row for agent in of_agents for row in _rows(task, agent, measures, of_agents[agent], permutations)
+            ]
             corrected = holm([row.p for row in of_task])
             rows += [replace(row, holm=p, family=len(of_task)) for row, p in zip(of_task, corrected, strict=True)]
     return Table(rows)
@@ -122,22 +124,24 @@ def _by_agent(answers: Sequence[Answer]) -> Mapping[str, list[Answered]]:
     }
 
 
-def _rows(task: str, agent: str, measures: Sequence[Measure], stimuli: Sequence[Answered]) -> Iterator[Population]:
+def _rows(
+    task: str, agent: str, measures: Sequence[Measure], stimuli: Sequence[Answered], permutations: int
+) -> Iterator[Population]:
     for measure in measures:
         chance = np.random.default_rng(0)
-        kept = [answered for answered in stimuli if measure.is_enough(answered.people, answered.agent)]
+        kept = [answered for answered in stimuli if answered.agent >= measure.least]
         if len(kept) < 1 + measure.is_pooled:
             continue
         size = max(round(len(kept) ** 0.5), 2) if measure.is_pooled else 1
         groups = [[kept[at] for at in group] for group in np.array_split(np.arange(len(kept)), len(kept) // size)]
         numbers = sum(answered.people for answered in kept), sum(answered.agent for answered in kept)
-        values, differences, p = _compared(measure, groups, chance)
+        values, differences, p = _compared(measure, groups, permutations, chance)
         people, between, itself, difference = map(_estimate, (*values, differences))
         yield Population(task, agent, measure.name, len(kept), *numbers, people, between, itself, difference, p)
 
 
 def _compared(
-    measure: Measure, groups: Sequence[Sequence[Answered]], chance: np.random.Generator
+    measure: Measure, groups: Sequence[Sequence[Answered]], permutations: int, chance: np.random.Generator
 ) -> tuple[Floats, Floats, float]:
     """[people, agent beside people, agent beside itself; groups of stimuli], the difference [groups], and its p: how
     often it is as large after a permutation (Phipson and Smyth 2010); of a distance within both upwards, otherwise to
@@ -146,7 +150,7 @@ def _compared(
     values, permuted = list[Floats](), list[Floats]()
     for group in groups:
         relation = measure.relation([answer for answered in group for answer in answered.answers])
-        for number, repeated, kept in ((0, SPLITS, values), (PERMUTATIONS, draws, permuted)):
+        for number, repeated, kept in ((0, SPLITS, values), (permutations, draws, permuted)):
             sets = [
                 answered.sets(measure.sizes(answered.people, answered.agent), number, repeated, chance)
                 for answered in group

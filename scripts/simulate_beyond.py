@@ -53,14 +53,13 @@ def main() -> None:
     for study, answers in ((word_study, 5), (word_study, 1), (path_study, 1)):
         cells: dict[tuple[str, str], list[tuple[bool, bool]]] = defaultdict(list)
         for seed in range(studies):
-            for row in populations(study(answers, np.random.default_rng(seed))):
+            for row in populations(study(answers, np.random.default_rng(seed)), permutations=199):
                 holds = row.difference.low <= 0 <= row.difference.high
                 cells[row.measure, row.agent].append((row.p < 0.05, holds))
         for (measure, agent), results in cells.items():
             differs, holds = np.mean(results, axis=0)
-            print(
-                f"{study.__name__}, {answers} answers, {measure}, {agent}: p < .05 in {differs:.1%}; 0 inside {holds:.1%}"
-            )
+            cell = f"{study.__name__} of {answers}, {measure}, {agent}"
+            print(f"{cell}: p < .05 in {differs:.1%}; 0 inside {holds:.1%}", flush=True)
 
 
 if __name__ == "__main__":

@@ -19,12 +19,15 @@ from judging.jackknife import Floats
 from judging.measures import ALL, Score
 from judging.pass_rate import PassRate
 from judging.published import PREFIX
+from judging.study.page_answers import OPTIONS
 from judging.tables import Estimate, Table
 from judging.trial_set import VERDICTS
 from judging.verdicts import AND, BOTH, ELSEWHERE
 from serving.web.viewer_provenance import TASK_NAMES as NAMES_OF_TASKS
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from judging.answer_statistics import CaptionScore
     from judging.score import Scores
 
@@ -35,6 +38,7 @@ MARKERS = "osD^vP"
 BAND = "#9a9a9a"
 PASS_RATES, CAPTIONS, CAPTION_TASK = "pass-rates", "captions", "image_captioning"
 TRAINED_ON = "trained_on"  # the column of judges that are trained on a single agent
+WHO = {f"judge.{name}": OPTIONS[name] for name in ("gender", "age", "education")}  # columns, answers in their order
 ACROSS = 2  # panels of a figure
 SPEAKERS = "people's answers"  # a series beside those of agents
 Panels = dict[tuple[str, str], dict[str, list[tuple[Any, Estimate]]]]  # points by title, what is across, and series
@@ -60,6 +64,40 @@ def figures(scores: Scores, cues: Collection[str]) -> dict[str, str]:
         drawn[CAPTIONS] = _svg(partial(_over, panels, "detectability"))
     each = [score for score in scores.scores if score.agent != ALL and score.judge not in cues and _is_known(score)]
     return {"overview": _svg(partial(_overview, each, scores.bounds)), **drawn} if each else drawn
+
+
+def who_judged(verdicts: pd.DataFrame) -> dict[str, str]:
+    """``who``: how many of the people who judged a task gave each answer about themselves (2025 paper, Figs. S2, S4 and
+    S7), as bars; nothing where no export has the answers."""
+    people = verdicts[verdicts["judge_kind"] == "human"].drop_duplicates(["asked", "judge"])
+    columns = [column for column in WHO if column in people.columns and people[column].notna().any()]
+    return {"who": _svg(partial(_bars_of_judges, people, columns))} if columns else {}
+
+
+def _bars_of_judges(people: pd.DataFrame, columns: Sequence[str], figure: Any) -> None:
+    tasks = people["asked"].unique()
+    answers = people[columns].map(_answer)
+    order = {column: [name for name in WHO[column] if name in {*answers[column]}] for column in columns}
+    for column, names in order.items():  # those of other forms
+        names += sorted({*answers[column]} - {*names}, key=_numbers_in_order)
+    figure.set_size_inches(3 * len(columns), (1 + 0.24 * max(map(len, order.values()))) * len(tasks))
+    axes = figure.subplots(len(tasks), len(columns), squeeze=False, sharey="col")
+    for (task, of_task), row in zip(answers.groupby(people["asked"], sort=False), axes, strict=True):
+        for column, axis in zip(columns, row, strict=True):
+            counts = of_task[column].value_counts()
+            bars = axis.barh(order[column], [int(counts.get(name, 0)) for name in order[column]], color=HUMAN)
+            axis.bar_label(bars, padding=3)
+            axis.margins(x=0.2)
+            axis.set(title=f"{TASK_NAMES[task]}:\n{column.removeprefix('judge.')}", xticks=())
+            axis.spines[["top", "right", "bottom"]].set_visible(False)
+    for axis in axes[0]:
+        axis.invert_yaxis()
+
+
+def _answer(value: Any) -> str:
+    if value is None or value != value:
+        return "not said"
+    return f"{value:g}" if isinstance(value, Real) else str(value)
 
 
 def without_repetition(scores: Iterable[Score]) -> list[Score]:
@@ -160,7 +198,7 @@ def curves(scores: Sequence[Score], column: str) -> Panels:
                 estimates |= {machines: _rest(score.p_machine), ("detectability", series): score.detectability}
             for (measure, name), estimate in estimates.items():
                 if not math.isnan(estimate.value):
-                    panels[f"{title}: {measure}", across][name].append((place, estimate))
+                    panels[f"{title}:\n{measure}", across][name].append((place, estimate))
     return panels
 
 

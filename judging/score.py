@@ -18,7 +18,7 @@ from agents.stimuli import TASKS
 from judging.answer_statistics import CaptionMeasures, Statistic, answer_statistics, caption_measures
 from judging.conclusions import Conclusion, conclude, sentences
 from judging.contrasts import AgainstPeople, Test
-from judging.figures import TASK_NAMES, figures, without_repetition
+from judging.figures import TASK_NAMES, figures, who_judged, without_repetition
 from judging.jackknife import rates
 from judging.measures import ALL, Score, SettingsByJudge, Worth, clusters, ledger, summarize
 from judging.pass_rate import PassRates, pass_rates, words_per_message
@@ -316,7 +316,7 @@ def _write(folder: Path, table: pd.DataFrame | None, scores: Scores) -> None:
     form = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
     (folder / SCORES_FILE).write_bytes(orjson.dumps(values, option=form))
     cues = [row.judge for row in scores.ledger if row.is_cue]
-    drawn = figures(scores, cues)
+    drawn = figures(scores, cues) | who_judged(table[table["excluded"].isna()])
     (folder / "figures").mkdir()
     for name, svg in drawn.items():
         (folder / "figures" / f"{name}.svg").write_text(svg, encoding="utf-8")

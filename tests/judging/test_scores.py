@@ -106,8 +106,17 @@ def test_peoples_verdicts_are_imported(verdicts: Path, tmp_path: Path, capsys: p
     assert int(row["machine_human"]) == machines.count("Human")
     assert main([*command[:-1], str(tmp_path / "alone")]) == 0
     more = ["--key", str(key_path(tmp_path / "all" / "T")), "--out", str(tmp_path / "S3")]
-    assert main(["score", str(tmp_path / "alone"), *more]) == 2
-    assert "has no stimuli.jsonl: import people's answers into the folder of `judge`" in capsys.readouterr().err
+    assert main(["score", str(tmp_path / "alone"), *more[2:]]) == 2
+    assert "alone does not hold the trials: give the key" in capsys.readouterr().err
+    assert main(["score", str(tmp_path / "alone"), *more]) == 0
+    with (tmp_path / "S3" / "scores.csv").open(newline="") as file:
+        assert [each for each in csv.DictReader(file) if each["agent"] == "all"] == [row]
+    statistics = [(tmp_path / name / "statistics.csv").read_bytes() for name in ("S", "S3")]
+    assert statistics[0] == statistics[1]
+    trials = tmp_path / "all" / "T" / "trials.jsonl"
+    trials.write_text(trials.read_text().replace("Was the", "Was this", 1))
+    assert main(["score", str(tmp_path / "alone"), *more, "--force"]) == 2
+    assert "trials.jsonl:1: t" in capsys.readouterr().err
 
 
 def test_an_edited_trial_is_not_judged(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -366,7 +375,9 @@ def _drawn(table: pd.DataFrame, column: str) -> dict[str, dict[str, list[tuple[A
     panels = curves(compute_scores(*with_columns(table, column)).by.data, column)
     assert {across for _, across in panels} == {column.rpartition("*")[2]}
     return {
-        title: {name: [(at, round(rate.value, 9)) for at, rate in sorted(of)] for name, of in of_panel.items()}
+        title.replace("\n", " "): {
+            name: [(at, round(rate.value, 9)) for at, rate in sorted(of)] for name, of in of_panel.items()
+        }
         for (title, _), of_panel in panels.items()
     }
 

@@ -27,8 +27,8 @@ from judging.jackknife import Floats
 from judging.population_measures import Answer, Measure, measures_of
 from judging.tables import NO_FIGURE, Estimate, Table
 
-PERMUTATIONS, SPLITS = 1999, 200
-SPLITS_OF_ALL = 60  # of all stimuli, after each permutation
+SPLITS, PERMUTATIONS = 200, 9999
+LABELS, SPLITS_OF_ALL = 100, 600  # permutations in a stimulus, of which those of all are drawn; splits of each, of all
 ROUNDING = 1e-9
 Sets = list[tuple[Floats, Floats]]  # [draws, answers]: of people and people, agent and people, agent and agent
 
@@ -88,7 +88,7 @@ def read_populations(folders: Sequence[Path]) -> Table[Population]:
     )  # fmt: skip
 
 
-def populations(answers: Iterable[Answer], permutations: int = PERMUTATIONS) -> Table[Population]:
+def populations(answers: Iterable[Answer]) -> Table[Population]:
     """By task each agent's measures, on stimuli that two people at least answered. An answer has ``asked``,
     ``stimulus``, ``truth``, ``agent``, ``speaker`` and ``answer``."""
     by_task: dict[str, list[Answer]] = defaultdict(list)
@@ -100,9 +100,7 @@ def populations(answers: Iterable[Answer], permutations: int = PERMUTATIONS) -> 
         of_agents = _by_agent(longest_excerpts(by_task[task]))
         if each := [answer for answered in of_agents.values() for block in answered for answer in block.answers]:
             measures = measures_of(task, each)
-            of_task = [
-                row for agent in of_agents for row in _rows(task, agent, measures, of_agents[agent], permutations)
-            ]
+            of_task = [row for agent in of_agents for row in _rows(task, agent, measures, of_agents[agent])]
             corrected = holm([row.p for row in of_task])
             rows += [replace(row, holm=p, family=len(of_task)) for row, p in zip(of_task, corrected, strict=True)]
     return Table(rows)
@@ -124,9 +122,7 @@ def _by_agent(answers: Sequence[Answer]) -> Mapping[str, list[Answered]]:
     }
 
 
-def _rows(
-    task: str, agent: str, measures: Sequence[Measure], stimuli: Sequence[Answered], permutations: int
-) -> Iterator[Population]:
+def _rows(task: str, agent: str, measures: Sequence[Measure], stimuli: Sequence[Answered]) -> Iterator[Population]:
     for measure in measures:
         chance = np.random.default_rng(0)
         kept = [answered for answered in stimuli if answered.agent >= measure.least]
@@ -135,22 +131,22 @@ def _rows(
         size = max(round(len(kept) ** 0.5), 2) if measure.is_pooled else 1
         groups = [[kept[at] for at in group] for group in np.array_split(np.arange(len(kept)), len(kept) // size)]
         numbers = sum(answered.people for answered in kept), sum(answered.agent for answered in kept)
-        values, differences, p = _compared(measure, groups, permutations, chance)
+        values, differences, p = _compared(measure, groups, chance)
         people, between, itself, difference = map(_estimate, (*values, differences))
         yield Population(task, agent, measure.name, len(kept), *numbers, people, between, itself, difference, p)
 
 
 def _compared(
-    measure: Measure, groups: Sequence[Sequence[Answered]], permutations: int, chance: np.random.Generator
+    measure: Measure, groups: Sequence[Sequence[Answered]], chance: np.random.Generator
 ) -> tuple[Floats, Floats, float]:
     """[people, agent beside people, agent beside itself; groups of stimuli], the difference [groups], and its p: how
-    often it is as large after a permutation (Phipson and Smyth 2010); of a distance within both upwards, otherwise to
+    often it is as large after permutations (Phipson and Smyth 2010); of a distance within both upwards, otherwise to
     either side."""
-    draws = int(np.clip(SPLITS_OF_ALL // len(groups), 1, 5))
+    draws = int(np.clip(SPLITS_OF_ALL // len(groups), 5, 30))
     values, permuted = list[Floats](), list[Floats]()
     for group in groups:
         relation = measure.relation([answer for answered in group for answer in answered.answers])
-        for number, repeated, kept in ((0, SPLITS, values), (permutations, draws, permuted)):
+        for number, repeated, kept in ((0, SPLITS, values), (LABELS, draws, permuted)):
             sets = [
                 answered.sets(measure.sizes(answered.people, answered.agent), number, repeated, chance)
                 for answered in group
@@ -161,8 +157,11 @@ def _compared(
                 of_group[at] = measure.compare(relation, first, second)
             kept.append(of_group)
     means = _mean(np.array(values), axis=2).T
-    statistic = _mean(np.array([_difference(measure, of_group) for of_group in permuted]), axis=0)
-    statistic = _mean(statistic.reshape(-1, draws), axis=1)
+    table = np.array([_difference(measure, of_group).reshape(-1, draws) for of_group in permuted])
+    by_label = _mean(table, axis=2)
+    drawn = chance.integers(0, LABELS + 1, (PERMUTATIONS + 1, len(groups)))
+    drawn[0] = 0  # as they are
+    statistic = _mean(by_label[np.arange(len(groups)), drawn], axis=1)
     above = float((statistic >= statistic[0] - ROUNDING).mean())
     below = float((statistic <= statistic[0] + ROUNDING).mean())
     is_one_sided = measure.is_distance and bool(np.isfinite(means).all())

@@ -316,7 +316,9 @@ def _write(folder: Path, table: pd.DataFrame | None, scores: Scores) -> None:
     form = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
     (folder / SCORES_FILE).write_bytes(orjson.dumps(values, option=form))
     cues = [row.judge for row in scores.ledger if row.is_cue]
-    drawn = figures(scores, cues) | who_judged(table[table["excluded"].isna()])
+    drawn = figures(scores, cues)
+    if table is not None:
+        drawn |= who_judged(table[table["excluded"].isna()])
     (folder / "figures").mkdir()
     for name, svg in drawn.items():
         (folder / "figures" / f"{name}.svg").write_text(svg, encoding="utf-8")

@@ -53,7 +53,7 @@ def main() -> None:
     for study, answers in ((word_study, 5), (word_study, 1), (path_study, 1)):
         cells: dict[tuple[str, str], list[tuple[bool, bool]]] = defaultdict(list)
         for seed in range(studies):
-            for row in populations(study(answers, np.random.default_rng(seed)), permutations=199):
+            for row in populations(study(answers, np.random.default_rng(seed))):
                 holds = row.difference.low <= 0 <= row.difference.high
                 cells[row.measure, row.agent].append((row.p < 0.05, holds))
         for (measure, agent), results in cells.items():

@@ -140,7 +140,7 @@ def test_the_probability_is_that_of_all_permutations(stimuli: int) -> None:
     assert (single.people.value, single.beside_people.value, single.difference.value) == (1, 0, -1)
     assert math.isnan(single.itself.value)
     assert (several.people.value, several.beside_people.value, several.itself.value) == (0, 1, 0)
-    error = 3 * math.sqrt(3.0**-stimuli / 2000)
+    error = 3.0**-stimuli / 2  # of the permutations that are drawn
     assert single.p == pytest.approx(2 * 3.0**-stimuli, abs=2 * error)  # to either side
     assert several.p == pytest.approx(3.0**-stimuli, abs=error)
 

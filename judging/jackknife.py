@@ -23,6 +23,7 @@ from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
 
 CONFIDENCE = 0.95
 ROUNDING = 1e-9  # of rates, whose scale is 1: a smaller deviation is rounding, and none
+LEAST_SHARE = 0.7  # of the variance, that a dimension counts with: few clusters may show too little of theirs
 LEAST_P = 1e-15  # less counts as so much
 
 Floats = NDArray[np.float64]
@@ -64,16 +65,30 @@ class Jackknife:
     value: Floats
     number: Floats
     clusters: Floats  # [3, cells] of judges, of stimuli, of people
-    freedom: Floats  # NaN of what has no interval
+    freedom: Floats  # [3, cells] infinite of what is not drawn, NaN of what has no interval
+    shared: Floats  # [3, cells, cells] sums over clusters of the products of their shares of each two cells
     products: Floats
     is_exact: NDArray[np.bool_]  # independent verdicts
 
     def sum(self, cells: Codes, weights: Floats) -> Floats:
         return np.asarray(self.value[cells] @ weights)
 
-    def deviation(self, cells: Codes, weights: Floats) -> Floats:
-        """The standard error of the sum."""
-        return np.sqrt(_total(np.einsum("g...ij,i,j->g...", self._products(cells), weights, weights)))
+    def deviation(self, cells: Codes, weights: Floats) -> tuple[Floats, Floats]:
+        """The standard error of the sum, and its freedom."""
+        variances = np.einsum("g...ij,i,j->g...", self._products(cells), weights, weights)
+        total, freedom = _total(variances), self.freedom[:, cells]
+        fewest = freedom.min(axis=(0, -1))
+        if len(weights) == 1:
+            return np.sqrt(total), fewest
+        shared = self.shared[:, cells[..., :, None], cells[..., None, :]]
+        size = np.einsum("d...ii->d...i", shared)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            part = weights**2 * np.sqrt(size / freedom)
+            of_each = (size @ weights**2) ** 2 / np.einsum("d...i,d...ij,d...j->d...", part, shared, part)
+            is_drawn = (size > 0).any(axis=-1)
+            share = np.where(is_drawn, np.maximum(variances[[0, 1, 3]] / total, LEAST_SHARE), 0.0)
+            joint = 1 / (share**2 / np.where(is_drawn, of_each, np.inf)).sum(axis=0)
+        return np.sqrt(total), np.where(total > 0, np.fmax(joint, fewest), fewest)
 
     def interval(
         self, cells: Codes, weights: Floats, confidence: float = CONFIDENCE, probits: Floats | None = None
@@ -93,27 +108,27 @@ class Jackknife:
             narrow, wide = np.where(is_outside, tail, narrow), np.where(is_outside, wide, tail)
         return np.where(np.isnan(low), np.nan, 2 * narrow)
 
-    def _rates_interval(self, cells: Codes, tail: Floats) -> tuple[Floats, Floats]:
-        rate, number, freedom = self.value[cells], self.number[cells], self.freedom[cells]
+    def _rates_interval(self, cells: Codes, tail: Floats, freedom: Floats) -> tuple[Floats, Floats]:
+        rate, number, fewest = self.value[cells], self.number[cells], self.freedom[:, cells].min(axis=0)
         variance = _total(np.einsum("gii->gi", self.products))[cells]
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = stdtrit(number - 1, tail) / stdtrit(freedom, tail)
             worth = np.minimum(rate * (1 - rate) / variance * ratio**2, number)
-        worth = np.where(variance > 0, worth, freedom + 1)
+        worth = np.where(variance > 0, worth, fewest + 1)
         return exact(rate, np.where(self.is_exact[cells], number, worth), tail)
 
     def _interval(
         self, cells: Codes, weights: Floats, tail: Floats, alike: Floats, probits: Floats | None = None
     ) -> tuple[Floats, Floats]:
-        low, high = self._rates_interval(cells, tail[..., None])
+        error, freedom = self.deviation(cells, weights)
+        low, high = self._rates_interval(cells, tail[..., None], freedom[..., None])
         value, least, ends = self.value[cells], self._unseen(cells, weights, tail), np.array([-np.inf, np.inf])
         if probits is not None:  # the correction moves them towards 0, perhaps beyond an end
             value = probits[cells]
             low, high = np.minimum(ndtri(low), value), np.maximum(ndtri(high), value)
             least = least * math.sqrt(2 * math.pi)  # the least slope of probits
         elif len(weights) > 1:
-            of_freedom = -stdtrit(self.freedom[cells].min(axis=-1), tail) * self.deviation(cells, weights)
-            least = np.maximum(least, of_freedom)
+            least = np.maximum(least, -stdtrit(freedom, tail) * error)
             ends = np.array([weights[weights < 0].sum(), weights[weights > 0].sum()])
         middle, reach = value @ weights, []
         for end, other in ((low, high), (high, low)):
@@ -176,7 +191,7 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
     cells, total = terms.any(axis=0), terms.sum(axis=-1)
     of_cells = np.broadcast_to(clusters.drawn() if drawn is None else drawn, (3, terms.shape[1]))
     wide = np.where(cells, clusters.wider, 1.0).max(axis=1, initial=1.0)
-    numbers, freedom, products = [], [], []
+    numbers, freedom, products, shared = [], [], [], []
     with np.errstate(invalid="ignore", divide="ignore"):
         value = estimate(total)
         for dimensions in DIMENSIONS:
@@ -193,16 +208,19 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
             left = np.where(is_drawn[:, None], left * (wide * np.sqrt(1 - 1 / number))[:, None], 0.0)
             products.append(left @ left.T)
             if len(dimensions) == 1:
-                effective = sums[0].sum(axis=1) ** 2 / (sums[0] ** 2).sum(axis=1)
-                of_clusters = np.where(number > 1, np.maximum(effective - 1, 1), np.nan)
+                shares = np.where(is_drawn[:, None], sums[0] / sums[0].sum(axis=1, keepdims=True), 0.0)
+                shared.append(shares @ shares.T)
+                of_clusters = np.where(number > 1, np.maximum(1 / np.diag(shared[-1]) - 1, 1), np.nan)
                 freedom.append(np.where(is_drawn, of_clusters, np.inf))
                 numbers.append(number.astype(np.float64))
-    fewest, number = np.minimum.reduce(freedom), cells.sum(axis=1)
+    of_all, number = np.array(freedom), cells.sum(axis=1)
     of_each = np.array(numbers)
     are_single = (of_each == number) & (number > 1)  # verdicts of a judge, on a stimulus, on a person's answers
     is_exact = (~of_cells | are_single | (of_each == 0)).all(axis=0) & are_single[:2].any(axis=0) & (wide == 1)
-    fewest[np.isinf(fewest)] = np.nan
-    return Jackknife(value, number.astype(np.float64), of_each, fewest, np.array(products), is_exact)
+    of_all[:, np.isinf(of_all).all(axis=0)] = np.nan
+    return Jackknife(
+        value, number.astype(np.float64), of_each, of_all, np.array(shared), np.array(products), is_exact
+    )
 
 
 def _intersections(codes: Codes) -> tuple[Codes, Cells]:

@@ -63,7 +63,7 @@ def register(commands: Commands) -> None:
     add = score.add_argument
     add("verdicts", nargs="+", type=Path, metavar="VERDICTS", help="run folders of verdicts")
     add("-o", "--out", required=True, type=path, metavar="SCORES", help="a folder for the scores")
-    add("--key", type=path, metavar="FILE", help="the trials' key, if it is not beside the trials")
+    add("--key", type=path, metavar="FILE", help="the trials' key, where VERDICTS do not say where the trials are")
     add("--by", metavar="A,B", help="also by these columns: length, place (in a study), topic, any of meta's")
     add("--against", choices=("2022", "2025"), help="also beside the figures that a paper printed")
     add(

@@ -235,7 +235,8 @@ def test_what_is_no_judge_or_trial_set(verdicts: Path, tmp_path: Path, capsys: p
     assert "mmcq: is no judge: it answers color_estimation" in capsys.readouterr().err
     assert main(["judge", str(tmp_path), "--judges", "svm", "--out", str(tmp_path / "V")]) == 2
     assert "is no trial set" in capsys.readouterr().err
-    assert main(["score", str(verdicts / "published"), "--out", str(tmp_path / "S")]) == 2
+    assert main(["score", str(verdicts / "T"), "--out", str(tmp_path / "S")]) == 2
+    assert "is not a run folder" in capsys.readouterr().err
 
 
 def test_repeats_and_catch_trials_are_told_apart(verdicts: Path) -> None:

@@ -406,7 +406,7 @@ def test_two_browsers_say_whom_they_spoke_with(browser: Browser, tmp_path: Path)
             speaks.keyboard.press("Enter")
             listens.get_by_text("It is your turn.").or_(listens.get_by_text("The conversation is over.")).wait_for()
         for page, name in zip(pages, ("a woman", "a male machine"), strict=True):
-            page.get_by_label("Of which age?").fill("30")
+            page.get_by_label("How old is the other one").fill("30")
             page.get_by_role("button", name=name).click()
             page.locator(".code").wait_for()
             page.context.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import json
 import random
 from collections import Counter
@@ -284,4 +285,10 @@ def test_the_win_rate_is_scored(tmp_path: Path) -> None:
     assert set(table["meta.minutes"]) == {"5"}
     scores = tmp_path / "scores"
     assert main(["score", str(tmp_path / "out" / "verdicts"), "-o", str(scores)]) == 0
-    print((scores / "pass_rates.csv").read_text())
+    with (scores / "pass_rates.csv").open() as file:
+        rates = {row["agent"]: row for row in csv.DictReader(file)}
+    # The binomial distribution of 20 tests with 1/2, both tails: 2 (1 + 20 + 190 + 1140 + 4845) / 2^20, and so on.
+    tails = {"eliza": 6196, "smollm2-135m": 60460}
+    for machine, won in wins.items():
+        assert float(rates[machine]["pass_rate"]) == won / 20
+        assert float(rates[machine]["p_exact"]) == pytest.approx(2 * tails[machine] / 2**20)

@@ -218,7 +218,7 @@ BUILT_IN: tuple[Entry, ...] = (
         "detectron2-maskrcnn", "Detectron2's Mask R-CNN R50-FPN 3x: up to three labels above 0.5, each once", COMPARED
     ),
     torchvision("torchvision-maskrcnn", "torchvision's Mask R-CNN R50-FPN: labels of the top three boxes", VARIANT),
-    # The main revision has a backbone of timm's, a package that nothing else here needs.
+    # The main revision's weights have timm's names of the backbone.
     detr(
         "detr-resnet-50",
         "DETR with ResNet-50: labels of the top three boxes",

@@ -18,16 +18,27 @@ from agents.stimuli import TASKS
 from judging.answer_statistics import CaptionMeasures, Statistic, answer_statistics, caption_measures
 from judging.conclusions import Conclusion, conclude, sentences
 from judging.contrasts import AgainstPeople, Test
+from judging.figures import TASK_NAMES, figures, who_judged, without_repetition
 from judging.jackknife import rates
 from judging.measures import ALL, Score, SettingsByJudge, Worth, clusters, ledger, summarize
 from judging.pass_rate import PassRates, pass_rates, words_per_message
 from judging.published import CLASSIFIER, PublishedFigure, beside_published, differences_from_paper, kind
 from judging.ranking import Ranking, rankings
-from judging.score_page import TASK_NAMES, figures, methods, page, without_repetition
+from judging.score_page import methods, page
 from judging.significance import Agreement, agreement, all_tests
 from judging.tables import Estimate, Table, as_json
 from judging.trial_set import VERDICTS
-from judging.verdicts import AND, ELSEWHERE, by_judge, counted, open_verdicts, read_answers, read_verdicts, settings_of
+from judging.verdicts import (
+    AND,
+    BOTH,
+    ELSEWHERE,
+    by_judge,
+    counted,
+    open_verdicts,
+    read_answers,
+    read_verdicts,
+    settings_of,
+)
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
 
@@ -255,7 +266,7 @@ def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[st
             parts = name.split(AND)
             texts = [table[part].astype(str) for part in parts]
             is_known = table[parts].notna().all(axis=1) & ((table["truth"] == "machine") | ("agent" not in parts))
-            table[name] = texts[0].str.cat(texts[1:], sep=", ").where(is_known)
+            table[name] = texts[0].str.cat(texts[1:], sep=BOTH).where(is_known)
     return table, listed
 
 
@@ -287,7 +298,7 @@ def _write(folder: Path, table: pd.DataFrame, scores: Scores) -> None:
     form = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
     (folder / SCORES_FILE).write_bytes(orjson.dumps(values, option=form))
     cues = [row.judge for row in scores.ledger if row.is_cue]
-    drawn = figures(scores, cues)
+    drawn = figures(scores, cues) | who_judged(table[table["excluded"].isna()])
     (folder / "figures").mkdir()
     for name, svg in drawn.items():
         (folder / "figures" / f"{name}.svg").write_text(svg, encoding="utf-8")

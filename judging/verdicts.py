@@ -28,7 +28,7 @@ TASK = "judgement"
 ELSEWHERE = "elsewhere"  # what was asked about stimuli of others
 UNJUDGED = "unjudged"  # a trial that an unfinished run has still before it
 PEOPLE = "people"  # all judges who are people, together
-AND = "*"  # between two columns that are told by together
+AND, BOTH = "*", ", "  # between two columns that are told by together, and between their values
 FEEDBACK, TEST = "feedback", "test"  # phases: with the truth after each trial, and without
 Answers = Sequence[Mapping[str, Any]]
 

@@ -39,17 +39,15 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
     """Write ``out``, with ``personal`` answers; the number of verdicts or answers. Raises InputError, StorageError."""
     known, state = read_personal(folder), read_state(folder)
     rows = material.rows(state, known)
+    asked = material.settings.questions
+    questions: Sequence[str] = asked.before if personal or asked.public else ()
+    about = {code: {name: known.get(code, {}).get(name) for name in questions} for code in state.judges}
     if isinstance(material.settings, TestsSettings):
         held: list[Test] = [*state.counted(OnlineTest), *state.counted(Interrogation)]
         tests = [test for test in held if test.is_over()]
-        records = [record for test in tests for record in _verdicts_on_test(test, state)]
+        records = [record for test in tests for record in _verdicts_on_test(test, state, about)]
         marker = CONVERSATIONS
     else:
-        questions: Sequence[str] = material.settings.questions.before
-        questions = questions if personal or material.settings.questions.public else ()
-        about: dict[str, dict[str, Any]] = {
-            code: {name: known.get(code, {}).get(name) for name in questions} for code in state.judges
-        }
         records = [_verdict(row, about[row["judge"]]) for row in rows if row["phase"] != "practice"]
         records += [answer for judge in state.judges.values() for answer in _answers(judge, material.settings.task)]
         records += _conversations(state)
@@ -317,25 +315,24 @@ def _trials(test: Test, state: State, folder: Path, run: str) -> Iterator[Candid
         yield pair(messages, [seconds, seconds], turns=2 * number, columns={"after": str(number)})
 
 
-def _verdicts_on_test(test: Test, state: State) -> Iterator[Record]:
+def _verdicts_on_test(test: Test, state: State, about: Mapping[str, Any]) -> Iterator[Record]:
+    judged: list[tuple[str, Record, Record]] = []  # by whom, what, and what else is known of it
     if isinstance(test, Interrogation):
-        judged = test.judged or {}
-        answer = {name: judged[name] for name in ("verdict", "confidence", "reason")}
-        seconds = round(judged["clock"] - test.seconds, 3)  # from when the clock stopped
-        yield _verdict_on(test, judged["who"], answer, {"codes": judged["codes"], "seconds": seconds}, state)
-        return
-    for each in test.judged:
-        seconds = round(each.clock - test.shown_at(each.exchanges - 1), 3)  # from the answers to the verdict
-        answer = {"verdict": each.verdict, "reason": each.reason}
-        yield _verdict_on(test, each.who, answer, {"after": each.exchanges, "seconds": seconds}, state)
-
-
-def _verdict_on(test: Test, who: str, answer: Mapping[str, Any], about: Mapping[str, Any], state: State) -> Record:
-    return {
-        "task": "judgement",
-        "agent": _name(who, state),
-        "sample": 0,
-        "answer": plain(VerdictAnswer.model_validate(answer)),
-        "raw": {"test": test.id, **about},
-        "created": test.at,
-    }
+        last = test.judged or {}
+        answer = {name: last[name] for name in ("verdict", "confidence", "reason")}
+        seconds = round(last["clock"] - test.seconds, 3)  # from when the clock stopped
+        judged.append((last["who"], answer, {"codes": last["codes"], "seconds": seconds}))
+    else:
+        for each in test.judged:
+            seconds = round(each.clock - test.shown_at(each.exchanges - 1), 3)  # from the answers to the verdict
+            answer = {"verdict": each.verdict, "reason": each.reason}
+            judged.append((each.who, answer, {"after": each.exchanges, "seconds": seconds}))
+    for who, answer, more in judged:
+        yield {
+            "task": "judgement",
+            "agent": _name(who, state),
+            "sample": 0,
+            "answer": plain(VerdictAnswer.model_validate(answer)),
+            "raw": {"test": test.id, **more, "questions": about.get(who, {})},
+            "created": test.at,
+        }

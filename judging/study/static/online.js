@@ -64,7 +64,6 @@
       return made.form;
     }
 
-    /** Whatever is written in a room is kept there until the server has it. */
     function room(test, side) {
       const name = phrase(test.role === "judge" ? "agent_name" : "the_judge", { number: side });
       const list = el("ol.chat", { tabindex: 0, role: "log", "aria-label": name });

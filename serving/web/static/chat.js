@@ -15,10 +15,9 @@
     const area = el("textarea", { id, rows: 3, maxlength: 2000, ...attributes });
     const press = el("button", { type: "submit" }, name);
     const line = el("div.line", press, hint);
-    const isOff = () => press.getAttribute("aria-disabled") === "true";
     const submit = () => {
       const text = area.value.trim();
-      if (text && !isOff()) send(text);
+      if (text && press.getAttribute("aria-disabled") !== "true") send(text);
     };
     const form = sentBy(submit, el("label", { for: id }, label), area, line);
     form.classList.add("write");

@@ -114,8 +114,8 @@ class InterrogationLobby(JudgedLobby[Interrogation]):
         await self.note({"event": "test_judged", **event, **about})
         return None
 
-    async def _publish(self, test: Interrogation, side: int, *said: View) -> None:
-        events = [{"event": "test_said", "side": side, **message} for message in said]
+    async def _publish(self, test: Interrogation, side: int, *messages: View) -> None:
+        events = [{"event": "test_said", "side": side, **message} for message in messages]
         about = {"event": "test_withdrawn", "test": test.id, "who": test.people[side], "side": side}
         if (part := self.parts.get((test.id, side))) is not None:
             for message in part.transcript.withdrawn:
@@ -140,7 +140,7 @@ class InterrogationLobby(JudgedLobby[Interrogation]):
         transcript = transcript_of(
             ConversationStimulus.model_validate(row),
             (test.people[0], machine),
-            ((LETTERS.index(test.letter(said)), said["text"], said["clock"]) for said in test.chat(side)),
+            ((LETTERS.index(test.letter(each)), each["text"], each["clock"]) for each in test.chat(side)),
             seed=f"{self.tests.seed} {name}",
             delays=self.settings.delays,
             quiet_s=self.settings.tests.quiet_s,
@@ -149,7 +149,7 @@ class InterrogationLobby(JudgedLobby[Interrogation]):
         row["who_starts"], read = "A", partial(read_reply, is_burst=True)
 
         async def ask(_: int) -> TurnAnswer:
-            history = [{"speaker": test.letter(said), "text": said["text"]} for said in test.chat(side)]
+            history = [{"speaker": test.letter(each), "text": each["text"]} for each in test.chat(side)]
             answering = self.client.answer(
                 self.settings.agents.server, machine, {**row, "history": history}, read,
                 seconds=TURN_SECONDS, seed=self.tests.seed,

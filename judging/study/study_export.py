@@ -268,9 +268,9 @@ def _conversation_with(test: Test, side: int, agents: Mapping[str, str]) -> Conv
 
     if isinstance(test, Interrogation):
         before = 0.0
-        for said in test.chat(side):
-            add(test.letter(said), said["text"], said["clock"], round(max(0.0, said["clock"] - before), 3))
-            before = said["clock"]
+        for message in test.chat(side):
+            add(test.letter(message), message["text"], message["clock"], round(max(0.0, message["clock"] - before), 3))
+            before = message["clock"]
         for event in test.withdrawn:
             if event["side"] == side:
                 about = {name: event[name] for name in ("turn", "text", "why")}
@@ -301,8 +301,8 @@ def _trials(test: Test, state: State, folder: Path, run: str) -> Iterator[Candid
 
     if isinstance(test, Interrogation):
         chats = [_conversation_with(test, side, {"A": "", "B": ""}).messages for side in SIDES]
-        shown = [[{"speaker": said.speaker, "text": said.text} for said in chat] for chat in chats]
-        yield pair(shown, [[said.delay_s or 0.0 for said in chat] for chat in chats])
+        shown = [[{"speaker": message.speaker, "text": message.text} for message in chat] for chat in chats]
+        yield pair(shown, [[message.delay_s or 0.0 for message in chat] for chat in chats])
         return
     for judged in test.judged:
         number = judged.exchanges

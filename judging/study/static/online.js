@@ -73,7 +73,7 @@
           if (is) made.restore(text);
           else made.area.value = "";
         });
-      const made = writer(phrase("message"), phrase("send"), send, { id: `message-${side}`, rows: 1 });
+      const made = writer(phrase("message_to", { name }), phrase("send"), send, { id: `message-${side}`, rows: 1 });
       return { list, made, name, node: el("section", el("h2", name), list, made.form) };
     }
 

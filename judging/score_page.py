@@ -12,6 +12,7 @@ from agents import __version__
 from judging.conclusions import sentences
 from judging.figures import TASK_NAMES, figure_of, without_repetition
 from judging.measures import ALL, Score, SettingsByJudge
+from judging.populations import sentences as population_sentences
 from judging.published import published
 from judging.tables import Grid, Table
 from judging.trial_set import VERDICTS
@@ -39,6 +40,7 @@ def page(scores: Scores, figures: Mapping[str, str]) -> str:
         count=count,
         picture=_picture,
         sentences=sentences,
+        population_sentences=population_sentences,
         figure_of=figure_of,
         without_repetition=without_repetition,
         as_table=Table,

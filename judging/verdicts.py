@@ -63,6 +63,13 @@ def open_verdicts(folders: Sequence[Path], key: Path | None = None) -> list[Judg
     ]
 
 
+def holds_answers(folder: Path) -> bool:
+    """Whether a run folder holds answers that may be judged, and no verdicts."""
+    run = Run(folder)
+    firsts = (record for name in [*run.agents(), *run.imports()] for record in islice(run.records(name), 1))
+    return any(record["task"] != TASK for record in firsts)
+
+
 def read_verdicts(runs: Sequence[JudgedRun]) -> pd.DataFrame:
     """The verdicts with their rows of the key. Raises InputError for records that were changed, verdicts on unknown
     trials, and two verdicts on a trial."""

@@ -21,7 +21,7 @@ from judging.answer_statistics import CaptionMeasures, CaptionScore
 from judging.conclusions import sentences
 from judging.figures import curves, figures
 from judging.measures import Score
-from judging.score import Alike, catch_rates, compute_scores, with_columns
+from judging.score import Alike, catch_rates, compute_scores, perceived_sexes, with_columns
 from judging.tables import Estimate, Table
 from judging.trial_set import key_path, read_trial_key
 from judging.verdicts import open_verdicts, read_verdicts
@@ -111,6 +111,8 @@ def test_peoples_verdicts_are_imported(verdicts: Path, tmp_path: Path, capsys: p
     assert main(["score", str(tmp_path / "alone"), *more]) == 0
     with (tmp_path / "S3" / "scores.csv").open(newline="") as file:
         assert [each for each in csv.DictReader(file) if each["agent"] == "all"] == [row]
+    pages = [(tmp_path / name / "index.html").read_text() for name in ("S", "S3")]
+    assert ["Fleiss' kappa of the others" in page or "Fleiss&#39; kappa of" in page for page in pages] == [True, False]
     statistics = [(tmp_path / name / "statistics.csv").read_bytes() for name in ("S", "S3")]
     assert statistics[0] == statistics[1]
     trials = tmp_path / "all" / "T" / "trials.jsonl"
@@ -233,7 +235,8 @@ def test_what_is_no_judge_or_trial_set(verdicts: Path, tmp_path: Path, capsys: p
     assert "mmcq: is no judge: it answers color_estimation" in capsys.readouterr().err
     assert main(["judge", str(tmp_path), "--judges", "svm", "--out", str(tmp_path / "V")]) == 2
     assert "is no trial set" in capsys.readouterr().err
-    assert main(["score", str(verdicts / "published"), "--out", str(tmp_path / "S")]) == 2
+    assert main(["score", str(verdicts / "T"), "--out", str(tmp_path / "S")]) == 2
+    assert "is not a run folder" in capsys.readouterr().err
 
 
 def test_repeats_and_catch_trials_are_told_apart(verdicts: Path) -> None:
@@ -415,3 +418,10 @@ def test_a_judge_trained_on_one_agent_has_a_matrix_of_agents() -> None:
         assert f">{text}<" in drawn
     assert drawn.count(">–<") == 1
     assert "published:" not in drawn
+
+
+def test_intervals_of_perceived_sexes_end_at_0_and_1() -> None:
+    judge, stimulus = (part.ravel() for part in np.indices((2, 2)))
+    table = pd.DataFrame({"judge": judge, "stimulus": stimulus, "trial": stimulus, "sex": ["male", *["female"] * 3]})
+    known = perceived_sexes("conversation", "people", table.assign(agent="gpt2", truth="machine", verdict="human"))
+    assert (known[0].of, known[0].male) == ("all", Estimate(0.25, 0.0, 1.0))

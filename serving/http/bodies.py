@@ -14,10 +14,11 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from agents.stimuli import ADAPTER, ALL_TASKS, WHOLE, Stimulus, parse_row
-from serving.http.errors import invalid, problems_of
+from serving.http.errors import ApiError, invalid, problems_of
 
 ImageField = Literal["image", "target_image", "target_mask"]
 IMAGES: tuple[str, ...] = get_args(ImageField)
+MOST_ITEMS = 1000
 DECODED_AT_ONCE = 1 << 20  # characters of base64
 JSON = "application/json"
 ROW = {"id": "tea", "task": "word_association", "cue": "tea"}
@@ -62,22 +63,48 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
-class ResponseRequest(Body):
-    """Ask an agent for one answer."""
+class StimulusRequest(Body):
+    """One stimulus to be answered."""
 
-    agent: str = Field(max_length=200, examples=["null"])
-    """One of GET /agents."""
     stimulus: Annotated[dict[str, Any], _RowSchema()] = Field(examples=[ROW])
     """A row of a stimulus set, without its images."""
     images: dict[ImageField, Base64] = Field(default_factory=dict, examples=[{}])
     """Base64 of the image files, by the stimulus's field."""
     sample: Annotated[int, Field(strict=True, ge=0, lt=2**31), WHOLE] = 0
     """Which of an agent's answers: another number draws another one."""
+
+
+class ResponseRequest(StimulusRequest):
+    """Ask an agent for one answer."""
+
+    agent: str = Field(max_length=200, examples=["null"])
+    """One of GET /agents."""
     seed: Seed | None = None
     """The run's seed; the server's own by default."""
 
 
-def stimulus_of(item: ResponseRequest) -> tuple[Stimulus, Mapping[str, bytes] | None]:
+class StreamRequest(Body):
+    """Ask an agent for many answers."""
+
+    agent: str = Field(max_length=200, examples=["null"])
+    seed: Seed | None = None
+    items: list[StimulusRequest] = Field(min_length=1, max_length=MOST_ITEMS)
+
+
+def stimuli_of(stream: StreamRequest) -> list[tuple[Stimulus, Mapping[str, bytes] | None, int]]:
+    """A stream's stimuli, images by name and samples, for a thread as :func:`stimulus_of`. Raises ApiError."""
+    stimuli, problems = [], []
+    for at, item in enumerate(stream.items):
+        try:
+            stimuli.append((*stimulus_of(item), item.sample))
+        except ApiError as error:
+            problems += [(f"items.{at}.{problem.field}", problem.message) for problem in error.problems]
+    if problems:
+        raise invalid(problems)
+    return stimuli
+
+
+def stimulus_of(item: StimulusRequest) -> tuple[Stimulus, Mapping[str, bytes] | None]:
     """The stimulus and its images by name; with images for a thread as :func:`from_base64`. Raises ApiError."""
     named = [name for name in IMAGES if name in item.stimulus]
     if named:

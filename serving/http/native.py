@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import PlainTextResponse
+from fastapi.responses import PlainTextResponse, StreamingResponse
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from agents import __version__
-from serving.http.bodies import JSON, ResponseRequest, stimulus_of
+from serving.http.bodies import JSON, MOST_ITEMS, ResponseRequest, StreamRequest, stimuli_of, stimulus_of
 from serving.http.errors import POSTED
 from serving.http.guard import unless_gone
 from serving.http.service import Service
 from serving.runs.records import Record
+
+NDJSON = "application/x-ndjson"
 
 
 def router(service: Service) -> APIRouter:
@@ -54,6 +58,26 @@ def router(service: Service) -> APIRouter:
             answer = service.answer(asking.agent, stimulus, files=files, sample=asking.sample, seed=asking.seed)
             item = await unless_gone(request, answer)
         return Response(service.record(item), media_type=JSON)
+
+    @routes.post(
+        "/answers/stream",
+        summary=f"Up to {MOST_ITEMS} answers, one record a line, as they are ready",
+        tags=["answers"],
+        response_class=StreamingResponse,
+        responses={200: {"content": {NDJSON: {}}}, **POSTED},
+    )
+    async def stream(asking: StreamRequest) -> StreamingResponse:
+        each = await asyncio.to_thread(stimuli_of, asking)
+        for stimulus, _, _ in each:
+            service.check(asking.agent, stimulus)
+        service.check_queue(asking.agent)
+
+        async def lines() -> AsyncIterator[bytes]:
+            async with aclosing(service.stream(asking.agent, each, asking.seed)) as items:
+                async for item in items:
+                    yield service.record(item)
+
+        return StreamingResponse(lines(), media_type=NDJSON)
 
     return routes
 

@@ -7,7 +7,7 @@ import logging
 import secrets
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from agents.answers import ConversationAnswer, Message
 from agents.contract import Agent
 from agents.errors import AgentStoppedError, AnswerError, ClusterError, InputError, UnavailableError
-from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus, parse_row
+from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus, canonical, parse_row
 from serving.conversations.dialogue import Dialogue
 from serving.conversations.scenario import as_conversation, next_side, next_turn
 from serving.http.errors import ApiError, agent_failed, failure, quotes_others
@@ -304,6 +304,52 @@ class Service:
         ]
         answer = ConversationAnswer(messages=[*history, last], ended_early=len(history) + 1 < stimulus.exchanges)
         return replace(item, name=_pair(item.agent, next_side(stimulus)), answer=answer.model_dump_json().encode())
+
+    async def stream(
+        self,
+        name: str,
+        each: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]],
+        seed: int | None,
+    ) -> AsyncGenerator[AgentRequest, None]:
+        """Answers as they are ready, failed if late; takes at most half of the queue, at least a place."""
+        source = iter(each)
+        share = max(1, self.options.queue // 2)
+        tasks: set[asyncio.Task[AgentRequest]] = set()
+        try:
+            while True:
+                while not tasks or (len(tasks) < share and self._queued[name] < self.options.queue):
+                    request = next(source, None)
+                    if request is None:
+                        break
+                    self._queued[name] += 1
+                    task = asyncio.create_task(self._or_failed(name, *request, seed))
+                    task.add_done_callback(lambda task: self._queued.subtract([name]))
+                    tasks.add(task)
+                if not tasks:
+                    return
+                finished, tasks = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in finished:
+                    yield task.result()
+        finally:
+            await cancel(*tasks)
+
+    async def _or_failed(
+        self,
+        name: str,
+        stimulus: Stimulus,
+        files: Mapping[str, bytes] | None,
+        sample: int,
+        seed: int | None,
+    ) -> AgentRequest:
+        try:
+            return await self.answer(name, stimulus, files=files, sample=sample, seed=seed)
+        except ApiError as error:
+            item = AgentRequest(
+                name, canonical(stimulus), stimulus.id, sample, self.options.seed if seed is None else seed
+            )
+            item.draw_seed()
+            item.status, item.error = "failed", (error.code, error.detail)
+            return item
 
 
 def _log_failed(name: str, why: str) -> None:

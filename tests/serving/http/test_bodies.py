@@ -67,6 +67,7 @@ def test_images_are_decoded_in_other_threads_than_the_loops(monkeypatch: pytest.
     async def work(found: served_here.Here) -> None:
         item = {"stimulus": {"id": "a", "task": "color_estimation"}, "images": {"image": "AAAA"}}
         assert (await found.post("/answers", {"agent": "null", **item}))[0] == 200
+        assert (await found.client.post("/answers/stream", json={"agent": "null", "items": [item]})).status_code == 200
         image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
         chat = {"model": "null", "messages": [{"role": "user", "content": [image]}]}
         assert (await found.post("/v1/chat/completions", chat))[0] == 200
@@ -74,5 +75,19 @@ def test_images_are_decoded_in_other_threads_than_the_loops(monkeypatch: pytest.
     monkeypatch.setattr(bodies, "from_base64", decode)
     monkeypatch.setattr(chat_requests, "from_base64", decode)
     here(work)
-    assert len(threads) == 2
+    assert len(threads) == 3
     assert threading.main_thread() not in threads
+
+
+def test_a_stream_names_the_items_of_all_problems() -> None:
+    async def work(found: served_here.Here) -> None:
+        right = {"stimulus": {"id": "a", "task": "word_association", "cue": "sun"}}
+        items = [right, {**right, "images": {"image": "A"}}, {"stimulus": {"id": "b", "task": "word_association"}}]
+        status, body = await found.post("/answers/stream", {"agent": "null", "items": items})
+        assert status == 422
+        assert [problem["field"] for problem in body["error"]["problems"]] == [
+            "items.1.images.image",
+            "items.2.stimulus.cue",
+        ]
+
+    here(work)

@@ -42,9 +42,9 @@ def test_single_answers_are_on_disk_when_they_are_given(tmp_path: Path) -> None:
     async def work(found: served_here.Here) -> None:
         _, record = await found.post("/answers", WORD)
         assert kept(out, "null") == [record]
-        for n in range(2, 6):
-            word = {"id": f"w{n}", "task": "word_association", "cue": f"cue{n}"}
-            assert (await found.post("/answers", {"agent": "null", "stimulus": word}))[0] == 200
+        items = [{"stimulus": {"id": f"w{n}", "task": "word_association", "cue": f"cue{n}"}} for n in range(2, 6)]
+        answer = await found.client.post("/answers/stream", json={"agent": "null", "items": items})
+        assert len(answer.text.splitlines()) == 4
         _, chat = await found.post(
             "/v1/chat/completions",
             {

@@ -134,6 +134,8 @@ def test_two_images_of_one_name_are_two(served: str) -> None:
         ("/answers", {"agent": "null", "stimulus": row(), "seed": 2**53}, 422, "invalid_request"),
         ("/answers", {"agent": "null", "stimulus": row(), "images": {"image": "é"}}, 422, "invalid_request"),
         ("/answers", {"agent": "mmcq", "stimulus": {**COLOR, "image": "/etc/passwd"}}, 422, "invalid_request"),
+        ("/answers/stream", {"agent": "null", "items": []}, 422, "invalid_request"),
+        ("/answers/stream", {"agent": "null", "items": [{"stimulus": row()}] * 1001}, 422, "invalid_request"),
         ("/v1/nothing", {}, 404, "not_found"),
         ("/health", {}, 405, "method_not_allowed"),
     ],

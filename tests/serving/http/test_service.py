@@ -16,6 +16,7 @@ from serving.http.errors import QUOTING
 from serving.scheduling.recovery import WorkerLost
 from serving.scheduling.worker import AgentRequest
 
+STREAM = "/answers/stream"
 ONE = "/answers"
 CONVERSATIONS = "/conversations"
 ONLY: dict[str, Any] = {"null-one": {}}
@@ -23,6 +24,18 @@ ONLY: dict[str, Any] = {"null-one": {}}
 
 def row(number: int = 0) -> dict[str, Any]:
     return {"id": f"w{number:04d}", "task": "word_association", "cue": f"cue {number}"}
+
+
+def many(count: int, agent: str = "null-one") -> dict[str, Any]:
+    return {"agent": agent, "items": [{"stimulus": row(number)} for number in range(count)]}
+
+
+async def streamed(found: served_here.Here, content: Any) -> list[Any]:
+    """The records of a stream."""
+    answer = await found.client.post(STREAM, json=content)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("application/x-ndjson")
+    return [json.loads(line) for line in answer.text.splitlines()]
 
 
 async def ask(found: served_here.Here, agent: str = "null-one", number: int = 0) -> tuple[int, Any]:
@@ -45,27 +58,47 @@ def failed(agent: str) -> str:
     return f'turinglike_answers_total{{agent="{agent}",status="failed"}}'
 
 
-# the queue
+# streams
 
 
-def test_an_answer_is_refused_where_the_queue_is_full() -> None:
+def test_a_stream_of_any_length_is_answered_in_a_small_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work(found: served_here.Here) -> None:
-        with found.service.queued("null-one", 4):
-            answer = await found.client.post(ONE, json={"agent": "null-one", "stimulus": row()})
-            assert code((answer.status_code, answer.json())) == (429, "queue_full")
-            assert 1 <= int(answer.headers["retry-after"]) <= 60
-        assert await counted(found, 'turinglike_refused_total{agent="null-one"}') == 1
-        assert (await ask(found))[0] == 200
+        asked: list[int] = []
+        answer = found.service.scheduler.answer
+
+        async def counted_answer(*more: Any, **options: Any) -> AgentRequest:
+            asked.append(found.service.waiting()["null-one"])
+            return await answer(*more, **options)
+
+        monkeypatch.setattr(found.service.scheduler, "answer", counted_answer)
+        records = await streamed(found, many(1000))
+        assert sorted(record["stimulus"] for record in records) == [f"w{number:04d}" for number in range(1000)]
+        assert {record["status"] for record in records} == {"ok"}
+        assert max(asked) == 2
+        _, alone = await ask(found, number=7)
+        assert [record["answer"] for record in records if record["stimulus"] == "w0007"] == [alone["answer"]]
+        assert found.service.waiting() == {"null-one": 0}
 
     here(work, ONLY, queue=4)
 
 
-def test_an_answer_that_nobody_waits_for_any_more_frees_its_place() -> None:
+def test_a_stream_is_refused_where_the_queue_is_full_when_it_starts() -> None:
     async def work(found: served_here.Here) -> None:
-        asked = {"agent": "null-one", "stimulus": row()}
-        gone = asyncio.create_task(found.hang_up(ONE, json.dumps(asked).encode()))
+        with found.service.queued("null-one", 4):
+            answer = await found.client.post(STREAM, json=many(1))
+            assert code((answer.status_code, answer.json())) == (429, "queue_full")
+            assert 1 <= int(answer.headers["retry-after"]) <= 60
+        assert await counted(found, 'turinglike_refused_total{agent="null-one"}') == 1
+        assert len(await streamed(found, many(1))) == 1
+
+    here(work, ONLY, queue=4)
+
+
+def test_a_stream_that_nobody_reads_any_more_frees_its_places() -> None:
+    async def work(found: served_here.Here) -> None:
+        gone = asyncio.create_task(found.hang_up(STREAM, json.dumps(many(100)).encode()))
         await found.asked.wait()
-        while found.service.waiting() != {"null-one": 1}:
+        while found.service.waiting() != {"null-one": 2}:
             await asyncio.sleep(0.001)
         found.leave.set()
         await gone
@@ -83,6 +116,9 @@ def test_who_waits_too_long_is_told_so_and_counted() -> None:
         answers = await asyncio.gather(*(ask(found, number=number) for number in range(5)))
         assert [code(answer) for answer in answers] == [(504, "deadline")] * 5
         assert await counted(found, failed("null-one")) == 5
+        records = await streamed(found, many(3))
+        assert [(record["status"], record["error"]["code"]) for record in records] == [("failed", "deadline")] * 3
+        assert await counted(found, failed("null-one")) == 8
         assert found.service.waiting() == {"null-one": 0}
 
     here(work, {"null-one": {"delay_s": 60}}, deadline=0.2)
@@ -127,6 +163,7 @@ def test_an_agent_that_cannot_be_loaded_says_why_and_the_others_answer(
     async def work(found: served_here.Here) -> None:
         for _ in range(2):
             assert code(await ask(found, "null")) == (503, "agent_failed")
+        assert code(await found.post(STREAM, many(2, "null"))) == (503, "agent_failed")
         assert code(await found.post(CONVERSATIONS, {"agent": "null"})) == (503, "agent_failed")
         assert (await ask(found))[0] == 200
         status, agents = await ready(found)
@@ -219,6 +256,7 @@ def test_a_server_that_ends_takes_nothing_more() -> None:
         answer = await found.client.post(ONE, json={"agent": "null-one", "stimulus": row()})
         assert code((answer.status_code, answer.json())) == (503, "shutting_down")
         assert int(answer.headers["retry-after"]) > 0
+        assert code(await found.post(STREAM, many(2))) == (503, "shutting_down")
         assert (await ready(found))[0] == 503
         assert (await found.client.get("/health")).status_code == 200
 

@@ -20,7 +20,16 @@ from judging.study.agent_server import served_agents
 from judging.study.controls import Control, read_controls
 from judging.study.events import Judge, State, Step
 from judging.study.exclusions import VerdictRow, verdict_rows
-from judging.study.page_answers import BadAnswer, StimulusAnswer, ToldError, TrialAnswer, fastest_of, parsed, read_texts
+from judging.study.page_answers import (
+    BadAnswer,
+    StimulusAnswer,
+    TalkAnswer,
+    ToldError,
+    TrialAnswer,
+    fastest_of,
+    parsed,
+    read_texts,
+)
 from judging.study.pool import Seen, TrialPool
 from judging.study.settings import AnswersSettings, JudgesSettings, StudySettings, TestsSettings, read_settings
 from judging.trial_set import TRIALS_FILE, VERDICTS, key_path
@@ -344,10 +353,9 @@ class TalkMaterial(Material):
         ]
 
     def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
-        guess, guesses = answer.get("guess"), self.settings.talk.guess
-        if not answer.keys() <= ({"guess"} if guesses else set()) or guess not in (None, *VERDICTS):
-            raise BadAnswer("guess: must be human or machine")
-        return {"guess": guess} if guesses else {}
+        if not self.settings.talk.guess:
+            return super().read(judge, step, answer)
+        return parsed(TalkAnswer, answer).model_dump()
 
 
 class TestsMaterial(Material):

@@ -366,7 +366,7 @@ class TestsMaterial(Material):
     def __init__(self, settings: TestsSettings, study: Path) -> None:
         super().__init__(settings)
         self.source, self.number = study, settings.tests.each
-        self.page = settings.tests.page()
+        self.page = settings.tests.model_dump(include={"words_below", "codes"})
         self.machines = {} if settings.tests.two_people == 1 else settings.machines()
 
     def problems(self) -> list[str]:

@@ -134,7 +134,7 @@
         list.replaceChildren(...test.exchanges.map((each, at) => exchange(each, at + 1, test)));
       }
       const waits = test.role === "judge" ? "wait_answers" : test.left ? "wait_question" : "wait_judge";
-      top.hidden = test.state !== "open";
+      top.hidden = test.state !== "open" || test.seconds_left === 0;
       status.textContent = test.act || test.state !== "open" ? "" : phrase(waits);
       const wanted = `${test.act} ${test.turn}`;
       if (wanted === formOf) return;

@@ -116,20 +116,20 @@ def methods(table: pd.DataFrame, settings: SettingsByJudge, sets: Sequence[Mappi
 def figures(scores: Scores, cues: Collection[str]) -> dict[str, str]:
     """SVGs by name: ``TASK-JUDGE``, ``overview`` without ``cues``, ``pass-rates``, ``by-COLUMN``, ``captions``."""
     drawn = {
-        f"{task}-{judge}": _svg(partial(_by_agent, list(rows)))
+        f"{task}-{judge}": svg(partial(_by_agent, list(rows)))
         for (task, judge), rows in groupby(scores.scores, key=lambda score: (score.task, score.judge))
     }
     if scores.pairs is not None and (panels := _by_turns(scores.pairs.rates)):
-        drawn[PASS_RATES] = _svg(partial(_over, panels, "turns", "pass rate"))
+        drawn[PASS_RATES] = svg(partial(_over, panels, "turns", "pass rate"))
     told = [score for score in scores.by if score.judge not in cues]
     for column in dict.fromkeys(str(score.column) for score in told):
         panels = _by_column([score for score in told if score.column == column])
         if any(len(points) > 1 for of_panel in panels.values() for points in of_panel.values()):
-            drawn[figure_of(column)] = _svg(partial(_over, panels, column, "judged rightly"))
+            drawn[figure_of(column)] = svg(partial(_over, panels, column, "judged rightly"))
     if scores.captions is not None and (panels := _by_measure(scores.captions.agents, scores.scores)):
-        drawn[CAPTIONS] = _svg(partial(_over, panels, "BLEU-4 or CIDEr-D", "detectability"))
+        drawn[CAPTIONS] = svg(partial(_over, panels, "BLEU-4 or CIDEr-D", "detectability"))
     each = [score for score in scores.scores if score.agent != ALL and score.judge not in cues and _is_known(score)]
-    return {"overview": _svg(partial(_overview, each, scores.bounds)), **drawn} if each else drawn
+    return {"overview": svg(partial(_overview, each, scores.bounds)), **drawn} if each else drawn
 
 
 def figure_of(column: str) -> str:
@@ -152,7 +152,7 @@ def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
             places[row] = top + 1 + height * at
             names.append((places[row], row[1], "normal"))
         top = places[row] + height
-    figure.set_size_inches(_width([name for _, name, _ in names]), 1.1 + 0.24 * top)
+    figure.set_size_inches(width_for([name for _, name, _ in names]), 1.1 + 0.24 * top)
     axis = figure.subplots()
     axis.axvspan(0.5 - bounds, 0.5 + bounds, color=BAND, alpha=0.35, linewidth=0)
     axis.axvline(0.5, color=BAND, linewidth=1)
@@ -176,7 +176,7 @@ def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
 def _by_agent(scores: Sequence[Score], figure: Any) -> None:
     known = list(filter(_is_known, without_repetition(scores)))
     names = ["people", *(score.name for score in known)]
-    figure.set_size_inches(_width(names), 1.2 + 0.32 * (1 + len(known)))
+    figure.set_size_inches(width_for(names), 1.2 + 0.32 * (1 + len(known)))
     matrix, dots = figure.subplots(1, 2, width_ratios=(1, 2), sharey=True)
     _matrix(matrix, [scores[0].shares_of_people, *(score.shares_of_machines for score in known)], names)
     matrix.set_xlabel("said")
@@ -276,7 +276,7 @@ def _numbers_in_order(place: Any) -> list[str]:
     return [part.zfill(9) if part.isdigit() else part for part in re.split(r"(\d+)", str(place))]
 
 
-def _width(names: Sequence[str]) -> float:
+def width_for(names: Sequence[str]) -> float:
     """Inches of a figure in whose margin the names of its rows stand."""
     return max(5.2, 4 + 0.085 * max(map(len, names)))
 
@@ -296,7 +296,7 @@ def _matrix(axes: Any, shares: Sequence[tuple[float, float]], names: Sequence[st
     axes.set_yticks(range(len(names)), names)
 
 
-def _svg(draw: Callable[[Any], None]) -> str:
+def svg(draw: Callable[[Any], None]) -> str:
     """The same bytes every time, text that stays text, and ink of the page's colour, light or dark."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG

@@ -1,4 +1,4 @@
-# make demo | test | test-all | bench | docs | lint: each starts from nothing; the first of them makes .venv.
+# make demo | test | test-all | docs | lint: each starts from nothing; the first of them makes .venv.
 PYTHON ?= python3
 UV := uv==0.13.8
 BIN := .venv/bin
@@ -12,7 +12,7 @@ TEST := .venv/.test
 # A file's tests stay in one process, and so do all that share a server (tests/conftest.py groups them).
 PYTEST = $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test test-all pytest bench docs lint lowest clean
+.PHONY: demo test test-all pytest docs lint lowest clean
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
 
@@ -36,10 +36,6 @@ lint: $(TEST)
 	$(BIN)/ruff format --check .
 	$(BIN)/python scripts/make_reference.py --check
 	$(BIN)/mypy
-
-bench: $(TEST)
-	$(BIN)/uv pip install --python $(BIN)/python --constraint constraints.txt 'ray[data,serve]'
-	$(BIN)/python scripts/bench_peers.py
 
 # The documentation as a site in site/, with the API from docstrings.
 docs: $(DEMO)

@@ -1,4 +1,4 @@
-"""Tensors to a GPU and back, in a copy for which the host does not wait."""
+"""Tensors to a GPU and back, in copies for which the host does not wait."""
 
 from __future__ import annotations
 
@@ -9,25 +9,20 @@ from torch import Tensor
 
 
 def uploaded(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
-    """By a single copy of pinned memory, for which the host does not wait."""
-    if not tensors or device.type == "cpu":
-        return list(tensors)
-    size = sum(tensor.nbytes for tensor in tensors)
-    pinned = torch.empty(size, dtype=torch.uint8, pin_memory=device.type == "cuda")
-    return _split(torch.cat(_bytes(tensors), out=pinned).to(device, non_blocking=True), tensors)
+    """By copies of pinned memory."""
+    if device.type != "cuda":
+        return [tensor.to(device) for tensor in tensors]
+    return [tensor.pin_memory().to(device, non_blocking=True) for tensor in tensors]
 
 
 class HostCopy:
     """A device's ``tensors`` on their way to the CPU."""
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
-        self._tensors, self._done = list(tensors), None
-        if tensors and tensors[0].device.type != "cpu":
-            is_cuda = tensors[0].is_cuda
-            self._tensors = _split(torch.cat(_bytes(tensors)).to("cpu", non_blocking=is_cuda), tensors)
-            if is_cuda:
-                self._done = torch.cuda.Event()
-                self._done.record()
+        self._tensors, self._done = [tensor.to("cpu", non_blocking=tensor.is_cuda) for tensor in tensors], None
+        if tensors and tensors[0].is_cuda:
+            self._done = torch.cuda.Event()
+            self._done.record()
 
     def arrived(self) -> list[Tensor]:
         """Waits for them."""
@@ -37,20 +32,5 @@ class HostCopy:
 
 
 def downloaded(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """A device's ``tensors`` on the CPU, in a single copy."""
+    """A device's ``tensors`` on the CPU, in a single wait."""
     return HostCopy(tensors).arrived()
-
-
-def _order(tensors: Sequence[Tensor]) -> list[int]:
-    return sorted(range(len(tensors)), key=lambda index: -tensors[index].itemsize)
-
-
-def _bytes(tensors: Sequence[Tensor]) -> list[Tensor]:
-    ordered = [tensors[index].contiguous() for index in _order(tensors)]
-    return [tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8) for tensor in ordered]  # sides of 1 may differ
-
-
-def _split(content: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    order = _order(like)
-    parts = dict(zip(order, content.split([like[index].nbytes for index in order]), strict=True))
-    return [parts[index].view(tensor.dtype).view(tensor.shape) for index, tensor in enumerate(like)]

@@ -97,7 +97,7 @@ def answer_statistics(answers: Answers) -> Table[Statistic]:
     for task in TASKS:
         values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         words: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-        for answer in _longest_excerpts([answer for answer in answers if answer["asked"] == task]):
+        for answer in longest_excerpts([answer for answer in answers if answer["asked"] == task]):
             group = PEOPLE if answer["truth"] == "human" else answer["agent"]
             for name, value in numbers(task, answer["answer"], answer["speaker"]):
                 values[name][group].append(value)
@@ -162,7 +162,8 @@ def _effects(agent: NDArray[np.float64], people: NDArray[np.float64]) -> tuple[f
     return cohens_d(agent, people), cliffs_delta(agent, people), direction
 
 
-def _longest_excerpts(answers: Answers) -> Answers:
+def longest_excerpts(answers: Answers) -> Answers:
+    """Without excerpts of conversations that a longer one holds."""
     kept: dict[tuple[Any, ...], list[Sequence[Any]]] = defaultdict(list)
     longest = []
     for answer in sorted(answers, key=lambda candidate: -len(candidate["answer"].get("messages") or ())):

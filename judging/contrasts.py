@@ -155,7 +155,7 @@ def _figures(p: float, result: Jackknife, cells: Codes) -> dict[str, Any]:
     if judges == 1:
         test += ", of this judge"
     if np.isnan(p):
-        is_single = np.isnan(result.freedom[cells]).any() and not all(drawn.values()) and any(drawn.values())
+        is_single = np.isnan(result.freedom[:, cells]).any() and not all(drawn.values()) and any(drawn.values())
         single = "judge" if judges == 1 else "stimulus" if stimuli == 1 else "person"
         test = f"no test: a single {single} of several" if is_single else "no test: too few verdicts"
     return {"judges": judges, "stimuli": stimuli, "people": people, "test": test, "p": None if np.isnan(p) else p}
@@ -231,8 +231,7 @@ def _slope(judged: pd.DataFrame, sides: Sequence[Sequence[Cells]], places: Float
     away = places - (cells @ places)[:, None] / cells.sum(axis=1, keepdims=True)
     terms = np.stack([cells * away**2, cells, cells * away, cells * right, cells * away * right])
     result, every, weights = jackknife(terms, slopes, drawn_from), np.arange(len(cells)), _weights(compared)
-    value, error = float(result.sum(every, weights)), float(result.deviation(every, weights))
-    freedom = float(result.freedom.min())
+    value, (error, freedom) = float(result.sum(every, weights)), map(float, result.deviation(every, weights))
     half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error if error else np.nan
     p = 2 * float(stdtr(freedom, -abs(value) / error)) if error else np.nan
     less = Estimate(value, value - half, value + half, "+.3f")

@@ -2,8 +2,10 @@
 
 The variance is that between judges, between stimuli and between people, less that of the intersections of each two,
 plus that of all three (Cameron, Gelbach, Miller 2011), and never less than a part of it; each is a jackknife that
-leaves out a cluster at a time (MacKinnon, Nielsen, Webb 2024). Its freedom is the effective number of clusters (Kish
-1965) less 1, of the dimension with the fewest. A rate's interval is the exact interval of so many independent verdicts
+leaves out a cluster at a time (MacKinnon, Nielsen, Webb 2024). A rate's freedom is the effective number of clusters
+(Kish 1965) less 1, of the dimension with the fewest; that of a sum is joint (Satterthwaite 1946): over rates by the
+variance of independent verdicts, where those of the same clusters count as a single rate, and over dimensions by
+theirs, each at least LEAST_SHARE. A rate's interval is the exact interval of so many independent verdicts
 as vary as much, with t of that freedom (Clopper, Pearson 1934; Korn, Graubard 1998). Those of sums and differences are
 made from the rates' by MOVER (Zou, Donner 2008), and reach at least as far as t times the standard error, or as what
 single verdicts cannot show (``_unseen``); p is 1 less the confidence of the interval that ends at the null hypothesis.
@@ -23,6 +25,8 @@ from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
 
 CONFIDENCE = 0.95
 ROUNDING = 1e-9  # of rates, whose scale is 1: a smaller deviation is rounding, and none
+LEAST_SHARE = 0.7  # of the variance, that a dimension counts with: few clusters may show too little of theirs
+JEFFREYS = 0.5  # of a verdict, by which the parts of a longer sum are less than exact, whose excess would add up
 LEAST_P = 1e-15  # less counts as so much
 
 Floats = NDArray[np.float64]
@@ -64,56 +68,78 @@ class Jackknife:
     value: Floats
     number: Floats
     clusters: Floats  # [3, cells] of judges, of stimuli, of people
-    freedom: Floats  # NaN of what has no interval
+    freedom: Floats  # [3, cells] infinite of what is not drawn, NaN of what has no interval
+    shared: Floats  # [3, cells, cells] sums over clusters of the products of their shares of each two cells
     products: Floats
     is_exact: NDArray[np.bool_]  # independent verdicts
 
     def sum(self, cells: Codes, weights: Floats) -> Floats:
         return np.asarray(self.value[cells] @ weights)
 
-    def deviation(self, cells: Codes, weights: Floats) -> Floats:
-        """The standard error of the sum."""
-        return np.sqrt(_total(np.einsum("g...ij,i,j->g...", self._products(cells), weights, weights)))
+    def deviation(self, cells: Codes, weights: Floats) -> tuple[Floats, Floats]:
+        """The standard error of the sum, and its freedom."""
+        variances = np.einsum("g...ij,i,j->g...", self._products(cells), weights, weights)
+        total, freedom = _total(variances), self.freedom[:, cells]
+        fewest = freedom.min(axis=(0, -1))
+        if len(weights) == 1:
+            return np.sqrt(total), fewest
+        shared = self.shared[:, cells[..., :, None], cells[..., None, :]]
+        size = np.einsum("d...ii->d...i", shared)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            part = weights**2 * np.sqrt(size / freedom)
+            of_each = (size @ weights**2) ** 2 / np.einsum("d...i,d...ij,d...j->d...", part, shared, part)
+            is_drawn = (size > 0).any(axis=-1)
+            share = np.where(is_drawn, np.maximum(variances[[0, 1, 3]] / total, LEAST_SHARE), 0.0)
+            joint = 1 / (share**2 / np.where(is_drawn, of_each, np.inf)).sum(axis=0)
+        return np.sqrt(total), np.where(total > 0, np.maximum(joint, fewest), fewest)
 
     def interval(
         self, cells: Codes, weights: Floats, confidence: float = CONFIDENCE, probits: Floats | None = None
     ) -> tuple[Floats, Floats]:
         """Low and high of sums of rates, or of these ``probits`` [cells] of rates."""
         tail = np.full(cells.shape[:-1], (1 - confidence) / 2)
-        return self._interval(cells, weights, tail, self._correlations(cells, np.sign(weights)), probits)
+        alike, spread = self._correlations(cells, np.sign(weights)), self.deviation(cells, weights)
+        return self._interval(cells, weights, tail, alike, spread, probits)
 
     def p(self, cells: Codes, weights: Floats, null: float) -> Floats:
         """p of the hypothesis that sums of rates [...] are ``null``, two-sided."""
-        alike = self._correlations(cells, np.sign(weights))
+        alike, spread = self._correlations(cells, np.sign(weights)), self.deviation(cells, weights)
         narrow, wide = (np.full(cells.shape[:-1], tail) for tail in (0.5, LEAST_P / 2))
         for _ in range(30):
             tail = np.sqrt(narrow * wide)
-            low, high = self._interval(cells, weights, tail, alike)
+            low, high = self._interval(cells, weights, tail, alike, spread)
             is_outside = (low > null) | (high < null)
             narrow, wide = np.where(is_outside, tail, narrow), np.where(is_outside, wide, tail)
         return np.where(np.isnan(low), np.nan, 2 * narrow)
 
-    def _rates_interval(self, cells: Codes, tail: Floats) -> tuple[Floats, Floats]:
-        rate, number, freedom = self.value[cells], self.number[cells], self.freedom[cells]
+    def _rates_interval(self, cells: Codes, tail: Floats, freedom: Floats) -> tuple[Floats, Floats]:
+        rate, number, fewest = self.value[cells], self.number[cells], self.freedom[:, cells].min(axis=0)
         variance = _total(np.einsum("gii->gi", self.products))[cells]
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = stdtrit(number - 1, tail) / stdtrit(freedom, tail)
             worth = np.minimum(rate * (1 - rate) / variance * ratio**2, number)
-        worth = np.where(variance > 0, worth, freedom + 1)
-        return exact(rate, np.where(self.is_exact[cells], number, worth), tail)
+        worth = np.where(variance > 0, worth, fewest + 1)
+        beyond = 0.0 if cells.shape[-1] <= 2 else JEFFREYS
+        return exact(rate, np.where(self.is_exact[cells], number, worth), tail, beyond)
 
     def _interval(
-        self, cells: Codes, weights: Floats, tail: Floats, alike: Floats, probits: Floats | None = None
+        self,
+        cells: Codes,
+        weights: Floats,
+        tail: Floats,
+        alike: Floats,
+        spread: tuple[Floats, Floats],
+        probits: Floats | None = None,
     ) -> tuple[Floats, Floats]:
-        low, high = self._rates_interval(cells, tail[..., None])
+        error, freedom = spread
+        low, high = self._rates_interval(cells, tail[..., None], freedom[..., None])
         value, least, ends = self.value[cells], self._unseen(cells, weights, tail), np.array([-np.inf, np.inf])
         if probits is not None:  # the correction moves them towards 0, perhaps beyond an end
             value = probits[cells]
             low, high = np.minimum(ndtri(low), value), np.maximum(ndtri(high), value)
             least = least * math.sqrt(2 * math.pi)  # the least slope of probits
         elif len(weights) > 1:
-            of_freedom = -stdtrit(self.freedom[cells].min(axis=-1), tail) * self.deviation(cells, weights)
-            least = np.maximum(least, of_freedom)
+            least = np.maximum(least, -stdtrit(freedom, tail) * error)
             ends = np.array([weights[weights < 0].sum(), weights[weights > 0].sum()])
         middle, reach = value @ weights, []
         for end, other in ((low, high), (high, low)):
@@ -176,7 +202,7 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
     cells, total = terms.any(axis=0), terms.sum(axis=-1)
     of_cells = np.broadcast_to(clusters.drawn() if drawn is None else drawn, (3, terms.shape[1]))
     wide = np.where(cells, clusters.wider, 1.0).max(axis=1, initial=1.0)
-    numbers, freedom, products = [], [], []
+    numbers, freedom, products, shared = [], [], [], []
     with np.errstate(invalid="ignore", divide="ignore"):
         value = estimate(total)
         for dimensions in DIMENSIONS:
@@ -193,16 +219,17 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
             left = np.where(is_drawn[:, None], left * (wide * np.sqrt(1 - 1 / number))[:, None], 0.0)
             products.append(left @ left.T)
             if len(dimensions) == 1:
-                effective = sums[0].sum(axis=1) ** 2 / (sums[0] ** 2).sum(axis=1)
-                of_clusters = np.where(number > 1, np.maximum(effective - 1, 1), np.nan)
+                shares = np.where(is_drawn[:, None], sums[0] / sums[0].sum(axis=1, keepdims=True), 0.0)
+                shared.append(shares @ shares.T)
+                of_clusters = np.where(number > 1, np.maximum(1 / np.diag(shared[-1]) - 1, 1), np.nan)
                 freedom.append(np.where(is_drawn, of_clusters, np.inf))
                 numbers.append(number.astype(np.float64))
-    fewest, number = np.minimum.reduce(freedom), cells.sum(axis=1)
+    of_all, number = np.array(freedom), cells.sum(axis=1)
     of_each = np.array(numbers)
     are_single = (of_each == number) & (number > 1)  # verdicts of a judge, on a stimulus, on a person's answers
     is_exact = (~of_cells | are_single | (of_each == 0)).all(axis=0) & are_single[:2].any(axis=0) & (wide == 1)
-    fewest[np.isinf(fewest)] = np.nan
-    return Jackknife(value, number.astype(np.float64), of_each, fewest, np.array(products), is_exact)
+    of_all[:, np.isinf(of_all).all(axis=0)] = np.nan
+    return Jackknife(value, number.astype(np.float64), of_each, of_all, np.array(shared), np.array(products), is_exact)
 
 
 def _intersections(codes: Codes) -> tuple[Codes, Cells]:
@@ -214,12 +241,12 @@ def _intersections(codes: Codes) -> tuple[Codes, Cells]:
     return np.unique(first, return_inverse=True)[1].astype(np.int64), known
 
 
-def exact(rate: Floats, number: Floats, tail: Floats) -> tuple[Floats, Floats]:
+def exact(rate: Floats, number: Floats, tail: Floats, less: float = 0.0) -> tuple[Floats, Floats]:
     """Low and high of a ``rate`` of ``number`` independent verdicts with ``tail`` beyond each (Clopper, Pearson 1934);
-    NaN of none."""
+    NaN of none. ``less`` 0.5 makes it Jeffreys' (Brown, Cai, DasGupta 2001)."""
     right, wrong = rate * number, (1 - rate) * number
     with np.errstate(invalid="ignore"):
-        low = np.where(right > 0, betaincinv(right, wrong + 1, tail), 0.0)
-        high = np.where(wrong > 0, betainccinv(right + 1, wrong, tail), 1.0)
+        low = np.where(right > 0, betaincinv(right + less, wrong + 1 - less, tail), 0.0)
+        high = np.where(wrong > 0, betainccinv(right + 1 - less, wrong + less, tail), 1.0)
     is_known = number > 0
     return np.where(is_known, low, np.nan), np.where(is_known, high, np.nan)

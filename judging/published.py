@@ -21,6 +21,7 @@ from judging.tables import Estimate, Table
 from judging.verdicts import PEOPLE
 
 PAPERS = ("2022", "2025")
+PREFIX = "published:"  # of the names of machines whose answers were imported
 MODEL, CLASSIFIER = "language model", "classifier"  # kinds of judges, beside people
 MEASURES = {"p_human": "p(H|H)", "p_machine": "p(M|M)", "detectability": "detectability"}
 # What embedded the texts of the papers' classifiers. BERT is to be had, as a checkpoint; the others' service is gone.
@@ -126,7 +127,7 @@ def kind(judge: str, settings: SettingsByJudge) -> str | None:
 
 def stands_for(agent: str, task: str) -> str | None:
     """The papers' name of an agent that answered a task."""
-    imported = agent.removeprefix("published:").casefold()
+    imported = agent.removeprefix(PREFIX).casefold()
     for entry in published()["agents"]:
         if task in entry["asked"] and (imported in entry["imported"] or agent in entry["ours"]):
             return str(entry["name"])
@@ -141,7 +142,7 @@ def _other_agents(cell: Mapping[str, Any], agent: str, agents: Sequence[str]) ->
             yield f"without {', '.join(lacking)}"
         if more := [name for name in agents if named[name] not in theirs]:
             yield f"also of {', '.join(more)}"
-    elif not agent.startswith("published:"):
+    elif not agent.startswith(PREFIX):
         with contextlib.suppress(InputError):  # a pair, or an agent that is not installed here
             if catalogue.get(agent).in_paper != COMPARED:
                 yield f"{agent} is not quite theirs: other weights or parts"

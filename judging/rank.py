@@ -16,8 +16,8 @@ import orjson
 from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
+from judging.figures import BAND, HUMAN, MACHINE, TASK_NAMES, svg, width_for
 from judging.jackknife import Floats
-from judging.score_page import BAND, HUMAN, MACHINE, TASK_NAMES, svg, width_for
 from judging.tables import NO_FIGURE, Estimate, Table, as_json
 from judging.trial_set import VERDICTS
 from judging.verdicts import ELSEWHERE, PEOPLE, counted, open_verdicts, read_verdicts, settings_of

@@ -85,7 +85,8 @@ def area(score: Floats, is_positive: Marks, drawn_from: Clusters) -> Estimate:
     # Both kinds add to the error; a judge's stands in each of them as a whole, and so four times in their sum.
     times = np.array([0.25 if of == (0,) else 1 for of in DIMENSIONS])
     products = each.products.sum(axis=(1, 2), keepdims=True) * times[:, None, None]
-    result = Jackknife(each.value[:1], number, fewest, each.freedom.min(keepdims=True), products, np.array([False]))
+    freedom, shared = each.freedom.min(axis=1, keepdims=True), each.shared[:, :1, :1]
+    result = Jackknife(each.value[:1], number, fewest, freedom, shared, products, np.array([False]))
     low, high = result.interval(np.zeros(1, dtype=np.int64), np.ones(1))
     return Estimate(float(result.value[0]), float(low), float(high))
 

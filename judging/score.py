@@ -18,16 +18,30 @@ from agents.stimuli import TASKS
 from judging.answer_statistics import CaptionMeasures, Statistic, answer_statistics, caption_measures
 from judging.conclusions import Conclusion, conclude, sentences
 from judging.contrasts import AgainstPeople, Test
+from judging.figures import TASK_NAMES, figures, who_judged, without_repetition
 from judging.jackknife import rates
 from judging.measures import ALL, Score, SettingsByJudge, Worth, clusters, ledger, summarize
 from judging.pass_rate import PassRates, pass_rates, words_per_message
+from judging.populations import Population, read_populations
+from judging.populations import sentences as population_sentences
 from judging.published import CLASSIFIER, PublishedFigure, beside_published, differences_from_paper, kind
 from judging.ranking import Ranking, rankings
-from judging.score_page import TASK_NAMES, figures, methods, page, without_repetition
+from judging.score_page import methods, page
 from judging.significance import Agreement, agreement, all_tests
 from judging.tables import Estimate, Table, as_json
 from judging.trial_set import VERDICTS
-from judging.verdicts import AND, ELSEWHERE, by_judge, counted, open_verdicts, read_answers, read_verdicts, settings_of
+from judging.verdicts import (
+    AND,
+    BOTH,
+    ELSEWHERE,
+    by_judge,
+    counted,
+    holds_answers,
+    open_verdicts,
+    read_answers,
+    read_verdicts,
+    settings_of,
+)
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
 
@@ -37,6 +51,7 @@ if TYPE_CHECKING:
 PACKAGES = ("matplotlib", "pandas", "sacrebleu", "sklearn", "statsmodels")
 SCORES_FILE = "scores.json"
 PLAIN = ("length", "place", "phase", "agent", "folder")  # columns of all verdicts that scores may be told by
+DIGITS = 9  # of shares
 BOUNDS = 0.05  # around a detectability of 0.5: of 0.45 to 0.55, as the papers have it
 # No columns to score by.
 OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch", "swapped", "repeat_of", "sample")
@@ -83,16 +98,16 @@ EMPTY: Table[Any] = Table(())
 class Scores:
     """``repeats`` are of trials that came twice, ``samples`` of further verdicts."""
 
-    scores: Table[Score]
-    by: Table[Score]
-    repeats: Table[Alike]
-    samples: Table[Alike]
-    ledger: Table[Worth]
-    agreement: dict[str, Agreement]
-    tests: dict[str, dict[str, Table[Test]]]
-    conclusions: dict[str, Table[Conclusion]]
-    bounds: float
-    pairs: PassRates | None
+    scores: Table[Score] = EMPTY
+    by: Table[Score] = EMPTY
+    repeats: Table[Alike] = EMPTY
+    samples: Table[Alike] = EMPTY
+    ledger: Table[Worth] = EMPTY
+    agreement: dict[str, Agreement] = field(default_factory=dict)
+    tests: dict[str, dict[str, Table[Test]]] = field(default_factory=dict)
+    conclusions: dict[str, Table[Conclusion]] = field(default_factory=dict)
+    bounds: float = BOUNDS
+    pairs: PassRates | None = None
     rankings: Table[Ranking] = EMPTY
     sexes: Table[PerceivedSex] = EMPTY
     catch: Table[CatchRate] = EMPTY
@@ -100,6 +115,7 @@ class Scores:
     captions: CaptionMeasures | None = None
     instead: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     published: Table[PublishedFigure] = EMPTY
+    populations: Table[Population] = EMPTY
     methods: str = ""
 
 
@@ -108,19 +124,42 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     for name in PACKAGES:
         if not is_installed(name):
             raise UnavailableError(f"the package {name} is not installed: pip install 'turinglike[judging]'")
-    runs = open_verdicts(options.verdicts, options.key)
+    answered = [folder for folder in options.verdicts if holds_answers(folder)]
+    judged = [folder for folder in options.verdicts if folder not in answered]
+    if not judged and (options.by or options.key or options.against):
+        raise InputError("--by, --key and --against go with verdicts, and these folders hold answers alone")
+    table, scores = _of_verdicts(options, judged) if judged else (None, Scores())
+    scores.populations = read_populations(answered)
+    if answered and not scores.populations:
+        raise InputError(f"{answered[0]}: no stimulus has answers of an agent and of two people")
+    with new_folder(options.out, marker=SCORES_FILE, force=options.force) as folder:
+        _write(folder, table, scores)
+    _print(scores, say)
+    if table is not None and (excluded := table["excluded"].value_counts()).any():
+        counts = ", ".join(f"{rules.replace(' ', ' and ')} {number:,}" for rules, number in excluded.items())
+        kept = int(table["excluded"].isna().sum())
+        say(f"{kept:,} of {len(table):,} verdicts count; excluded by the study's rules: {counts}")
+    if options.against:
+        say(f"beside the paper's {len(scores.published):,} figures: {options.out / 'published.csv'}")
+    say(f"scores: {options.out / 'index.html'}")
+    return 0
+
+
+def _of_verdicts(options: argparse.Namespace, folders: Sequence[Path]) -> tuple[pd.DataFrame, Scores]:
+    """The verdicts in ``folders``, excluded ones too, and their scores."""
+    runs = open_verdicts(folders, options.key)
     table = read_verdicts(runs)
     table, by = with_columns(table, options.by or "")
     if not table["verdict"].isin(VERDICTS).any():
         counts = ", ".join(f"{number:,} {why}" for why, number in table["verdict"].value_counts().items())
         raise InputError(f"no verdict can be scored: {counts}")
-    excluded = table["excluded"].value_counts()
     kept = table[table["excluded"].isna()]
     if not kept["verdict"].isin(VERDICTS).any():
         raise InputError("the study's rules exclude every verdict; `turinglike study status` says which and when")
     settings = settings_of(runs)
     scores = compute_scores(kept, by, settings, options.bounds)
-    scores.catch = catch_rates(table)
+    constant = [judge for judge, chosen in settings.items() if chosen.get("cue") == "constant"]  # which catches nothing
+    scores.catch = catch_rates(table[~table["judge"].isin(constant)])
     answers = read_answers(runs)
     if scores.pairs is not None:
         scores.pairs.words = words_per_message(answers)
@@ -135,16 +174,7 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         scores.published = beside_published(options.against, scores.scores.data, settings)
     sets = {run.key.resolve(): run.about for run in runs}
     scores.methods = methods(table, settings, list(sets.values()), options.bounds)
-    with new_folder(options.out, marker=SCORES_FILE, force=options.force) as folder:
-        _write(folder, table, scores)
-    _print(scores, say)
-    if len(excluded):
-        counts = ", ".join(f"{rules.replace(' ', ' and ')} {number:,}" for rules, number in excluded.items())
-        say(f"{len(kept):,} of {len(table):,} verdicts count; excluded by the study's rules: {counts}")
-    if options.against:
-        say(f"beside the paper's {len(scores.published):,} figures: {options.out / 'published.csv'}")
-    say(f"scores: {options.out / 'index.html'}")
-    return 0
+    return table, scores
 
 
 def compute_scores(
@@ -218,7 +248,7 @@ def perceived_sexes(task: str, judge: str, verdicts: pd.DataFrame) -> list[Perce
         kinds |= {word.format(kind): known[column] == kind for kind in VERDICTS}
     result = rates((known["sex"] == "male").to_numpy(float), np.array(list(kinds.values())), clusters(known))
     ends = result.interval(np.arange(len(kinds))[:, None], np.ones(1))
-    figures = np.array([result.value, *ends]).T.tolist()
+    figures = np.array([result.value, *ends]).T.round(DIGITS).tolist()
     return [
         PerceivedSex(task, judge, of, int(number), Estimate(*of_kind))
         for of, number, of_kind in zip(kinds, result.number, figures, strict=True)
@@ -255,7 +285,7 @@ def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[st
             parts = name.split(AND)
             texts = [table[part].astype(str) for part in parts]
             is_known = table[parts].notna().all(axis=1) & ((table["truth"] == "machine") | ("agent" not in parts))
-            table[name] = texts[0].str.cat(texts[1:], sep=", ").where(is_known)
+            table[name] = texts[0].str.cat(texts[1:], sep=BOTH).where(is_known)
     return table, listed
 
 
@@ -272,9 +302,10 @@ def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[Alike]:
     ]
 
 
-def _write(folder: Path, table: pd.DataFrame, scores: Scores) -> None:
-    with (folder / "verdicts.csv").open("w", encoding="utf-8", newline="") as file:
-        write_rows(file, table.columns, table.itertuples(index=False, name=None))
+def _write(folder: Path, table: pd.DataFrame | None, scores: Scores) -> None:
+    if table is not None:
+        with (folder / "verdicts.csv").open("w", encoding="utf-8", newline="") as file:
+            write_rows(file, table.columns, table.itertuples(index=False, name=None))
     of_names = ((entry.name, getattr(scores, entry.name)) for entry in fields(scores))
     tables: dict[str, Table[Any]] = {name: value for name, value in of_names if isinstance(value, Table)}
     if scores.captions is not None:
@@ -288,6 +319,8 @@ def _write(folder: Path, table: pd.DataFrame, scores: Scores) -> None:
     (folder / SCORES_FILE).write_bytes(orjson.dumps(values, option=form))
     cues = [row.judge for row in scores.ledger if row.is_cue]
     drawn = figures(scores, cues)
+    if table is not None:
+        drawn |= who_judged(table[table["excluded"].isna()])
     (folder / "figures").mkdir()
     for name, svg in drawn.items():
         (folder / "figures" / f"{name}.svg").write_text(svg, encoding="utf-8")
@@ -311,3 +344,8 @@ def _print(scores: Scores, say: Callable[[str], None]) -> None:
     for task, conclusions in scores.conclusions.items():
         for reasons in sentences(conclusions).values():
             say(" ".join(f"{headline} ({TASK_NAMES[task].lower()}): {why}." for headline, why in reasons))
+    view_of_populations = "task agent measure people beside_people itself difference holm"
+    scores.populations.grid(view_of_populations).print()
+    for task in scores.populations.distinct("task"):
+        for sentence in population_sentences(scores.populations.where(task=task)):
+            say(f"{TASK_NAMES[task]}: {sentence}")

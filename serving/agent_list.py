@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import platform
-import re
 import shutil
-from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,9 +21,7 @@ from serving.terminal import columns, plain_table, print_json, print_table
 
 SHORT_NAMES: dict[str, str] = {name: short for short, name in SHORT.items()}
 WIDE = 120  # columns of a terminal with room for all columns of the list
-DISTRIBUTION = "turinglike"
 OF_ENTRY = ("name", "summary", "source", "in_paper", "ran", "role", "licence", "tasks")
-_REQUIRED = re.compile(r"([\w.-]+)(?:\[([\w,.-]+)\])?[^;]*;\s*extra == ['\"]([\w-]+)['\"]")
 
 
 def listed(task: str | None) -> list[dict[str, Any]]:
@@ -169,7 +164,7 @@ def doctor(task: str | None, *, json: bool) -> int:
     """Print this machine and what the agents (of ``task``) need; returns 0."""
     here, gpu = machine.host(), machine.gpu()
     free, disk = machine.available() or here.memory, shutil.disk_usage(Path.home()).free
-    agents, absent, python = listed(task), dict(_absent_extras()), platform.python_version()
+    agents, python = listed(task), platform.python_version()
     if json:
         about_machine = {
             "turinglike": __version__,
@@ -179,7 +174,6 @@ def doctor(task: str | None, *, json: bool) -> int:
             "memory_free": free,
             "disk_free": disk,
             "gpu": None if gpu is None else {"name": gpu.name, "memory": gpu.memory},
-            "extras_missing": absent,
         }
         return print_json({**about_machine, "agents": agents})
     graphics = f"{gpu.name} with {gpu.memory / GIB:.0f} GiB" if gpu else "no GPU"
@@ -187,8 +181,6 @@ def doctor(task: str | None, *, json: bool) -> int:
         f"turinglike {__version__} on Python {python}: {here.cores} cores, {here.memory / GIB:.0f} GiB of memory "
         f"({free / GIB:.0f} free), {disk / GIB:.0f} GiB of disk free, {graphics}"
     )
-    for extra, packages in absent.items():
-        print(f"not installed: {', '.join(packages)}: pip install 'turinglike[{extra}]'")
     print(f"\nrun here: {', '.join(row['name'] for row in agents if row['runs_here']) or 'none'}")
     able = [row["name"] for row in agents if row["random_weights"]]
     print(f"\nwith checkpoint=random, to measure a machine without weights: {', '.join(able) or 'none'}\n")
@@ -200,21 +192,3 @@ def doctor(task: str | None, *, json: bool) -> int:
             table.add_row(row["name"], *sizes, *(Text(printable(text)) for text in (row["licence"], why)))
     print_table(table)
     return 0
-
-
-def _absent_extras() -> Iterator[tuple[str, list[str]]]:
-    required: dict[str, list[str]] = {}
-    for line in metadata.requires(DISTRIBUTION) or ():
-        if (match := _REQUIRED.match(line)) is not None and match[1] != DISTRIBUTION:
-            required.setdefault(match[3], []).append(match[1])
-    for extra, packages in required.items():
-        if extra != "test" and (absent := [name for name in packages if not _is_installed(name)]):
-            yield extra, absent
-
-
-def _is_installed(distribution: str) -> bool:
-    try:
-        metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return False
-    return True

@@ -62,7 +62,7 @@ class CaptionAgent(PretrainedAgent[C]):
 
     tasks: ClassVar[tuple[Task, ...]] = ("image_captioning",)
     extra = "vision"
-    packages = ("torch", "torchvision", "transformers")
+    packages: ClassVar[tuple[str, ...]] = ("torch", "torchvision", "transformers")
     needs = ("config.json", checkpoints.WEIGHTS, checkpoints.PROCESSOR, checkpoints.TOKENIZER)
     memory = 6 * GIB
     device_memory = 6 * GIB

@@ -1,91 +1,24 @@
-"""CLIP's image towers (Radford et al. 2021): transformers' ViT, and ResNets (section 2.4)."""
+"""CLIP's image towers (Radford et al. 2021): ViTs by transformers, ResNets (section 2.4) by timm."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
-from torchvision.models.resnet import Bottleneck
 from transformers import CLIPVisionConfig, CLIPVisionModelWithProjection
 
 from agents import checkpoints
 from agents.errors import UnavailableError
 from agents.hub import OPEN_CLIP
 from agents.loading import load_pretrained
-from agents.vision.network_tools import assign, attention, layers_of
+from agents.vision.network_tools import assign, layers_of
 
-HEAD_WIDTH = 64
 STRIDE = 32  # pixels of the image per cell of a ResNet's last feature map
 PREFIX = "visual."
 CPU = torch.device("cpu")
-
-
-class PooledConvolution(nn.Conv2d):
-    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
-        super().__init__(inputs, outputs, 1, bias=False)
-        self.pool = stride
-
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(functional.avg_pool2d(x, self.pool) if self.pool > 1 else x)
-
-
-class ClipBottleneck(Bottleneck):
-    def __init__(self, inputs: int, width: int, stride: int) -> None:
-        outputs, downsample = 4 * width, None
-        if stride > 1 or inputs != outputs:
-            downsample = nn.Sequential(PooledConvolution(inputs, outputs, stride), nn.BatchNorm2d(outputs))
-        super().__init__(inputs, width, downsample=downsample)
-        self.conv3 = PooledConvolution(width, outputs, stride)
-
-
-class AttentionPool(nn.Module):
-    """The mean attends to all cells: [batch, width, grid, grid] to [batch, outputs]."""
-
-    def __init__(self, grid: int, width: int, outputs: int) -> None:
-        super().__init__()
-        self.positional_embedding = nn.Parameter(torch.empty(grid**2 + 1, width))
-        self.q_proj = nn.Linear(width, width)
-        self.k_proj = nn.Linear(width, width)
-        self.v_proj = nn.Linear(width, width)
-        self.c_proj = nn.Linear(width, outputs)
-
-    def forward(self, x: Tensor) -> Tensor:
-        cells = x.flatten(2).transpose(1, 2)
-        tokens = torch.cat((cells.mean(dim=1, keepdim=True), cells), dim=1) + self.positional_embedding
-        query, key, value = self.q_proj(tokens[:, :1]), self.k_proj(tokens), self.v_proj(tokens)
-        pooled = attention(query, key, value, query.shape[-1] // HEAD_WIDTH)
-        return self.c_proj(pooled.flatten(1))  # type: ignore[no-any-return]
-
-
-class ClipResNet(nn.Module):
-    """Pixels [batch, 3, size, size] to [batch, ``outputs``]."""
-
-    def __init__(self, width: int, blocks: tuple[int, ...], grid: int, outputs: int) -> None:
-        super().__init__()
-        self.outputs = outputs
-        self.conv1 = nn.Conv2d(3, width // 2, 3, stride=2, padding=1, bias=False)
-        self.conv2 = nn.Conv2d(width // 2, width // 2, 3, padding=1, bias=False)
-        self.conv3 = nn.Conv2d(width // 2, width, 3, padding=1, bias=False)
-        self.bn1, self.bn2, self.bn3 = nn.BatchNorm2d(width // 2), nn.BatchNorm2d(width // 2), nn.BatchNorm2d(width)
-        inputs = width
-        for stage, count in enumerate(blocks):
-            inner = width * 2**stage
-            first = ClipBottleneck(inputs, inner, 1 if stage == 0 else 2)
-            inputs = 4 * inner
-            others = (ClipBottleneck(inputs, inner, 1) for _ in range(count - 1))
-            self.add_module(f"layer{stage + 1}", nn.Sequential(first, *others))
-        self.attnpool = AttentionPool(grid, inputs, outputs)
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        x = functional.relu(self.bn1(self.conv1(pixels)))
-        x = functional.relu(self.bn2(self.conv2(x)))
-        x = functional.avg_pool2d(functional.relu(self.bn3(self.conv3(x))), 2)
-        for stage in (1, 2, 3, 4):
-            x = self.get_submodule(f"layer{stage}")(x)
-        return self.attnpool(x)  # type: ignore[no-any-return]
 
 
 def load_tower(path: Path) -> nn.Module:
@@ -93,15 +26,33 @@ def load_tower(path: Path) -> nn.Module:
     weights = _resnet_weights(path)
     if weights is None:
         return load_pretrained(CLIPVisionModelWithProjection, path, CPU, torch.float32)  # type: ignore[no-any-return]
+    from timm.models.byobnet import ByoBlockCfg, ByobNet, ByoModelCfg, checkpoint_filter_fn
+
+    width = len(weights[f"{PREFIX}layer1.0.conv1.weight"])
+    stages = [layers_of(weights, f"{PREFIX}layer{stage}.") for stage in (1, 2, 3, 4)]
+    blocks = tuple(
+        ByoBlockCfg("bottle", d=count, c=4 * width * 2**stage, s=min(stage + 1, 2), br=0.25)
+        for stage, count in enumerate(stages)
+    )
+    # As timm's own "resnet50_clip" and its sisters are described, at the sizes of these weights.
+    parts: dict[str, Any] = {
+        "stem_type": "",
+        "stem_pool": "avg2",
+        "downsample": "avg",
+        "aa_layer": "avg",
+        "head_type": "attn_abs",
+    }
+    config = ByoModelCfg(blocks, stem_chs=(width // 2, width // 2, width), **parts)
+    outputs = len(weights[f"{PREFIX}attnpool.c_proj.weight"])
     with torch.device("meta"):
-        tower = ClipResNet(
-            width=weights["layer1.0.conv1.weight"].shape[0],
-            blocks=tuple(layers_of(weights, f"layer{stage}.") for stage in (1, 2, 3, 4)),
-            grid=_grid(weights),
-            outputs=weights["attnpool.c_proj.weight"].shape[0],
-        )
-    assign(tower, weights, path, PREFIX)
-    return tower
+        tower: Any = ByobNet(config, num_classes=outputs, img_size=STRIDE * _grid(weights))
+    assign(tower, checkpoint_filter_fn(weights, tower), path)
+    return tower  # type: ignore[no-any-return]
+
+
+def output_size(tower: Any) -> int:
+    """How many features it has of an image."""
+    return int(tower.num_classes if hasattr(tower, "num_classes") else tower.config.projection_dim)
 
 
 def input_size(path: Path) -> int:
@@ -118,11 +69,10 @@ def _resnet_weights(path: Path) -> dict[str, Tensor] | None:
     if not files:
         return None
     weights = checkpoints.read_weights(files[0])
-    weights = {name.removeprefix(PREFIX): value for name, value in weights.items() if name.startswith(PREFIX)}
     sized = ("conv1.weight", "layer1.0.conv1.weight", "attnpool.positional_embedding", "attnpool.c_proj.weight")
-    checkpoints.check_names(path, [PREFIX + name for name in sized if name not in weights])
+    checkpoints.check_names(path, [PREFIX + name for name in sized if PREFIX + name not in weights])
     return weights
 
 
 def _grid(weights: dict[str, Tensor]) -> int:
-    return math.isqrt(weights["attnpool.positional_embedding"].shape[0] - 1)
+    return math.isqrt(len(weights[f"{PREFIX}attnpool.positional_embedding"]) - 1)

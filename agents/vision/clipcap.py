@@ -41,6 +41,7 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
         revision: None = None
         """Of no use here: the file is on no hub, and the other two are what was fetched last."""
 
+    packages = ("timm", "torch", "torchvision", "transformers")
     memory = 4 * GIB
     device_memory = 4 * GIB
     keeps_end = True

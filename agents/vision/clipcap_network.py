@@ -14,7 +14,7 @@ from transformers import GenerationConfig, GPT2Config, GPT2LMHeadModel, LogitsPr
 from agents import checkpoints
 from agents.errors import UnavailableError
 from agents.loading import load_pretrained
-from agents.vision.clip_towers import CPU, ClipResNet, load_tower
+from agents.vision.clip_towers import CPU, load_tower, output_size
 from agents.vision.network_tools import BeamSums, assign, attention, layers_of
 
 HEADS = 8  # of the transformer mapper; no weight's shape tells
@@ -106,7 +106,7 @@ def load_clipcap(path: Path, clip: Path, gpt: Path, kind: MapperName) -> Any:
     language = _load_gpt(weights, gpt, path)
     mapper = _load_mapper(weights, language.config.n_embd, kind, path)
     tower: Any = load_tower(clip)
-    features = tower.outputs if isinstance(tower, ClipResNet) else int(tower.config.projection_dim)
+    features = output_size(tower)
     if features != mapper.features:
         raise UnavailableError(f"{path} maps {mapper.features} features of an image, the tower {clip} has {features}")
     return ClipCapModel(tower, mapper, language).eval()

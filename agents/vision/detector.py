@@ -14,7 +14,7 @@ from agents import checkpoints
 from agents.answers import ObjectAnswer
 from agents.contract import GIB, Agent, Draw, Reply
 from agents.contract import Settings as BaseSettings
-from agents.errors import AnswerError, UnavailableError
+from agents.errors import AnswerError
 from agents.loading import load_part, load_pretrained, use_full_float32
 from agents.pretrained import (
     PretrainedAgent,
@@ -278,11 +278,7 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
         import transformers
 
         where = torch.device(device)
-        try:
-            model = load_pretrained(transformers.DetrForObjectDetection, self.folder(), where, torch.float32)
-        except ImportError:  # as the published checkpoint's main revision has
-            backbone = "has a backbone of timm, which is not installed: `pip install timm`"
-            raise UnavailableError(f"{self.settings.checkpoint} {backbone}") from None
+        model = load_pretrained(transformers.DetrForObjectDetection, self.folder(), where, torch.float32)
         self.names = tuple(model.config.id2label.get(number, "N/A") for number in range(model.config.num_labels))
         self._install(model, device, [model.class_labels_classifier, model.bbox_predictor])
         self.drop_folder()

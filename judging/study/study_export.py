@@ -38,16 +38,14 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
     """Write ``out``, with ``personal`` answers; the number of verdicts or answers. Raises InputError, StorageError."""
     known, state = read_personal(folder), read_state(folder)
     rows = material.rows(state, known)
+    asked = material.settings.questions
+    questions: Sequence[str] = asked.before if personal or asked.public else ()
+    about = {code: {name: known.get(code, {}).get(name) for name in questions} for code in state.judges}
     if isinstance(material.settings, OnlineSettings):
         tests = [test for test in state.counted(OnlineTest) if test.is_over()]
-        records = [_verdict_on_test(test, judged, state) for test in tests for judged in test.judged]
+        records = [_verdict_on_test(test, judged, state, about) for test in tests for judged in test.judged]
         marker = CONVERSATIONS
     else:
-        questions: Sequence[str] = material.settings.questions.before
-        questions = questions if personal or material.settings.questions.public else ()
-        about: dict[str, dict[str, Any]] = {
-            code: {name: known.get(code, {}).get(name) for name in questions} for code in state.judges
-        }
         records = [_verdict(row, about[row["judge"]]) for row in rows if row["phase"] != "practice"]
         records += [answer for judge in state.judges.values() for answer in _answers(judge, material.settings.task)]
         records += _conversations(state)
@@ -272,13 +270,13 @@ def _trial(test: OnlineTest, exchanges: int, state: State, folder: Path, run: st
     return replace(both[0], beside=both[1], turns=2 * exchanges, columns=columns)
 
 
-def _verdict_on_test(test: OnlineTest, judged: VerdictOnTest, state: State) -> Record:
+def _verdict_on_test(test: OnlineTest, judged: VerdictOnTest, state: State, about: Personal) -> Record:
     seconds = round(judged.clock - test.shown_at(judged.exchanges - 1), 3)  # from the answers to the verdict
     return {
         "task": "judgement",
         "agent": _name(judged.who, state),
         "sample": 0,
         "answer": plain(VerdictAnswer.model_validate({"verdict": judged.verdict, "reason": judged.reason})),
-        "raw": {"test": test.id, "after": judged.exchanges, "seconds": seconds},
+        "raw": {"test": test.id, "after": judged.exchanges, "seconds": seconds, "questions": about.get(judged.who, {})},
         "created": test.at,
     }

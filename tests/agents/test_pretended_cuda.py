@@ -75,7 +75,7 @@ def test_draws_are_those_of_the_cpu(warp: Warp) -> None:
     assert all(map(torch.equal, drawn, draw("cpu")))
 
 
-def test_tensors_go_there_and_back_in_one_copy_each() -> None:
+def test_tensors_go_there_and_back_in_a_single_wait() -> None:
     tensors = [
         torch.arange(7, dtype=torch.uint8),
         torch.tensor(True),

@@ -7,11 +7,11 @@ from typing import Any
 
 import tiny_language
 import torch
+from plain_clip_resnet import ClipResNet
 from tiny_captioners import draw
 from torch import Tensor
 from torch.nn import functional
 
-from agents.vision.clip_towers import ClipResNet
 from agents.vision.clipcap_network import PerceptronMapper, TransformerMapper
 
 WIDTH, PREFIX, CLIP_LENGTH, LAYERS, FEATURES = 32, 3, 4, 2, 24
@@ -46,7 +46,7 @@ def make(folder: Path, mapper: str, *, stop: float = 0.0, seed: int = 5) -> dict
 
 def resnet(path: Path, generator: torch.Generator) -> Path:
     """A CLIP with a ResNet tower for 64 x 64 pixels in OpenAI's names; of its text side a few weights stand for all."""
-    tower = ClipResNet(width=4, blocks=(1, 2, 1, 1), grid=2, outputs=FEATURES).eval()
+    tower = ClipResNet(width=8, blocks=(1, 2, 1, 1), grid=2, outputs=FEATURES).eval()
     draw(tower, generator, 1.5)
     # What random weights make of every image alike is taken away, so that features tell images apart.
     colours = functional.interpolate(torch.randn(16, 3, 4, 4, generator=generator), 64, mode="bicubic")

@@ -6,8 +6,10 @@ import csv
 import json
 import random
 import shutil
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import in_process
 import numpy as np
@@ -17,9 +19,10 @@ import pytest
 from agents.errors import InputError
 from judging.answer_statistics import CaptionMeasures, CaptionScore
 from judging.conclusions import sentences
-from judging.score import Alike, catch_rates, compute_scores
-from judging.score_page import figures
-from judging.tables import Table
+from judging.figures import curves, figures
+from judging.measures import Score
+from judging.score import Alike, catch_rates, compute_scores, perceived_sexes, with_columns
+from judging.tables import Estimate, Table
 from judging.trial_set import key_path, read_trial_key
 from judging.verdicts import open_verdicts, read_verdicts
 from serving.cli import main
@@ -103,8 +106,19 @@ def test_peoples_verdicts_are_imported(verdicts: Path, tmp_path: Path, capsys: p
     assert int(row["machine_human"]) == machines.count("Human")
     assert main([*command[:-1], str(tmp_path / "alone")]) == 0
     more = ["--key", str(key_path(tmp_path / "all" / "T")), "--out", str(tmp_path / "S3")]
-    assert main(["score", str(tmp_path / "alone"), *more]) == 2
-    assert "has no stimuli.jsonl: import people's answers into the folder of `judge`" in capsys.readouterr().err
+    assert main(["score", str(tmp_path / "alone"), *more[2:]]) == 2
+    assert "alone does not hold the trials: give the key" in capsys.readouterr().err
+    assert main(["score", str(tmp_path / "alone"), *more]) == 0
+    with (tmp_path / "S3" / "scores.csv").open(newline="") as file:
+        assert [each for each in csv.DictReader(file) if each["agent"] == "all"] == [row]
+    pages = [(tmp_path / name / "index.html").read_text() for name in ("S", "S3")]
+    assert ["Fleiss' kappa of the others" in page or "Fleiss&#39; kappa of" in page for page in pages] == [True, False]
+    statistics = [(tmp_path / name / "statistics.csv").read_bytes() for name in ("S", "S3")]
+    assert statistics[0] == statistics[1]
+    trials = tmp_path / "all" / "T" / "trials.jsonl"
+    trials.write_text(trials.read_text().replace("Was the", "Was this", 1))
+    assert main(["score", str(tmp_path / "alone"), *more, "--force"]) == 2
+    assert "trials.jsonl:1: t" in capsys.readouterr().err
 
 
 def test_an_edited_trial_is_not_judged(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -221,7 +235,8 @@ def test_what_is_no_judge_or_trial_set(verdicts: Path, tmp_path: Path, capsys: p
     assert "mmcq: is no judge: it answers color_estimation" in capsys.readouterr().err
     assert main(["judge", str(tmp_path), "--judges", "svm", "--out", str(tmp_path / "V")]) == 2
     assert "is no trial set" in capsys.readouterr().err
-    assert main(["score", str(verdicts / "published"), "--out", str(tmp_path / "S")]) == 2
+    assert main(["score", str(verdicts / "T"), "--out", str(tmp_path / "S")]) == 2
+    assert "is not a run folder" in capsys.readouterr().err
 
 
 def test_repeats_and_catch_trials_are_told_apart(verdicts: Path) -> None:
@@ -333,7 +348,80 @@ def test_columns_and_measures_of_captions_are_drawn_with_each_value_and_series()
     assert set(drawn) == {"overview", "image_captioning-people", "by-length", "by-x-y", "captions"}  # place has no two
     for name, texts in {"by-length": "3 6 9", "by-x-y": "new old", "captions": "CIDEr-D BLEU-4"}.items():
         assert all(f"{text}<" in drawn[name] for text in (*texts.split(), "git", "blip"))
+    assert [drawn["captions"].count(f">{name}<") for name in ("BLEU-4", "CIDEr-D", "BLEU-4 or CIDEr-D")] == [1, 1, 0]
     alike = pd.concat([table, table.assign(judge="svm", judge_kind="machine")])
     by_judge = figures(compute_scores(alike, ["length"]), ["svm"])["by-length"]
     assert "all agents<" in by_judge  # of people alone: svm is a cue
     assert "svm<" in figures(compute_scores(alike, ["length"]), [])["by-length"]
+
+
+def _conversations() -> pd.DataFrame:
+    """Verdicts of people, of ten on each so many "human", by type, speaker and length."""
+    judged_human = {
+        ("H-H", "human"): (9, 8), ("H-M", "human"): (7, 6), ("H-M", "machine"): (3, 2), ("M-M", "machine"): (5, 4),
+    }  # fmt: skip
+    rows = [
+        (kind, truth, length, "human:1" if truth == "human" else "gpt2", f"{kind} {truth} {length} {at}", f"j{at}",
+         "human" if at < number else "machine")
+        for (kind, truth), numbers in judged_human.items()
+        for length, number in zip((3, 12), numbers, strict=True)
+        for at in range(10)
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["meta.type", "truth", "length", "agent", "trial", "judge", "verdict"])
+    same = {"asked": "conversation", "judge_kind": "human", "sample": 0, "catch": False}
+    return table.assign(**same, repeat_of=None, beside_truth=None, stimulus=table["trial"])
+
+
+def _drawn(table: pd.DataFrame, column: str) -> dict[str, dict[str, list[tuple[Any, float]]]]:
+    """By panel and series the shares at each value of a column."""
+    panels = curves(compute_scores(*with_columns(table, column)).by.data, column)
+    assert {across for _, across in panels} == {column.rpartition("*")[2]}
+    return {
+        title.replace("\n", " "): {
+            name: [(at, round(rate.value, 9)) for at, rate in sorted(of)] for name, of in of_panel.items()
+        }
+        for (title, _), of_panel in panels.items()
+    }
+
+
+def test_conversations_without_a_machine_or_a_person_have_curves_of_who_was_judged_human() -> None:
+    of_people = _conversations()
+    assert _drawn(of_people, "type*length") == {
+        "Conversation: people judged human": {"H-H": [(3, 0.9), (12, 0.8)], "H-M": [(3, 0.7), (12, 0.6)]},
+        "Conversation: machines judged human": {"H-M": [(3, 0.3), (12, 0.2)], "M-M": [(3, 0.5), (12, 0.4)]},
+        "Conversation: detectability": {"H-M": [(3, 0.7), (12, 0.7)]},
+    }
+    assert _drawn(of_people, "type") == {
+        "Conversation: judged human": {
+            "people's answers": [("H-H", 0.85), ("H-M", 0.65)], "gpt2": [("H-M", 0.25), ("M-M", 0.45)],
+        },
+        "Conversation: detectability": {"gpt2": [("H-M", 0.7)]},
+    }  # fmt: skip
+    both = pd.concat([of_people, of_people.assign(judge="svm", judge_kind="machine", verdict="machine")])
+    assert _drawn(both, "type")["Conversation: machines judged human"] == {
+        "people": [("H-M", 0.25), ("M-M", 0.45)], "svm": [("H-M", 0.0), ("M-M", 0.0)],
+    }  # fmt: skip
+    of_judges = _drawn(both, "type*length")
+    assert of_judges["Conversation, people: detectability"] == {"H-M": [(3, 0.7), (12, 0.7)]}
+    assert of_judges["Conversation, svm: people judged human"]["H-H"] == [(3, 0.0), (12, 0.0)]
+
+
+def test_a_judge_trained_on_one_agent_has_a_matrix_of_agents() -> None:
+    rates = {("published:gpt2", "glove"): 0.65, ("published:gpt2", "bert"): 0.8, ("glove", "bert"): 0.45}
+    about = {"task": "word_association", "judge": "svm", "column": "trained_on"}
+    rows = [
+        Score(**about, value=trained, agent=agent, detectability=Estimate(rate))
+        for (trained, agent), rate in rates.items()
+    ]
+    drawn = figures(replace(compute_scores(_conversations(), []), by=Table(rows)), [])["by-trained_on"]
+    for text in ("0.65", "0.80", "0.45", "gpt2", "glove", "bert", "trained on", "judged", "0.5", "1.0"):
+        assert f">{text}<" in drawn
+    assert drawn.count(">–<") == 1
+    assert "published:" not in drawn
+
+
+def test_intervals_of_perceived_sexes_end_at_0_and_1() -> None:
+    judge, stimulus = (part.ravel() for part in np.indices((2, 2)))
+    table = pd.DataFrame({"judge": judge, "stimulus": stimulus, "trial": stimulus, "sex": ["male", *["female"] * 3]})
+    known = perceived_sexes("conversation", "people", table.assign(agent="gpt2", truth="machine", verdict="human"))
+    assert (known[0].of, known[0].male) == ("all", Estimate(0.25, 0.0, 1.0))

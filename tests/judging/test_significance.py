@@ -18,7 +18,7 @@ from statsmodels.stats.multitest import multipletests
 from judging import contrasts
 from judging.conclusions import conclude
 from judging.contrasts import between_judges, by_column, corrected, of_agents
-from judging.jackknife import rates
+from judging.jackknife import Clusters, rates
 from judging.measures import clusters, detectabilities, is_right, rates_of_judges, summarize
 from judging.significance import (
     agreement,
@@ -66,8 +66,22 @@ def test_the_variance_is_that_of_statsmodels() -> None:
     fit = OLS((table["verdict"] == table["truth"]).to_numpy(float), np.ones(len(table))).fit()
     wanted = fit.get_robustcov_results("cluster", groups=table[["judge", "stimulus"]].to_numpy()).bse[0]
     result = detectabilities(table, [np.ones(len(table), dtype=bool)])
-    assert result.deviation(np.array([1]), np.ones(1)) == pytest.approx(wanted)
-    assert result.freedom[1] == pytest.approx(11)
+    assert result.deviation(np.array([1]), np.ones(1)) == pytest.approx((wanted, 11))
+
+
+def test_the_freedom_of_a_difference_is_that_of_its_judges() -> None:
+    """Welch's (1947) of 3 and of 20 other judges, whose verdicts vary alike; of the same 20 judges it is 19."""
+    judge, of = np.arange(43) % 23, np.arange(43) // 23
+    right = np.random.default_rng(1).random(43) < 0.5
+    cells = np.array([(judge >= 20) & (of == 0), (judge < 20) & (of == 0), of == 1])
+    alone = Clusters(judge, np.zeros(43, dtype=np.int64), np.full(43, -1), np.ones(43))
+    result, less = rates(right, cells, alone), np.array([1.0, -1.0])
+    error, freedom = result.deviation(np.array([[0, 1], [1, 2]]), less)
+    parts = [np.var(right[cell], ddof=1) / cell.sum() for cell in cells[:2]]
+    assert (error[0], freedom[0]) == pytest.approx(
+        (np.sqrt(sum(parts)), (1 / 3 + 1 / 20) ** 2 / (1 / 3**2 / 2 + 1 / 20**2 / 19))
+    )
+    assert freedom[1] == pytest.approx(19)
 
 
 @pytest.mark.parametrize("judges", [2, 3, 14])
@@ -75,7 +89,7 @@ def test_p_is_the_confidence_whose_interval_ends_at_the_hypothesis(judges: int) 
     """At any confidence; and no interval of a difference is shorter than Student's, with few judges too."""
     result = detectabilities(_study(5, judges), [np.ones(judges * 12 * 3, dtype=bool)])
     cells, weights = np.array([0, 1]), np.array([1.0, -1.0])
-    middle, error = float(result.sum(cells, weights)), float(result.deviation(cells, weights))
+    middle, (error, freedom) = float(result.sum(cells, weights)), map(float, result.deviation(cells, weights))
     for null in (middle - 0.25, middle + 0.2):
         p = float(result.p(cells, weights, null))
         assert 1e-6 < p < 0.99
@@ -83,14 +97,14 @@ def test_p_is_the_confidence_whose_interval_ends_at_the_hypothesis(judges: int) 
         for alpha in (0.001, 0.01, 0.05, 0.1, 0.2, 0.5):
             low, high = result.interval(cells, weights, 1 - alpha)
             assert (p < alpha) == (null < low or null > high)
-            half = min(stats.t.ppf(1 - alpha / 2, judges - 1 if judges < 12 else 11) * error, 1 - abs(middle))
+            half = min(stats.t.ppf(1 - alpha / 2, freedom) * error, 1 - abs(middle))
             assert min(high - middle, middle - low) >= half - 1e-9
     assert result.p(cells, weights, middle) == 1
     easy = detectabilities(_study(5).assign(verdict=lambda rows: rows["truth"]), [np.ones(14 * 12 * 3, dtype=bool)])
     assert easy.p(np.array([1]), np.ones(1), 0.5) == pytest.approx(stats.binomtest(12, 12).pvalue)
 
 
-def test_a_slopes_error_is_the_jackknifes_and_its_freedom_the_effective_number_of_judges() -> None:
+def test_a_slopes_error_is_the_jackknifes_and_its_freedom_that_of_judges_and_stimuli() -> None:
     """numpy's polyfit without a judge, a stimulus or a verdict at a time; judges' values stretch to one side."""
     table = _study(7, 10).assign(age=lambda rows: 1.5 ** rows["judge"])
     [test] = by_column(table, "age")
@@ -109,7 +123,9 @@ def test_a_slopes_error_is_the_jackknifes_and_its_freedom_the_effective_number_o
         variances.append((len(left) - 1) / len(left) * np.square(left).sum())
     variance = max(variances[0] + variances[1] - variances[2], *variances[:2])
     spread = (1.5 ** np.arange(10) - (1.5 ** np.arange(10)).mean()) ** 2
-    freedom = spread.sum() ** 2 / (spread**2).sum() - 1
+    of_each = np.array([spread.sum() ** 2 / (spread**2).sum() - 1, 11])
+    joint = 1 / (np.maximum(np.array(variances[:2]) / variance, 0.5) ** 2 / of_each).sum()
+    freedom = max(joint, of_each.min())
     assert test.p == pytest.approx(2 * stats.t.sf(abs(slope(everything)) / np.sqrt(variance), freedom))
 
 

@@ -11,8 +11,9 @@ import pytest
 import tiny_clipcap
 import torch
 from mixed_images import captions, prepared
+from plain_clip_resnet import ClipResNet
 from tiny_captioners import draw
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 from transformers import AutoTokenizer, CLIPVisionConfig, CLIPVisionModelWithProjection, GPT2LMHeadModel
 
@@ -47,42 +48,15 @@ def stacked(items: Sequence[Any]) -> Tensor:
 # the parts
 
 
-def test_attention_pool_is_attention_of_the_mean_over_mean_and_cells() -> None:
-    pool = clip_towers.AttentionPool(grid=2, width=128, outputs=5)
-    draw(pool, torch.Generator().manual_seed(0))
-    plain = nn.MultiheadAttention(128, 2, batch_first=True)
-    x = torch.randn(3, 128, 2, 2)
+@pytest.mark.parametrize("blocks", [(1, 2, 1, 1), (2, 1, 3, 1)])
+def test_a_resnet_is_the_plain_program(blocks: tuple[int, ...], tmp_path: Path) -> None:
+    plain, path = ClipResNet(width=16, blocks=blocks, grid=3, outputs=10).eval(), tmp_path / "clip.pt"
+    draw(plain, torch.Generator().manual_seed(0))
+    torch.save({f"visual.{name}": value for name, value in plain.state_dict().items()}, path)
+    tower, pixels = clip_towers.load_tower(path), torch.randn(2, 3, 96, 96)
+    assert (clip_towers.input_size(path), clip_towers.output_size(tower)) == (96, 10)
     with torch.no_grad():
-        projections = (pool.q_proj, pool.k_proj, pool.v_proj)
-        plain.in_proj_weight.copy_(torch.cat([projection.weight for projection in projections]))
-        plain.in_proj_bias.copy_(torch.cat([projection.bias for projection in projections]))
-        plain.out_proj.weight.copy_(torch.eye(128))
-        cells = x.reshape(3, 128, 4)
-        tokens = torch.cat([cells.mean(2, keepdim=True), cells], 2).transpose(1, 2) + pool.positional_embedding
-        wanted = pool.c_proj(plain(tokens[:, :1], tokens, tokens)[0][:, 0])
-        torch.testing.assert_close(pool(x), wanted, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("stride", [1, 2])
-def test_bottleneck_pools_where_it_strides(stride: int) -> None:
-    block = clip_towers.ClipBottleneck(inputs=6, width=4, stride=stride).eval()
-    draw(block, torch.Generator().manual_seed(0))
-    weights = block.state_dict()
-
-    def step(x: Tensor, convolution: str, norm: str, **how: int) -> Tensor:
-        statistics = (weights[f"{norm}.{name}"] for name in ("running_mean", "running_var", "weight", "bias"))
-        return functional.batch_norm(functional.conv2d(x, weights[f"{convolution}.weight"], **how), *statistics)
-
-    def pool(x: Tensor) -> Tensor:
-        return functional.avg_pool2d(x, stride)
-
-    x = torch.randn(2, 6, 8, 8)
-    with torch.no_grad():
-        inner = step(x, "conv1", "bn1").clamp(min=0)
-        inner = step(inner, "conv2", "bn2", padding=1).clamp(min=0)
-        inner = step(pool(inner), "conv3", "bn3")
-        wanted = (inner + step(pool(x), "downsample.0", "downsample.1")).clamp(min=0)
-        torch.testing.assert_close(block(x), wanted, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(tower(pixels), plain(pixels), rtol=1e-4, atol=1e-4)
 
 
 def perceptron(weights: dict[str, Tensor], features: Tensor) -> Tensor:

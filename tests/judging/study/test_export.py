@@ -236,6 +236,11 @@ def test_scores_by_the_judges_answers_and_by_phase(tmp_path: Path, capsys: pytes
     tests = scores["tests"]["word_association"]
     [of_phase] = [test for test in tests["by_columns"] if test["column"] == "phase"]
     assert of_phase["difference"] > 0  # better with the truth after each trial
+    drawn = (tmp_path / "S" / "figures" / "who.svg").read_text()
+    texts = re.findall(r">([^<>]+)</text>", drawn)
+    for text, number in {"Word association:": 2, "gender": 1, "female": 1, "bachelor": 1, "6": 4}.items():
+        assert texts.count(text) == number
+    assert "not said" not in texts
     factors = {test["column"] for test in tests["papers_between_values"] if "two factors" in test["test"]}
     assert {"gender", "education", "gender*education"} <= factors
 

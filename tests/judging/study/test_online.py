@@ -78,8 +78,10 @@ def test_a_judge_a_person_and_a_machine(
     table = (tmp_path / "out" / "participants.csv").read_text().splitlines()
     assert sorted(line.partition(",")[0] for line in table[1:]) == sorted(f"human:{code}" for code in state.judges)
     assert all(",Iceland," in line for line in table[1:])
-    others = [path for path in (tmp_path / "out").rglob("*.*") if path.is_file() and path.name != "participants.csv"]
-    assert all(b"Iceland" not in path.read_bytes() for path in others)
+    verdicts_run = open_verdicts([tmp_path / "out" / "verdicts"])
+    assert set(read_verdicts(verdicts_run)["judge.country"]) == {"Iceland"}
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "plain")]) == 0
+    assert all(b"Iceland" not in path.read_bytes() for path in (tmp_path / "plain").rglob("*.*") if path.is_file())
     first, second = state.judges
     assert main(["study", "forget", str(study), first]) == 0
     events = (study / "events.jsonl").read_text()

@@ -1,0 +1,207 @@
+"""How the distribution of an agent's answers compares with people's, by stimulus and over stimuli.
+
+An agent that always gives the commonest answer may pass trial by trial, and is no population. Each measure is of people
+beside other people, of the agent beside people, and of the agent beside itself, in drawn sets of as many answers. If
+each answer of the agent is drawn from people's to that stimulus, the three have one mean. A distance that is a squared
+Hilbert metric (Jensen-Shannon: Fuglede and Topsøe 2004; energy) or L1 (total variation) is otherwise larger between two
+populations than the mean of the two within them (Székely and Rizzo 2013). Intervals are over stimuli; the test permutes
+who gave which answer within each stimulus (Good 2005). Over stimuli means in groups of them (Zaremba et al. 2013).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.stimuli import TASKS
+from judging.answer_statistics import longest_excerpts
+from judging.candidates import AnswerReader
+from judging.contrasts import ALPHA, holm
+from judging.jackknife import Floats
+from judging.population_measures import Answer, Measure, measures_of
+from judging.tables import NO_FIGURE, Estimate, Table
+
+SPLITS, PERMUTATIONS = 200, 9999
+LABELS, SPLITS_OF_ALL = 100, 600  # permutations in a stimulus, of which those of all are drawn; splits of each, of all
+ROUNDING = 1e-9
+Sets = list[tuple[Floats, Floats]]  # [draws, answers]: of people and people, agent and people, agent and agent
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """``people`` is of people beside people, ``beside_people`` of the agent beside people, ``itself`` of it beside
+    itself; entropy and self-BLEU are of people, and of the agent. ``difference`` is ``beside_people`` less ``people``,
+    of a distance less the mean of ``people`` and ``itself``, if that is known."""
+
+    task: str
+    agent: str
+    measure: str
+    stimuli: int
+    answers_of_people: int
+    answers: int
+    people: Estimate
+    beside_people: Estimate
+    itself: Estimate
+    difference: Estimate
+    p: float
+    holm: float | None = None
+    family: int = 0
+
+
+class Answered(NamedTuple):
+    """The answers to a stimulus, of ``people`` in number first, then the ``agent``'s."""
+
+    answers: Sequence[Answer]
+    people: int
+    agent: int
+
+    def sets(self, sizes: tuple[int, int], permutations: int, draws: int, chance: np.random.Generator) -> Sets:
+        """Rows are ``draws`` of the answers as they are, then after each permutation of who gave them."""
+        first, second = sizes
+        order = np.tile(np.arange(len(self.answers)), (1 + permutations, 1))
+        order[1:] = chance.permuted(order[1:], axis=1)
+        parts = np.split(np.repeat(order, draws, axis=0), [self.people], axis=1)
+        people, agent = (chance.permuted(part, axis=1) for part in parts)
+        others = people[:, first : first + second]
+        places = [(people[:, :first], others), (agent[:, :first], others)]
+        if second and self.agent >= first + second:
+            places.append((agent[:, :first], agent[:, first : first + second]))
+        chosen = np.zeros((len(places), 2, len(people), len(self.answers)))
+        for at, pair in enumerate(places):
+            for side, of_side in enumerate(pair):
+                np.put_along_axis(chosen[at, side], of_side, 1.0, axis=1)
+        return [(pair[0], pair[1]) for pair in chosen]
+
+
+def read_populations(folders: Sequence[Path]) -> Table[Population]:
+    """Of the answers in run folders, as judges see them. Raises InputError, UnavailableError."""
+    return populations(
+        {"asked": answer.stimulus.task, "stimulus": answer.stimulus.id, "truth": answer.truth, "agent": answer.agent,
+         "speaker": answer.speaker, "answer": answer.answer.model_dump(exclude_none=True)}
+        for answer in AnswerReader(folders, []).candidates(TASKS, range(1, 1000)) if not answer.is_catch
+    )  # fmt: skip
+
+
+def populations(answers: Iterable[Answer]) -> Table[Population]:
+    """By task each agent's measures, on stimuli that two people at least answered. An answer has ``asked``,
+    ``stimulus``, ``truth``, ``agent``, ``speaker`` and ``answer``."""
+    by_task: dict[str, list[Answer]] = defaultdict(list)
+    for answer in answers:
+        if len(answer["answer"].get("fixations", "12")) > 1:  # the first is forced
+            by_task[answer["asked"]].append(answer)
+    rows: list[Population] = []
+    for task in (task for task in TASKS if task in by_task):
+        of_agents = _by_agent(longest_excerpts(by_task[task]))
+        if each := [answer for answered in of_agents.values() for block in answered for answer in block.answers]:
+            measures = measures_of(task, each)
+            of_task = [row for agent in of_agents for row in _rows(task, agent, measures, of_agents[agent])]
+            corrected = holm([row.p for row in of_task])
+            rows += [replace(row, holm=p, family=len(of_task)) for row, p in zip(of_task, corrected, strict=True)]
+    return Table(rows)
+
+
+def _by_agent(answers: Sequence[Answer]) -> Mapping[str, list[Answered]]:
+    people: dict[str, list[Answer]] = defaultdict(list)
+    machines: dict[str, dict[str, list[Answer]]] = defaultdict(lambda: defaultdict(list))
+    for answer in answers:
+        by_stimulus = people if answer["truth"] == "human" else machines[answer["agent"]]
+        by_stimulus[answer["stimulus"]].append(answer)
+    return {
+        agent: [
+            Answered([*people[on], *answered], len(people[on]), len(answered))
+            for on, answered in by_stimulus.items()
+            if len(people.get(on, ())) > 1
+        ]
+        for agent, by_stimulus in sorted(machines.items())
+    }
+
+
+def _rows(task: str, agent: str, measures: Sequence[Measure], stimuli: Sequence[Answered]) -> Iterator[Population]:
+    for measure in measures:
+        chance = np.random.default_rng(0)
+        kept = [answered for answered in stimuli if answered.agent >= measure.least]
+        if len(kept) < 1 + measure.is_pooled:
+            continue
+        size = max(round(len(kept) ** 0.5), 2) if measure.is_pooled else 1
+        groups = [[kept[at] for at in group] for group in np.array_split(np.arange(len(kept)), len(kept) // size)]
+        numbers = sum(answered.people for answered in kept), sum(answered.agent for answered in kept)
+        values, differences, p = _compared(measure, groups, chance)
+        people, between, itself, difference = map(_estimate, (*values, differences))
+        yield Population(task, agent, measure.name, len(kept), *numbers, people, between, itself, difference, p)
+
+
+def _compared(
+    measure: Measure, groups: Sequence[Sequence[Answered]], chance: np.random.Generator
+) -> tuple[Floats, Floats, float]:
+    """[people, agent beside people, agent beside itself; groups of stimuli], the difference [groups], and its p: how
+    often it is as large after permutations (Phipson and Smyth 2010); of a distance within both upwards, otherwise to
+    either side."""
+    draws = int(np.clip(SPLITS_OF_ALL // len(groups), 5, 30))
+    values, permuted = list[Floats](), list[Floats]()
+    for group in groups:
+        relation = measure.relation([answer for answered in group for answer in answered.answers])
+        for number, repeated, kept in ((0, SPLITS, values), (LABELS, draws, permuted)):
+            sets = [
+                answered.sets(measure.sizes(answered.people, answered.agent), number, repeated, chance)
+                for answered in group
+            ]
+            of_group = np.full((3, len(sets[0][0][0])), np.nan)
+            for at in range(min(map(len, sets))):
+                first, second = (np.hstack([of_stimulus[at][side] for of_stimulus in sets]) for side in (0, 1))
+                of_group[at] = measure.compare(relation, first, second)
+            kept.append(of_group)
+    means = _mean(np.array(values), axis=2).T
+    table = np.array([_difference(measure, of_group).reshape(-1, draws) for of_group in permuted])
+    by_label = _mean(table, axis=2)
+    drawn = chance.integers(0, LABELS + 1, (PERMUTATIONS + 1, len(groups)))
+    drawn[0] = 0  # as they are
+    statistic = _mean(by_label[np.arange(len(groups)), drawn], axis=1)
+    above = float((statistic >= statistic[0] - ROUNDING).mean())
+    below = float((statistic <= statistic[0] + ROUNDING).mean())
+    is_one_sided = measure.is_distance and bool(np.isfinite(means).all())
+    return means, _difference(measure, means), above if is_one_sided else min(1.0, 2 * min(above, below))
+
+
+def _difference(measure: Measure, values: Floats) -> Floats:
+    people, between, itself = values
+    within = np.where(np.isfinite(itself) & measure.is_distance, (people + itself) / 2, people)
+    return np.asarray(between - within)
+
+
+def _mean(values: Floats, axis: int) -> Floats:
+    known = np.isfinite(values)
+    return np.asarray(np.where(known.any(axis), np.nansum(values, axis) / np.maximum(known.sum(axis), 1), np.nan))
+
+
+def _estimate(values: Floats) -> Estimate:
+    """The mean over stimuli with its 95 % interval by Student's t."""
+    from scipy.stats import t
+
+    known = values[np.isfinite(values)]
+    if len(known) < 2:
+        return Estimate(float(known[0])) if len(known) else NO_FIGURE
+    mean, half = known.mean(), t.ppf(0.975, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known))
+    return Estimate(float(mean), float(mean - half), float(mean + half))
+
+
+def sentences(rows: Iterable[Population]) -> Iterator[str]:
+    """For each agent of a task in which measures it differs from people, after Holm's correction."""
+    for agent, of_agent in groupby(rows, key=lambda row: row.agent):
+        figures = [
+            f"{row.measure} {row.beside_people.value:.2f}, of people {row.people.value:.2f}"
+            + (f", of itself {row.itself.value:.2f}" if np.isfinite(row.itself.value) else "")
+            for row in of_agent
+            if row.holm is not None and row.holm < ALPHA
+        ]
+        differs = f"{agent} does not answer as people do: {'; '.join(figures)}."
+        yield (
+            differs
+            if figures
+            else f"{agent}: no difference from people was seen, which does not prove that there is none."
+        )

@@ -1,0 +1,66 @@
+"""How often :mod:`judging.populations` tells an agent that answers as people do from them by chance, and others.
+Words are drawn from Zipf's distributions, fixations from ten places of a picture."""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from wordfreq import top_n_list
+
+from judging.populations import populations
+from serving.command_line import positive
+
+PEOPLE, CUES, WORDS, PICTURES, FIXATIONS, FRAME = 5, 30, 40, 20, 12, (1280, 1024)
+AGENTS = ("as people", "commonest", "evenly")
+
+
+def word_study(answers: int, chance: np.random.Generator) -> Iterator[dict[str, Any]]:
+    vocabulary, zipf = np.array(top_n_list("en", 1000)), 1 / np.arange(1, WORDS + 1)
+    shares = {"as people": zipf / zipf.sum(), "commonest": np.eye(WORDS)[0], "evenly": np.full(WORDS, 1 / WORDS)}
+    for cue in range(CUES):
+        words = chance.choice(vocabulary, WORDS, replace=False)
+        for agent in ("human", *AGENTS):
+            number = PEOPLE if agent == "human" else answers
+            for word in chance.choice(words, number, p=shares.get(agent, shares["as people"])):
+                yield _answer("word_association", cue, agent, word=str(word))
+
+
+def path_study(answers: int, chance: np.random.Generator) -> Iterator[dict[str, Any]]:
+    for picture in range(PICTURES):
+        places = chance.normal(0.5, 0.18, (10, 2))
+        of_agents = {"human": places, "as people": places, "commonest": places[:1]}
+        of_agents["evenly"] = chance.normal(0.5, 0.18, (1000, 2))
+        for agent, there in of_agents.items():
+            for _ in range(PEOPLE if agent == "human" else answers):
+                points = chance.choice(there, FIXATIONS + 1) + chance.normal(0, 0.04, (FIXATIONS + 1, 2))
+                fixations = (np.clip(points, 0, 0.999) * FRAME).tolist()
+                yield _answer("attention_prediction", picture, agent, fixations=fixations, frame=FRAME)
+
+
+def _answer(task: str, stimulus: int, agent: str, **answer: Any) -> dict[str, Any]:
+    truth = "human" if agent == "human" else "machine"
+    return {"asked": task, "stimulus": str(stimulus), "agent": agent, "truth": truth, "answer": answer}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--studies", type=positive, default=200, metavar="N", help="of each kind (200)")
+    studies = parser.parse_args().studies
+    for study, answers in ((word_study, 5), (word_study, 1), (path_study, 1)):
+        cells: dict[tuple[str, str], list[tuple[bool, bool]]] = defaultdict(list)
+        for seed in range(studies):
+            for row in populations(study(answers, np.random.default_rng(seed))):
+                holds = row.difference.low <= 0 <= row.difference.high
+                cells[row.measure, row.agent].append((row.p < 0.05, holds))
+        for (measure, agent), results in cells.items():
+            differs, holds = np.mean(results, axis=0)
+            cell = f"{study.__name__} of {answers}, {measure}, {agent}"
+            print(f"{cell}: p < .05 in {differs:.1%}; 0 inside {holds:.1%}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

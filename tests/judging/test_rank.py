@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import log_ndtr, logsumexp
+import simulate_beyond
+from scipy.special import log_ndtr, logsumexp, ndtri
 
 from judging import rank_model
 from judging.rank_model import FIXED, LINEAR, SPREADS, design, fit
@@ -55,6 +56,18 @@ def test_the_posterior_is_that_of_numerical_quadrature() -> None:
     error = deviation / math.sqrt(result.ess)
     assert result.humanness.mean() == pytest.approx(expected, abs=4 * error)
     assert result.humanness.std() == pytest.approx(deviation, rel=0.1)
+
+
+def test_drawn_verdicts_have_the_humanness_that_they_should() -> None:
+    trials, rates = simulate_beyond.judgements(("a",), 0, 8, 36), []
+    for seed in range(150):
+        world = simulate_beyond.World(seed, simulate_beyond.TRUE)
+        world.drawn["agents.spread", "a"] = 0.9
+        judged = world.judged(trials[trials["judge_kind"] == "human"])
+        says_machine = judged["verdict"] == "machine"
+        rates.append([says_machine[judged["truth"] == truth].mean() for truth in ("human", "machine")])
+    human, machine = ndtri(np.mean(rates, axis=0))
+    assert human - machine == pytest.approx(world.humanness("a"), abs=0.06)
 
 
 def write_verdicts(path: Path, agents: dict[str, float], seed: int, judges: int = 6) -> None:

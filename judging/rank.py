@@ -194,13 +194,15 @@ def _estimate(draws: Floats) -> Estimate:
 def _caterpillar(agents: Table[RankedAgent], judges: Table[RankedJudge], figure: Any) -> None:
     """Humanness of agents above, skill of judges below, each with its interval, in their order; of more judges than
     ``MOST`` so many, evenly."""
-    of_agents = [row for row in agents if row.agent != PEOPLE]
+    of_tasks = {task: f" ({TASK_NAMES[task].lower()})" for task in agents.distinct("task")}
+    ending = of_tasks if len(of_tasks) > 1 else dict.fromkeys(of_tasks, "")
     drawn = [judges.data[at] for at in np.unique(np.linspace(0, len(judges) - 1, MOST).round().astype(int))]
-    panels = [("humanness (0: as people)", [(row.agent, row.humanness) for row in of_agents], MACHINE),
-              ("judges' skill (d'; 0: chance)", [(row.judge, row.skill) for row in drawn], HUMAN)]  # fmt: skip
+    of_agents = [(row.agent + ending[row.task], row.humanness) for row in agents if row.agent != PEOPLE]
+    of_judges = [(row.judge + ending[row.task], row.skill) for row in drawn]
     figure.set_size_inches(
-        width_for([name for _, rows, _ in panels for name, _ in rows]), 1.6 + 0.22 * len(of_agents + drawn)
+        width_for([name for name, _ in of_agents + of_judges]), 1.6 + 0.22 * len(of_agents + of_judges)
     )
+    panels = (("humanness (0: as people)", of_agents, MACHINE), ("judges' skill (d'; 0: chance)", of_judges, HUMAN))
     axes = figure.subplots(2, 1, height_ratios=[len(rows) + 0.5 for _, rows, _ in panels])
     for axis, (label, rows, colour) in zip(axes, panels, strict=True):
         value, low, high = np.array([(of.value, of.low, of.high) for _, of in rows]).T

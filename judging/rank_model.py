@@ -48,8 +48,8 @@ SPREADS = {
     "speakers.bias": 0.25,
     "answers.bias": 0.25,
     "tastes.taste": 0.25,
-    "studies.bias": 0.25,
-    "studies.skill": 0.25,
+    "studies.bias": 0.15,
+    "studies.skill": 0.15,
 }
 # agents.mean is their mean d', others.… how judges of the other kind differ; then come logarithms of spreads.
 LINEAR = ("intercept", "others.bias", "others.skill", "agents.mean")

@@ -101,7 +101,7 @@ def judgements(agents: tuple[str, ...], study: int, people: int, trials: int) ->
 def rank_studies(studies: int) -> None:
     from judging.rank_model import Fit, design, fit
 
-    tries = ((500, 0.8),)  # of two chains: an interval wants fewer draws than its diagnostics
+    tries = ((500, 0.8),)  # of one chain: an interval wants fewer draws than its diagnostics
     both = pd.concat([judgements(agents, study, 8, 36) for study, agents in enumerate((("a", "b"), ("c", "d")))])
     both = both.reset_index(drop=True)
     alike = TRUE | {"studies.bias": 0.0, "studies.skill": 0.0}  # as verdicts on an agent alone can only suppose
@@ -120,14 +120,14 @@ def rank_studies(studies: int) -> None:
     for seed, (kind, spreads) in product(range(studies), (("two studies", TRUE), ("like studies", alike))):
         world = World(seed, spreads)
         verdicts = world.judged(both if spreads is TRUE else both.assign(folder="0"))
-        old = fit(design(verdicts), tries, chains=2)
+        old = fit(design(verdicts), tries, chains=1)
         check(kind, world, old, "abcd")
         check(f"{kind}, a less c", world, old, "ac", (1, -1))
         later = world.judged(judgements(("new",), 0, 8, 20))
-        check(f"{kind}, 200 more with their prior", world, fit(design(later, old.posterior), tries, chains=2), ["new"])
+        check(f"{kind}, 200 more with their prior", world, fit(design(later, old.posterior), tries, chains=1), ["new"])
         for number in (200, 400, 800) if spreads is alike else ():
             alone = world.judged(judgements(("new",), 0, number // 20 - 2, 20))
-            check(f"{kind}, {number} alone", world, fit(design(alone), tries, chains=2), ["new"])
+            check(f"{kind}, {number} alone", world, fit(design(alone), tries, chains=1), ["new"])
     for name in holds:
         share, width = np.mean(holds[name]), np.median(widths[name])
         print(f"{name}: {share:.1%} of {len(holds[name])} intervals hold the truth; width {width:.2f}")

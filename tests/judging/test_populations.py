@@ -202,6 +202,7 @@ def test_score_has_the_populations_of_run_folders(tmp_path: Path, capsys: pytest
     assert float(rows["published:random", "energy distance"]["p"]) > 0.05
     page = (tmp_path / "S" / "index.html").read_text()
     assert "published:modal does not answer as people do" in page
+    assert page.count('scope="row">published:modal</th>') == 5
     assert "published:modal does not answer as people do" in capsys.readouterr().out
     scores = json.loads((tmp_path / "S" / "scores.json").read_bytes())
     assert len(scores["populations"]) == len(rows)

@@ -9,9 +9,8 @@
     const list = el("ol.chat", { tabindex: 0, "aria-live": "polite", "aria-label": phrase("talk_title") });
     const status = el("p.note", { role: "status" });
     const left = el("p.small");
-    let shown = -1;
     let isBurst = false;
-    let mine = 0; // messages of the participant's that are known
+    let [shown, mine] = [-1, 0]; // messages that are seen, and the participant's of them
     put(phrase("lobby_title"), el("p", phrase("lobby")));
 
     const place = writer(phrase("message"), phrase("send"), async (text) => {

@@ -179,6 +179,7 @@ BURST = [("John", "wait"), ("John", "pasta again?"), ("Frank", "why"), ("Frank",
         ("claude", [":wait\nA:pasta again?\nB:why\nB:not Rice\nA:no way\nB:"], ()),
         ("llama-3.3", ["wait", "A: pasta again?", "B: why", "B: not Rice", "A: no way"], ("A:",)),
         ("gpt-3.5", ["wait\npasta again?", "why\nnot Rice", "no way"], ()),
+        ("persona", ["wait\npasta again?", "why\nnot Rice", "no way"], ()),
     ],
 )
 def test_a_burst_may_have_several_messages_in_a_row(
@@ -193,7 +194,7 @@ def test_a_burst_may_have_several_messages_in_a_row(
     assert "several" not in ping_pong.messages[0].text
 
 
-@pytest.mark.parametrize("program", ["gpt-4o", "claude", "llama-3.3", "persona", "no-persona"])
+@pytest.mark.parametrize("program", ["gpt-4o", "claude", "llama-3.3"])
 def test_nothing_unknown_stands_in_a_prompt(program: prompts.Program) -> None:
     about = conversation([("A", "hm")])
     texts = [message.text for message in request(about, program, "B").messages]

@@ -1,8 +1,6 @@
 """How often :mod:`judging.populations` tells an agent that answers as people do from them by chance, and others.
 Words are drawn from Zipf's distributions, fixations from ten places of a picture."""
 
-from __future__ import annotations
-
 import argparse
 from collections import defaultdict
 from collections.abc import Iterator

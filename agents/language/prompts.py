@@ -10,8 +10,6 @@ kreimanlab/TuringTest, "Code for generating AI-AI conversations":
 "gpt-3.5" plays a person, "gpt-3.5-ai" an AI of the paper's online test, "judge" its judge in this project's words.
 """
 
-from __future__ import annotations
-
 import random
 import re
 import tomllib

@@ -3,8 +3,6 @@
 An exchange of an online test is a question of the judge's and an answer of each agent, 1 and 2. Times (``clock``) are
 seconds from when the test began; both answers appear at the later."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

@@ -34,7 +34,7 @@ def measure_blindness(
             if trial["asked"] == task and not key["catch"] and not key["repeat_of"]
             if key["truth"] != key.get("beside_truth")
         ]
-        is_machine = np.array([key["truth"] == "machine" for _, key in of_task])
+        is_machine = np.array([key["truth"] == "machine" for _, key in of_task], dtype=np.bool_)
         entry: dict[str, Any] = {"asked": task, "trials": len(of_task), "hidden": None, "shown": None}
         groups = [trial["shown"] for trial, _ in of_task]
         if min(is_machine.sum(), (~is_machine).sum()) >= LEAST and len(set(groups)) >= FOLDS:

@@ -59,13 +59,7 @@ def register(commands: Commands) -> None:
     summary = "who passes as a person: tables, intervals, tests, plots, a page"
     score = commands.add("score", _score, summary, example="verdicts -o scores")
     add = score.add_argument
-    add(
-        "verdicts",
-        nargs="+",
-        type=Path,
-        metavar="VERDICTS",
-        help="run folders of verdicts, or of answers with people's",
-    )
+    add("verdicts", nargs="+", type=Path, metavar="VERDICTS", help="run folders of verdicts, or of answers")
     add("-o", "--out", required=True, type=path, metavar="SCORES", help="a folder for the scores")
     add("--key", type=path, metavar="FILE", help="the trials' key, where VERDICTS do not say where the trials are")
     add("--by", metavar="A,B", help="also by these columns: length, place (in a study), topic, any of meta's")

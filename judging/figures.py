@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 TASK_NAMES = NAMES_OF_TASKS | {ELSEWHERE: "Stimuli of others"}
 HUMAN, MACHINE, INK = "#0072b2", "#d55e00", "#333333"  # of Okabe and Ito's colours, which the colour-blind tell apart
 COLOURS = (HUMAN, MACHINE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-MARKERS = "osD^vP"
+MARKERS = "osD^vPX"  # not as many as colours: both together repeat late
+MOST_SERIES = 8
 BAND = "#9a9a9a"
 PASS_RATES, CAPTIONS, CAPTION_TASK = "pass-rates", "captions", "image_captioning"
 TRAINED_ON = "trained_on"  # the column of judges that are trained on a single agent
@@ -179,15 +180,15 @@ def _by_turns(rates: Iterable[PassRate]) -> Panels:
 
 def curves(scores: Sequence[Score], column: str) -> Panels:
     """Of each task detectability, and how often answers of people and of machines were judged a person's (2025 paper,
-    Figs. 5E and S5). Series are A's values in a column ``A*B``; else, of a single judge, agents, where colours are
-    enough; else judges."""
+    Figs. 5E and S5). Series are A's values in a column ``A*B``; else, of a single judge, agents, if they are few;
+    else judges."""
     panels: Panels = defaultdict(lambda: defaultdict(list))
     pairs = _pairs_of_values({score.value for score in scores}, column)
     across = column.partition(AND)[2] if pairs else column
     for task in dict.fromkeys(score.task for score in scores):
         of_task = [score for score in scores if score.task == task]
         judges, agents = ({getattr(score, name) for score in of_task} for name in ("judge", "agent"))
-        are_agents = not pairs and len(judges) == 1 and 1 < len(agents) <= len(COLOURS)
+        are_agents = not pairs and len(judges) == 1 and 1 < len(agents) <= MOST_SERIES
         for score in of_task if are_agents else [score for score in of_task if score.agent == ALL]:
             title = TASK_NAMES[task] + (f", {score.judge}" if pairs and len(judges) > 1 else "")
             series, place = pairs.get(score.value, (score.name if are_agents else score.judge, score.value))
@@ -209,7 +210,7 @@ def _rest(share: Estimate) -> Estimate:
 def _pairs_of_values(values: Collection[Any], column: str) -> dict[str, tuple[str, Any]]:
     """By a value of a column ``A*B`` those of A and of B, numbers if all are; nothing where A's are too many."""
     parts = {value: str(value).split(BOTH) for value in values} if column.count(AND) == 1 else {}
-    if any(len(both) != 2 for both in parts.values()) or len({first for first, *_ in parts.values()}) > len(COLOURS):
+    if any(len(both) != 2 for both in parts.values()) or len({first for first, *_ in parts.values()}) > MOST_SERIES:
         return {}
     are_numbers = all(re.fullmatch(r"-?\d+(\.\d+)?", second) for _, second in parts.values())
     return {value: (first, float(second) if are_numbers else second) for value, (first, second) in parts.items()}
@@ -235,11 +236,12 @@ def _over(panels: Panels, what: str, figure: Any) -> None:
     names, places = list(dict.fromkeys(series for _, series in points)), list(dict.fromkeys(at for at, _ in points))
     are_numbers = all(isinstance(place, Real) for place in places)
     places.sort(key=None if are_numbers else _numbers_in_order)
-    styles = dict(zip(names, map(_style, range(len(names))), strict=True)) | {SPEAKERS: {"color": INK, "marker": "X"}}
+    styles = dict(zip(names, map(_style, range(len(names))), strict=True)) | {SPEAKERS: {"color": INK, "marker": "*"}}
     is_scale = are_numbers and all(len(of) == 1 for of_panel in panels.values() for of in of_panel.values())
     across = min(len(panels), ACROSS)
     down = math.ceil(len(panels) / across)
-    figure.set_size_inches(2.6 + (2 + 0.16 * min(len(places), 30)) * across, 0.9 + 2.3 * down)
+    room = len(places) * max(1, len(names) / 4)
+    figure.set_size_inches(2.6 + (2 + 0.16 * min(room, 30)) * across, 0.9 + 2.3 * down)
     axes = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
     for axis, ((title, about), of_panel) in zip(axes, panels.items(), strict=False):
         for series, of_series in of_panel.items():

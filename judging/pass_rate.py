@@ -35,8 +35,10 @@ PEOPLE = f"meta.{PEOPLE_OF_PAIR}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassRate(Judged):
-    """``interval`` is its kind, ``first`` the share of verdicts that name the first conversation, ``dprime`` the square
-    root of 2 times z of the share right (two-alternative forced choice, Macmillan and Creelman 2005; log-linear)."""
+    """``interval`` is its kind; ``p_exact``: of the two-sided binomial test against 0.5, as if no verdicts had a judge
+    or a pair in common (Jones and Bergen 2025, arXiv 2503.23674); ``first``: the share of verdicts that name the first
+    conversation; ``dprime``: the square root of 2 times z of the share right (two-alternative forced choice, Macmillan
+    and Creelman 2005; log-linear)."""
 
     turns: int | None = None
     mode: str | None = None
@@ -46,6 +48,7 @@ class PassRate(Judged):
     right: int
     pass_rate: Estimate
     interval: str
+    p_exact: float | None
     first: Estimate
     dprime: Estimate
 
@@ -53,6 +56,7 @@ class PassRate(Judged):
     def with_notes(self) -> Markup:
         notes = [count(self.pairs, "pair"), count(self.judges, "judge"), count(self.verdicts, "verdict")]
         notes += filter(None, [self.missing, "exact" if self.interval == EXACT else ""])
+        notes += [] if self.p_exact is None else [f"exact p {self.p_exact:.2g} for these verdicts alone"]
         notes += [f"the first named in {self.first}, d' {self.dprime}"] if self.verdicts else []
         return Markup("{}<br><small>{}</small>").format(self.pass_rate, ", ".join(notes))
 
@@ -169,6 +173,7 @@ def _mean_words(
 
 
 def _rate(verdicts: pd.DataFrame, drawn: Drawn) -> PassRate:
+    from scipy.stats import binomtest
 
     judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
     right = judged["verdict"] == judged["truth"]
@@ -184,6 +189,7 @@ def _rate(verdicts: pd.DataFrame, drawn: Drawn) -> PassRate:
         **count_missing(verdicts["verdict"].to_numpy()),
         pass_rate=rate,
         interval=EXACT if is_exact else TWO_WAY,
+        p_exact=float(binomtest(int(right.sum()), number).pvalue) if number else None,
         first=share(names_first, pairs, drawn)[0],
         dprime=Estimate(*dprime.tolist()) if number else NO_FIGURE,
     )

@@ -183,12 +183,9 @@ def centres(answers: Sequence[Answer]) -> Mapping[str, Floats]:
     for answer in {id(answer): answer for answer in answers if answer["truth"] == "human"}.values():
         people[answer["stimulus"]] += _cells(answer)
     total = np.sum(list(people.values()), axis=0)
-    smoothed = {on: gaussian_filter(total - there, CENTRE_CELLS, mode="reflect") for on, there in people.items()}
-    even = 1 / CELLS**2
-    return {
-        on: (1 - UNIFORM) * density.ravel() / (density.sum() or 1) + (UNIFORM if density.sum() else 1) * even
-        for on, density in smoothed.items()
-    }
+    on_others = {on: gaussian_filter(total - there, CENTRE_CELLS, mode="reflect") for on, there in people.items()}
+    even = {on: UNIFORM * max(density.mean(), 1e-9) for on, density in on_others.items()}
+    return {on: (density + even[on]).ravel() / (density + even[on]).sum() for on, density in on_others.items()}
 
 
 def _cells(answer: Answer) -> Floats:
@@ -206,12 +203,11 @@ def maps(centre: Mapping[str, Floats], answers: Sequence[Answer]) -> Maps:
 
     width, height = answers[0]["answer"]["frame"]
     degree = (RETURN_RADIUS * CELLS * width / height, RETURN_RADIUS * CELLS)
-    counts = list(map(_cells, answers))
-    fixations = np.array([path.ravel() for path in counts])
-    smoothed = np.array([gaussian_filter(path, degree, mode="reflect").ravel() for path in counts])
+    fixations = np.array(list(map(_cells, answers)))
+    smoothed = np.array([gaussian_filter(path, degree, mode="reflect") for path in fixations])
     there = fixations.any(axis=0)
-    on = centre[answers[0]["stimulus"]][there]
-    return Maps(fixations[:, there], smoothed[:, there], on, fixations.sum(axis=1))
+    on = centre[answers[0]["stimulus"]][there.ravel()]
+    return Maps(fixations[:, there], smoothed[:, there], on, fixations.sum(axis=(1, 2)))
 
 
 def information_gain(relation: Maps, first: Floats, second: Floats) -> Floats:

@@ -192,14 +192,9 @@ def sentences(rows: Iterable[Population]) -> Iterator[str]:
     """For each agent of a task in which measures it differs from people, after Holm's correction."""
     for agent, of_agent in groupby(rows, key=lambda row: row.agent):
         figures = [
-            f"{row.measure} {row.beside_people.value:.2f}, of people {row.people.value:.2f}"
-            + (f", of itself {row.itself.value:.2f}" if np.isfinite(row.itself.value) else "")
+            f"{row.measure} {row.beside_people.value:.2f}, people {row.people.value:.2f}, difference {row.difference}"
             for row in of_agent
             if row.holm is not None and row.holm < ALPHA
         ]
-        differs = f"{agent} does not answer as people do: {'; '.join(figures)}."
-        yield (
-            differs
-            if figures
-            else f"{agent}: no difference from people was seen, which does not prove that there is none."
-        )
+        none = f"{agent}: no difference from people was seen, which does not prove that there is none."
+        yield f"{agent} does not answer as people do: {'; '.join(figures)}." if figures else none

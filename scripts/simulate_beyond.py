@@ -13,30 +13,28 @@ from judging.populations import populations
 from serving.command_line import positive
 
 PEOPLE, CUES, WORDS, PICTURES, FIXATIONS, FRAME = 5, 30, 40, 20, 12, (1280, 1024)
-AGENTS = ("as people", "commonest", "evenly")
 
 
 def word_study(answers: int, chance: np.random.Generator) -> Iterator[dict[str, Any]]:
     vocabulary, zipf = np.array(top_n_list("en", 1000)), 1 / np.arange(1, WORDS + 1)
-    shares = {"as people": zipf / zipf.sum(), "commonest": np.eye(WORDS)[0], "evenly": np.full(WORDS, 1 / WORDS)}
+    zipf /= zipf.sum()
+    shares = {"human": zipf, "as people": zipf, "commonest": np.eye(WORDS)[0], "evenly": np.full(WORDS, 1 / WORDS)}
     for cue in range(CUES):
         words = chance.choice(vocabulary, WORDS, replace=False)
-        for agent in ("human", *AGENTS):
-            number = PEOPLE if agent == "human" else answers
-            for word in chance.choice(words, number, p=shares.get(agent, shares["as people"])):
+        for agent, of_agent in shares.items():
+            for word in chance.choice(words, PEOPLE if agent == "human" else answers, p=of_agent):
                 yield _answer("word_association", cue, agent, word=str(word))
 
 
 def path_study(answers: int, chance: np.random.Generator) -> Iterator[dict[str, Any]]:
     for picture in range(PICTURES):
         places = chance.normal(0.5, 0.18, (10, 2))
-        of_agents = {"human": places, "as people": places, "commonest": places[:1]}
-        of_agents["evenly"] = chance.normal(0.5, 0.18, (1000, 2))
-        for agent, there in of_agents.items():
+        anywhere = chance.normal(0.5, 0.18, (1000, 2))
+        looked_at = {"human": places, "as people": places, "commonest": places[:1], "evenly": anywhere}
+        for agent, there in looked_at.items():
             for _ in range(PEOPLE if agent == "human" else answers):
                 points = chance.choice(there, FIXATIONS + 1) + chance.normal(0, 0.04, (FIXATIONS + 1, 2))
-                fixations = (np.clip(points, 0, 0.999) * FRAME).tolist()
-                yield _answer("attention_prediction", picture, agent, fixations=fixations, frame=FRAME)
+                yield _answer("attention_prediction", picture, agent, fixations=points * FRAME, frame=FRAME)
 
 
 def _answer(task: str, stimulus: int, agent: str, **answer: Any) -> dict[str, Any]:

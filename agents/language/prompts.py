@@ -7,7 +7,8 @@ kreimanlab/TuringTest, "Code for generating AI-AI conversations":
   part of who greets, "A: Hi!", and the messages, each followed by the next speaker's name.
 - Llama 3.3 (LLama.ipynb): the system message is the speaker's part; every message is the user's, with a letter.
 
-"gpt-3.5" plays a person, "gpt-3.5-ai" an AI of the paper's online test, "judge" its judge in this project's words.
+"gpt-3.5" plays a person, "gpt-3.5-ai" an AI of the paper's online test, "judge" its judge in this project's words;
+"persona" and "no-persona" are the witnesses of Jones and Bergen (arXiv 2503.23674), in this project's words.
 """
 
 import random
@@ -29,8 +30,8 @@ GREETING = "Hi!"
 GREETED = "greeting"  # the finish of a first message that no model writes
 PATIENCE = 3  # attempts of completion models at the first temperature
 Template = Literal["2022", "2025"]
-Program = Literal["gpt-4o", "claude", "llama-3.3", "gpt-3.5", "gpt-3.5-ai", "judge"]
-AS_CHATS = ("gpt-3.5", "gpt-3.5-ai", "judge")
+Program = Literal["gpt-4o", "claude", "llama-3.3", "gpt-3.5", "gpt-3.5-ai", "judge", "persona", "no-persona"]
+AS_CHATS = ("gpt-3.5", "gpt-3.5-ai", "judge", "persona", "no-persona")
 ONE_SIDED = ("llama-3.3", *AS_CHATS)  # whose system message is about the speaker alone
 Parts = tuple[str, str]
 

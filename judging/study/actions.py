@@ -41,10 +41,13 @@ and what judges wrote in their own words in `events.jsonl`. `links.jsonl` has no
 
 def new_study(options: argparse.Namespace) -> None:
     source, task, preset = options.source, options.task, options.preset
-    if (preset == "online") != (source is None):
-        raise InputError("study new: name a trial set or a stimulus set, or give --preset online, which is of neither")
+    if (preset in presets.OF_TESTS) != (source is None):
+        names = " or ".join(presets.OF_TESTS)
+        raise InputError(
+            f"study new: name a trial set or a stimulus set, or give --preset {names}, which are of neither"
+        )
     if source is None:
-        _write_study(options.out, presets.study_of_online_tests())
+        _write_study(options.out, presets.study_of_tests(preset))
         return
     of_trials = (source / TRIALS_FILE).is_file()
     rows = [*read_rows(source / TRIALS_FILE if of_trials else source, choose=only_task(task))]

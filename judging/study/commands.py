@@ -30,11 +30,12 @@ def register(commands: Commands) -> None:
         of_study=False,
     )
     new.add_argument("source", nargs="?", type=path, metavar="TRIALS|SET",
-                     help="a folder of `turinglike trials`, or a stimulus set; none for --preset online")  # fmt: skip
+                     help="a folder of `turinglike trials`, or a stimulus set; none for online tests")  # fmt: skip
     new.add_argument("-o", "--out", required=True, type=path, metavar="STUDY", help="a new folder")
     new.add_argument("--task", type=task, metavar="TASK", help="where the set has trials of several")
-    new.add_argument("--preset", choices=("plain", "2022", "2025", "feedback", "online"), default="plain",
-                     help="plain, or as in a paper; online: a judge asks a person and a machine, live")  # fmt: skip
+    new.add_argument("--preset", choices=("plain", "2022", "2025", "feedback", "online", "interrogation"),
+                     default="plain", help="plain, or as in a paper; live tests of a judge with a person and a "
+                     "machine: online, by questions, or interrogation, by the clock")  # fmt: skip
 
     add("check", "whether all that study.toml asks for can be done")
     add("close", "end a study: nobody may answer any more")

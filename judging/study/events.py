@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import orjson
 
 from agents.errors import InputError, StorageError
-from judging.study.meetings import OF_TALKS, OF_TESTS, Meeting, OnlineTest, Talk
+from judging.study.meetings import OF_TALKS, OF_TESTS, Meeting, Talk, begun_test
 from serving.runs.atomic_files import repair_tail, replacing, sync_folder
 from serving.timestamps import now
 
@@ -111,8 +111,7 @@ class State:
             case "paired":
                 self._begin(Talk(event["talk"], event["at"], event["speakers"], event["stimulus"]))
             case "test":
-                about = {name: event[name] for name in ("parts", "condition", "exchanges", "verdicts")}
-                self._begin(OnlineTest(event["test"], event["at"], [event["judge"], *event["agents"]], **about))
+                self._begin(begun_test(event))
             case "test_left":
                 self.present.pop(event["who"], None)
             case kind if kind in (*OF_TALKS, *OF_TESTS):

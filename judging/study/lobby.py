@@ -10,21 +10,21 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from agents.answers import Message, TurnAnswer, is_blank
 from agents.language.filters.policies import MEASURE, THRESHOLDS
-from agents.stimuli import as_dict
+from agents.stimuli import ConversationStimulus, as_dict
 from judging.study.agent_server import LONGEST_MESSAGE, AgentClient, NoAnswerError, text_of, tidy
 from judging.study.events import Judge
 from judging.study.materials import TalkMaterial
-from judging.study.meetings import OnlineTest, Talk
+from judging.study.meetings import Meeting, Talk
 from judging.study.page_answers import Refused
 from judging.study.settings import Talk as TalkSettings
-from judging.study.settings import Tests as TestSettings
+from judging.study.settings import TestsOfAll
 from serving.conversations.scenario import SIDES, speaker_name
 from serving.conversations.transcript import AgentPart, Transcript, lines_of, no_instructions
 
@@ -36,7 +36,7 @@ LOOK = 0.25  # seconds after which it is looked again whether somebody came, wro
 HELD = 20.0  # seconds for which a question what is new is held open
 SWEEP = 1.0  # seconds after which it is looked again who has left
 TURN_SECONDS = 120.0  # within which an agent answers
-M = TypeVar("M", Talk, OnlineTest)
+M = TypeVar("M", bound=Meeting)
 View = dict[str, Any]
 
 
@@ -45,7 +45,7 @@ class Lobby(ABC, Generic[M]):
     voids: ClassVar[str]  # the event that makes a meeting void
     meeting: type[M]
 
-    def __init__(self, study: Study, waits: TalkSettings | TestSettings) -> None:
+    def __init__(self, study: Study, waits: TalkSettings | TestsOfAll) -> None:
         self.state, self.note, self.written, self.waits = study.state, study.note, study.written, waits
         self.seen: dict[str, float] = {}
         self.waiting: dict[str, float] = {}
@@ -264,22 +264,15 @@ class TalkLobby(Lobby[Talk]):
     def _part(self, talk: Talk) -> AgentPart:
         if talk.id in self.parts:
             return self.parts[talk.id]
-        stimulus = self.stimuli[talk.stimulus]
-        transcript = Transcript(
-            stimulus.model_copy(update={"names": SIDES, "who_starts": stimulus.who_starts or "A"}),
+        transcript = transcript_of(
+            self.stimuli[talk.stimulus],
             (talk.people[0], talk.people[1]),
-            (no_instructions, no_instructions),
-            MEASURE,
-            THRESHOLDS,
+            ((SIDES.index(message["speaker"]), message["text"], 0.0) for message in talk.messages),
             seed=talk.id,
             delays=self.delays,
             quiet_s=self.settings.quiet_s,
             agents=tuple(side for side, code in enumerate(talk.people) if code not in self.state.judges),
         )
-        for message in talk.messages:  # of a server before this process
-            side = SIDES.index(message["speaker"])
-            transcript.call(side)
-            transcript.say(side, TurnAnswer(text=message["text"]), 0.0)
         begun = time.monotonic()
 
         async def ask(side: int) -> TurnAnswer:
@@ -318,12 +311,25 @@ class TalkLobby(Lobby[Talk]):
             for message in talk.messages
         ]
         row = as_dict(stimulus) | {"id": f"{talk.stimulus}/{talk.id}", "history": history}
-        is_burst = stimulus.mode == "burst"
-
-        def read(answer: Any) -> str:
-            text = text_of(answer)
-            if any(len(message) > LONGEST_MESSAGE for message in (lines_of(text) if is_burst else [text])):
-                raise ValueError("its message is too long")
-            return text if is_burst else tidy(text)
-
+        read = partial(read_reply, is_burst=stimulus.mode == "burst")
         return await self.client.answer(self.settings.server, agent, row, read, seconds=TURN_SECONDS)
+
+
+def transcript_of(
+    stimulus: ConversationStimulus, people: tuple[str, str], before: Iterable[tuple[int, str, float]], **settings: Any
+) -> Transcript:
+    """A conversation after the messages ``before``, each with its side and seconds, of an earlier process."""
+    named = stimulus.model_copy(update={"names": SIDES, "who_starts": stimulus.who_starts or "A"})
+    transcript = Transcript(named, people, (no_instructions, no_instructions), MEASURE, THRESHOLDS, **settings)
+    for side, text, at in before:
+        transcript.call(side)
+        transcript.say(side, TurnAnswer(text=text), at)
+    return transcript
+
+
+def read_reply(answer: Any, *, is_burst: bool) -> str:
+    """A machine's message, of a burst several lines. Raises ValueError, KeyError, IndexError or TypeError."""
+    text = text_of(answer)
+    if any(len(message) > LONGEST_MESSAGE for message in (lines_of(text) if is_burst else [text])):
+        raise ValueError("its message is too long")
+    return text if is_burst else tidy(text)

@@ -7,12 +7,13 @@ import hashlib
 import random
 import re
 import time
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import orjson
 
@@ -20,66 +21,68 @@ from agents.answers import is_blank
 from judging.study.agent_server import LONGEST_MESSAGE, NoAnswerError, text_of, tidy
 from judging.study.events import Judge
 from judging.study.lobby import Lobby, View
-from judging.study.meetings import PARTS, SIDES, Condition, Move, OnlineTest, Pair
+from judging.study.meetings import PARTS, SIDES, Condition, JudgedMeeting, Move, OnlineTest, Pair
 from judging.study.page_answers import LONGEST_REASON
-from judging.study.settings import OnlineSettings
+from judging.study.settings import OnlineSettings, TestsOfAll, TestsSettings
 from judging.study.settings import Tests as TestSettings
 
 if TYPE_CHECKING:
     from judging.study.study import Study
 
 END = re.compile(r"[.!?…]['\"’”)\]]*$")  # of a sentence's last word
+J = TypeVar("J", bound=JudgedMeeting)
 TITLE = re.compile(r"\W*(?:mrs?|ms|dr|prof|st|e\.g|i\.e)\.", re.IGNORECASE)
 
 
-class OnlineLobby(Lobby[OnlineTest]):
+class JudgedLobby(Lobby[J]):
     """``awaited`` is what is awaited of whom in a test, and since when."""
 
-    kind, voids, meeting = "test", "test_void", OnlineTest
+    kind, voids = "test", "test_void"
 
-    def __init__(self, study: Study, settings: OnlineSettings) -> None:
+    def __init__(self, study: Study, settings: TestsSettings) -> None:
         super().__init__(study, settings.tests)
-        self.settings = settings
+        self.tests: TestsOfAll = settings.tests
         self.began: dict[str, float] = {}
         self.awaited: dict[str, tuple[list[Move], float]] = {}
 
-    def is_over(self, test: OnlineTest) -> bool:
+    def is_over(self, test: J) -> bool:
         return test.is_over()
 
     def is_enough(self) -> bool:
-        return sum(test.is_over() for test in self.state.counted(OnlineTest)) >= self.settings.tests.wanted
+        return sum(test.is_over() for test in self.state.counted(self.meeting)) >= self.tests.wanted
 
-    def clock(self, test: OnlineTest) -> float:
-        """Seconds since the test began, monotonic."""
+    def clock(self, test: J) -> float:
+        """Seconds since the test's clock began, monotonic; 0 before it."""
+        if (began := test.began()) is None:
+            return 0.0
         if test.id not in self.began:
-            clocks = [question.clock for question in test.questions]  # of a server before this process
-            clocks += [judged.clock for judged in test.judged]
-            since = time.time() - datetime.fromisoformat(test.at).timestamp()
-            self.began[test.id] = time.monotonic() - max(since, 0.0, *clocks)
+            since = time.time() - datetime.fromisoformat(began).timestamp()
+            self.began[test.id] = time.monotonic() - max(since, 0.0, *test.clocks())  # of a server before this process
         return time.monotonic() - self.began[test.id]
 
-    def due(self, test: OnlineTest) -> list[Move]:
+    def due(self, test: J) -> list[Move]:
         return test.due(self.clock(test), self.state.judges)
 
     def chance(self, what: str) -> random.Random:
         """Numbers for a purpose, always the same."""
-        return random.Random(f"{self.settings.tests.seed} {what}")
+        return random.Random(f"{self.tests.seed} {what}")
 
     async def look(self, judge: Judge) -> View:
         view = await super().look(judge)
-        return view | {"version": hashlib.sha256(orjson.dumps(view)).hexdigest()[:16]}
+        news = {name: value for name, value in view.items() if name != "seconds_left"}
+        return view | {"version": hashlib.sha256(orjson.dumps(news)).hexdigest()[:16]}
 
     async def pair(self, judge: Judge) -> None:
-        tests = self.settings.tests
-        kinds = shares(tests)[2]
+        tests = self.tests
+        kinds = shares_of_pairs(tests)
         needed = max(map(people_of, kinds))
         while len(there := self.there()) >= needed:
-            counted = self.state.counted(OnlineTest)
+            counted = self.state.counted(self.meeting)
             if len(counted) >= tests.wanted:  # those who wait are there for a test that becomes void
                 return
             begun = len(self.state.meetings)
             [kind] = self.chance(f"pair {begun}").choices(list(kinds), list(kinds.values()))
-            exchanges, condition = next_cell(tests, counted, self.chance(f"cell {begun}"), kind)
+            machines, about = self.drawn(counted, begun, kind)
             chosen = there[:needed]
             self.chance(f"people {begun}").shuffle(chosen)
             judge_code, *others = chosen[: people_of(kind)]
@@ -87,23 +90,60 @@ class OnlineLobby(Lobby[OnlineTest]):
                 self.waiting.pop(code)
             name, parts = f"test-{begun + 1:05}", list(PARTS[kind])
             self.chance(name).shuffle(parts)
-            agents = self.settings.agents
-            poses = condition == "person_deceives"
-            machine = agents.machine_argues if poses else agents.machine_deceives
+            agents = [machines.pop(0) if part == "machine" else others.pop(0) for part in parts]
             await self.note(
-                {
-                    "event": "test", "test": name, "judge": judge_code, "parts": parts,
-                    "agents": [machine if part == "machine" else others.pop(0) for part in parts],
-                    "condition": condition, "exchanges": exchanges, "verdicts": tests.verdicts,
-                }
-            )  # fmt: skip
+                {"event": "test", "test": name, "judge": judge_code, "parts": parts, "agents": agents, **about}
+            )
 
-    def why_void(self, test: OnlineTest) -> str | None:
+    def why_void(self, test: J) -> str | None:
         due = [move for move in self.due(test) if move[0] in self.state.judges]
         if self.awaited.get(test.id, (None, 0.0))[0] != due:
             self.awaited[test.id] = (due, time.monotonic())
-        is_late = due and time.monotonic() - self.awaited[test.id][1] > self.settings.tests.seconds_to_act
+        is_late = due and time.monotonic() - self.awaited[test.id][1] > self.tests.seconds_to_act
         return super().why_void(test) or (f"{due[0][0]} did nothing" if is_late else None)
+
+    async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None:
+        test, act, event = self.meeting_of(judge.code), body.get("act"), {"who": judge.code}
+        if test is None or test.id != body.get("test"):
+            return "test_void"
+        event["test"] = test.id
+        if act == "back":
+            if test.void is None:
+                return "not_your_turn"
+            await self.note({"event": "test_left", **event})
+            return None
+        if test.void is not None:
+            return "test_void"
+        side = test.people.index(judge.code)
+        if act == "ready":
+            if judge.code not in test.ready:  # or it was sent before
+                if (judge.code, side, act) not in self.due(test):
+                    return "not_your_turn"
+                await self.note({"event": "test_ready", **event})
+            return None
+        return await self.acted(test, side, body, event)
+
+    @abstractmethod
+    def drawn(self, counted: Sequence[J], begun: int, kind: Pair) -> tuple[list[str], View]:
+        """The machines of the next test, and what else is drawn of it."""
+
+    @abstractmethod
+    async def acted(self, test: J, side: int, body: Mapping[str, Any], event: View) -> str | None:
+        """Take the act of whom the ``event`` names; returns the phrase that refuses it."""
+
+
+class OnlineLobby(JudgedLobby[OnlineTest]):
+    meeting = OnlineTest
+
+    def __init__(self, study: Study, settings: OnlineSettings) -> None:
+        super().__init__(study, settings)
+        self.settings = settings
+
+    def drawn(self, counted: Sequence[OnlineTest], begun: int, kind: Pair) -> tuple[list[str], View]:
+        tests, agents = self.settings.tests, self.settings.agents
+        exchanges, condition = next_cell(tests, counted, self.chance(f"cell {begun}"), kind)
+        machine = agents.machine_argues if condition == "person_deceives" else agents.machine_deceives
+        return [machine] * len(SIDES), {"condition": condition, "exchanges": exchanges, "verdicts": tests.verdicts}
 
     def view(self, test: OnlineTest, code: str) -> View:
         side = test.people.index(code)
@@ -134,30 +174,17 @@ class OnlineLobby(Lobby[OnlineTest]):
             "verdicts": [] if side else verdicts,
         }
 
-    # moves: each is checked and taken into the state at once, so that of two tabs the first counts
+    # each act is checked and taken into the state at once, so that of two tabs the first counts
 
-    async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None:
-        test, act, turn = self.meeting_of(judge.code), body.get("act"), body.get("turn")
-        if test is None or test.id != body.get("test"):
-            return "test_void"
-        if act == "back":
-            if test.void is None:
-                return "not_your_turn"
-            await self.note({"event": "test_left", "test": test.id, "who": judge.code})
-            return None
-        if test.void is not None:
-            return "test_void"
-        side = test.people.index(judge.code)
+    async def acted(self, test: OnlineTest, side: int, body: Mapping[str, Any], event: View) -> str | None:
+        act, turn = body.get("act"), body.get("turn")
         if type(turn) is not int or not isinstance(act, str):
             return "not_your_turn"
-        if (act, turn) in _acts(test, side) or (act == "ready" and judge.code in test.ready):
+        if (act, turn) in _acts(test, side):
             return None  # it was sent before
-        if (judge.code, side, act) not in self.due(test) or turn != _turn(test, act):
+        if (event["who"], side, act) not in self.due(test) or turn != _turn(test, act):
             return "not_your_turn"
-        text, event = body.get("reason" if act == "judge" else "text", ""), {"test": test.id, "who": judge.code}
-        if act == "ready":
-            await self.note({"event": "test_ready", **event})
-            return None
+        text = body.get("reason" if act == "judge" else "text", "")
         if not isinstance(text, str) or len(text) > (LONGEST_REASON if act == "judge" else LONGEST_MESSAGE):
             return "incomplete"
         text, clock = tidy(text), self.clock(test)
@@ -235,16 +262,21 @@ def people_of(pair: Pair) -> int:
     return 1 + PARTS[pair].count("person")
 
 
+def shares_of_pairs(settings: TestsOfAll) -> dict[Pair, float]:
+    """The wanted share of each kind of pair that there is."""
+    alike = (1 - settings.two_machines - settings.two_people, settings.two_machines, settings.two_people)
+    pairs = zip(get_args(Pair), (round(share, 9) for share in alike), strict=True)
+    return {pair: share for pair, share in pairs if share}
+
+
 def shares(settings: TestSettings) -> tuple[dict[int, float], dict[Condition, float], dict[Pair, float]]:
     """The wanted share of each number of exchanges, condition and pair."""
     deceit = settings.person_deceives
-    alike = (1 - settings.two_machines - settings.two_people, settings.two_machines, settings.two_people)
     conditions = zip(get_args(Condition), (deceit, 1 - deceit), strict=True)
-    pairs = zip(get_args(Pair), (round(share, 9) for share in alike), strict=True)
     return (
         dict.fromkeys(settings.exchanges, 1 / len(settings.exchanges)),
         {condition: share for condition, share in conditions if share},
-        {pair: share for pair, share in pairs if share},
+        shares_of_pairs(settings),
     )
 
 

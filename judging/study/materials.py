@@ -18,9 +18,18 @@ from judging.study.agent_server import served_agents
 from judging.study.controls import Control, read_controls
 from judging.study.events import Judge, State, Step
 from judging.study.exclusions import VerdictRow, verdict_rows
-from judging.study.page_answers import BadAnswer, StimulusAnswer, ToldError, TrialAnswer, fastest_of, parsed, read_texts
+from judging.study.page_answers import (
+    BadAnswer,
+    StimulusAnswer,
+    TalkAnswer,
+    ToldError,
+    TrialAnswer,
+    fastest_of,
+    parsed,
+    read_texts,
+)
 from judging.study.pool import Seen, TrialPool
-from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings, read_settings
+from judging.study.settings import AnswersSettings, JudgesSettings, StudySettings, TestsSettings, read_settings
 from judging.trial_set import TRIALS_FILE, VERDICTS, key_path
 from serving.runs.checking import check_rows
 from serving.runs.row_problems import count
@@ -342,35 +351,29 @@ class TalkMaterial(Material):
         ]
 
     def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
-        guess, guesses = answer.get("guess"), self.settings.talk.guess
-        if not answer.keys() <= ({"guess"} if guesses else set()) or guess not in (None, *VERDICTS):
-            raise BadAnswer("guess: must be human or machine")
-        return {"guess": guess} if guesses else {}
+        if not self.settings.talk.guess:
+            return super().read(judge, step, answer)
+        return parsed(TalkAnswer, answer).model_dump()
 
 
-class OnlineMaterial(Material):
-    settings: OnlineSettings
+class TestsMaterial(Material):
+    settings: TestsSettings
     kind = "test"
     sha256 = hashlib.sha256(b"online").hexdigest()
 
-    def __init__(self, settings: OnlineSettings, study: Path) -> None:
+    def __init__(self, settings: TestsSettings, study: Path) -> None:
         super().__init__(settings)
         self.source, self.number = study, settings.tests.each
-        self.page = {"words_below": settings.tests.words_below}
-
-    def _machines(self) -> dict[str, str]:
-        tests, agents = self.settings.tests, self.settings.agents
-        argues, deceives = tests.person_deceives > 0, tests.person_deceives < 1
-        machines = [("machine_argues", argues), ("machine_deceives", deceives)] if tests.two_people < 1 else []
-        return {f"agents.{name}": getattr(agents, name) for name, is_there in machines if is_there}
+        self.page = settings.tests.model_dump(include={"words_below", "codes"})
+        self.machines = {} if settings.tests.two_people == 1 else settings.machines()
 
     def problems(self) -> list[str]:
-        return [f"{place}: name the agent" for place, name in self._machines().items() if not name]
+        return [f"{place}: name the agent" for place, name in self.machines.items() if not name]
 
     def served_problems(self) -> list[str]:
         server, problems = self.settings.agents.server, []
-        served, why = served_agents(server) if self._machines() else ({}, "")
-        for place, name in self._machines().items():
+        served, why = served_agents(server) if self.machines else ({}, "")
+        for place, name in self.machines.items():
             if name not in served:
                 problems.append(f"{place}: {why or f'{server} does not serve {name}'}")
             elif "conversation" not in served[name]:
@@ -382,8 +385,8 @@ def material_of(folder: Path) -> Material:
     """Raises InputError."""
     settings = read_settings(folder)
     source = (folder / settings.source).resolve()
-    if isinstance(settings, OnlineSettings):
-        return OnlineMaterial(settings, source)
+    if isinstance(settings, TestsSettings):
+        return TestsMaterial(settings, source)
     if isinstance(settings, JudgesSettings):
         return TrialMaterial(TrialPool(source, settings), folder)
     stimuli, digest = read_stimuli(source, settings.task)

@@ -93,6 +93,14 @@ class TrialAnswer(_Timed):
     sexes: list[Literal["female", "male"]] = Field(default_factory=list)
 
 
+class TalkAnswer(_Sent):
+    """For whom, and how old, a speaker takes the other (2022 paper, S7.1.2)."""
+
+    guess: HumanOrMachine | None = None
+    sex: Literal["female", "male"] | None = None
+    age: Annotated[Written, Field(max_length=40)] = ""
+
+
 class StimulusAnswer(_Timed):
     answer: Written | list[Written]
 

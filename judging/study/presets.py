@@ -11,6 +11,7 @@ from agents.stimuli import Asked
 from judging.study.settings import Exclude, Trials
 from judging.trials import PRESETS
 
+OF_TESTS = ("online", "interrogation")
 Tables = tuple[dict[str, Any], dict[str, Any]]
 # Trials but catch trials, of which so many first are followed by the truth, and catch trials as a share of them.
 FEEDBACK: Mapping[Asked, tuple[int, int, float]] = {
@@ -87,11 +88,12 @@ def study_of_participants(stimulus_set: str, task: Asked, most: int) -> str:
     return _render("participants.toml", stimulus_set=_toml(stimulus_set), task=task, there=most, **values)
 
 
-def study_of_online_tests() -> str:
-    """With the 2025 paper's conditions, numbers of exchanges and lengths."""
+def study_of_tests(name: str) -> str:
+    """``online``, with the 2025 paper's conditions, numbers of exchanges and lengths; or ``interrogation``, with the
+    minutes and tests of each participant of Jones and Bergen (arXiv 2503.23674)."""
     # With the tests' ids, which judges are sent, a seed that is known tells whose place is whose.
     values = {"people": "participants", "wanted": 100, "most": 120, "screen": 0, "break_every": 0}
-    return _render("online.toml", seed=secrets.randbelow(1 << 53), **values)
+    return _render(f"{name}.toml", seed=secrets.randbelow(1 << 53), **values)
 
 
 def _toml(value: Any) -> str:

@@ -222,34 +222,54 @@ class AnswersSettings(_Study):
         return self
 
 
-class Roles(_Table):
+class RolesOfAll(_Table):
     """Texts about each part, before a test."""
 
     judge: Text
-    person_deceives: Text
     person_argues: Text
 
 
-class Tests(_Table):
+class Roles(RolesOfAll):
+    person_deceives: Text
+
+
+class TestsOfAll(_Table):
     wanted: Annotated[int, Field(ge=1, le=100_000)]
     each: Exchanges = 1
-    exchanges: list[Exchanges] = Field(default_factory=lambda: [1, 5, 10, 20], min_length=1, max_length=20)
-    person_deceives: Share = 0.5
     two_machines: Share = 0.0
     two_people: Share = 0.0
-    verdicts: Literal["each", "end"] = "end"
-    words_below: Annotated[int, Field(ge=2, le=1000)] = 15
     seed: Annotated[int, Field(ge=0, lt=2**53)]
     seconds_in_lobby: Seconds = 300.0
     seconds_away: Seconds = 45.0
     seconds_to_act: Seconds = 180.0
 
     @model_validator(mode="after")
-    def _can_be_drawn(self) -> Tests:
-        _refuse(len(set(self.exchanges)) < len(self.exchanges), "exchanges: has a number twice")
+    def _can_be_drawn(self) -> Self:
         alike = self.two_machines + self.two_people
         _refuse(alike > 1, "two_machines, two_people: are more than all tests together")
         return self
+
+
+class Tests(TestsOfAll):
+    exchanges: list[Exchanges] = Field(default_factory=lambda: [1, 5, 10, 20], min_length=1, max_length=20)
+    person_deceives: Share = 0.5
+    verdicts: Literal["each", "end"] = "end"
+    words_below: Annotated[int, Field(ge=2, le=1000)] = 15
+
+    @model_validator(mode="after")
+    def _differ(self) -> Tests:
+        _refuse(len(set(self.exchanges)) < len(self.exchanges), "exchanges: has a number twice")
+        return self
+
+
+class TimedTests(TestsOfAll):
+    """An agent is asked after ``quiet_s`` without a message; judges choose among ``codes`` why they decided so."""
+
+    minutes: Annotated[float, Field(gt=0, le=120)]
+    quiet_s: Seconds = 2.0
+    codes: Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=30)] = Field(
+        default_factory=list
+    )
 
 
 class MachineAgents(_Table):
@@ -260,19 +280,49 @@ class MachineAgents(_Table):
     machine_deceives: Name = ""
 
 
-class OnlineSettings(_Study):
-    """Of online tests: a judge asks two agents who do not see each other."""
+class Machines(_Table):
+    """The machines of ``server``, each in equally many tests."""
+
+    server: Server = "http://127.0.0.1:8001/"
+    machines: Annotated[list[Name], Field(max_length=100)] = Field(default_factory=list)
+
+
+class _Tests(_Study):
+    """A judge asks two agents who do not see each other."""
 
     task: Literal["conversation"] = "conversation"
     judges: Annotated[People, Field(alias="participants")]
-    roles: Roles
-    tests: Tests
-    agents: MachineAgents
     delays: DelaySettings = Field(default_factory=DelaySettings)
     source: ClassVar[str] = "."
 
 
-StudySettings = JudgesSettings | AnswersSettings | OnlineSettings
+class OnlineSettings(_Tests):
+    """By questions, which both agents answer."""
+
+    roles: Roles
+    tests: Tests
+    agents: MachineAgents
+
+    def machines(self) -> dict[str, str]:
+        """The names of the machines that tests need, by their place here."""
+        deceives = self.tests.person_deceives
+        needed = [("machine_argues", deceives > 0), ("machine_deceives", deceives < 1)]
+        return {f"agents.{name}": getattr(self.agents, name) for name, is_needed in needed if is_needed}
+
+
+class InterrogationSettings(_Tests):
+    """By the clock, with both conversations at once."""
+
+    roles: RolesOfAll
+    tests: TimedTests
+    agents: Machines
+
+    def machines(self) -> dict[str, str]:
+        return {f"agents.machines {at}": name for at, name in enumerate(self.agents.machines or [""], start=1)}
+
+
+TestsSettings = OnlineSettings | InterrogationSettings
+StudySettings = JudgesSettings | AnswersSettings | TestsSettings
 
 
 def read_settings(folder: Path) -> StudySettings:
@@ -285,7 +335,10 @@ def read_settings(folder: Path) -> StudySettings:
         raise InputError(f"{folder} is no study: it has no {FILE}; `turinglike study new` makes one") from None
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: {error}") from None
-    kind = OnlineSettings if "tests" in tables else AnswersSettings if "stimulus_set" in tables else JudgesSettings
+    kind: type[StudySettings] = AnswersSettings if "stimulus_set" in tables else JudgesSettings
+    if "tests" in tables:
+        is_timed = isinstance(tables["tests"], dict) and "minutes" in tables["tests"]
+        kind = InterrogationSettings if is_timed else OnlineSettings
     try:
         return kind.model_validate(tables)
     except ValidationError as error:

@@ -21,6 +21,7 @@ from judging.study.events import ASKED, EVENTS, PERSONAL, Judge, State, Step
 from judging.study.exclusions import completion_code
 from judging.study.lobby import Lobby, TalkLobby
 from judging.study.lobby_of_tests import OnlineLobby
+from judging.study.lobby_with_clock import InterrogationLobby
 from judging.study.materials import Material, TalkMaterial, TrialMaterial
 from judging.study.page_answers import (
     OPTIONS,
@@ -32,7 +33,7 @@ from judging.study.page_answers import (
     read_panel_id,
     read_questions,
 )
-from judging.study.settings import JudgesSettings, OnlineSettings, StudySettings
+from judging.study.settings import InterrogationSettings, JudgesSettings, OnlineSettings, StudySettings
 from serving.runs.run import Store
 from serving.timestamps import now
 
@@ -78,6 +79,8 @@ class Study:
     def _lobby(self) -> Lobby[Any] | None:
         if isinstance(self.settings, OnlineSettings):
             return OnlineLobby(self, self.settings)
+        if isinstance(self.settings, InterrogationSettings):
+            return InterrogationLobby(self, self.settings)
         if isinstance(self.material, TalkMaterial):
             return TalkLobby(self, self.material)
         return None

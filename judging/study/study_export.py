@@ -17,8 +17,8 @@ from judging.candidates import AnsweredStimulus, Candidate, Letter, Truth
 from judging.study.events import Judge, State, read_personal, read_state
 from judging.study.exclusions import VerdictRow, completion_code, outcome_of
 from judging.study.materials import Material
-from judging.study.meetings import SIDES, OnlineTest, Talk, VerdictOnTest
-from judging.study.settings import CLOSING, FIELDS, OnlineSettings, StudySettings
+from judging.study.meetings import SIDES, Interrogation, OnlineTest, Talk
+from judging.study.settings import CLOSING, FIELDS, StudySettings, TestsSettings
 from judging.trial_set import TRIALS_FILE, JudgesList, write_trial_set
 from serving.runs.atomic_files import replacing
 from serving.runs.csv_tables import write_rows
@@ -29,6 +29,7 @@ TABLE, PARTICIPANTS, CONVERSATIONS = "verdicts.csv", "participants.csv", "conver
 OF_PARTICIPANTS = ("outcome", "code", "paid", "answers", "excluded", "rules", "consent", *FIELDS, *CLOSING)
 HIDDEN = ("truth", "agent", "correct", "catch", "stimulus")  # of a verdict's row: not among what the judge did
 Record = dict[str, Any]
+Test = OnlineTest | Interrogation
 Personal = Mapping[str, Mapping[str, Any]]
 
 
@@ -39,9 +40,10 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
     asked = material.settings.questions
     questions: Sequence[str] = asked.before if personal or asked.public else ()
     about = {code: {name: known.get(code, {}).get(name) for name in questions} for code in state.judges}
-    if isinstance(material.settings, OnlineSettings):
-        tests = [test for test in state.counted(OnlineTest) if test.is_over()]
-        records = [_verdict_on_test(test, judged, state, about) for test in tests for judged in test.judged]
+    if isinstance(material.settings, TestsSettings):
+        held: list[Test] = [*state.counted(OnlineTest), *state.counted(Interrogation)]
+        tests = [test for test in held if test.is_over()]
+        records = [record for test in tests for record in _verdicts_on_test(test, state, about)]
         marker = CONVERSATIONS
     else:
         records = [_verdict(row, about[row["judge"]]) for row in rows if row["phase"] != "practice"]
@@ -51,7 +53,7 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
     if not records:
         raise InputError(f"{folder}: nobody has answered yet")
     with new_folder(out, marker=marker, force=force) as made:
-        if isinstance(material.settings, OnlineSettings):
+        if isinstance(material.settings, TestsSettings):
             _write_tests(made, out, tests, state, records, material.settings.tests.seed)
         else:
             new_people_run(made, material.source).write_records("humans", records)
@@ -147,25 +149,28 @@ def _name(who: str, state: State) -> str:
 
 def _conversations(state: State) -> Iterator[Record]:
     # Conversations that are void, or still go on, are no answers.
-    guesses: dict[str, dict[str, Any]] = defaultdict(dict)
+    ends: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)  # by conversation and participant
     for judge in state.judges.values():
         for event in judge.answers:
             if event["kind"] == "talk" and event["talk"] is not None:
-                guesses[event["talk"]][judge.code] = event["guess"]
+                ends[event["talk"]][judge.code] = event
     samples: Counter[tuple[str, str]] = Counter()  # the same two may meet again about the same stimulus
     for talk in state.counted(Talk):
-        if talk.id not in guesses:
+        if talk.id not in ends:
             continue
         speakers = [_name(code, state) for code in talk.people]
         pair = "~".join(speakers)
-        of_speakers = {code: guesses[talk.id][code] for code in talk.people if code in guesses[talk.id]}
+        others = {  # for whom each takes the other
+            name: {code: ends[talk.id][code].get(asked) for code in talk.people if code in ends[talk.id]}
+            for name, asked in {"guesses": "guess", "sexes": "sex", "ages": "age"}.items()
+        }
         yield {
             "task": "conversation",
             "stimulus": talk.stimulus,
             "agent": pair,
             "sample": samples[pair, talk.stimulus],
             "answer": plain(_conversation(talk, dict(zip("AB", speakers, strict=True)))),
-            "raw": {"talk": talk.id, "guesses": of_speakers},
+            "raw": {"talk": talk.id, **others},
             "created": talk.at,
         }
         samples[pair, talk.stimulus] += 1
@@ -193,23 +198,27 @@ def _conversation(talk: Talk, agents: Mapping[str, str]) -> ConversationAnswer:
     return ConversationAnswer(messages=messages, withdrawn=withdrawn)
 
 
-# online tests
+# tests
 
 
 def _write_tests(
-    made: Path, out: Path, tests: Sequence[OnlineTest], state: State, verdicts: Sequence[Record], seed: int
+    made: Path, out: Path, tests: Sequence[Test], state: State, verdicts: Sequence[Record], seed: int
 ) -> None:
     source = made / CONVERSATIONS
     with replacing(source) as file:
         file.writelines(orjson.dumps(_stimulus(test)) + b"\n" for test in tests)
     conversations = [record for test in tests for record in _conversations_of_test(test, state)]
     run = _write_run(made / "conversations", source, out, conversations)
-    candidates = [(_trial(test, judged.exchanges, state, made, run), False) for test in tests for judged in test.judged]
+    candidates = [(trial, False) for test in tests for trial in _trials(test, state, made, run)]
     lists = [JudgesList("conversation-all", "conversation", candidates)]
     notes = {"runs": [], "options": {}, "tasks": {"conversation": {"candidates": len(candidates)}}}
     rows, _ = write_trial_set(made / "trials", lists, notes, seed, force=False)
-    trials = {(key["stimulus"], key["length"] // 2): trial["id"] for trial, key in rows}
-    named = [{**row, "stimulus": trials[row["raw"]["test"], row["raw"]["after"]]} for row in verdicts]
+    trials = {(key["stimulus"], orjson.loads(key["columns"]).get("after")): trial["id"] for trial, key in rows}
+
+    named = []
+    for row in verdicts:
+        after = row["raw"].get("after")
+        named.append({**row, "stimulus": trials[row["raw"]["test"], None if after is None else str(after)]})
     _write_run(made / "verdicts", made / "trials" / TRIALS_FILE, out, named)
 
 
@@ -222,59 +231,109 @@ def _write_run(folder: Path, source: Path, out: Path, records: Sequence[Record])
     return str(run.meta["run"])
 
 
-def _stimulus(test: OnlineTest) -> dict[str, Any]:
+def _stimulus(test: Test) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": test.id, "task": "conversation", "who_starts": "A"}
+    if isinstance(test, Interrogation):
+        most = max(1, *(len(test.chat(side)) for side in SIDES))
+        about = {"pair": test.pair, "minutes": f"{test.seconds / 60:g}"}
+        return {**row, "mode": "burst", "exchanges": most, "meta": about}
     about = {"condition": test.condition, "pair": test.pair, "exchanges": str(test.exchanges)}
-    return {"id": test.id, "task": "conversation", "exchanges": 2 * test.exchanges, "who_starts": "A", "meta": about}
+    return {**row, "exchanges": 2 * test.exchanges, "meta": about}
 
 
-def _conversations_of_test(test: OnlineTest, state: State) -> Iterator[Record]:
+def _conversations_of_test(test: Test, state: State) -> Iterator[Record]:
     samples: Counter[str] = Counter()  # two machines may be the same agent
     for side in SIDES:
         judge, agent = (_name(test.people[at], state) for at in (0, side))
-        pair = f"{judge}~{agent}"
-        messages: list[Message] = []
-        for question, answers in zip(test.questions, test.answers, strict=True):
-            for speaker, who, part in (("A", judge, question), ("B", agent, answers[side])):
-                about = {"turn": len(messages), "speaker": speaker, "agent": who, "raw": part.raw}
-                messages.append(Message(text=part.text, at=part.clock, delay_s=part.delay_s, **about))
+        pair, condition = f"{judge}~{agent}", {}
+        if isinstance(test, OnlineTest):
+            condition = {"condition": test.condition}
         yield {
             "task": "conversation",
             "stimulus": test.id,
             "agent": pair,
             "sample": samples[pair],
-            "answer": plain(ConversationAnswer(messages=messages)),
-            "raw": {"test": test.id, "agent": side, "part": test.parts[side - 1], "condition": test.condition},
+            "answer": plain(_conversation_with(test, side, {"A": judge, "B": agent})),
+            "raw": {"test": test.id, "agent": side, "part": test.parts[side - 1], **condition},
             "created": test.at,
         }
         samples[pair] += 1
 
 
-def _trial(test: OnlineTest, exchanges: int, state: State, folder: Path, run: str) -> Candidate:
+def _conversation_with(test: Test, side: int, agents: Mapping[str, str]) -> ConversationAnswer:
+    messages, withdrawn = list[Message](), list[Withdrawn]()
+
+    def add(speaker: str, text: str, at: float, delay_s: float, raw: str | None = None) -> None:
+        about = {"turn": len(messages), "speaker": speaker, "agent": agents[speaker], "raw": raw}
+        messages.append(Message(text=text, at=at, delay_s=delay_s, **about))
+
+    if isinstance(test, Interrogation):
+        before = 0.0
+        for message in test.chat(side):
+            add(test.letter(message), message["text"], message["clock"], round(max(0.0, message["clock"] - before), 3))
+            before = message["clock"]
+        for event in test.withdrawn:
+            if event["side"] == side:
+                about = {name: event[name] for name in ("turn", "text", "why")}
+                withdrawn.append(Withdrawn(speaker="B", agent=agents["B"], at=event["clock"], **about))
+    else:
+        for question, answers in zip(test.questions, test.answers, strict=True):
+            for speaker, part in (("A", question), ("B", answers[side])):
+                add(speaker, part.text, part.clock, part.delay_s, part.raw)
+    return ConversationAnswer(messages=messages, withdrawn=withdrawn)
+
+
+def _trials(test: Test, state: State, folder: Path, run: str) -> Iterator[Candidate]:
+    """A trial for each verdict, of both conversations as the judge saw them then."""
     stimulus = AnsweredStimulus("conversation", test.id, _stimulus(test), folder, None, None)
-    delays = [  # as the judge saw them: both answers at once
-        seconds
-        for number, question in enumerate(test.questions[:exchanges])
-        for seconds in (question.delay_s, round(test.shown_at(number) - question.clock, 3))
-    ]
-    both = []
-    for side in SIDES:
-        agent, is_machine = _name(test.people[side], state), test.parts[side - 1] == "machine"
-        speaker: Letter | None = "B" if is_machine and test.pair == "person machine" else None
-        record = run, f"{_name(test.people[0], state)}~{agent}", 0
-        answer = ShownAnswer.model_validate({"messages": test.messages(side, exchanges)})
-        truth: Truth = "machine" if is_machine else "human"
-        both.append(Candidate(stimulus, agent, truth, False, record, answer, speaker, 2 * exchanges, delays))
-    columns = {"after": str(exchanges)}
-    return replace(both[0], beside=both[1], turns=2 * exchanges, columns=columns)
+
+    def pair(
+        shown: Sequence[Sequence[Mapping[str, Any]]], delays: Sequence[Sequence[float]], **about: Any
+    ) -> Candidate:
+        both = []
+        for side, messages, seconds in zip(SIDES, shown, delays, strict=True):
+            agent, is_machine = _name(test.people[side], state), test.parts[side - 1] == "machine"
+            speaker: Letter | None = "B" if is_machine and test.pair == "person machine" else None
+            record = run, f"{_name(test.people[0], state)}~{agent}", 0
+            answer = ShownAnswer.model_validate({"messages": messages})
+            truth: Truth = "machine" if is_machine else "human"
+            both.append(Candidate(stimulus, agent, truth, False, record, answer, speaker, about.get("turns"), seconds))
+        return replace(both[0], beside=both[1], **about)
+
+    if isinstance(test, Interrogation):
+        chats = [_conversation_with(test, side, {"A": "", "B": ""}).messages for side in SIDES]
+        shown = [[{"speaker": message.speaker, "text": message.text} for message in chat] for chat in chats]
+        yield pair(shown, [[message.delay_s or 0.0 for message in chat] for chat in chats])
+        return
+    for judged in test.judged:
+        number = judged.exchanges
+        seconds = [  # as the judge saw them: both answers at once
+            seconds
+            for at, question in enumerate(test.questions[:number])
+            for seconds in (question.delay_s, round(test.shown_at(at) - question.clock, 3))
+        ]
+        messages = [test.messages(side, number) for side in SIDES]
+        yield pair(messages, [seconds, seconds], turns=2 * number, columns={"after": str(number)})
 
 
-def _verdict_on_test(test: OnlineTest, judged: VerdictOnTest, state: State, about: Personal) -> Record:
-    seconds = round(judged.clock - test.shown_at(judged.exchanges - 1), 3)  # from the answers to the verdict
-    return {
-        "task": "judgement",
-        "agent": _name(judged.who, state),
-        "sample": 0,
-        "answer": plain(VerdictAnswer.model_validate({"verdict": judged.verdict, "reason": judged.reason})),
-        "raw": {"test": test.id, "after": judged.exchanges, "seconds": seconds, "questions": about.get(judged.who, {})},
-        "created": test.at,
-    }
+def _verdicts_on_test(test: Test, state: State, about: Mapping[str, Any]) -> Iterator[Record]:
+    judged: list[tuple[str, Record, Record]] = []  # by whom, what, and what else is known of it
+    if isinstance(test, Interrogation):
+        last = test.judged or {}
+        answer = {name: last[name] for name in ("verdict", "confidence", "reason")}
+        seconds = round(last["clock"] - test.seconds, 3)  # from when the clock stopped
+        judged.append((last["who"], answer, {"codes": last["codes"], "seconds": seconds}))
+    else:
+        for each in test.judged:
+            seconds = round(each.clock - test.shown_at(each.exchanges - 1), 3)  # from the answers to the verdict
+            answer = {"verdict": each.verdict, "reason": each.reason}
+            judged.append((each.who, answer, {"after": each.exchanges, "seconds": seconds}))
+    for who, answer, more in judged:
+        yield {
+            "task": "judgement",
+            "agent": _name(who, state),
+            "sample": 0,
+            "answer": plain(VerdictAnswer.model_validate(answer)),
+            "raw": {"test": test.id, **more, "questions": about.get(who, {})},
+            "created": test.at,
+        }

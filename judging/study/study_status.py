@@ -5,8 +5,8 @@ from typing import Any
 
 from judging.study.events import State
 from judging.study.materials import Material
-from judging.study.meetings import Meeting, OnlineTest
-from judging.study.settings import OnlineSettings
+from judging.study.meetings import JudgedMeeting, Meeting
+from judging.study.settings import TestsSettings
 from serving.runs.row_problems import count
 from serving.terminal import plain_table, print_table
 
@@ -15,9 +15,9 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
     people, wanted = state.judges.values(), material.settings.judges.wanted
     judges = Counter(judge.ended or ("at it" if judge.counted(judge.step) else "begun") for judge in people)
     status = {"closed": state.closed, "judges": {"wanted": wanted, "joined": len(people), **judges}}
-    if isinstance(material.settings, OnlineSettings):
-        counted = state.counted(OnlineTest)
-        void = [test for test in state.meetings.values() if test.void is not None]
+    if isinstance(material.settings, TestsSettings):
+        held = [test for test in state.meetings.values() if isinstance(test, JudgedMeeting)]
+        counted, void = ([test for test in held if (test.void is None) is counts] for counts in (True, False))
         over = sum(test.is_over() for test in counted)
         tests = {"wanted": material.settings.tests.wanted, "over": over, "under_way": len(counted) - over}
         reasons = Counter(_void_reason(test, state) for test in void)

@@ -168,7 +168,7 @@ class Transcript:
             read, raw = 0, None  # of the reply, which stands with its first message
         self.calls += 1
         if self.unread[side] is not None:
-            self._withdraw(side, "interrupted")
+            self.withdraw(side, "interrupted")
 
     def send(self, side: int) -> Message:
         typed = self.typing[side].pop(0)
@@ -183,15 +183,15 @@ class Transcript:
         message = Message(turn=len(self.messages), speaker=speaker, agent=agent, at=at, **fields)
         self.messages.append(message)
         other = 1 - side
-        self._withdraw(other, "interrupted")
+        self.withdraw(other, "interrupted")
         self.unread[other] = (self.unread[other] or 0) + len(answer.text)
         self.heard_at[other] = self.now
         if self.ended:
             for each in (0, 1):
-                self._withdraw(each, "ended")
+                self.withdraw(each, "ended")
         return message
 
-    def _withdraw(self, side: int, why: Literal["interrupted", "ended"]) -> None:
+    def withdraw(self, side: int, why: Literal["interrupted", "ended"]) -> None:
         turn, at = len(self.messages), round(self.now, 3)
         about = {"turn": turn, "speaker": self.names[side], "agent": self.speakers[side], "at": at, "why": why}
         self.withdrawn += [Withdrawn(text=typed.answer.text, **about) for typed in self.typing[side]]

@@ -17,10 +17,11 @@ NO_DELAY = {"base": 0.0, "type_mean": 0.0, "type_sd": 0.0, "read_mean": 0.0, "re
 AGENTS = {"machine_argues": "argues", "machine_deceives": "deceives"}
 
 
-def made(folder: Path, **given: Any) -> Path:
-    """A study of online tests with some lines of ``study.toml`` changed; none may lack."""
-    assert main(["study", "new", "--preset", "online", "-o", str(folder / "study")]) == 0
-    values = {"before": [], "after": [], "seed": 0, **AGENTS, **NO_DELAY, **given}
+def made(folder: Path, preset: str = "online", **given: Any) -> Path:
+    """A study of tests with some lines of ``study.toml`` changed; none may lack."""
+    assert main(["study", "new", "--preset", preset, "-o", str(folder / "study")]) == 0
+    machines = AGENTS if preset == "online" else {"machines": ["deceives"], "quiet_s": 0.0}
+    values = {"before": [], "after": [], "seed": 0, **machines, **NO_DELAY, **given}
     return changed(folder / "study", **values)
 
 

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { byId, el } = Turinglike;
+  const { byId, el, quiet } = Turinglike;
   const RETRY = [500, 1000, 2000, 4000, 8000]; // ms between tries while the connection is lost
   const kept = byId("kit");
   const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -89,9 +89,8 @@
         save();
         location.reload();
       };
-      const quiet = (name, click) => el("button.quiet", { type: "button", click }, phrase(name));
       const isDone = ["end", "declined", "left"].includes(now().kind);
-      return el("div.actions", quiet("kit_save", download), isDone ? quiet("kit_next", next) : null);
+      return el("div.actions", quiet(phrase("kit_save"), download), isDone && quiet(phrase("kit_next"), next));
     }
 
     async function file(address) {

@@ -5,12 +5,15 @@
   const { bubble, el, sentBy, writer } = Turinglike;
 
   /** Shows a participant's test, from the lobby to its end; `tools` are what the pages share. */
-  async function test(view, { actions, again, button, failed, go, off, paragraphs, phrase, post, put, reasons }) {
+  async function test(view, tools) {
+    const { actions, again, button, failed, go, off, paragraphs, phrase, post, put, reasons, slider } = tools;
     const top = el("p.small", { role: "status" });
     const list = el("div.exchanges", { "aria-live": "polite" });
     const status = el("p.note", { role: "status" });
     const place = el("div");
     let page = ""; // what is up: the lobby, the part to be read, or the test
+    const rooms = []; // by the clock: each conversation, with a place to write
+    let stops = 0; // when the clock stops, in ms
     let formOf = ""; // the act and turn that the form is for
 
     async function act(test, more, allow) {
@@ -61,6 +64,43 @@
       return made.form;
     }
 
+    function room(test, side) {
+      const name = phrase(test.role === "judge" ? "agent_name" : "the_judge", { number: side });
+      const list = el("ol.chat", { tabindex: 0, role: "log", "aria-label": name });
+      const send = (text) =>
+        act(test, { side, text, id: String(Math.random()) }, (is) => {
+          made.off(!is);
+          if (is) made.restore(text);
+          else made.area.value = "";
+        });
+      const made = writer(phrase("message_to", { name }), phrase("send"), send, { id: `message-${side}`, rows: 1 });
+      return { list, made, name, node: el("section", el("h2", name), list, made.form) };
+    }
+
+    function tick() {
+      const left = Math.max(0, Math.ceil((stops - Date.now()) / 1000));
+      const time = new Date(1000 * left).toISOString().slice(left < 3600 ? 14 : 11, 19);
+      top.textContent = phrase("time_left", { time });
+    }
+
+    function converse(test) {
+      if (!rooms.length) {
+        rooms.push(...test.chats.map((_, at) => room(test, at + 1)));
+        list.replaceChildren(el("div.live", rooms.map(({ node }) => node)));
+        top.setAttribute("role", "timer"); // which is not read out
+        setInterval(tick, 250);
+      }
+      stops = Date.now() + 1000 * test.seconds_left;
+      tick();
+      rooms.forEach(({ list, made, name }, at) => {
+        const news = test.chats[at].slice(list.children.length);
+        list.append(...news.map(({ mine, text }) => bubble("li", mine, mine ? phrase("you") : name, text)));
+        if (news.length) list.scrollTop = list.scrollHeight;
+        made.off(false);
+        made.form.hidden = test.act !== "say";
+      });
+    }
+
     function judging(test) {
       const press = el("button", { type: "submit" }, phrase("next"));
       const options = [1, 2].map((number) => {
@@ -68,13 +108,18 @@
         return el("label", input, ` ${phrase("agent_name", { number })}`);
       });
       const which = el("fieldset", el("legend", phrase("which_human")), el("div.options", options));
+      const code = (text) => el("label", el("input", { type: "checkbox", name: "codes", value: text }), ` ${text}`);
+      const codes = view.codes?.length ? el("fieldset", el("legend", phrase("codes")), view.codes.map(code)) : "";
       const decide = (form) => {
         if (press.getAttribute("aria-disabled") === "true") return;
-        const { human, reason } = Object.fromEntries(new FormData(form));
-        if (human) act(test, { human: Number(human), reason }, (is) => off(press, !is));
+        const said = new FormData(form);
+        const answer = { human: Number(said.get("human")), reason: said.get("reason"), codes: said.getAll("codes") };
+        answer.confidence = Number(said.get("confidence")) / 100;
+        const isWhole = answer.human && !form.querySelector(".untouched");
+        if (isWhole) act(test, answer, (is) => off(press, !is));
         else status.textContent = phrase("incomplete");
       };
-      return sentBy(decide, which, reasons(), actions(press));
+      return sentBy(decide, which, view.codes ? slider() : "", codes, reasons(), actions(press));
     }
 
     function draw(test) {
@@ -83,9 +128,13 @@
         put(heading(test), part, top, list, status, place);
         page = "test";
       }
-      top.textContent = phrase("test_left", test);
-      list.replaceChildren(...test.exchanges.map((each, at) => exchange(each, at + 1, test)));
+      if (test.chats) converse(test);
+      else {
+        top.textContent = phrase("test_left", test);
+        list.replaceChildren(...test.exchanges.map((each, at) => exchange(each, at + 1, test)));
+      }
       const waits = test.role === "judge" ? "wait_answers" : test.left ? "wait_question" : "wait_judge";
+      top.hidden = test.state !== "open" || test.seconds_left === 0;
       status.textContent = test.act || test.state !== "open" ? "" : phrase(waits);
       const wanted = `${test.act} ${test.turn}`;
       if (wanted === formOf) return;
@@ -107,12 +156,10 @@
         post("act", { test: test.test, act: "back" }).then(() => again(view), failed);
       };
       const isOver = test.state === "over";
-      place.replaceChildren(
-        el("p.truth", { role: "status" }, phrase(isOver ? "test_over" : "test_void")),
-        isOver
-          ? actions(button("next", go(view, {})))
-          : actions(button("test_back", back), button("stop_here", go(view, {}), true)),
-      );
+      const next = [button("next", go(view, {}))];
+      const buttons = isOver ? next : [button("test_back", back), button("stop_here", go(view, {}), true)];
+      const words = el("p.truth", { role: "status" }, phrase(isOver ? "test_over" : "test_void"));
+      place.replaceChildren(words, actions(...buttons));
       place.scrollIntoView({ block: "nearest" });
     }
 
@@ -129,7 +176,9 @@
       else if (test.act === "ready") {
         const begin = button("test_begin", (pressed) => act(test, {}, (is) => off(pressed, !is)));
         put(heading(test), ...paragraphs(test.text), status, actions(begin));
-      } else draw(test);
+      } else if (test.has_begun === false)
+        put(heading(test), ...paragraphs(test.text), el("p.note", { role: "status" }, phrase("wait_ready")));
+      else draw(test);
     }
   }
 

@@ -44,6 +44,16 @@
   const off = (node, is = true) => node.setAttribute("aria-disabled", String(is));
   const reasons = () =>
     field("reason", phrase("reason"), el("textarea", { id: "reason", name: "reason", rows: 2, maxlength: 2000 }));
+  /** How sure one is; without a value before it is touched. */
+  function slider() {
+    const touch = () => {
+      range.classList.remove("untouched");
+      range.removeAttribute("aria-valuetext");
+    };
+    const about = { type: "range", id: "confidence", name: "confidence", min: 0, max: 100, "aria-valuetext": "–" };
+    const range = el("input.untouched", { ...about, input: touch, pointerup: touch });
+    return field("confidence", phrase("confidence"), el("div.line.small", phrase("unsure"), range, phrase("sure")));
+  }
   const alarm = () => el("p.bad", { role: "alert" });
   /** What a button does that answers a step. */
   const go = (view, answer) => (pressed) => {
@@ -79,11 +89,8 @@
 
   /** Below every page: the judge's code, and the way out. */
   function foot({ kind, list }) {
-    const leave = button(
-      "leave_delete",
-      () => confirm(phrase("leave_delete_sure")) && post("leave", { list }).then(show, failed),
-      true,
-    );
+    const press = () => confirm(phrase("leave_delete_sure")) && post("leave", { list }).then(show, failed);
+    const leave = button("leave_delete", press, true);
     const parts = list && kind !== "left" ? [phrase("your_code", { code: list }), leave] : [];
     byId("foot").replaceChildren(...parts);
   }
@@ -156,14 +163,8 @@
     for (const sample of view.samples) {
       const texts = view.four ? [phrase("four")] : asked(sample);
       const truth = phrase(sample.beside ? "it_was" : "sample_was", { truth: truthText(sample, sample.truth) });
-      samples.push(
-        el(
-          "div.sample",
-          texts.map((text) => el("p.small", text)),
-          await shown(sample, words),
-          el("p.truth", truth),
-        ),
-      );
+      const parts = [texts.map((text) => el("p.small", text)), await shown(sample, words), el("p.truth", truth)];
+      samples.push(el("div.sample", parts));
     }
     if (current !== view) return;
     ahead(view.ahead);
@@ -265,7 +266,7 @@
   }
 
   function test(view) {
-    const tools = { actions, again: test, button, failed, go, off, paragraphs, phrase, post, put, reasons };
+    const tools = { actions, again: test, button, failed, go, off, paragraphs, phrase, post, put, reasons, slider };
     return Turinglike.test(view, tools).catch(failed);
   }
 
@@ -274,28 +275,26 @@
     const problem = alarm();
     const submit = el("button", { type: "submit" }, phrase("next"));
     const fields = el("fieldset.all", { disabled: true }, askFields(view, phrase));
-    const form = sentBy(
-      (node) => {
-        if (fields.disabled || submit.getAttribute("aria-disabled") === "true") return;
-        const texts = [...new FormData(node).values()].map((text) => text.trim());
-        if (texts.some((text) => !text)) {
-          problem.textContent = phrase("incomplete");
+    const answer = (node) => {
+      if (fields.disabled || submit.getAttribute("aria-disabled") === "true") return;
+      const texts = [...new FormData(node).values()].map((text) => text.trim());
+      if (texts.some((text) => !text)) {
+        problem.textContent = phrase("incomplete");
+        return;
+      }
+      off(submit);
+      const said = view.asked === "object_detection" ? texts : texts[0];
+      send(view, { answer: said, ...up.times(performance.now()) }, (reply) => {
+        if (reply.told.length && reply.next.step === view.step) {
+          problem.textContent = reply.told.map((flag) => phrase(`told_${flag}`)).join(" ");
+          off(submit, false);
           return;
         }
-        off(submit);
-        const answer = view.asked === "object_detection" ? texts : texts[0];
-        send(view, { answer, ...up.times(performance.now()) }, (reply) => {
-          if (reply.told.length && reply.next.step === view.step) {
-            problem.textContent = reply.told.map((flag) => phrase(`told_${flag}`)).join(" ");
-            off(submit, false);
-            return;
-          }
-          up.end();
-          show(reply.next);
-        });
-      },
-      [fields, problem, actions(submit)],
-    );
+        up.end();
+        show(reply.next);
+      });
+    };
+    const form = sentBy(answer, fields, problem, actions(submit));
     const up = await stage(view, phrase("answer_number", view), () => shown({ ...view, cue: undefined }, words), form);
     if (up === null) return;
     fields.disabled = false;
@@ -343,16 +342,7 @@
     }
     const sexes = view.sex ? view.speakers.map((speaker) => phrase(speaker ? "sex_of" : "sex", { speaker })) : [];
     sexes.forEach((text, at) => group(`s${at}`, text, ["female", "male"].map((sex) => [sex, optionText(sex), null])));
-    if (view.confidence) {
-      const touch = () => {
-        range.classList.remove("untouched");
-        range.removeAttribute("aria-valuetext");
-      };
-      const about = { type: "range", id: "confidence", name: "confidence", min: 0, max: 100, "aria-valuetext": "–" };
-      const range = el("input.untouched", { ...about, input: touch, pointerup: touch });
-      const ends = el("div.line.small", phrase("unsure"), range, phrase("sure"));
-      fields.append(field("confidence", phrase("confidence"), ends));
-    }
+    if (view.confidence) fields.append(slider());
     if (view.reason) fields.append(reasons());
     const chosen = (name) => new FormData(node).get(name);
 

@@ -47,16 +47,8 @@
     const sent = body === undefined ? undefined : JSON.stringify(body);
     let reply, text;
     try {
-      reply = await fetch(path, {
-        method,
-        headers,
-        body: sent,
-        signal,
-        cache: "no-store",
-        credentials: "omit",
-        redirect: "error",
-        referrerPolicy: "no-referrer",
-      });
+      const how = { cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer" };
+      reply = await fetch(path, { method, headers, body: sent, signal, ...how });
       text = await reply.text();
     } catch (error) {
       if (error.name === "AbortError") throw error;

@@ -11,16 +11,15 @@
   }
 
   /** A place to write, whose text goes to `send`; Enter sends, with Shift it begins a new line. */
-  function writer(label, name, send, { hint = "", ...attributes } = {}) {
-    const area = el("textarea", { id: "message", rows: 3, maxlength: 2000, ...attributes });
+  function writer(label, name, send, { hint = "", id = "message", ...attributes } = {}) {
+    const area = el("textarea", { id, rows: 3, maxlength: 2000, ...attributes });
     const press = el("button", { type: "submit" }, name);
     const line = el("div.line", press, hint);
-    const isOff = () => press.getAttribute("aria-disabled") === "true";
     const submit = () => {
       const text = area.value.trim();
-      if (text && !isOff()) send(text);
+      if (text && press.getAttribute("aria-disabled") !== "true") send(text);
     };
-    const form = sentBy(submit, el("label", { for: "message" }, label), area, line);
+    const form = sentBy(submit, el("label", { for: id }, label), area, line);
     form.classList.add("write");
     area.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;

@@ -144,13 +144,8 @@
     const { records, agents } = Turinglike.index;
     const name = agents[records.agent[at]];
     const sample = records.sample[at];
-    return el(
-      "a.who",
-      { href: forOne(number, { agent: name, sample }) },
-      shown,
-      quote(name),
-      sample > 0 && [" ", small(`sample ${sample}`)],
-    );
+    const which = sample > 0 && [" ", small(`sample ${sample}`)];
+    return el("a.who", { href: forOne(number, { agent: name, sample }) }, shown, quote(name), which);
   }
 
   function standing(at) {

@@ -45,13 +45,10 @@
     for (const box of [densities, lines]) box.addEventListener("change", redraw);
     const layered = legend(drawn, redraw); // which makes the boxes to tick
     go(0);
-    return overlay(
-      drawing,
-      bar,
-      el("div.line", choice(lines, "paths"), choice(densities, "density of the fixations shown")),
-      layered,
-      note("Each path in its own colour, people's in white; a density's kernel is a degree of the papers' experiment."),
-    );
+    const ticks = el("div.line", choice(lines, "paths"), choice(densities, "density of the fixations shown"));
+    const colours = "Each path in its own colour, people's in white;";
+    const about = note(colours, " a density's kernel is a degree of the papers' experiment.");
+    return overlay(drawing, bar, ticks, layered, about);
   }
 
   const overlay = (drawing, ...caption) =>

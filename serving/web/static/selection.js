@@ -120,8 +120,8 @@
   function order(numbers, chosen) {
     const { stimuli, records, texts } = Turinglike.index;
     const collator = new Intl.Collator("en", { numeric: true });
-    const text = ([first]) => (first === undefined ? "\uffff" : texts[records.text[first]]);
-    const sum = (all) => all.reduce((total, at) => total + records.attempts[at], 0);
+    const text = (number) => texts[records.text[chosen(number)[0]]] ?? "\uffff";
+    const amount = (number) => chosen(number).reduce((total, at) => total + records.attempts[at], 0);
     const by = (value, compare) => {
       const values = new Map(numbers.map((number) => [number, value(number)]));
       numbers.sort((number, other) => compare(values.get(number), values.get(other)) || number - other);
@@ -129,16 +129,8 @@
     const unknown = (number) => (stimuli.alike[number] < 0 ? 1000 : stimuli.alike[number]);
     if (state.sort === "id") by((number) => stimuli.id[number], collator.compare);
     else if (state.sort === "disagreement") by(unknown, (alike, other) => alike - other);
-    else if (state.sort === "attempts")
-      by(
-        (number) => sum(chosen(number)),
-        (amount, other) => other - amount,
-      );
-    else if (state.sort === "answer")
-      by(
-        (number) => text(chosen(number)),
-        (first, other) => (first < other ? -1 : first > other ? 1 : 0),
-      );
+    else if (state.sort === "attempts") by(amount, (attempts, other) => other - attempts);
+    else if (state.sort === "answer") by(text, (first, other) => (first < other ? -1 : first > other ? 1 : 0));
   }
 
   let places = null;

@@ -66,18 +66,11 @@
   function provenance() {
     const runs = JSON.parse(Turinglike.index.provenance);
     const texts = (rows) => pairs(rows.map(([term, text]) => [term, quote(text)]));
-    const card = (agent) =>
-      el(
-        "article.card",
-        el(
-          "h3",
-          quote(agent.name),
-          agent.badges.map(([text, kind]) => [" ", badge(text, kind)]),
-        ),
-        agent.about.map((text) => note(quote(text))),
-        texts(agent.rows),
-        Object.entries(agent.more).map(([part, value]) => folded(part, json(value, part))),
-      );
+    const card = ({ about, badges, more, rows, ...agent }) => {
+      const head = [quote(agent.name), badges.map(([text, kind]) => [" ", badge(text, kind)])];
+      const parts = Object.entries(more).map(([part, value]) => folded(part, json(value, part)));
+      return el("article.card", el("h3", head), about.map((text) => note(quote(text))), texts(rows), parts);
+    };
     return [el("h2", "Provenance"), runs.map(({ rows, agents }) => [texts(rows), el("div.cards", agents.map(card))])];
   }
 

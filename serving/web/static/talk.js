@@ -27,14 +27,9 @@
       this.record = el("div");
       this.recordButton = quiet("Show the record", () => this.showRecord());
       const amount = `; ${count(exchanges, "message")} in all${this.isBurst ? ", whenever you like" : ""}. `;
-      const you = [
-        `You are ${person}, `,
-        quote(this.names[person]),
-        "; the agent is ",
-        quote(this.names[this.other]),
-        ".",
-      ];
-      const about = note("Topic ", quote(begun.topic), amount, you);
+      const [you, other] = [this.mine, this.other].map((letter) => quote(this.names[letter]));
+      const who = [`You are ${person}, `, you, "; the agent is ", other, "."];
+      const about = note("Topic ", quote(begun.topic), amount, who);
       this.parts = [
         el("article.card", el("h3", agent, " ", small("Conversation")), about, this.list, this.end, this.form),
         el("div.record", this.recordButton),

@@ -191,7 +191,7 @@ def test_a_burst_may_have_several_messages_in_a_row(
     assert "several" not in ping_pong.messages[0].text
 
 
-@pytest.mark.parametrize("program", ["gpt-4o", "claude", "llama-3.3"])
+@pytest.mark.parametrize("program", ["gpt-4o", "claude", "llama-3.3", "persona", "no-persona"])
 def test_nothing_unknown_stands_in_a_prompt(program: prompts.Program) -> None:
     about = conversation([("A", "hm")])
     texts = [message.text for message in request(about, program, "B").messages]

@@ -1,8 +1,6 @@
 """``turinglike study export``: run folders and ``verdicts.csv``. An online test is two conversations and its
 verdicts."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

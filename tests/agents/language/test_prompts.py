@@ -1,7 +1,5 @@
 """The prompts of text models: the papers' own words, and what holds for any conversation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 TASK_NAMES = NAMES_OF_TASKS | {ELSEWHERE: "Stimuli of others"}
 HUMAN, MACHINE, INK = "#0072b2", "#d55e00", "#333333"  # of Okabe and Ito's colours, which the colour-blind tell apart
 COLOURS = (HUMAN, MACHINE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-MARKERS = "osD^vP"
+MARKERS = "osD^vPX"  # not as many as colours: both together repeat late
+MOST_SERIES = 8
 BAND = "#9a9a9a"
 PASS_RATES, CAPTIONS, CAPTION_TASK = "pass-rates", "captions", "image_captioning"
 TRAINED_ON = "trained_on"  # the column of judges that are trained on a single agent
@@ -47,23 +48,23 @@ Panels = dict[tuple[str, str], dict[str, list[tuple[Any, Estimate]]]]  # points 
 def figures(scores: Scores, cues: Collection[str]) -> dict[str, str]:
     """SVGs by name: ``TASK-JUDGE``, ``overview`` without ``cues``, ``pass-rates``, ``by-COLUMN``, ``captions``."""
     drawn = {
-        f"{task}-{judge}": _svg(partial(_by_agent, list(rows)))
+        f"{task}-{judge}": svg(partial(_by_agent, list(rows)))
         for (task, judge), rows in groupby(scores.scores, key=lambda score: (score.task, score.judge))
     }
     if scores.pairs is not None and (panels := _by_turns(scores.pairs.rates)):
-        drawn[PASS_RATES] = _svg(partial(_over, panels, "pass rate"))
+        drawn[PASS_RATES] = svg(partial(_over, panels, "pass rate"))
     told = [score for score in scores.by if score.judge not in cues]
     for column in dict.fromkeys(str(score.column) for score in told):
         of_column = [score for score in told if score.column == column]
         panels = curves(of_column, column)
         if column == TRAINED_ON:
-            drawn[figure_of(column)] = _svg(partial(_by_trained_on, of_column))
+            drawn[figure_of(column)] = svg(partial(_by_trained_on, of_column))
         elif any(len(points) > 1 for of_panel in panels.values() for points in of_panel.values()):
-            drawn[figure_of(column)] = _svg(partial(_over, panels, "share of verdicts"))
+            drawn[figure_of(column)] = svg(partial(_over, panels, "share of verdicts"))
     if scores.captions is not None and (panels := _by_measure(scores.captions.agents, scores.scores)):
-        drawn[CAPTIONS] = _svg(partial(_over, panels, "detectability"))
+        drawn[CAPTIONS] = svg(partial(_over, panels, "detectability"))
     each = [score for score in scores.scores if score.agent != ALL and score.judge not in cues and _is_known(score)]
-    return {"overview": _svg(partial(_overview, each, scores.bounds)), **drawn} if each else drawn
+    return {"overview": svg(partial(_overview, each, scores.bounds)), **drawn} if each else drawn
 
 
 def who_judged(verdicts: pd.DataFrame) -> dict[str, str]:
@@ -71,7 +72,7 @@ def who_judged(verdicts: pd.DataFrame) -> dict[str, str]:
     S7), as bars; nothing where no export has the answers."""
     people = verdicts[verdicts["judge_kind"] == "human"].drop_duplicates(["asked", "judge"])
     columns = [column for column in WHO if column in people.columns and people[column].notna().any()]
-    return {"who": _svg(partial(_bars_of_judges, people, columns))} if columns else {}
+    return {"who": svg(partial(_bars_of_judges, people, columns))} if columns else {}
 
 
 def _bars_of_judges(people: pd.DataFrame, columns: Sequence[str], figure: Any) -> None:
@@ -126,7 +127,7 @@ def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
             places[row] = top + 1 + height * at
             names.append((places[row], row[1], "normal"))
         top = places[row] + height
-    figure.set_size_inches(_width([name for _, name, _ in names]), 1.1 + 0.24 * top)
+    figure.set_size_inches(width_for([name for _, name, _ in names]), 1.1 + 0.24 * top)
     axis = figure.subplots()
     axis.axvspan(0.5 - bounds, 0.5 + bounds, color=BAND, alpha=0.35, linewidth=0)
     axis.axvline(0.5, color=BAND, linewidth=1)
@@ -149,7 +150,7 @@ def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
 def _by_agent(scores: Sequence[Score], figure: Any) -> None:
     known = list(filter(_is_known, without_repetition(scores)))
     names = _short(["people", *(score.name for score in known)])
-    figure.set_size_inches(_width(names), 1.2 + 0.32 * (1 + len(known)))
+    figure.set_size_inches(width_for(names), 1.2 + 0.32 * (1 + len(known)))
     matrix, dots = figure.subplots(1, 2, width_ratios=(1, 2), sharey=True)
     shares = [scores[0].shares_of_people, *(score.shares_of_machines for score in known)]
     figure.colorbar(_matrix(matrix, shares, VERDICTS, names), ax=matrix, ticks=(0, 0.5, 1))
@@ -179,15 +180,15 @@ def _by_turns(rates: Iterable[PassRate]) -> Panels:
 
 def curves(scores: Sequence[Score], column: str) -> Panels:
     """Of each task detectability, and how often answers of people and of machines were judged a person's (2025 paper,
-    Figs. 5E and S5). Series are A's values in a column ``A*B``; else, of a single judge, agents, where colours are
-    enough; else judges."""
+    Figs. 5E and S5). Series are A's values in a column ``A*B``; else, of a single judge, agents, if they are few;
+    else judges."""
     panels: Panels = defaultdict(lambda: defaultdict(list))
     pairs = _pairs_of_values({score.value for score in scores}, column)
     across = column.partition(AND)[2] if pairs else column
     for task in dict.fromkeys(score.task for score in scores):
         of_task = [score for score in scores if score.task == task]
         judges, agents = ({getattr(score, name) for score in of_task} for name in ("judge", "agent"))
-        are_agents = not pairs and len(judges) == 1 and 1 < len(agents) <= len(COLOURS)
+        are_agents = not pairs and len(judges) == 1 and 1 < len(agents) <= MOST_SERIES
         for score in of_task if are_agents else [score for score in of_task if score.agent == ALL]:
             title = TASK_NAMES[task] + (f", {score.judge}" if pairs and len(judges) > 1 else "")
             series, place = pairs.get(score.value, (score.name if are_agents else score.judge, score.value))
@@ -209,7 +210,7 @@ def _rest(share: Estimate) -> Estimate:
 def _pairs_of_values(values: Collection[Any], column: str) -> dict[str, tuple[str, Any]]:
     """By a value of a column ``A*B`` those of A and of B, numbers if all are; nothing where A's are too many."""
     parts = {value: str(value).split(BOTH) for value in values} if column.count(AND) == 1 else {}
-    if any(len(both) != 2 for both in parts.values()) or len({first for first, *_ in parts.values()}) > len(COLOURS):
+    if any(len(both) != 2 for both in parts.values()) or len({first for first, *_ in parts.values()}) > MOST_SERIES:
         return {}
     are_numbers = all(re.fullmatch(r"-?\d+(\.\d+)?", second) for _, second in parts.values())
     return {value: (first, float(second) if are_numbers else second) for value, (first, second) in parts.items()}
@@ -235,11 +236,12 @@ def _over(panels: Panels, what: str, figure: Any) -> None:
     names, places = list(dict.fromkeys(series for _, series in points)), list(dict.fromkeys(at for at, _ in points))
     are_numbers = all(isinstance(place, Real) for place in places)
     places.sort(key=None if are_numbers else _numbers_in_order)
-    styles = dict(zip(names, map(_style, range(len(names))), strict=True)) | {SPEAKERS: {"color": INK, "marker": "X"}}
+    styles = dict(zip(names, map(_style, range(len(names))), strict=True)) | {SPEAKERS: {"color": INK, "marker": "*"}}
     is_scale = are_numbers and all(len(of) == 1 for of_panel in panels.values() for of in of_panel.values())
     across = min(len(panels), ACROSS)
     down = math.ceil(len(panels) / across)
-    figure.set_size_inches(2.6 + (2 + 0.16 * min(len(places), 30)) * across, 0.9 + 2.3 * down)
+    room = len(places) * max(1, len(names) / 4)
+    figure.set_size_inches(2.6 + (2 + 0.16 * min(room, 30)) * across, 0.9 + 2.3 * down)
     axes = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
     for axis, ((title, about), of_panel) in zip(axes, panels.items(), strict=False):
         for series, of_series in of_panel.items():
@@ -271,7 +273,7 @@ def _by_trained_on(scores: Sequence[Score], figure: Any) -> None:
     each = [score for score in scores if score.agent != ALL]
     panels = [list(of_judge) for _, of_judge in groupby(each, key=lambda score: (score.task, score.judge))]
     trained, judged = (sorted({getattr(score, name) for score in each}) for name in ("value", "agent"))
-    figure.set_size_inches(_width(trained) + 0.3 * len(judged), 0.6 + (1.4 + 0.32 * len(trained)) * len(panels))
+    figure.set_size_inches(width_for(trained) + 0.3 * len(judged), 0.6 + (1.4 + 0.32 * len(trained)) * len(panels))
     axes = figure.subplots(len(panels), 1, squeeze=False, sharex=True).ravel()
     for axis, of_panel in zip(axes, panels, strict=True):
         rates = {(score.value, score.agent): score.detectability.value for score in of_panel}
@@ -297,7 +299,7 @@ def _numbers_in_order(place: Any) -> list[str]:
     return [part.zfill(9) if part.isdigit() else part for part in re.split(r"(\d+)", str(place))]
 
 
-def _width(names: Sequence[str]) -> float:
+def width_for(names: Sequence[str]) -> float:
     """Inches of a figure in whose margin the names of its rows stand."""
     return max(5.8, 4.6 + 0.085 * max(map(len, names)))
 
@@ -319,7 +321,7 @@ def _matrix(axes: Any, shares: Sequence[Sequence[float]], columns: Sequence[str]
     return image
 
 
-def _svg(draw: Callable[[Any], None]) -> str:
+def svg(draw: Callable[[Any], None]) -> str:
     """The same bytes every time, text that stays text, and ink of the page's colour, light or dark."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG

@@ -1,8 +1,6 @@
 """Measures of two sets of answers. A relation has what they compare (shares of words, distances, maps); a set is
 weights [draws, answers], and a measure has a value per draw."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial

@@ -1,7 +1,5 @@
 """What people of a study meet, step by step."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import random
@@ -20,7 +18,16 @@ from judging.study.agent_server import served_agents
 from judging.study.controls import Control, read_controls
 from judging.study.events import Judge, State, Step
 from judging.study.exclusions import VerdictRow, verdict_rows
-from judging.study.page_answers import BadAnswer, StimulusAnswer, ToldError, TrialAnswer, fastest_of, parsed, read_texts
+from judging.study.page_answers import (
+    BadAnswer,
+    StimulusAnswer,
+    TalkAnswer,
+    ToldError,
+    TrialAnswer,
+    fastest_of,
+    parsed,
+    read_texts,
+)
 from judging.study.pool import Seen, TrialPool
 from judging.study.settings import AnswersSettings, JudgesSettings, StudySettings, TestsSettings, read_settings
 from judging.trial_set import TRIALS_FILE, VERDICTS, key_path
@@ -344,10 +351,9 @@ class TalkMaterial(Material):
         ]
 
     def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
-        guess, guesses = answer.get("guess"), self.settings.talk.guess
-        if not answer.keys() <= ({"guess"} if guesses else set()) or guess not in (None, *VERDICTS):
-            raise BadAnswer("guess: must be human or machine")
-        return {"guess": guess} if guesses else {}
+        if not self.settings.talk.guess:
+            return super().read(judge, step, answer)
+        return parsed(TalkAnswer, answer).model_dump()
 
 
 class TestsMaterial(Material):
@@ -358,7 +364,7 @@ class TestsMaterial(Material):
     def __init__(self, settings: TestsSettings, study: Path) -> None:
         super().__init__(settings)
         self.source, self.number = study, settings.tests.each
-        self.page = settings.tests.page()
+        self.page = settings.tests.model_dump(include={"words_below", "codes"})
         self.machines = {} if settings.tests.two_people == 1 else settings.machines()
 
     def problems(self) -> list[str]:

@@ -1,7 +1,5 @@
 """Checks of what a browser sends of a page."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -93,6 +91,14 @@ class TrialAnswer(_Timed):
     reason: Annotated[Written, Field(max_length=LONGEST_REASON)] = ""
     control: str | None = None
     sexes: list[Literal["female", "male"]] = Field(default_factory=list)
+
+
+class TalkAnswer(_Sent):
+    """For whom, and how old, a speaker takes the other (2022 paper, S7.1.2)."""
+
+    guess: HumanOrMachine | None = None
+    sex: Literal["female", "male"] | None = None
+    age: Annotated[Written, Field(max_length=40)] = ""
 
 
 class StimulusAnswer(_Timed):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -261,10 +261,6 @@ class Tests(TestsOfAll):
         _refuse(len(set(self.exchanges)) < len(self.exchanges), "exchanges: has a number twice")
         return self
 
-    def page(self) -> dict[str, Any]:
-        """What pages are sent of it."""
-        return {"words_below": self.words_below}
-
 
 class TimedTests(TestsOfAll):
     """An agent is asked after ``quiet_s`` without a message; judges choose among ``codes`` why they decided so."""
@@ -274,9 +270,6 @@ class TimedTests(TestsOfAll):
     codes: Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=30)] = Field(
         default_factory=list
     )
-
-    def page(self) -> dict[str, Any]:
-        return {"codes": self.codes}
 
 
 class MachineAgents(_Table):
@@ -292,11 +285,6 @@ class Machines(_Table):
 
     server: Server = "http://127.0.0.1:8001/"
     machines: Annotated[list[Name], Field(max_length=100)] = Field(default_factory=list)
-
-    @model_validator(mode="after")
-    def _differ(self) -> Machines:
-        _refuse(len(set(self.machines)) < len(self.machines), "machines: has a name twice")
-        return self
 
 
 class _Tests(_Study):

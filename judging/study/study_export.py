@@ -1,8 +1,6 @@
 """``turinglike study export``: run folders and ``verdicts.csv``. An online test is two conversations and its
 verdicts."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -151,25 +149,28 @@ def _name(who: str, state: State) -> str:
 
 def _conversations(state: State) -> Iterator[Record]:
     # Conversations that are void, or still go on, are no answers.
-    guesses: dict[str, dict[str, Any]] = defaultdict(dict)
+    ends: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)  # by conversation and participant
     for judge in state.judges.values():
         for event in judge.answers:
             if event["kind"] == "talk" and event["talk"] is not None:
-                guesses[event["talk"]][judge.code] = event["guess"]
+                ends[event["talk"]][judge.code] = event
     samples: Counter[tuple[str, str]] = Counter()  # the same two may meet again about the same stimulus
     for talk in state.counted(Talk):
-        if talk.id not in guesses:
+        if talk.id not in ends:
             continue
         speakers = [_name(code, state) for code in talk.people]
         pair = "~".join(speakers)
-        of_speakers = {code: guesses[talk.id][code] for code in talk.people if code in guesses[talk.id]}
+        others = {  # for whom each takes the other
+            name: {code: ends[talk.id][code].get(asked) for code in talk.people if code in ends[talk.id]}
+            for name, asked in {"guesses": "guess", "sexes": "sex", "ages": "age"}.items()
+        }
         yield {
             "task": "conversation",
             "stimulus": talk.stimulus,
             "agent": pair,
             "sample": samples[pair, talk.stimulus],
             "answer": plain(_conversation(talk, dict(zip("AB", speakers, strict=True)))),
-            "raw": {"talk": talk.id, "guesses": of_speakers},
+            "raw": {"talk": talk.id, **others},
             "created": talk.at,
         }
         samples[pair, talk.stimulus] += 1
@@ -244,9 +245,7 @@ def _conversations_of_test(test: Test, state: State) -> Iterator[Record]:
     samples: Counter[str] = Counter()  # two machines may be the same agent
     for side in SIDES:
         judge, agent = (_name(test.people[at], state) for at in (0, side))
-        pair, condition = f"{judge}~{agent}", {}
-        if isinstance(test, OnlineTest):
-            condition = {"condition": test.condition}
+        pair, condition = f"{judge}~{agent}", {"condition": test.condition} if isinstance(test, OnlineTest) else {}
         yield {
             "task": "conversation",
             "stimulus": test.id,

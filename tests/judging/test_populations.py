@@ -1,8 +1,6 @@
 """Populations of answers: measures against SciPy, sacrebleu and cases by hand; the test and its intervals against
 enumeration; the command."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

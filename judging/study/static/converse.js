@@ -9,9 +9,8 @@
     const list = el("ol.chat", { tabindex: 0, "aria-live": "polite", "aria-label": phrase("talk_title") });
     const status = el("p.note", { role: "status" });
     const left = el("p.small");
-    let shown = -1;
     let isBurst = false;
-    let mine = 0; // messages of the participant's that are known
+    let [shown, mine] = [-1, 0]; // messages that are seen, and the participant's of them
     put(phrase("lobby_title"), el("p", phrase("lobby")));
 
     const place = writer(phrase("message"), phrase("send"), async (text) => {
@@ -42,13 +41,14 @@
     function ended({ state }) {
       if (state === "nobody") put(phrase("talk_title"));
       for (const node of [place.form, left, status]) node.remove();
-      const words = { over: "talk_over", void: "partner_left", nobody: "nobody" }[state];
-      const parts = [el("p.truth", { role: "status" }, phrase(words))];
+      const end = [el("p.truth", { role: "status" }, phrase({ over: "talk_over", void: "partner_left" }[state] ?? state))];
       if (state === "over" && view.guess) {
-        const guesses = ["human", "machine"].map((guess) => button(guess, go(view, { guess })));
-        parts.push(el("p", phrase("guess")), actions(...guesses));
-      } else parts.push(actions(button("next", go(view, state === "nobody" ? { nobody: true } : {}))));
-      document.getElementById("page").append(...parts);
+        const age = el("input", { maxlength: 40, size: 6 });
+        const choice = (guess, sex) => button(`${sex}_${guess}`, (node) => go(view, { guess, sex, age: age.value })(node));
+        const guesses = ["human", "machine"].flatMap((guess) => ["female", "male"].map((sex) => choice(guess, sex)));
+        end.push(el("p", el("label", phrase("other_age"), " ", age)), el("p", phrase("guess")), actions(...guesses));
+      } else end.push(actions(button("next", go(view, state === "nobody" ? { nobody: true } : {}))));
+      document.getElementById("page").append(...end);
     }
 
     for (;;) {

@@ -115,8 +115,7 @@
         const said = new FormData(form);
         const answer = { human: Number(said.get("human")), reason: said.get("reason"), codes: said.getAll("codes") };
         answer.confidence = Number(said.get("confidence")) / 100;
-        const isWhole = answer.human && !form.querySelector(".untouched");
-        if (isWhole) act(test, answer, (is) => off(press, !is));
+        if (answer.human && !form.querySelector(".untouched")) act(test, answer, (is) => off(press, !is));
         else status.textContent = phrase("incomplete");
       };
       return sentBy(decide, which, view.codes ? slider() : "", codes, reasons(), actions(press));
@@ -134,7 +133,7 @@
         list.replaceChildren(...test.exchanges.map((each, at) => exchange(each, at + 1, test)));
       }
       const waits = test.role === "judge" ? "wait_answers" : test.left ? "wait_question" : "wait_judge";
-      top.hidden = test.state !== "open";
+      top.hidden = test.state !== "open" || test.seconds_left === 0;
       status.textContent = test.act || test.state !== "open" ? "" : phrase(waits);
       const wanted = `${test.act} ${test.turn}`;
       if (wanted === formOf) return;

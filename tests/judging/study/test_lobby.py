@@ -19,7 +19,7 @@ from online_studies import replies
 from study_folders import BAD, Visitor, arrivals, arrived, begin_in, changed, exported, lobby_of, run, serving
 
 from judging.study.events import Judge, read_state
-from judging.study.page_answers import Refused
+from judging.study.page_answers import BadAnswer, Refused
 from judging.study.study import Study
 from serving.cli import main
 
@@ -64,7 +64,10 @@ async def converse(study: Study) -> None:
         states = [speak(study, judge, name) for judge, name in zip(people, "xy", strict=True)]
         assert await asyncio.gather(*states) == ["over", "over"]
         for judge in people:
-            assert (await study.answer(judge, judge.step, {"guess": "human"})).is_new
+            said = {"guess": "human", "sex": "female", "age": "30"} if study.settings.talk.guess else {}
+            with pytest.raises(BadAnswer):
+                await study.answer(judge, judge.step, {"guess": "dog"})
+            assert (await study.answer(judge, judge.step, said)).is_new
 
 
 def test_two_people_converse_and_become_trials(tmp_path: Path) -> None:
@@ -76,7 +79,8 @@ def test_two_people_converse_and_become_trials(tmp_path: Path) -> None:
         ("AB"[at % 2], f"says {at}") for at in range(4)
     ]
     [record] = exported(study)
-    assert record["raw"]["guesses"] == dict.fromkeys(state.judges, "human")
+    for name, value in {"guesses": "human", "sexes": "female", "ages": "30"}.items():
+        assert record["raw"][name] == dict.fromkeys(state.judges, value)
     assert main(["trials", str(tmp_path / "people"), "-o", str(tmp_path / "T"), "--every", "--lengths", "4"]) == 0
     with (tmp_path / "T.key.csv").open() as file:
         assert sum(",human," in line for line in file) == 2
@@ -380,6 +384,36 @@ def test_what_people_would_not_be_shown_is_refused(tmp_path: Path, capsys: pytes
     (tmp_path / "set.jsonl").write_text(json.dumps(row | {"opener": "Hi"}))
     assert main(["study", "check", str(study)]) == 2
     assert "talk: people are not shown what came before" in capsys.readouterr().err
+
+
+def test_nobody_is_asked_of_the_other_where_guess_is_false(tmp_path: Path) -> None:
+    study = made(tmp_path, guess=False)
+    run(study, converse)
+    [record] = exported(study)
+    assert all(set(record["raw"][name].values()) == {None} for name in ("guesses", "sexes", "ages"))
+
+
+def test_two_browsers_say_whom_they_spoke_with(browser: Browser, tmp_path: Path) -> None:
+    study = made(tmp_path, exchanges=2)
+    with serving(study) as server:
+        pages: list[Page] = [begin_in(browser.new_context().new_page(), server.url) for _ in range(2)]
+        for page in pages:
+            page.get_by_role("heading", name="Conversation").wait_for()
+        for _ in range(2):
+            [speaks] = [page for page in pages if page.get_by_text("It is your turn.").is_visible()]
+            [listens] = [page for page in pages if page is not speaks]
+            speaks.get_by_label("Your message").fill("Hello")
+            speaks.keyboard.press("Enter")
+            listens.get_by_text("It is your turn.").or_(listens.get_by_text("The conversation is over.")).wait_for()
+        for page, name in zip(pages, ("a woman", "a male machine"), strict=True):
+            page.get_by_label("How old is the other one").fill("30")
+            page.get_by_role("button", name=name).click()
+            page.locator(".code").wait_for()
+            page.context.close()
+    [record] = exported(study)
+    said = {(record["raw"]["guesses"][code], record["raw"]["sexes"][code], age)
+            for code, age in record["raw"]["ages"].items()}  # fmt: skip
+    assert said == {("human", "female", "30"), ("machine", "male", "30")}
 
 
 @pytest.mark.parametrize("deletes", [False, True])

@@ -3,8 +3,6 @@ Words are drawn from Zipf's distributions, fixations from ten places of a pictur
 intervals of :mod:`judging.rank_model` hold what is true of agents, of studies that share none, and of an agent that
 joins with few verdicts; and how wide they are beside those of such verdicts alone."""
 
-from __future__ import annotations
-
 import argparse
 import math
 from collections import defaultdict

@@ -5,6 +5,8 @@ joins with few verdicts; and how wide they are beside those of such verdicts alo
 
 import argparse
 import math
+import os
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -131,15 +133,7 @@ def rank_studies(studies: int) -> None:
         print(f"{name}: {share:.1%} of {len(holds[name])} intervals hold the truth; width {width:.2f}")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--studies", type=positive, default=200, metavar="N", help="of each kind (200)")
-    parser.add_argument("--rank", action="store_true", help="studies for `turinglike rank`")
-    options = parser.parse_args()
-    studies = options.studies
-    if options.rank:
-        rank_studies(studies)
-        return
+def population_studies(studies: int) -> None:
     for study, answers in ((word_study, 5), (word_study, 1), (path_study, 1)):
         cells: dict[tuple[str, str], list[tuple[bool, bool]]] = defaultdict(list)
         for seed in range(studies):
@@ -150,6 +144,19 @@ def main() -> None:
             differs, holds = np.mean(results, axis=0)
             cell = f"{study.__name__} of {answers}, {measure}, {agent}"
             print(f"{cell}: p < .05 in {differs:.1%}; 0 inside {holds:.1%}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--studies", type=positive, default=200, metavar="N", help="of each kind (200)")
+    parser.add_argument("--rank", action="store_true", help="studies for `turinglike rank`")
+    options = parser.parse_args()
+    if options.rank:
+        rank_studies(options.studies)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_CACHE_HOME"] = folder  # of embeddings, which no other study needs
+        population_studies(options.studies)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """Numbers of an answer, and how two answers or two groups compare."""
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import string

@@ -1,7 +1,5 @@
 """Answers by task, as they stand in a record."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field

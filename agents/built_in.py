@@ -1,7 +1,5 @@
 """Our agents, which are the tables of ``built_in.toml``."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every agent by name: ours, those of the entry-point group ``turinglike.agents``, and any model."""
 
-from __future__ import annotations
-
 import difflib
 import logging
 import re

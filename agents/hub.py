@@ -1,7 +1,5 @@
 """Downloads from the Hugging Face hub into its library's cache."""
 
-from __future__ import annotations
-
 import contextlib
 import fnmatch
 import logging

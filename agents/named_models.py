@@ -1,8 +1,6 @@
 """Models as agents by their name: ``hf:ORG/NAME@REVISION``, ``hf:./folder``, ``vllm:…``, ``openai:MODEL``,
 ``ollama:…``, ``anthropic:…``, ``gemini:…``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

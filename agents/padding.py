@@ -1,8 +1,6 @@
 """Padding, masks of attention that make no GPU wait, and sources that beams share. transformers looks into masks of
 ones and zeros at every step (masking_utils: ``_ignore_causal_mask_sdpa``), into others not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal

@@ -1,8 +1,6 @@
 """Draws of tokens that depend on a row's seed alone: the argmax of logits plus Gumbel noise, an exact draw from their
 softmax (Gumbel 1954; Maddison, Tarlow and Minka 2014, "A* sampling", section 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

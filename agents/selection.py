@@ -1,8 +1,6 @@
 """Agents and settings from ``--set agent.field=value`` and from a TOML file with tables of agents, pairs and
 variants."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

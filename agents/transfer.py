@@ -1,7 +1,5 @@
 """Tensors to a GPU and back, in copies for which the host does not wait."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

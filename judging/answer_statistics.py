@@ -1,8 +1,6 @@
 """Statistics of answers (2025 paper, Table S5), how consistent they are, and captions by BLEU and CIDEr-D beside
 detectability (Fig. 8)."""
 
-from __future__ import annotations
-
 import math
 import re
 import warnings

@@ -1,8 +1,6 @@
 """Whether a trial set gives truth away by anything but the answers: linear discriminants (Fisher 1936) of what it
 should hide (``hidden``: orders, names, sizes) and of what no format hides (``shown``: length, capitals, fixations)."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

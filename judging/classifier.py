@@ -1,7 +1,5 @@
 """Judges that are classifiers: of features like the papers' (:mod:`judging.features`), or of a single cue."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands of judging (entry-point group ``turinglike.commands``)."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Who passes, in sentences: each agent of a task, by whom it was judged, with which interval, and how sure."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Which answers become trials, and in which order: half people's, the rest equally the agents'. The papers draw "with
 equal probability" (2022, section 3; 2025, L698-702); here the shares are exact."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence

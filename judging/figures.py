@@ -48,23 +48,23 @@ Panels = dict[tuple[str, str], dict[str, list[tuple[Any, Estimate]]]]  # points 
 def figures(scores: Scores, cues: Collection[str]) -> dict[str, str]:
     """SVGs by name: ``TASK-JUDGE``, ``overview`` without ``cues``, ``pass-rates``, ``by-COLUMN``, ``captions``."""
     drawn = {
-        f"{task}-{judge}": _svg(partial(_by_agent, list(rows)))
+        f"{task}-{judge}": svg(partial(_by_agent, list(rows)))
         for (task, judge), rows in groupby(scores.scores, key=lambda score: (score.task, score.judge))
     }
     if scores.pairs is not None and (panels := _by_turns(scores.pairs.rates)):
-        drawn[PASS_RATES] = _svg(partial(_over, panels, "pass rate"))
+        drawn[PASS_RATES] = svg(partial(_over, panels, "pass rate"))
     told = [score for score in scores.by if score.judge not in cues]
     for column in dict.fromkeys(str(score.column) for score in told):
         of_column = [score for score in told if score.column == column]
         panels = curves(of_column, column)
         if column == TRAINED_ON:
-            drawn[figure_of(column)] = _svg(partial(_by_trained_on, of_column))
+            drawn[figure_of(column)] = svg(partial(_by_trained_on, of_column))
         elif any(len(points) > 1 for of_panel in panels.values() for points in of_panel.values()):
-            drawn[figure_of(column)] = _svg(partial(_over, panels, "share of verdicts"))
+            drawn[figure_of(column)] = svg(partial(_over, panels, "share of verdicts"))
     if scores.captions is not None and (panels := _by_measure(scores.captions.agents, scores.scores)):
-        drawn[CAPTIONS] = _svg(partial(_over, panels, "detectability"))
+        drawn[CAPTIONS] = svg(partial(_over, panels, "detectability"))
     each = [score for score in scores.scores if score.agent != ALL and score.judge not in cues and _is_known(score)]
-    return {"overview": _svg(partial(_overview, each, scores.bounds)), **drawn} if each else drawn
+    return {"overview": svg(partial(_overview, each, scores.bounds)), **drawn} if each else drawn
 
 
 def who_judged(verdicts: pd.DataFrame) -> dict[str, str]:
@@ -72,7 +72,7 @@ def who_judged(verdicts: pd.DataFrame) -> dict[str, str]:
     S7), as bars; nothing where no export has the answers."""
     people = verdicts[verdicts["judge_kind"] == "human"].drop_duplicates(["asked", "judge"])
     columns = [column for column in WHO if column in people.columns and people[column].notna().any()]
-    return {"who": _svg(partial(_bars_of_judges, people, columns))} if columns else {}
+    return {"who": svg(partial(_bars_of_judges, people, columns))} if columns else {}
 
 
 def _bars_of_judges(people: pd.DataFrame, columns: Sequence[str], figure: Any) -> None:
@@ -127,7 +127,7 @@ def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
             places[row] = top + 1 + height * at
             names.append((places[row], row[1], "normal"))
         top = places[row] + height
-    figure.set_size_inches(_width([name for _, name, _ in names]), 1.1 + 0.24 * top)
+    figure.set_size_inches(width_for([name for _, name, _ in names]), 1.1 + 0.24 * top)
     axis = figure.subplots()
     axis.axvspan(0.5 - bounds, 0.5 + bounds, color=BAND, alpha=0.35, linewidth=0)
     axis.axvline(0.5, color=BAND, linewidth=1)
@@ -150,7 +150,7 @@ def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
 def _by_agent(scores: Sequence[Score], figure: Any) -> None:
     known = list(filter(_is_known, without_repetition(scores)))
     names = _short(["people", *(score.name for score in known)])
-    figure.set_size_inches(_width(names), 1.2 + 0.32 * (1 + len(known)))
+    figure.set_size_inches(width_for(names), 1.2 + 0.32 * (1 + len(known)))
     matrix, dots = figure.subplots(1, 2, width_ratios=(1, 2), sharey=True)
     shares = [scores[0].shares_of_people, *(score.shares_of_machines for score in known)]
     figure.colorbar(_matrix(matrix, shares, VERDICTS, names), ax=matrix, ticks=(0, 0.5, 1))
@@ -273,7 +273,7 @@ def _by_trained_on(scores: Sequence[Score], figure: Any) -> None:
     each = [score for score in scores if score.agent != ALL]
     panels = [list(of_judge) for _, of_judge in groupby(each, key=lambda score: (score.task, score.judge))]
     trained, judged = (sorted({getattr(score, name) for score in each}) for name in ("value", "agent"))
-    figure.set_size_inches(_width(trained) + 0.3 * len(judged), 0.6 + (1.4 + 0.32 * len(trained)) * len(panels))
+    figure.set_size_inches(width_for(trained) + 0.3 * len(judged), 0.6 + (1.4 + 0.32 * len(trained)) * len(panels))
     axes = figure.subplots(len(panels), 1, squeeze=False, sharex=True).ravel()
     for axis, of_panel in zip(axes, panels, strict=True):
         rates = {(score.value, score.agent): score.detectability.value for score in of_panel}
@@ -299,7 +299,7 @@ def _numbers_in_order(place: Any) -> list[str]:
     return [part.zfill(9) if part.isdigit() else part for part in re.split(r"(\d+)", str(place))]
 
 
-def _width(names: Sequence[str]) -> float:
+def width_for(names: Sequence[str]) -> float:
     """Inches of a figure in whose margin the names of its rows stand."""
     return max(5.8, 4.6 + 0.085 * max(map(len, names)))
 
@@ -321,7 +321,7 @@ def _matrix(axes: Any, shares: Sequence[Sequence[float]], columns: Sequence[str]
     return image
 
 
-def _svg(draw: Callable[[Any], None]) -> str:
+def svg(draw: Callable[[Any], None]) -> str:
     """The same bytes every time, text that stays text, and ink of the page's colour, light or dark."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG

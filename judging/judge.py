@@ -1,7 +1,5 @@
 """``turinglike judge``: ``generate`` over a trial set; fills in the judges' settings ``key`` and ``trials``."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The judges of ``judges.toml`` as attributes."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Pairs of conversations of a topic, mode and length: in which does a machine speak? (X-Turing, arXiv 2408.09853.)"""
 
-from __future__ import annotations
-
 import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence

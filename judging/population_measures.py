@@ -1,8 +1,6 @@
 """Measures of two sets of answers. A relation has what they compare (shares of words, distances, maps); a set is
 weights [draws, answers], and a measure has a value per draw."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -12,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.answer_numbers import RETURN_RADIUS, texts
+from agents.answer_numbers import RETURN_RADIUS, in_widths, texts
 from agents.language.minilm import PACKAGE
 from judging.answer_statistics import plain_words
 from judging.features import Embedder
@@ -73,7 +71,8 @@ def measures_of(task: str, answers: Sequence[Answer]) -> list[Measure]:
         of_all = variation("total variation over stimuli", is_pooled=True)
         return [variation("total variation", least=2), of_all, *of_words]
     if task == "attention_prediction":
-        return [Measure("information gain (bits)", partial(maps, centres(answers)), information_gain, one_out)]
+        apart = Measure("energy distance of fixations", path_distances, energy_distance, is_distance=True)
+        return [Measure("information gain (bits)", partial(maps, centres(answers)), information_gain, one_out), apart]
     vectors = _embedder().vectors(list(chain.from_iterable(map(texts_of, answers))))
     energy = partial(Measure, relation=partial(distances, vectors), compare=energy_distance, is_distance=True)
     if task == "word_association":
@@ -142,12 +141,22 @@ def distances(vectors: Vectors, answers: Sequence[Answer]) -> Floats:
     """[answers, answers]: Euclidean between embeddings; of several messages the mean, to themselves too."""
     words = list(map(texts_of, answers))
     rows = np.array([vectors[word] for of_answer in words for word in of_answer], dtype=np.float64)
+    return _mean_distances(rows, list(map(len, words)))
+
+
+def path_distances(answers: Sequence[Answer]) -> Floats:
+    """[answers, answers]: the mean distance of their fixations after the first, in widths of the frame."""
+    paths = [in_widths(answer["answer"])[1:] for answer in answers]
+    return _mean_distances(np.vstack(paths), list(map(len, paths)))
+
+
+def _mean_distances(rows: Floats, number: Sequence[int]) -> Floats:
     squares = (rows**2).sum(axis=1)
     apart = np.sqrt(np.maximum(squares[:, None] + squares - 2 * rows @ rows.T, 0))
     np.fill_diagonal(apart, 0)
-    number = np.array(list(map(len, words)))
-    starts = np.cumsum(number) - number
-    return np.add.reduceat(np.add.reduceat(apart, starts, axis=0), starts, axis=1) / np.outer(number, number)
+    starts = [sum(number[:at]) for at in range(len(number))]
+    total = np.add.reduceat(np.add.reduceat(apart, starts, axis=0), starts, axis=1)
+    return np.asarray(total / np.outer(number, number))
 
 
 def energy_distance(relation: Floats, first: Floats, second: Floats) -> Floats:

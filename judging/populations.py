@@ -8,8 +8,6 @@ populations than the mean of the two within them (Székely and Rizzo 2013). Inte
 who gave which answer within each stimulus (Good 2005). Over stimuli means in groups of them (Zaremba et al. 2013).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

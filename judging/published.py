@@ -1,7 +1,5 @@
 """The papers' figures (``published_scores.json``) beside ours, and how our classifiers differ from theirs."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Verdicts read from the replies of language models; what cannot be read is no verdict."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

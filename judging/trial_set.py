@@ -2,8 +2,6 @@
 trial's canonical JSON; of a pair ``truth`` and ``beside_truth`` are machine where a machine speaks (alike: a control
 pair); ``catch`` is 1, ``swapped`` or 0."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

@@ -1,7 +1,5 @@
 """``turinglike trials``: draw trials from runs, balanced and blinded."""
 
-from __future__ import annotations
-
 import argparse
 import random
 import secrets

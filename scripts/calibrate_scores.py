@@ -9,8 +9,6 @@ people who answered by how hard they are.
 - With --trials half the people count as a machine, judged by `svm`: how often its interval is above and below 0.5.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 from collections import defaultdict, namedtuple

@@ -3,8 +3,6 @@
 Prints a table, JSON last. Exit code 1: a broken promise; 2: wrong usage, or no GPU.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

@@ -1,8 +1,6 @@
 """Kill a run at random moments, resume it, and compare its records with those of an undisturbed run. Prints a line per
 round, JSON last; exits 1 if a promise was broken."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

@@ -1,8 +1,6 @@
 """Agents answer the examples, two language models among them; judges look for people among the words, and a language
 model among a few. A picture is broken: ``generate`` must exit with 1. Prints the paths of two pages."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shlex

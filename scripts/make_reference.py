@@ -1,8 +1,6 @@
 """``python scripts/make_reference.py [--check]`` writes the JSON Schemas and the table of agents in docs/. ``--check``
 writes nothing and exits 1 if a file is missing or out of date."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

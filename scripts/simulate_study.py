@@ -8,8 +8,6 @@ chance. ``--out`` writes such a study as the commands would; ``--studies`` draws
 effects and without any.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

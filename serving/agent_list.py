@@ -1,7 +1,5 @@
 """``turinglike agents`` and ``turinglike doctor``."""
 
-from __future__ import annotations
-
 import platform
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The options of ``generate``, and what each agent and pair has to answer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 Exit codes: 0 all answered; 1 failed records or downloads; 2 wrong usage or input; 3 an agent stopped; 4 the run
 folder cannot be written; 5 Ray failed; 70 an internal error, with a traceback; 130 and 143 Ctrl-C and SIGTERM."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

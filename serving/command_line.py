@@ -1,7 +1,5 @@
 """What commands share. Packages add commands by the entry-point group ``turinglike.commands``."""
 
-from __future__ import annotations
-
 import argparse
 import errno
 import logging

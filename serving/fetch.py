@@ -1,7 +1,5 @@
 """``turinglike fetch``: downloads agents' checkpoints."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Sequence

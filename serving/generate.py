@@ -1,7 +1,5 @@
 """``turinglike generate``: check, lock, answer, tidy up, report."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

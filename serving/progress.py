@@ -1,7 +1,5 @@
 """A run's progress: bars on a terminal, plain lines elsewhere."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import time

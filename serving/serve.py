@@ -1,7 +1,5 @@
 """``turinglike serve``: its checked options."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from contextlib import ExitStack

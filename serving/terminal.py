@@ -1,7 +1,5 @@
 """Tables and log lines on a terminal."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Callable, Iterator

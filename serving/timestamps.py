@@ -1,7 +1,5 @@
 """Times of records and files."""
 
-from __future__ import annotations
-
 import time
 
 

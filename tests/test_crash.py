@@ -1,7 +1,5 @@
 """Three of the rounds of scripts/crash_test.py: the driver, a worker and the raylet are killed in the middle."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """examples/slurm.sh, with SLURM's, Ray's and our commands replaced by scripts that write down how they are called."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Every captioner and detector over the example photographs, through the command."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from contextlib import ExitStack

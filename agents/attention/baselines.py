@@ -1,7 +1,5 @@
 """The agents ``center`` and ``random``: after the forced first fixation, independent draws."""
 
-from __future__ import annotations
-
 import random
 from abc import abstractmethod
 from collections.abc import Sequence

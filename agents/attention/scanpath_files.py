@@ -1,7 +1,5 @@
 """Scanpaths from files, for catch trials and numbers of fixations."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """DialoGPT (Zhang et al. 2020, arXiv 1911.00536), BlenderBot (Roller et al. 2021, arXiv 2004.13637). They know a topic
 only from the greeting."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar

@@ -6,8 +6,6 @@ these, "/class" a word of a class. In reassemblies "(3)" is the third element's 
 "newkey" the next keyword. It keeps no counts, but repeats no message and no sentence of four words or more.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re

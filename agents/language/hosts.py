@@ -1,7 +1,5 @@
 """What runs an agent's model: this machine, by transformers or vLLM, or a server."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar

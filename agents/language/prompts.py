@@ -11,8 +11,6 @@ kreimanlab/TuringTest, "Code for generating AI-AI conversations":
 "persona" and "no-persona" are the witnesses of Jones and Bergen (arXiv 2503.23674), in this project's words.
 """
 
-from __future__ import annotations
-
 import random
 import re
 import tomllib

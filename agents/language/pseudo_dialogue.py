@@ -1,8 +1,6 @@
 """Dialogues that a model writes alone, after X-Turing (ACL 2025, arXiv 2408.09853). The option "pseudo" is ``{"topics":
 n, "known": [...]}`` for n other topics, or ``{"topic": t, "left": m}`` for m turns about t."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """What becomes of a generated message. The 2025 paper cuts replies to a drawn length in words, "at the most appropriate
 punctuation mark": in its programs the last full stop, exclamation or question mark."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

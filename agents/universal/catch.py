@@ -1,7 +1,5 @@
 """Catch trials: answers that no attentive judge takes for a person's (2025 paper, Table S3)."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 from collections.abc import Sequence

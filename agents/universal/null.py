@@ -1,7 +1,5 @@
 """The no-op agent: it answers, fails, waits, crashes or rejects on request."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

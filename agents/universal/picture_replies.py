@@ -1,7 +1,5 @@
 """The papers' questions about pictures (2025 paper, Methods). Replies without answer raise ``unparsable``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

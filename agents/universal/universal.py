@@ -1,7 +1,5 @@
 """A model for all six tasks, asked as the papers asked GPT-4o."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """CLIP's image towers (Radford et al. 2021): ViTs by transformers, ResNets (section 2.4) by timm."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """ClipCap (Mokady et al. 2021, arXiv 2111.09734), by the authors' names of weights."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal

@@ -1,8 +1,6 @@
 """Amazon Rekognition, Google Cloud Vision and Azure AI Vision, as the papers asked them (kreimanlab/TuringTest,
 objectDetection/Feedback_Obj and colorDetection/Feedback_Color)."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import os

@@ -1,8 +1,6 @@
 """Colours (sRGB), CSS3 names, and the eleven colour words of the test. The map reconstructs that of
 kreimanlab/TuringTest (colorDetection/Feedback_Color/color_extraction.ipynb)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Set
 from functools import cache
 from types import MappingProxyType

@@ -2,8 +2,6 @@
 per channel are cut, the most populous first, then the largest population times volume. A colour is the mean of bin
 centres."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """What several networks share."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """OFA's fairseq file, dictionary, pixels and rules for the end."""
 
-from __future__ import annotations
-
 import re
 from collections import OrderedDict
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """OpenFlamingo (Awadalla et al. 2023, arXiv 2308.01390), after Flamingo (Alayrac et al. 2022, section 3.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any

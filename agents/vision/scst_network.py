@@ -1,7 +1,5 @@
 """SCST's FC model (Rennie et al. 2017, arXiv 1612.00563, section 2), "newfc" of ruotianluo/self-critical.pytorch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """The actions of ``turinglike study``."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

@@ -1,7 +1,5 @@
 """The client of the `turinglike serve` that answers for a study's agents."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar

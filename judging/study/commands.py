@@ -1,7 +1,5 @@
 """The command line of ``turinglike study``."""
 
-from __future__ import annotations
-
 import argparse
 
 from agents.errors import InputError

@@ -1,8 +1,6 @@
 """Control questions: ``topic`` of a conversation, ``object`` in a picture or clip (stimuli's ``present``, ``absent``),
 or a table with ``stimulus``, ``question``, ``options`` parted by ``|``, and ``right``."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

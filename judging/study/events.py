@@ -1,7 +1,5 @@
 """The events of a study (``events.jsonl``), its state, which is read from them alone, and ``personal.jsonl``."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The verdicts of a study, a row each, with the rules that exclude it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any

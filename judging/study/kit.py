@@ -1,7 +1,5 @@
 """The offline kit: a study's pages and its judges' trials in an HTML file, which saves answers as a file."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib

@@ -67,12 +67,8 @@ class InterrogationLobby(JudgedLobby[Interrogation]):
     # acts
 
     async def acted(self, test: Interrogation, side: int, body: Mapping[str, Any], event: View) -> str | None:
-        match body.get("act"):
-            case "say":
-                return await self._said(test, side, body, event)
-            case "judge":
-                return await self._judged(test, side, body, event)
-        return "not_your_turn"
+        act = {"say": self._said, "judge": self._judged}.get(str(body.get("act")))
+        return "not_your_turn" if act is None else await act(test, side, body, event)
 
     async def _said(self, test: Interrogation, side: int, body: Mapping[str, Any], event: View) -> str | None:
         who, text, name, where = event["who"], body.get("text"), body.get("id"), side or body.get("side")

@@ -1,7 +1,5 @@
 """What people of a study meet, step by step."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import random

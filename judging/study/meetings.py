@@ -4,8 +4,6 @@ An exchange of an online test is a question of the judge's and an answer of each
 seconds from when the test began; both answers appear at the later. In an interrogation both conversations are open at
 once, for a time, and everybody writes when they like."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

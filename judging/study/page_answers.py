@@ -1,7 +1,5 @@
 """Checks of what a browser sends of a page."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from math import inf

@@ -2,8 +2,6 @@
 has the variance (judges') sum(n_judge^2) / n^2 + (stimuli's) sum(n_stimulus^2) / n^2 + (rest) / n; detectability has a
 quarter of the sum of both rates' variances."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from typing import Literal

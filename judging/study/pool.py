@@ -1,8 +1,6 @@
 """Which trials a judge gets: half people's, the others equally the agents', those first that fewer judges saw. Pages of
 both speakers are equally of the four pairs (2025 paper's form); pages of two conversations of each agent and place."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping

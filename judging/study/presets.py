@@ -1,7 +1,5 @@
 """``study.toml`` as `turinglike study new` writes it."""
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A study while it is served: judges join, are sent a step, answer it. An answer is on disk before its page goes on."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import random

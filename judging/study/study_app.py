@@ -1,7 +1,5 @@
 """The routes of a study, and its server. A POST has JSON and an Origin of ours; a cookie names the judge."""
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import socket

@@ -1,8 +1,6 @@
 """``turinglike study export``: run folders and ``verdicts.csv``. An online test is two conversations and its
 verdicts."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -247,9 +245,7 @@ def _conversations_of_test(test: Test, state: State) -> Iterator[Record]:
     samples: Counter[str] = Counter()  # two machines may be the same agent
     for side in SIDES:
         judge, agent = (_name(test.people[at], state) for at in (0, side))
-        pair, condition = f"{judge}~{agent}", {}
-        if isinstance(test, OnlineTest):
-            condition = {"condition": test.condition}
+        pair, condition = f"{judge}~{agent}", {"condition": test.condition} if isinstance(test, OnlineTest) else {}
         yield {
             "task": "conversation",
             "stimulus": test.id,

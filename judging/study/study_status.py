@@ -1,7 +1,5 @@
 """How far a study is: judges, verdicts, exclusions by rule, answers, online tests."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The bare agent: a worker in a fresh process, two batches in hand, without Ray or records."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import multiprocessing

@@ -1,7 +1,5 @@
 """``turinglike bench``: measures agents in turn; table on stderr, JSON in a file or on stdout."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import sys

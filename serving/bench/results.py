@@ -1,7 +1,5 @@
 """Results of ``turinglike bench``: JSON ``turinglike.bench/4`` (seconds, bytes, shares of 1) and table."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Measures an agent over doubling batch sizes."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing

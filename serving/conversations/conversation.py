@@ -2,8 +2,6 @@
 
 Journalled turns are replayed. The turn attempts of conversation attempt c (from 0) begin at :data:`STRIDE` c."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field

@@ -9,8 +9,6 @@
 
 After an error the dialogue is as before the call."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """A conversation's turns as lines of JSON, for replay."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal

@@ -2,8 +2,6 @@
 
 X-Turing (ACL 2025, arXiv 2408.09853): n topics with m turns each, completed or cut to m."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 

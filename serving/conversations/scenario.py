@@ -1,7 +1,5 @@
 """A conversation's scenario and a pair's settings. Topics, names and personas are the papers'."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -2,8 +2,6 @@
 
 A format's ``write(chosen)`` writes an :class:`Export`'s records and returns notes for the side-car."""
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from collections.abc import Iterator

@@ -2,8 +2,6 @@
 
 Responses: a text, up to three labels ``"a, b, c"``, or the first 15 fixations rounded down in 1280 x 1024."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from typing import Any

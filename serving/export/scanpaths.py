@@ -3,8 +3,6 @@
 For pysaliency 0.2.22: HDF5 of ``FixationTrains`` 1.2 and ``FileStimuli``. In COCO-Search18's form: ``name`` is the
 image's file name, or its path where two images share a file name; ``T`` is in milliseconds."""
 
-from __future__ import annotations
-
 import importlib
 import math
 import os

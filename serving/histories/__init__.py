@@ -1,7 +1,5 @@
 """``turinglike history``: a person's chat history, from a messenger's exports."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from collections import Counter

@@ -1,7 +1,5 @@
 """A messenger's export as messages, and Telegram's."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field

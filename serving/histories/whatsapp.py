@@ -7,8 +7,6 @@
 Other lines continue a message. Numbers may be of any script, years Gregorian or Buddhist.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

@@ -1,7 +1,5 @@
 """Request bodies of the native routes, with images in base64, and their stimuli."""
 
-from __future__ import annotations
-
 import base64
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """OpenAI's interface: models and chat completions."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import secrets

@@ -1,7 +1,5 @@
 """Requests of OpenAI's chat completions, and their stimuli: a history, an image's task, or a cue (the last message)."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Conversations with an agent over HTTP, in memory by random ids until idle."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import time

@@ -4,8 +4,6 @@
 
 Clients of OpenAI's interface read ``type`` and ``param`` (the first wrong field)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks of every request before its route, against other sites' pages and DNS rebinding too."""
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import logging

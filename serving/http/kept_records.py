@@ -1,7 +1,5 @@
 """``serve --out``: a server's run folder. A conversation's last line counts; ``asked.jsonl`` has the stimuli."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """A server's log on stderr, and its Prometheus metrics."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import time

@@ -1,7 +1,5 @@
 """The native routes: agents, states, records."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing

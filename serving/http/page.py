@@ -1,7 +1,5 @@
 """The pages ``/`` and ``/docs``, which need no key."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``turinglike serve``: the web application, every route behind the guard, in uvicorn."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

@@ -1,7 +1,5 @@
 """The served agents: loaded, bounded queues, orderly end."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import secrets

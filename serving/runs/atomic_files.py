@@ -1,7 +1,5 @@
 """Files written so that a crash, a full disk or a second writer leaves nothing torn."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import mmap

@@ -1,7 +1,5 @@
 """A program's stimuli: pictures (path, bytes, Pillow image, array), words, rows or the path of a set."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

@@ -1,7 +1,5 @@
 """CSV tables in UTF-8, with or without a byte-order mark. Empty rows are passed over."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

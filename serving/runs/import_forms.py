@@ -7,8 +7,6 @@
 - COCO's and nocaps's captions; COCO-Search18's ``[{"name", "subject", "task", "condition", "X", "Y", "T", …}, …]``.
 """
 
-from __future__ import annotations
-
 import html
 import re
 import stat

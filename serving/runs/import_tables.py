@@ -1,7 +1,5 @@
 """Tables of people's answers (``.csv``), and verdicts in jsPsych's data."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Answers of people (``records/humans.jsonl``) and other machines (``records/published.jsonl``) become records."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Where an export or an import may write."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

@@ -1,7 +1,5 @@
 """Problems of rows in plain words; strict JSON."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

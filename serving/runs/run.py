@@ -2,8 +2,6 @@
 (task, agent, stimulus, sample) counts. Lines that are no records are damage, except a torn last line. A :class:`Store`
 appends to files and syncs them; an agent's entry in ``run.json`` says which stimuli it answers."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

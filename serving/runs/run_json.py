@@ -1,7 +1,5 @@
 """``run.json``: what a run folder was made from."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """``turinglike set``: sets from COCO, nocaps, COCO-Search18 and the published benchmark."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path

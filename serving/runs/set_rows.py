@@ -1,7 +1,5 @@
 """A set's rows: fields of a file become a stimulus, or problems by field."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a run folder holds."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections import Counter

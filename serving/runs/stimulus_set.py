@@ -1,8 +1,6 @@
 """Reading a stimulus set by row: JSON lines, CSV, Parquet, words (.txt) or a folder of images. In CSV an empty cell is
 an absent field; lists and objects are JSON. ``meta.NAME`` is an entry of ``meta``."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

@@ -1,7 +1,5 @@
 """The connection to Ray: a private Ray, or an existing cluster."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import logging

@@ -1,8 +1,6 @@
 """An agent's dispatcher: forms batches of requests, sends them to workers, delivers the answers. A batch leaves when it
 is full, or when its oldest request has waited :data:`LINGER` seconds and a worker is idle."""
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import itertools

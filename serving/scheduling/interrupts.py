@@ -1,8 +1,6 @@
 """How a command ends by Ctrl-C and SIGTERM. Outside the event loop a signal raises :class:`Interrupted`. Inside it the
 first cancels the main task; another, at least 0.5 s later, ends the process at once."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ctypes

@@ -1,7 +1,5 @@
 """This machine, and the settings of an agent's process."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import importlib.metadata

@@ -1,7 +1,5 @@
 """Which agents fit where, by declared memory."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 from collections import Counter

@@ -1,7 +1,5 @@
 """Workers as Ray's actors, without Ray's restarts and retries."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,8 +1,6 @@
 """The scheduler, by which files, HTTP requests and conversations share batches, filters, attempts and recovery; and the
 pool that loads agents on workers."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -1,7 +1,5 @@
 """Signs of wrong answers that look like answers, in machine and published answers."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping

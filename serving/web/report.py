@@ -1,7 +1,5 @@
 """The report: runs' answers as a folder or file for a browser without a server; chunks of data are scripts."""
 
-from __future__ import annotations
-
 import base64
 import io
 import re

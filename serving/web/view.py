@@ -1,7 +1,5 @@
 """``turinglike view``: the viewer on the loopback. It follows runs that go on, and lists the runs below a folder."""
 
-from __future__ import annotations
-
 import base64
 import re
 import shutil

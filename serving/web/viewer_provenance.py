@@ -1,7 +1,5 @@
 """A run's provenance for pages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

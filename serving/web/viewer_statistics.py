@@ -1,7 +1,5 @@
 """The first page's figures. Intervals are of 95 %, over stimuli; all people are ``people``."""
 
-from __future__ import annotations
-
 import math
 from array import array
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Return fixations, by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Checkpoints on this machine: where they are, what they are, what is wrong with them, and how weights are read."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

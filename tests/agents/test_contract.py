@@ -4,8 +4,6 @@ A batch is its single stimuli; a bad picture fails alone; what is missing is one
 weights are random; nothing that a checkpoint holds is executed.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import math

@@ -1,7 +1,5 @@
 """What is said of every agent: in docs/fidelity.md as in the catalogue, and of each setting."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

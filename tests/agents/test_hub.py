@@ -1,7 +1,5 @@
 """Downloads, against a local server that answers the hub's own client as the hub does."""
 
-from __future__ import annotations
-
 import logging
 import socket
 from collections.abc import Iterator

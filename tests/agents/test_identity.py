@@ -1,7 +1,5 @@
 """Which settings make two runs the same: those that answers follow from, and files by what is in them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

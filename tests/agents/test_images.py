@@ -1,7 +1,5 @@
 """Images as their module promises them: pixels against independent references, and nothing but ImageError."""
 
-from __future__ import annotations
-
 import io
 import os
 import struct

@@ -1,7 +1,5 @@
 """The memory that agents declare, beside what their tensors really take."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Models as agents by their name: what they are called, what is refused, what is sent to their servers."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """Masks that are made here, and beams that share their item's source, against those of transformers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

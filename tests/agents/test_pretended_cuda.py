@@ -1,8 +1,6 @@
 """Agents that compute with torch, loaded by their real path onto a pretended GPU: answers as on the CPU, a single wait
 for a batch, and none of the project's for a token."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``checkpoint=random``: real sizes, made tokenizers, drawn weights, texts of one length."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import json

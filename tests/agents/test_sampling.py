@@ -1,7 +1,5 @@
 """The chain that draws tokens: its noise, and the distribution that it draws from."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given

@@ -1,8 +1,6 @@
 """SmolLM2's folder: against transformers' own reading of the file; how it is brought; and, where
 `turinglike fetch smollm2-135m` has brought it, the model itself."""
 
-from __future__ import annotations
-
 import hashlib
 import resource
 import sys

@@ -1,7 +1,5 @@
 """The stimulus models: what they take, what they refuse, and the one form that stands for a stimulus."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

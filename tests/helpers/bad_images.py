@@ -1,7 +1,5 @@
 """Makes a folder of odd and bad images, with what is to be expected of each."""
 
-from __future__ import annotations
-
 import io
 import os
 import struct

@@ -1,7 +1,5 @@
 """Every agent of the catalogue that answers here: settings for a tiny checkpoint, stimuli, and answers."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

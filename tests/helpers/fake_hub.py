@@ -4,8 +4,6 @@ Model info with licence; ``resolve`` with ETag and X-Repo-Commit, large files be
 another address; ranges; gated, private and missing models; connections that break off in the middle of a file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

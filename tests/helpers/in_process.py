@@ -1,7 +1,5 @@
 """Workers of a dispatcher in this process: no Ray, no actor; and a whole run without Ray."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable, Coroutine

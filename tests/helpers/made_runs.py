@@ -1,7 +1,5 @@
 """Run folders with any stimuli and records, for the tests of the report and the viewer."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

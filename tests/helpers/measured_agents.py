@@ -1,7 +1,5 @@
 """Agents that show what a measurement has to notice."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

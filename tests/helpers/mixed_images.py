@@ -1,7 +1,5 @@
 """Eight images of every sort that captioners meet, and captions of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

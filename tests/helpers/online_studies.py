@@ -1,7 +1,5 @@
 """Studies of online tests, with participants and machines in this process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

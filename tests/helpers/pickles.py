@@ -1,7 +1,5 @@
 """Pickles that do something."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

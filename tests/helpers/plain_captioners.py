@@ -1,7 +1,5 @@
 """Captions by transformers as its documentation shows, a plain beam search, and a plain ResNet."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """CLIP's ResNet (Radford et al. 2021, section 2.4) under OpenAI's names of weights, as a plain program."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional

@@ -13,8 +13,6 @@ A copy to the host for which nobody waits arrives at the next wait; before it, w
 on a GPU. Memory, speed, a GPU's rounding and the order of streams are not pretended.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

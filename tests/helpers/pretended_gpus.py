@@ -1,7 +1,5 @@
 """Agents placed by Ray on GPUs that this machine does not have: Ray believes what it is told."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

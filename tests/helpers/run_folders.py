@@ -1,7 +1,5 @@
 """Run folders written by hand, for testing what reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

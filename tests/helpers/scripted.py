@@ -1,7 +1,5 @@
 """A scheduler that answers turns of conversations from a script."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A service whose workers are in this process, and its application: no Ray, no sockets, any agent and any limits."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager

@@ -1,7 +1,5 @@
 """Servers as processes of their own, on a free port, ended with all that they started."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """Trial sets and studies for testing what serves them, written by hand."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import http.client

@@ -1,7 +1,5 @@
 """A stimulus of every task."""
 
-from __future__ import annotations
-
 import io
 import json
 from typing import Any

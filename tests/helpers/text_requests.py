@@ -1,7 +1,5 @@
 """Prompts and ways to draw texts, for which the engines are compared."""
 
-from __future__ import annotations
-
 from agents.language.engines.text_request import Sampling
 
 PROMPTS = [

@@ -1,7 +1,5 @@
 """Tiny checkpoints of the architectures of transformers, with random weights, real processors and a plain template."""
 
-from __future__ import annotations
-
 import inspect
 from copy import deepcopy
 from pathlib import Path

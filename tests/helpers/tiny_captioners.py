@@ -1,7 +1,5 @@
 """Tiny captioners of the real architectures with random weights, saved as their published checkpoints are."""
 
-from __future__ import annotations
-
 import string
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tiny ClipCaps of the real architecture with random weights, under the names of the published files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

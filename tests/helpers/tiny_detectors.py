@@ -4,8 +4,6 @@ Untrained heads say nearly the same of every box. ``spread`` moves a head's outp
 leaves boxes with scores from 0 to 1 and several classes.
 """
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """A tiny BERT of the real architecture with random weights, saved as its published checkpoint is."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tiny language models of the real architectures with random weights, saved as their published checkpoints are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path

@@ -4,8 +4,6 @@ The weights are large enough that logits differ by several units, that texts are
 another image gives another text.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from argparse import Namespace

@@ -5,8 +5,6 @@ program leaves them, the embeddings of input and output. Beside it stand CLIP's 
 for tokens than its tokenizer knows.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A small SCST with random weights: the three files of the published model, with their names and in their forms."""
 
-from __future__ import annotations
-
 import argparse
 import pickle
 from collections.abc import Sequence

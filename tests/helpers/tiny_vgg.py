@@ -1,7 +1,5 @@
 """VGG16 and DeepGaze with random weights, saved under the names that the published files have."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

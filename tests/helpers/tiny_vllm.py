@@ -1,7 +1,5 @@
 """vLLM's real server on this machine's CPU: what its processes must be told, and why it cannot run, if it cannot."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import suppress
 from importlib.util import find_spec

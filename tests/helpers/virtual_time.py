@@ -1,7 +1,5 @@
 """An event loop whose clock jumps to the next timer: nothing waits, and each run has the same times."""
 
-from __future__ import annotations
-
 import asyncio
 import selectors
 from collections.abc import Coroutine

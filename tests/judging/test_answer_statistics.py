@@ -1,7 +1,5 @@
 """Statistics of answers: against SciPy, hand-made answers, and through the command."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The script that checks intervals and tests: its truth in closed form, and that narrow intervals are noticed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

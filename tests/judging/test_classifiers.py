@@ -1,7 +1,5 @@
 """Judges that are classifiers: against scikit-learn itself, what leaks through folds, and single cues."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What becomes a trial: exact shares of people and agents, in orders that the seed gives."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from pathlib import Path

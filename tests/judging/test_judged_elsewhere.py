@@ -1,7 +1,5 @@
 """Verdicts on stimuli that are not ours, imported and scored, against counts by hand."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Language models as judges: the papers' prompts, what is read from replies, and a server that misbehaves."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import io

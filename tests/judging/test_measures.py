@@ -1,7 +1,5 @@
 """Rates, detectability, d', criterion and their intervals, against closed forms and other programs."""
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 

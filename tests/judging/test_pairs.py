@@ -1,7 +1,5 @@
 """Pairs of conversations: from runs and people's imports to trials, verdicts and the pass rate."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

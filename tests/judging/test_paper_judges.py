@@ -1,7 +1,5 @@
 """The papers' classifiers, by presets of the catalogue, beside plain transformers, torchvision and scikit-learn."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """The X-Turn pass rate, beside what it should be: scipy, and truths that are put in."""
 
-from __future__ import annotations
-
 from statistics import NormalDist
 from typing import Any
 

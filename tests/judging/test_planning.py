@@ -1,7 +1,5 @@
 """Planned half-widths against studies that are drawn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import norm

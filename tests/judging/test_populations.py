@@ -1,8 +1,6 @@
 """Populations of answers: measures against SciPy, sacrebleu and cases by hand; the test and its intervals against
 enumeration; the command."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math
@@ -61,11 +59,8 @@ def test_measures_of_words_are_those_of_scipy() -> None:
     assert measures.rare_covered(relation, first, second) == pytest.approx([1])  # of a alone
     assert measures.rare_covered(relation, second, first) == pytest.approx([1 / 3])  # b, but neither c nor d
     assert math.isnan(measures.rare_covered(*_sets("ab", "cc"))[0])
-
-
-def test_labels_of_an_answer_share_its_weight() -> None:
-    answers = [_answer("object_detection", "s", "human", labels=labels) for labels in (["cat", "dog"], ["cat"])]
-    assert measures.shares(answers).tolist() == [[0.5, 0.5], [1, 0]]
+    labels = [_answer("object_detection", "s", "human", labels=labels) for labels in (["cat", "dog"], ["cat"])]
+    assert measures.shares(labels).tolist() == [[0.5, 0.5], [1, 0]]
 
 
 def test_energy_distance_is_that_of_scipy() -> None:
@@ -113,6 +108,10 @@ def test_information_gain_of_paths_by_hand() -> None:
     peak = width * height / (2 * math.pi * degree**2)  # a Gaussian's density beside the even one
     assert near == pytest.approx(math.log2(0.7 * peak + 0.3), rel=0.01)
     assert far == pytest.approx(math.log2(0.3))
+    apart = math.hypot(620, 490) / width
+    assert measures.path_distances(answers) == pytest.approx(
+        np.array([[0, 0, apart], [0, 0, apart], [apart, apart, 0]])
+    )
 
 
 def test_people_look_at_the_centre_of_other_pictures() -> None:
@@ -181,6 +180,30 @@ def test_few_answers_have_no_measures() -> None:
     assert {row.measure for row in populations(answers)} == {"total variation", "answers alike", "entropy (bits)"}
 
 
+def test_a_text_that_is_always_the_same_is_told_over_stimuli() -> None:
+    texts = (
+        "a man rides a bike",
+        "two dogs run past",
+        "an old red car",
+        "the sea at night",
+        "children play with a ball",
+    )
+    answers = []
+    for at in range(20):
+        for number, agent in enumerate(("human", "human", "same")):
+            text = texts[0] if agent == "same" else texts[(at + 2 * number) % 5]
+            spoken = [{"speaker": "A", "text": text}, {"speaker": "B", "text": "hello"}]
+            answers.append(_answer("image_captioning", str(at), agent, text=text))
+            answers.append(_answer("conversation", str(at), agent, speaker="A", messages=spoken))
+    rows = populations(answers)
+    for task in ("image_captioning", "conversation"):
+        by_name = {row.measure: row for row in rows if row.task == task}
+        assert list(by_name) == ["energy distance", "energy distance over stimuli", "self-BLEU"]
+        assert by_name["energy distance over stimuli"].p < 0.05
+        assert by_name["self-BLEU"].beside_people.value == pytest.approx(100)
+        assert by_name["self-BLEU"].difference.low > 0
+
+
 def test_score_has_the_populations_of_run_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chance = np.random.default_rng(0)
     words = ["apple", "river", "stone", "cloud", "music"]
@@ -202,6 +225,7 @@ def test_score_has_the_populations_of_run_folders(tmp_path: Path, capsys: pytest
     assert float(rows["published:random", "energy distance"]["p"]) > 0.05
     page = (tmp_path / "S" / "index.html").read_text()
     assert "published:modal does not answer as people do" in page
+    assert page.count('scope="row">published:modal</th>') == 5
     assert "published:modal does not answer as people do" in capsys.readouterr().out
     scores = json.loads((tmp_path / "S" / "scores.json").read_bytes())
     assert len(scores["populations"]) == len(rows)

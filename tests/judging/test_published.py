@@ -1,7 +1,5 @@
 """The papers' figures: what the file holds, and ours beside them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import random

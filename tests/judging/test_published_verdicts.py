@@ -1,7 +1,5 @@
 """The published test's verdicts against counts by hand."""
 
-from __future__ import annotations
-
 import csv
 import json
 import random

@@ -1,7 +1,5 @@
 """Areas under ROC curves and calibration, against scikit-learn and closed forms."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

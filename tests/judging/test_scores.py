@@ -1,7 +1,5 @@
 """Scores of verdicts through the commands: the tables, the page, and what is refused."""
 
-from __future__ import annotations
-
 import csv
 import json
 import random

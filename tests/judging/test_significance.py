@@ -1,7 +1,5 @@
 """Tests of verdicts against scipy's own, and against what can be reckoned by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations, product
 from typing import Any

@@ -1,7 +1,5 @@
 """The made-up study: as the commands read it, with the rates that it says, and with its effects found."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``turinglike trials``, from run folders to a trial set: what judges may see, what the key says, what is told."""
 
-from __future__ import annotations
-
 import csv
 import json
 import random

@@ -1,7 +1,5 @@
 """An agent that says which GPU it was given, where there is none."""
 
-from __future__ import annotations
-
 import os
 import sys
 import types

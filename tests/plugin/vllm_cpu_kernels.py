@@ -8,8 +8,6 @@ processes. It leans on vLLM's internals and fits one version (0.31.0); slow, and
 A schema is written out where ``torch.library`` could not infer it (in-place arguments, defaults of vLLM's calls).
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Callable

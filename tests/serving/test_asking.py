@@ -1,7 +1,5 @@
 """Agents asked from a program: the records of ``generate``, from whatever a program has, without Ray."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """The command line: usage, listings, settings, signals."""
 
-from __future__ import annotations
-
 import argparse
 import functools
 import importlib

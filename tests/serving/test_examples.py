@@ -1,7 +1,5 @@
 """The example set: complete, attributed, small, and with its authors."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

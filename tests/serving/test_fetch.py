@@ -1,7 +1,5 @@
 """``turinglike fetch``, as a person runs it, against a local server that answers as the hub does."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """``turinglike generate`` from its entry point, over workers in this process."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """The commands that need no agent work where only the base install is."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a run shows while it goes on, on a terminal of a known width and elsewhere, by a clock that the test sets."""
 
-from __future__ import annotations
-
 import io
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """Where nothing of a batch can be prepared, whoever asks gets records that say why, and that their schema takes."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run of conversations on vLLM's real server, whose worker is killed."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """DeepGaze III from its authors' package ``deepgaze_pytorch``, with torchvision's DenseNet."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@
 3. The mean of their maps in 0..1 is sharpened three times by map += Gauss3 - Gauss5 ([1 2 1] / 4, and sd 1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache

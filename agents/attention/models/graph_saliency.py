@@ -11,8 +11,6 @@ Our choices: sRGB light, cones of Smith and Pokorny (1975), edges repeated, resi
 blur to 3 sd. ``program`` "harel" has the Matlab program's, but for its monitor's table, edge kernels and iteration.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from functools import lru_cache

@@ -1,8 +1,6 @@
 """From saliency maps to fixations: the maximum, with inhibition of return for ever. Maps are rounded to 2**-20 of their
 range; ties go to the lowest index."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import torch

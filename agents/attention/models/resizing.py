@@ -1,7 +1,5 @@
 """Weights that bring a row of values to another length: ``weights_of_rows @ plane @ weights_of_columns.T``."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Literal
 

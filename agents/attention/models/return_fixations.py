@@ -13,8 +13,6 @@ On a grid of 64 x 64 cells over the frame, the next fixation is the cell with th
 The first fixation is cell 2016. Scores are rounded to 2**-20 (authors: 8 bits); ties go to the lowest index.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

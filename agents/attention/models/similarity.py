@@ -8,8 +8,6 @@ of a convolution over those of the search image, as in the authors' programs:
 Not followed: images at 1280 x 1024 first, tiles as JPEG, values up to 256, the convolution's random bias.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

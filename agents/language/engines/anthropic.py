@@ -1,7 +1,5 @@
 """The engine of Anthropic's servers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Which prompts are generated together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 

@@ -1,7 +1,5 @@
 """The base of clients of servers. Failures are AnswerErrors; the key goes into request headers only."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import importlib

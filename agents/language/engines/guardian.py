@@ -4,8 +4,6 @@ Arguments: a folder for its log, removed at the end, and the command. Who starts
 input, so that the server ends with him, however he ends. Standard output is closed once no process is left.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

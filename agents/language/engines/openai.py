@@ -1,7 +1,5 @@
 """The engine of servers with OpenAI's interface."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import re

@@ -1,8 +1,6 @@
 """Which prompts a model may read together, measured when it is loaded. Padding can change a recurrent state, positions
 or the parts of pictures: architectures differ, and so do their versions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 

@@ -1,7 +1,5 @@
 """What a model thinks before it answers, apart from its answer."""
 
-from __future__ import annotations
-
 from agents.errors import AnswerError
 from agents.language.engines.text_request import GeneratedText
 

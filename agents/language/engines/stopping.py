@@ -1,7 +1,5 @@
 """Rules on a batch's rows: repetition, ends, the text while it is generated."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

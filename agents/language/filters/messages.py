@@ -1,7 +1,5 @@
 """The filters: pure functions of texts and thresholds, linear in the text's length."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

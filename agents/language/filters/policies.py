@@ -1,7 +1,5 @@
 """Judge a turn or a conversation by a policy's filters."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal

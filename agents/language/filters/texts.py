@@ -1,7 +1,5 @@
 """Words, sentences and labels in any script; farewells and disclosures in English."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator

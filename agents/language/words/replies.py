@@ -1,7 +1,5 @@
 """How a reply to a cue word is read; the papers' way is not published."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path

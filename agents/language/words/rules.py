@@ -11,8 +11,6 @@ The papers say ">60 % of one word in the pair contains the other word". By ``sho
 letters or more exceeds this share of the shorter word; by ``containment`` the contained word does of the other.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ The papers' WordNetLemmatizer must know noun or verb, which an answer does not s
 - A verb's form that is no adjective, and never used there as its own word, becomes the verb if that is (sang).
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Mapping

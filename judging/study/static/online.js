@@ -115,8 +115,7 @@
         const said = new FormData(form);
         const answer = { human: Number(said.get("human")), reason: said.get("reason"), codes: said.getAll("codes") };
         answer.confidence = Number(said.get("confidence")) / 100;
-        const isWhole = answer.human && !form.querySelector(".untouched");
-        if (isWhole) act(test, answer, (is) => off(press, !is));
+        if (answer.human && !form.querySelector(".untouched")) act(test, answer, (is) => off(press, !is));
         else status.textContent = phrase("incomplete");
       };
       return sentBy(decide, which, view.codes ? slider() : "", codes, reasons(), actions(press));

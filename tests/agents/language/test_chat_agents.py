@@ -1,7 +1,5 @@
 """The agents on the transformers engine: what they ask, and what becomes of what the model says."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

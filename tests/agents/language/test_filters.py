@@ -1,7 +1,5 @@
 """Each filter at its threshold and against a plain, slow account of it; what they never do, on any text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The papers' own examples of conversations, judged by the filters: which are kept, which are not, and by what."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

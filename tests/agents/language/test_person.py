@@ -1,7 +1,5 @@
 """Chat histories and the agents that write as a person from one: what they are asked, and what leaves the machine."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

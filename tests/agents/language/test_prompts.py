@@ -1,7 +1,5 @@
 """The prompts of text models: the papers' own words, and what holds for any conversation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -179,6 +177,7 @@ BURST = [("John", "wait"), ("John", "pasta again?"), ("Frank", "why"), ("Frank",
         ("claude", [":wait\nA:pasta again?\nB:why\nB:not Rice\nA:no way\nB:"], ()),
         ("llama-3.3", ["wait", "A: pasta again?", "B: why", "B: not Rice", "A: no way"], ("A:",)),
         ("gpt-3.5", ["wait\npasta again?", "why\nnot Rice", "no way"], ()),
+        ("persona", ["wait\npasta again?", "why\nnot Rice", "no way"], ()),
     ],
 )
 def test_a_burst_may_have_several_messages_in_a_row(

@@ -1,7 +1,5 @@
 """Dialogues that a model writes alone: their requests, and how its text is read."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What becomes of a generated message: its label, its length, small letters. Most labels are a real model's."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Literal

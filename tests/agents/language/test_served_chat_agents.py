@@ -1,7 +1,5 @@
 """Claude and GPT-3.5 as the catalogue has them: whole requests beside the papers', and what becomes of replies."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any

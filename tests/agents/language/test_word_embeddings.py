@@ -1,7 +1,5 @@
 """The embedding agents against plain searches over tiny models and hand-made vectors, and MiniLM itself."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Catch trials: what each is, that it is the seed's alone, and that a judge's filters see it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How replies about pictures are read, whatever form they have."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The universal agent, on a server and here: its requests, the bytes of an image, and what becomes of replies."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -3,8 +3,6 @@
 Every answer is compared with transformers' own ``generate``, called for one image as the models' documentation shows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

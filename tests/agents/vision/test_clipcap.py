@@ -1,7 +1,5 @@
 """ClipCap: its parts against plain restatements, its generation against transformers' and the authors' search."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Colour names: the standard's values, the hand-made map's own rules, and both distances."""
 
-from __future__ import annotations
-
 from itertools import groupby
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The detectors that need no compiler, on random weights, and the way from boxes to words."""
 
-from __future__ import annotations
-
 import shutil
 import urllib.error
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Detectron2: its model zoo's pickles, and Detectron2 itself, on random weights, where it is installed."""
 
-from __future__ import annotations
-
 import importlib.util
 import pickle
 import shutil

@@ -1,7 +1,5 @@
 """The colour agents: median cut beside the package whose colours the published agents gave, and the words."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

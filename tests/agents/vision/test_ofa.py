@@ -1,7 +1,5 @@
 """OFA: the network beside a plain restatement, beam search beside fairseq's, the agent's answers, and bad files."""
 
-from __future__ import annotations
-
 import json
 import math
 import string

@@ -1,7 +1,5 @@
 """OpenFlamingo: captions against a plain restatement of its authors' program, batches against singles, bad parts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

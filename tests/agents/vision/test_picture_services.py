@@ -1,7 +1,5 @@
 """Companies' services: the real clients against a local server that replies as their documentation shows."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

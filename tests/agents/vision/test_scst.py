@@ -1,7 +1,5 @@
 """SCST: features, LSTM and searches against plain restatements of self-critical.pytorch; bad files and pictures."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path

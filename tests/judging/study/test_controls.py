@@ -1,7 +1,5 @@
 """Control questions about objects, made from what the stimuli say: what is right, what lacks, what a browser gets."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

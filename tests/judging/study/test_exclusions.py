@@ -1,7 +1,5 @@
 """Rules know nothing of what is scored: who guesses is at chance before them and after them, whatever is excluded."""
 
-from __future__ import annotations
-
 import math
 import random
 import tomllib

@@ -1,7 +1,5 @@
 """What a study is made into: exclusions by rule, the run folder of verdicts, the table, how far it is."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

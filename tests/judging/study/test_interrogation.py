@@ -90,12 +90,9 @@ def test_both_write_when_they_like_until_the_clock_stops(tmp_path: Path, monkeyp
             assert await lobby.move(judge, say(test, text, side)) is None
         assert await lobby.move(judge, say(test, "c", other)) is None
         assert await lobby.move(person, say(test, "d")) is None
-        chats = {
-            side: [(True, "a"), (True, "b"), (False, "d")],
-            other: [(True, "c"), (False, "to c"), (False, "and more")],
-        }
+        chats = {side: {"a": True, "b": True, "d": False}, other: {"c": True, "to c": False, "and more": False}}
         view = await until(lobby, judge, 6)
-        assert [[(each["mine"], each["text"]) for each in chat] for chat in view["chats"]] == [chats[1], chats[2]]
+        assert [{each["text"]: each["mine"] for each in chat} for chat in view["chats"]] == [chats[1], chats[2]]
         view = await lobby.at(person, "")
         assert [[each["text"] for each in chat] for chat in view["chats"]] == [["a", "b", "d"]]
         assert 0 < view["seconds_left"] <= 300
@@ -158,22 +155,19 @@ def test_after_a_restart_the_clock_goes_on(tmp_path: Path, monkeypatch: pytest.M
 
     async def after(served: Study) -> None:
         [judge] = served.state.judges.values()
-        view = await until(lobby_of(served), judge, 2)
-        assert 0 < view["seconds_left"] <= 100
-        assert [each["text"] for each in view["chats"][1]] == ["a", "to a"]
+        views.append(await until(lobby_of(served), judge, 2))
 
-    async def at_the_end(served: Study) -> None:
-        [judge] = served.state.judges.values()
-        view = await lobby_of(served).at(judge, "")
-        assert (view["act"], view["seconds_left"]) == ("judge", 0.0)
-
+    views: list[Any] = []
     run(study := timed(tmp_path, two_machines=1.0, base=60.0), before)
-    for work in (after, at_the_end):
+    for _ in range(2):
         events = list(map(json.loads, (study / "events.jsonl").read_text().splitlines()))
         for event in events:
             event["at"] = (datetime.fromisoformat(event["at"]) - timedelta(seconds=200)).isoformat()
         (study / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
-        run(changed(study, base=0.0), work)
+        run(changed(study, base=0.0), after)
+    assert [each["text"] for each in views[0]["chats"][1]] == ["a", "to a"]
+    assert 0 < views[0]["seconds_left"] <= 100
+    assert (views[1]["act"], views[1]["seconds_left"]) == ("judge", 0.0)
 
 
 def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +199,7 @@ def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypa
 
 
 def test_each_machine_has_equally_many_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And who gives no verdict, or a machine that does not answer, makes a test void."""
+    """And who gives no answer makes a test void."""
     replies(monkeypatch, lambda agent, row: {})
 
     async def work(served: Study) -> None:
@@ -216,19 +210,11 @@ def test_each_machine_has_equally_many_tests(tmp_path: Path, monkeypatch: pytest
         while view["state"] != "void":
             view = await lobby.at(judge, view["version"])
         assert await lobby.move(judge, say(test, "b", 1)) == "test_void"
-        lobby, test, judge, _ = await begun(served, 1)
-        stop(lobby, test)
-        assert (await lobby.at(judge, ""))["act"] == "judge"
-        due, since = lobby.awaited[test.id]
-        lobby.awaited[test.id] = due, since - 181
-        assert (await lobby.at(judge, ""))["state"] == "void"
 
     run(study := timed(tmp_path, two_machines=1.0, machines=["x", "y", "z"]), work)
-    *tests, failed, idle = read_state(study).meetings.values()
-    assert set(Counter(who for test in (*tests, failed) for who in test.people[1:]).values()) == {4}
-    assert "KeyError" in str(failed.void)
-    assert str(idle.void).endswith("did nothing")
-    assert not any(test.void for test in tests)
+    tests = list(read_state(study).meetings.values())
+    assert set(Counter(who for test in tests for who in test.people[1:]).values()) == {4}
+    assert [("KeyError" in test.void) if test.void else None for test in tests] == [None] * 5 + [True]
 
 
 def test_the_win_rate_is_scored(tmp_path: Path) -> None:
@@ -262,7 +248,7 @@ def test_the_win_rate_is_scored(tmp_path: Path) -> None:
 
 
 def test_two_browsers_converse_until_the_clock_stops(browser: Browser, tmp_path: Path) -> None:
-    """With a lost connection and a reload: each message is there once, and nobody sees the other conversation."""
+    """With a lost connection and a reload each message is there once; an agent sees one conversation."""
     reply = json.dumps({"answer": {"messages": [{"text": f"I am not sure. {BAD}"}]}}).encode()
     with ExitStack() as running:
         machine = running.enter_context(misbehaving_server.running())

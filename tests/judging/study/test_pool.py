@@ -1,7 +1,5 @@
 """The trials that judges get: their quotas, and how even they are over judges who come and go."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter

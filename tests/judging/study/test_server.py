@@ -1,7 +1,5 @@
 """A study over HTTP, as a process of its own: what is sent, what is refused, what a killed server has kept."""
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import json

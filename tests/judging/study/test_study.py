@@ -1,7 +1,5 @@
 """A study without HTTP: what is kept, what a server that starts again knows, what is refused."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

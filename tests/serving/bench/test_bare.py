@@ -1,7 +1,5 @@
 """The stimuli that are made to measure with, the bare agent in its process, and the window in which it is measured."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """``turinglike bench`` from the command line's entry point, and its table."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Batch sizes in turn, and agents that fail."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A conversation over a scheduler that answers from a script: what is asked, rejected, journalled and replayed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A person and an agent: requests to the scheduler, flags, failures, by turns and in bursts (on a clock that jumps)."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Pseudo-dialogue: topics, turns for each, continued if fewer, cut if more; and who has it before them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@
 would write it anew: only a change that is meant to move records may do that.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Mapping

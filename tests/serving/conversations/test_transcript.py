@@ -1,7 +1,5 @@
 """The state of a conversation: who is asked, sends and is interrupted when, by turns and in bursts; and the delays."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Any

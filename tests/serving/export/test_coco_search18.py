@@ -1,7 +1,5 @@
 """Scanpaths in the form of COCO-Search18, read after the data set's own description."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

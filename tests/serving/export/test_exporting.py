@@ -1,7 +1,5 @@
 """Export: every format read back by another program, and everything that must be refused."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scanpaths for other programs, read back by plain readers that know the published forms and nothing of ours."""
 
-from __future__ import annotations
-
 import json
 import sys
 import warnings

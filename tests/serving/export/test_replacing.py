@@ -1,7 +1,5 @@
 """Where an export may write, in every format: over nothing by accident, never over a run's own files, and whole."""
 
-from __future__ import annotations
-
 import errno
 from pathlib import Path
 from typing import Any

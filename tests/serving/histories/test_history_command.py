@@ -1,7 +1,5 @@
 """``turinglike history``: exports of messengers, made by hand in the forms that they have."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One server process that the tests of this folder share: the command itself, with Ray, on a free port."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Images in base64 as clients spell it, and values that JSON does not have."""
 
-from __future__ import annotations
-
 import base64
 import json
 import textwrap

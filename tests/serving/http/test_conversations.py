@@ -1,8 +1,6 @@
 """Conversations over HTTP: a whole one with a real server, and limits and failures with an application in this
 process."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Errors as they are documented: every status and code that the code has stands in docs/http.md, and no other."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -4,8 +4,6 @@ A fault is a status of 500, a status, type or body that the document does not na
 taken, an undeclared method that is not 405 with Allow, and a connection that breaks.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

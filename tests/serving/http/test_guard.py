@@ -1,7 +1,5 @@
 """The guard alone, around an application that says what it was asked: nothing passes that should not."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What people and agents say to a server is on disk before anybody is answered, and in one folder with one writer."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import signal

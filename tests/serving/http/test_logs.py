@@ -1,7 +1,5 @@
 """What a server logs."""
 
-from __future__ import annotations
-
 import logging
 import re
 

@@ -1,7 +1,5 @@
 """The native routes of a real server: records as a run writes them, bad requests that harm nobody, metrics."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,8 +1,6 @@
 """OpenAI's interface, driven with the unchanged ``openai`` package: against a real server, and for what goes wrong
 against an application in this process."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -1,7 +1,5 @@
 """Streams whose pieces are sent while the answer is made, by the application in this process."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

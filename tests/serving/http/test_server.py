@@ -1,7 +1,5 @@
 """The server itself: clients that stall, keys and addresses, and how the whole command begins and ends."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import os
 import signal

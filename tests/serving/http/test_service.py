@@ -1,7 +1,5 @@
 """The service in this process, without Ray: places in a queue, deadlines, agents that fail, load late or restart."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any

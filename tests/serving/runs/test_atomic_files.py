@@ -1,7 +1,5 @@
 """Files survive crashes, and the store counts what is on disk."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

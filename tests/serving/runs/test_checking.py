@@ -1,7 +1,5 @@
 """Checking sets: images, duplicates, digests, order, and what the report says."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

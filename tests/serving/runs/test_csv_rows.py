@@ -1,7 +1,5 @@
 """CSV of texts that try to be more than one cell: read by Python's own reader and by pandas."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """One reader of CSV: what moves or loses a cell is refused with its line, by whatever command reads the table."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

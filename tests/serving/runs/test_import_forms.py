@@ -1,7 +1,5 @@
 """Conversations and people's scanpaths in the forms of others become records, and ours come back from their export."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Import: the published files become records, odd ones too; what is wrong is refused completely."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

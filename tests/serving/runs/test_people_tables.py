@@ -1,7 +1,5 @@
 """People's verdicts from jsPsych's data: what is a verdict, what it means, and what cannot be known."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

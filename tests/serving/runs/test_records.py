@@ -1,7 +1,5 @@
 """The record's schema: what is a record, what is not, and that the generated JSON Schemas agree."""
 
-from __future__ import annotations
-
 import copy
 import runpy
 from pathlib import Path

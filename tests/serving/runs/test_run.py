@@ -1,7 +1,5 @@
 """Reading run folders: against a plain dict, with files cut anywhere, damaged, or of another version."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Opening a run folder again: with the set in another order, longer, changed, after a crash, and of an old version."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Sets from what others publish, on small samples of their forms; and tables and lists as sets."""
 
-from __future__ import annotations
-
 import io
 import json
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Status: counted again the plain way, and what a person is shown."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Reading sets: the three formats mean the same, and whatever stands in a file comes out as a row or a problem."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import json

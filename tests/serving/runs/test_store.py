@@ -1,7 +1,5 @@
 """The record files of agents: lines count once they are on disk, and are read back as a plain dict would have them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import resource

@@ -1,8 +1,6 @@
 """The process around the driver: exit codes and signals pass through it, and an end without a word is Ray's or an
 agent's."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Admission by declared memory, and what agents get on nodes with GPUs. Nothing is loaded."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from dataclasses import replace

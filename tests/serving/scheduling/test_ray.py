@@ -1,8 +1,6 @@
 """Workers as Ray's actors, of a Ray that these tests share: how each end is told apart, images that travel, an existing
 cluster, and GPUs."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

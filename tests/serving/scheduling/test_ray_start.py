@@ -1,8 +1,6 @@
 """The start of Ray: one that hangs, fails or is ended by a signal leaves nothing behind, and is tried once more; and
 its surroundings, which it neither harms nor is harmed by."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

@@ -1,7 +1,5 @@
 """Errors of devices, workers that die or cannot be loaded again, agents that keep failing, and whose turn it is."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The scheduler over workers in this process: one reply per request, in whatever batches."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The report's data: every record as it is, an index that says the same, and nothing of it that could become markup."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

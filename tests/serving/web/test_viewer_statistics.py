@@ -1,7 +1,5 @@
 """The viewer's statistics: against SciPy, brute force, and answers made by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

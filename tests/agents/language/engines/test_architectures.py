@@ -1,8 +1,6 @@
 """Models of many architectures, tiny and random: a batch is what its prompts are alone, and greedy text is that of the
 model's own ``generate`` on what its own tokenizer or processor makes."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The engines of OpenAI's interface and Anthropic's, against a local server that answers well or misbehaves."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import logging

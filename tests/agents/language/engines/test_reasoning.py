@@ -1,7 +1,5 @@
 """What a model thinks before it answers is kept apart: local models that say fixed tokens, and servers."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 What it says is compared with transformers' own ``generate``, called for one prompt.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence

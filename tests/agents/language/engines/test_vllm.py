@@ -3,8 +3,6 @@
 One server is started for the whole file; a test at its end kills a process of it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

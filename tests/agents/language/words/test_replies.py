@@ -1,7 +1,5 @@
 """How a reply to a cue word is read, and which of its words the rules leave."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

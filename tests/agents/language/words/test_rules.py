@@ -1,7 +1,5 @@
 """The rules for answers: each by itself, on the words of the papers, and whatever the word."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import pytest

@@ -1,7 +1,5 @@
 """Vectors in every form of file, what is refused of them, their cache, and the search against a plain one."""
 
-from __future__ import annotations
-
 import gzip
 import pickle
 import struct

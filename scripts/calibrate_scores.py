@@ -63,8 +63,8 @@ class Design:
     def __str__(self) -> str:
         seen = f" ({self.per_judge} each)" if self.per_judge < self.stimuli else ""
         rates = " and ".join(f"{rate:.2f}" for rate in self.rates[:2])
-        who = f", {self.people} people of sd {self.of_people}{' on all' if self.is_crossed else ''}"
-        people = who if self.people > 1 else ""
+        people = f", {self.people} people of sd {self.of_people}" if self.people > 1 else ""
+        people += " on all" if self.is_crossed else ""
         return f"{self.judges} judges, {self.stimuli} stimuli{seen}, {rates}, answers' sd {self.of_answers}{people}"
 
 
@@ -223,11 +223,9 @@ def areas(few: int, many: int, study: int) -> Outcomes:
 
 def differences(design: Design, study: int) -> Outcomes:
     table, (human, first, second) = drawn(design, study)
-    truths, tests = (
-        {"against_people": 1 - first - human, "between_agents": first - second},
-        of_agents(table, ["a0", "a1"]),
-    )
-    return {name: _is_inside(truth, tests[name][0].difference) for name, truth in truths.items()}
+    tests, truths = of_agents(table, ["a0", "a1"]), [1 - first - human, first - second]
+    names = ("against_people", "between_agents")
+    return {name: _is_inside(truth, tests[name][0].difference) for name, truth in zip(names, truths, strict=True)}
 
 
 def pass_rate(judges: int, pairs: int, rate: float, study: int) -> Outcomes:
@@ -271,13 +269,13 @@ def columns(study: int) -> Outcomes:
     excerpts = verdicts(judge, conversation, agent, right == (agent > 0))
     groups, _ = drawn(Design(24, 30, 15), study)
     mixed, _ = drawn(Design(30, 60, 40, (0.5, 0.5, 0.8)), study)  # one agent is more often in the first half
-    mixed["early"], is_kept = mixed["stimulus"] < 30, chance.random(len(mixed)) < 0.8
-    mixed = mixed[(mixed["truth"] == "human") | (is_kept == (mixed["early"] == (mixed["agent"] == "a0")))]
+    is_first, is_kept = (mixed["stimulus"] < 30) == (mixed["agent"] == "a0"), chance.random(len(mixed)) < 0.8
+    mixed = mixed[(mixed["truth"] == "human") | (is_kept == is_first)]
     return {
         "topic": _differs(leaning, leaning["stimulus"] < 12),
         "length": _differs(excerpts, 3 + 3 * length),
         "young": _differs(groups, groups["judge"] % 2 == 0),
-        "early": _differs(mixed, mixed["early"]),
+        "early": _differs(mixed, mixed["stimulus"] < 30),
     }
 
 

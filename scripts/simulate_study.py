@@ -10,7 +10,6 @@ effects and without any.
 
 import argparse
 import math
-import sys
 import tempfile
 from collections import defaultdict, namedtuple
 from collections.abc import Iterator
@@ -61,7 +60,7 @@ INSIDE, POWER, ALARMS = "0.93 at least", "the power", "0.02 to 0.08"
 Share = namedtuple("Share", "effects table of wanted share number")
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description="A made-up study with known effects.", allow_abbrev=False)
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="write it there: ONLINE and LAB, to be scored")
     parser.add_argument("--studies", type=positive, metavar="N", help="score so many, of each kind")
@@ -72,7 +71,6 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             shares = calibration(trials(Path(folder)), options.studies)
         Table(shares).grid(" ".join(Share._fields), f"{options.studies:,} studies of each kind").print()
-    return 0
 
 
 def trials(folder: Path) -> pd.DataFrame:
@@ -141,8 +139,7 @@ def drawn(table: pd.DataFrame, study: int, *, has_effects: bool) -> pd.DataFrame
 
 
 def _normal(chance: np.random.Generator, deviation: float, of: NDArray[np.int64]) -> NDArray[np.float64]:
-    values: NDArray[np.float64] = chance.normal(0, deviation, of.max() + 1)[of]
-    return values
+    return chance.normal(0, deviation, of.max() + 1)[of]
 
 
 def write(folder: Path) -> None:
@@ -232,4 +229,4 @@ def _tests(scores: Scores, effects: str) -> Iterator[tuple[str, str, str, bool]]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

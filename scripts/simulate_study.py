@@ -12,9 +12,8 @@ import argparse
 import math
 import sys
 import tempfile
-from collections import defaultdict
+from collections import defaultdict, namedtuple
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from scipy.special import ndtr, ndtri
 from judging.contrasts import ByColumn
 from judging.measures import ALL
 from judging.score import Scores, compute_scores, with_columns
-from judging.tables import Estimate, Table
+from judging.tables import Table
 from judging.trial_set import TRIALS_FILE, VERDICTS, key_path, read_trial_key
 from judging.verdicts import AND, FEEDBACK, PEOPLE, TASK, TEST, counted
 from serving.cli import main as turinglike
@@ -59,18 +58,7 @@ SD_OF_MACHINES = math.hypot(OF_BIAS, OF_SENSITIVITY, OF_STIMULI, OF_ANSWERS, 1) 
 SD_OF_PEOPLE = math.hypot(SD_OF_MACHINES, OF_SPEAKERS)
 MALE = 0.6  # the share of speakers who are taken for male
 INSIDE, POWER, ALARMS = "0.93 at least", "the power", "0.02 to 0.08"
-
-
-@dataclass(slots=True)
-class Share:
-    """The share of ``number`` intervals that hold the truth, or of tests whose p is below 0.05."""
-
-    effects: str
-    table: str
-    of: str
-    wanted: str
-    share: float
-    number: int
+Share = namedtuple("Share", "effects table of wanted share number")
 
 
 def main() -> int:
@@ -83,8 +71,7 @@ def main() -> int:
     if options.studies is not None:
         with tempfile.TemporaryDirectory() as folder:
             shares = calibration(trials(Path(folder)), options.studies)
-        names = {field.name: field.name for field in fields(Share)}
-        Table(shares).grid(names, f"{options.studies:,} studies of each kind").print()
+        Table(shares).grid(" ".join(Share._fields), f"{options.studies:,} studies of each kind").print()
     return 0
 
 
@@ -176,29 +163,21 @@ def _verdict(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def calibration(table: pd.DataFrame, studies: int) -> list[Share]:
-    """Of studies with and without effects, by table and column."""
-    shares = []
-    for effects in ("with", "without"):
-        ends: dict[tuple[str, str, str], list[tuple[Estimate, float]]] = defaultdict(list)
-        tests: dict[tuple[str, str], list[float]] = defaultdict(list)
-        for study in range(studies):
-            verdicts = judged(drawn(table, study, has_effects=effects == "with"))
-            scores = compute_scores(verdicts, BY)
-            for figure, estimate, truth in _estimates(scores, verdicts):
-                ends[figure].append((estimate, truth))
-            for test, p in _p(scores, effects):
-                tests[test].append(p)
-        inside: dict[tuple[str, str], list[bool]] = defaultdict(list)
-        for (name, column, _), of_studies in ends.items():
-            truth = float(np.mean([truth for _, truth in of_studies]))
-            inside[name, column] += [estimate.low <= truth <= estimate.high for estimate, _ in of_studies]
-        shares += [Share(effects, *name, INSIDE, float(np.mean(holds)), len(holds)) for name, holds in inside.items()]
-        for (name, about), values in tests.items():
-            column = about.split(",")[0]
-            is_null = effects == "without" or column in OF_NONE or (name == "papers_between_values" and AND in column)
-            share = float(np.mean(np.array(values) < 0.05))
-            shares.append(Share(effects, name, about, ALARMS if is_null else POWER, share, len(values)))
-    return shares
+    """Of studies with and without effects, by table and column the share of ``number`` intervals that hold the truth,
+    the mean of the studies', or of tests whose p is below 0.05."""
+    estimates, tests = [], []
+    for effects, study in product(("with", "without"), range(studies)):
+        verdicts = judged(drawn(table, study, has_effects=effects == "with"))
+        scores = compute_scores(verdicts, BY)
+        estimates += [(effects, *row) for row in _estimates(scores, verdicts)]
+        tests += [(effects, *row) for row in _tests(scores, effects)]
+    figure, cell = ["effects", "table", "of", "what"], ["effects", "table", "of", "wanted"]
+    inside = pd.DataFrame(estimates, columns=[*figure, "low", "high", "truth"])
+    truth = inside.groupby(figure)["truth"].transform("mean")
+    inside = inside.assign(wanted=INSIDE, holds=(inside["low"] <= truth) & (truth <= inside["high"]))
+    outcomes = pd.concat([inside[[*cell, "holds"]], pd.DataFrame(tests, columns=[*cell, "holds"])])
+    shares = outcomes.sort_values("effects", kind="stable").groupby(cell, sort=False)["holds"].agg(["mean", "size"])
+    return list(map(Share._make, shares.reset_index().itertuples(index=False)))
 
 
 def judged(table: pd.DataFrame) -> pd.DataFrame:
@@ -207,23 +186,24 @@ def judged(table: pd.DataFrame) -> pd.DataFrame:
     return with_columns(table.assign(judge_kind="human", sample=0, **none), ",".join(BY))[0]
 
 
-def _estimates(scores: Scores, verdicts: pd.DataFrame) -> Iterator[tuple[tuple[str, str, str], Estimate, float]]:
-    """(table, column and what, estimate, truth of this study)"""
+def _estimates(scores: Scores, verdicts: pd.DataFrame) -> Iterator[tuple[str, str, str, float, float, float]]:
+    """(table, column, what, low, high, truth of this study)"""
     for row in scores.by.where(agent=ALL):
         table = counted(verdicts, row.column)
         means = table[table[row.column] == row.value].groupby("truth")["right"].mean()
         human, machine = (float(means.get(truth, math.nan)) for truth in VERDICTS)
         for name, truth in (("p_human", human), ("p_machine", machine), ("detectability", (human + machine) / 2)):
             if not math.isnan(truth):
-                yield ("by", str(row.column), f"{row.value} {name}"), getattr(row, name), truth
+                end = getattr(row, name)
+                yield "by", str(row.column), f"{row.value} {name}", end.low, end.high, truth
     for test in scores.tests["conversation"]["by_columns"]:
         assert isinstance(test, ByColumn)
         truth = _truth_of(test, counted(verdicts, test.column))
         if not math.isnan(truth):
-            yield ("by_columns", test.column, test.value), test.difference, truth
+            yield "by_columns", test.column, test.value, test.difference.low, test.difference.high, truth
     for sexes in scores.sexes.where(judge=PEOPLE):
         if not sexes.of.startswith("judged"):
-            yield ("sexes", "male", sexes.of), sexes.male, MALE
+            yield "sexes", "male", sexes.of, sexes.male.low, sexes.male.high, MALE
 
 
 def _truth_of(test: ByColumn, table: pd.DataFrame) -> float:
@@ -239,13 +219,16 @@ def _truth_of(test: ByColumn, table: pd.DataFrame) -> float:
     return float(np.mean([np.mean(sides[truth]) if sides[truth] else math.nan for truth in VERDICTS]))
 
 
-def _p(scores: Scores, effects: str) -> Iterator[tuple[tuple[str, str], float]]:
-    """(table and column or measure, p) of the tests by columns; without effects of all tests."""
+def _tests(scores: Scores, effects: str) -> Iterator[tuple[str, str, str, bool]]:
+    """(table, column or measure, wanted, p below 0.05) of the tests by columns; without effects of all tests."""
     for name, tests in scores.tests["conversation"].items():
         for test in tests:
             about = [str(getattr(test, field)) for field in ("column", "measure") if hasattr(test, field)]
             if test.p is not None and (effects == "without" or hasattr(test, "column")):
-                yield (name, ", ".join([*about, *([test.test] if name.startswith("papers") else [])])), test.p
+                column = getattr(test, "column", "")
+                is_null = column in OF_NONE or (name == "papers_between_values" and AND in column)
+                about += [test.test] if name.startswith("papers") else []
+                yield name, ", ".join(about), ALARMS if is_null or effects == "without" else POWER, test.p < 0.05
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ import argparse
 import os
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -13,7 +12,6 @@ from agents.errors import InputError, printable
 from agents.language.person import HistoryMessage, Style, history_lines, measure, read_bytes, read_history
 from serving.command_line import Commands, path
 from serving.histories.chat import Chat, ChatMessage, read_telegram, same_name
-from serving.histories.whatsapp import Order, is_whatsapp, read_whatsapp
 from serving.runs.atomic_files import replacing
 from serving.runs.output_paths import refuse_existing
 from serving.runs.row_problems import count
@@ -28,21 +26,18 @@ def register(commands: Commands) -> None:
         history,
         "a messenger's export as the chat history of a person, for an agent that writes as the person does",
         commands.as_json,
-        example="_chat.txt --person Ann -o ann.jsonl",
+        example="result.json --person Ann -o ann.jsonl",
     )
-    command.add_argument("files", nargs="+", type=path, metavar="FILE", help="of WhatsApp, Telegram, or a history")
+    command.add_argument("files", nargs="+", type=path, metavar="FILE", help="of Telegram, or a history")
     command.add_argument("--person", required=True, metavar="NAME", help="whose it is: the name, or Telegram's from_id")
     command.add_argument("-o", "--out", required=True, type=path, metavar="OUT.jsonl", help="the history")
-    command.add_argument(
-        "--dates", choices=("dmy", "mdy", "ymd"), help="how dates stand in WhatsApp's, if they do not say"
-    )
     command.add_argument("--force", action="store_true", help="replace what is at --out")
 
 
 def history(options: argparse.Namespace) -> int:
     """Run the command. Raises InputError, StorageError."""
     refuse_existing([options.out], force=options.force)
-    chats = [read_chat(path, options.dates, options.person) for path in options.files]
+    chats = [read_chat(path) for path in options.files]
     problems = [problem for chat in chats for problem in chat.problems]
     if problems:
         raise InputError(f"{count(len(problems), 'message')} cannot be read", problems)
@@ -64,25 +59,18 @@ def history(options: argparse.Namespace) -> int:
     return 0
 
 
-def read_chat(path: Path, order: Order | None = None, person: str = "") -> Chat:
-    """A file's messages, in any of three forms. Raises InputError."""
+def read_chat(path: Path) -> Chat:
+    """A file's messages, in either form. Raises InputError."""
     content = read_bytes(path, MOST_BYTES).removeprefix(b"\xef\xbb\xbf")
     first = content.lstrip().split(b"\n", 1)[0]
-    if first.startswith(b"{"):
-        if b'"speaker"' in first:
-            return Chat([ChatMessage(line.speaker, line.at, line.text) for line in read_history(path)])
-        try:
-            return read_telegram(orjson.loads(content), path)
-        except orjson.JSONDecodeError:
-            raise InputError(f"{path}: is no JSON, or not all of it") from None
-    with suppress(UnicodeDecodeError):
-        text = content.decode()
-        if is_whatsapp(text):
-            return read_whatsapp(text, path, order, person)
-    raise InputError(
-        f"{path}: is neither WhatsApp's export of a chat (in UTF-8, out of its archive), nor Telegram's result.json, "
-        "nor a history; a message of WhatsApp's begins with its date in numbers and its time"
-    )
+    if not first.startswith(b"{"):
+        raise InputError(f"{path}: is neither Telegram's result.json of a chat nor a history, a line of JSON a message")
+    if b'"speaker"' in first:
+        return Chat([ChatMessage(line.speaker, line.at, line.text) for line in read_history(path)])
+    try:
+        return read_telegram(orjson.loads(content), path)
+    except orjson.JSONDecodeError:
+        raise InputError(f"{path}: is no JSON, or not all of it") from None
 
 
 def choose_person(chats: Sequence[Chat], person: str) -> frozenset[str]:

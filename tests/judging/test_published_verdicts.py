@@ -145,7 +145,7 @@ def test_conversations_have_a_verdict_on_each_speaker(
     assert by["phase", "feedback"] == [0, 0, 2, 0]
     male = {row["of"]: (row["verdicts"], row["male"]) for row in result["sexes"]}
     assert male == {  # A is taken for male, B for female
-        "all": (10, 0.5), "human": (6, 4 / 6), "machine": (4, 0.25),
+        "all": (10, 0.5), "human": (6, round(4 / 6, 9)), "machine": (4, 0.25),
         "judged human": (5, 0.4), "judged machine": (5, 0.6),
     }  # fmt: skip
     labels.write_text("Alabel,Blabel\nHuman,\n")

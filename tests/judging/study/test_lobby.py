@@ -399,12 +399,13 @@ def test_two_browsers_say_whom_they_spoke_with(browser: Browser, tmp_path: Path)
         pages: list[Page] = [begin_in(browser.new_context().new_page(), server.url) for _ in range(2)]
         for page in pages:
             page.get_by_role("heading", name="Conversation").wait_for()
+        [speaks] = [page for page in pages if page.get_by_text("It is your turn.").is_visible()]
+        [listens] = [page for page in pages if page is not speaks]
         for _ in range(2):
-            [speaks] = [page for page in pages if page.get_by_text("It is your turn.").is_visible()]
-            [listens] = [page for page in pages if page is not speaks]
             speaks.get_by_label("Your message").fill("Hello")
             speaks.keyboard.press("Enter")
             listens.get_by_text("It is your turn.").or_(listens.get_by_text("The conversation is over.")).wait_for()
+            speaks, listens = listens, speaks
         for page, name in zip(pages, ("a woman", "a male machine"), strict=True):
             page.get_by_label("How old is the other one").fill("30")
             page.get_by_role("button", name=name).click()

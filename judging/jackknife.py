@@ -4,10 +4,10 @@ The variance is that between judges, between stimuli and between people, less th
 plus that of all three (Cameron, Gelbach, Miller 2011), and never less than a part of it; each is a jackknife that
 leaves out a cluster at a time (MacKinnon, Nielsen, Webb 2024). A rate's freedom is the effective number of clusters
 (Kish 1965) less 1, of the dimension with the fewest. That of a sum is joint (Satterthwaite 1946), and never below the
-fewest. Over rates it takes all clusters to vary alike; rates of the same clusters count as a single one. Over dimensions
-it goes by their estimated variances, each LEAST_SHARE of the sum's at least. Where a few clusters vary far more than
-others, intervals are too short. A rate's interval is the exact interval of so many independent verdicts
-as vary as much, with t of that freedom (Clopper, Pearson 1934; Korn, Graubard 1998). Those of sums and differences are
+fewest. Over rates it takes all clusters to vary alike; rates of the same clusters count as a single one. Over
+dimensions it goes by their estimated variances, each LEAST_SHARE of the sum's at least. Where a few clusters vary far
+more than others, intervals are too short. A rate's interval is the exact interval of so many independent verdicts as
+vary as much, with t of that freedom (Clopper, Pearson 1934; Korn, Graubard 1998). Those of sums and differences are
 made from the rates' by MOVER (Zou, Donner 2008), and reach at least as far as t times the standard error, or as what
 single verdicts cannot show (``_unseen``); p is 1 less the confidence of the interval that ends at the null hypothesis.
 Of a single judge in all verdicts, who is not drawn, figures are of this judge; but a single one where there are several

@@ -11,7 +11,6 @@ from agents import __version__
 from agents.errors import InputError, printable
 from agents.selection import resolve
 from agents.stimuli import MODES
-from serving import histories
 from serving.command_line import (
     Commands,
     Parser,
@@ -60,8 +59,6 @@ def build_parser() -> argparse.ArgumentParser:
     making.add_argument("--images", type=path, metavar="DIR", help="the pictures that annotations name")
     making.add_argument("--task", type=task, metavar="TASK", help="what is asked (default: what was annotated)")
     making.add_argument("--force", action="store_true", help="replace what is at --out")
-
-    histories.register(commands)
 
     summary = "answer a whole stimulus set; the same command again resumes"
     example = "pictures --task caption --agents git-large-coco,blip-large -o run"

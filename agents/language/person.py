@@ -11,7 +11,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Literal
 
-import orjson
 from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from agents.contract import Draw, Settings
@@ -21,18 +20,17 @@ from agents.language.engines.text_request import ChatMessage, Sampling, TextRequ
 from agents.language.prompts import Remembered
 from agents.stimuli import ConversationStimulus, Utterance
 
-MOST_BYTES = 64 * 1024 * 1024
-Speaker = Literal["person", "other"]
-
-
-# histories
+_PICTURE = "[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u231a-\u23ff\u3030\u303d\u203c\u2049]"
+_JOINABLE = f"{_PICTURE}[\ufe0f\U0001f3fb-\U0001f3ff]*"
+EMOJI = re.compile(f"[\U0001f1e6-\U0001f1ff]{{2}}|{_JOINABLE}(?:\u200d{_JOINABLE})*|[0-9#*]\ufe0f?\u20e3")
+"""One emoji, however many characters it is made of: with a tone of skin, joined to others, a flag, a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryMessage:
     """A message; its time ``at`` may be unknown."""
 
-    speaker: Speaker
+    speaker: Literal["person", "other"]
     text: Annotated[str, StringConstraints(min_length=1, max_length=100_000, strip_whitespace=True)]
     at: datetime | None = None
 
@@ -43,21 +41,33 @@ _MESSAGE = TypeAdapter(HistoryMessage)
 _FORM = "is no JSON object of speaker (person or other), text (at most 100,000 letters) and, if known, at (ISO 8601)"
 
 
-def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
-    """A file's content. Raises InputError beyond ``most`` bytes."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(most + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    if len(content) > most:
-        raise InputError(f"{path}: has more than {most // 2**20} MiB; give a part of it")
-    return content
+class PersonSettings(Settings):
+    """Whose chat history an agent writes from."""
+
+    person: Path | None = None
+    """The chat history of the person as whom it writes: a line of JSON a message, with speaker, text and at."""
+    person_turns: int = Field(100, ge=1, le=10_000)
+    """How many of the newest turns of that history it is shown."""
+
+
+def open_person(settings: PersonSettings) -> Person | None:
+    """The person of the settings, if any. Raises InputError."""
+    if settings.person is None:
+        return None
+    turns = [list(turn) for _, turn in groupby(read_history(settings.person), key=lambda message: message.speaker)]
+    newest = turns[-settings.person_turns :]
+    own_turns = [turn for turn in newest if turn[0].speaker == "person"]
+    if not own_turns:
+        raise InputError(f"{settings.person}: no message in it is the person's")
+    return Person([message for turn in newest for message in turn], style(own_turns))
 
 
 def read_history(path: Path) -> list[HistoryMessage]:
     """The messages of a file. Raises InputError that names every bad line, but quotes none."""
-    lines = read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    try:
+        lines = path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     messages: list[HistoryMessage] = []
     problems: list[Problem] = []
     for number, line in enumerate(lines, 1):
@@ -70,86 +80,34 @@ def read_history(path: Path) -> list[HistoryMessage]:
         raise InputError(f"{path}: {len(problems)} of {len(messages) + len(problems)} lines are no messages", problems)
     if not messages:
         raise InputError(f"{path}: holds no message")
-    if len({message.at.tzinfo is None for message in messages if message.at is not None}) > 1:
-        raise InputError(f"{path}: some of its times have an offset and some have none")
     return messages
 
 
-def history_lines(messages: Sequence[HistoryMessage]) -> bytes:
-    """The file that :func:`read_history` reads."""
-    return b"".join(orjson.dumps(message) + b"\n" for message in messages)
-
-
-def turns(messages: Sequence[HistoryMessage]) -> list[list[HistoryMessage]]:
-    """The messages by turns."""
-    return [list(turn) for _, turn in groupby(messages, key=lambda message: message.speaker)]
-
-
-# style
-
-_PICTURE = "[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u231a-\u23ff\u3030\u303d\u203c\u2049]"
-_JOINABLE = f"{_PICTURE}[\ufe0f\U0001f3fb-\U0001f3ff]*"
-EMOJI = re.compile(f"[\U0001f1e6-\U0001f1ff]{{2}}|{_JOINABLE}(?:\u200d{_JOINABLE})*|[0-9#*]\ufe0f?\u20e3")
-"""One emoji, however many characters it is made of: with a tone of skin, joined to others, a flag, a key."""
-MARKS = ".!?\u2026"
-
-
-Style = dict[str, float | None]
-
-
-def measure(messages: Sequence[HistoryMessage], speaker: Speaker = "person") -> Style:
-    """How ``speaker`` writes, by name. ``ends_with_mark`` and ``begins_with_capital`` are shares of messages, ``emoji``
-    a count per message."""
-    own_turns = [turn for turn in turns(messages) if turn[0].speaker == speaker]
-    own = [message for turn in own_turns for message in turn]
-    texts = [message.text for message in own]
+def style(turns: Sequence[Sequence[HistoryMessage]]) -> str:
+    """How the person writes whose turns these are, in sentences in which ``{name}`` stands for the name."""
+    texts = [message.text for turn in turns for message in turn]
     words = [len(text.split()) for text in texts]
+    marks = statistics.fmean(text[-1] in ".!?\u2026" for text in texts)
+    emoji = statistics.fmean(len(EMOJI.findall(text)) for text in texts)
     cased = [[letter for letter in text if letter.lower() != letter.upper()] for text in texts]
-    return {
-        "messages": len(own),
-        "turns": len(own_turns),
-        "words_mean": _mean(words),
-        "words_median": statistics.median(words) if words else None,
-        "ends_with_mark": _mean([text.rstrip()[-1:] in MARKS for text in texts]),
-        "begins_with_capital": _mean([of_text[0].isupper() for of_text in cased if of_text]),
-        "emoji": _mean([len(EMOJI.findall(text)) for text in texts]),
-        "messages_per_turn": len(own) / len(own_turns) if own_turns else None,
-    }
-
-
-def _mean(numbers: Sequence[float]) -> float | None:
-    return statistics.fmean(numbers) if numbers else None
-
-
-# the agent's person
-
-
-class PersonSettings(Settings):
-    """Whose chat history an agent writes from."""
-
-    person: Path | None = None
-    """The chat history of the person as whom it writes; `turinglike history` makes it of a messenger's export."""
-    person_turns: int = Field(100, ge=1, le=10_000)
-    """How many of the newest turns of that history it is shown."""
-
-
-def open_person(settings: PersonSettings) -> Person | None:
-    """The person of the settings, if any. Raises InputError."""
-    if settings.person is None:
-        return None
-    newest = turns(read_history(settings.person))[-settings.person_turns :]
-    messages = tuple(message for turn in newest for message in turn)
-    if all(message.speaker != "person" for message in messages):
-        raise InputError(f"{settings.person}: no message in it is the person's")
-    return Person(messages, measure(messages))
+    capitals = [letters[0].isupper() for letters in cased if letters]
+    mean, median = statistics.fmean(words), statistics.median(words)
+    sentences = [
+        f"{{name}}'s messages have {mean:.1f} words in the mean, {median:g} in the median.",
+        f"{{name}} sends {len(texts) / len(turns):.1f} messages in a row in the mean.",
+        f"{marks:.0%} of them end with a full stop or another mark.",
+        *([f"{statistics.fmean(capitals):.0%} begin with a capital letter."] if capitals else []),
+        f"{emoji:.2f} emoji stand in a message.",
+    ]
+    return " ".join(sentences)
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
     """The prompt's messages, and how the person writes."""
 
-    messages: tuple[HistoryMessage, ...]
-    style: Style
+    messages: Sequence[HistoryMessage]
+    style: str
 
     def earlier(self, stimulus: ConversationStimulus, draw: Draw) -> list[Utterance]:
         """The history under this conversation's names, and the conversation."""
@@ -168,15 +126,7 @@ class Person:
     def character(self, stimulus: ConversationStimulus, draw: Draw) -> str:
         """Who the model is, and how the person writes."""
         name, _ = prompts.speakers(stimulus, draw.options)
-        sentences = [
-            "{name}'s messages have {words_mean:.1f} words in the mean, {words_median:g} in the median.",
-            "{name} sends {messages_per_turn:.1f} messages in a row in the mean.",
-            "{ends_with_mark:.0%} of them end with a full stop or another mark.",
-            "{emoji:.2f} emoji stand in a message.",
-        ]
-        if self.style["begins_with_capital"] is not None:
-            sentences.insert(3, "{begins_with_capital:.0%} begin with a capital letter.")
-        return " ".join([instructions(stimulus, draw), " ".join(sentences).format(name=name, **self.style)])
+        return f"{instructions(stimulus, draw)} {self.style.replace('{name}', name)}"
 
     def request(
         self, stimulus: ConversationStimulus, draw: Draw, earlier: Sequence[Utterance], sampling: Sampling

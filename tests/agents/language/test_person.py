@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,41 +17,27 @@ from agents import catalogue
 from agents.contract import Draw
 from agents.errors import AnswerError, InputError
 from agents.language.chat import LocalChatAgent
-from agents.language.person import (
-    EMOJI,
-    HistoryMessage,
-    Speaker,
-    history_lines,
-    measure,
-    read_history,
-    turns,
-)
+from agents.language.person import EMOJI, HistoryMessage, read_history, style
 from agents.stimuli import ConversationStimulus, Utterance
 from serving.cli import main
 from serving.http.native import _about
 
-START = datetime.fromisoformat("2024-03-01T18:00:00")
 SECRETS = [f"zq{number}xv" for number in range(60)]  # what no random weights generate
 
 
 # histories
 
 
-def messages_of(*messages: tuple[Speaker, str, float | None]) -> list[HistoryMessage]:
-    """(speaker, text, seconds from the start) of each."""
-    return [
-        HistoryMessage(speaker, text, None if at is None else START + timedelta(seconds=at))
-        for speaker, text, at in messages
+def test_a_history_is_read(tmp_path: Path) -> None:
+    """As the program in docs/language.md writes it, and with a mark of the order of bytes."""
+    rows = [
+        {"speaker": "person", "text": "on my way\nsoon", "at": "2024-03-01T18:00:00"},
+        {"speaker": "other", "text": "\u00e9 \U0001f600"},
     ]
-
-
-def test_a_history_is_written_and_read(tmp_path: Path) -> None:
-    messages = messages_of(("person", "on my way\nsoon", 0), ("other", "\u00e9 \U0001f600", None))
     path = tmp_path / "h.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf" + history_lines(messages) + b"\n")
-    assert read_history(path) == messages
-    first = {"at": "2024-03-01T18:00:00", "speaker": "person", "text": "on my way\nsoon"}
-    assert json.loads(history_lines(messages).splitlines()[0]) == first
+    path.write_text("\ufeff" + "".join(json.dumps(row) + "\n" for row in rows) + "\n", encoding="utf-8")
+    first = HistoryMessage("person", "on my way\nsoon", datetime.fromisoformat("2024-03-01T18:00:00"))
+    assert read_history(path) == [first, HistoryMessage("other", "\u00e9 \U0001f600")]
 
 
 def test_every_bad_line_is_named_and_none_is_quoted(tmp_path: Path) -> None:
@@ -73,15 +59,7 @@ def test_every_bad_line_is_named_and_none_is_quoted(tmp_path: Path) -> None:
     assert "secret" not in str(caught.value) + "".join(map(str, caught.value.problems))
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"\n \n", "holds no message"),
-        (b'{"at": "2024-03-01T18:00:00Z", "speaker": "person", "text": "a"}\n'
-         b'{"at": "2024-03-01T18:00:00", "speaker": "other", "text": "a"}', "offset"),
-        (None, "cannot be read"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("content", "words"), [(b"\n \n", "holds no message"), (None, "cannot be read")])
 def test_bad_histories_are_refused(content: bytes | None, words: str, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / "h.jsonl").write_bytes(content)
@@ -90,19 +68,14 @@ def test_bad_histories_are_refused(content: bytes | None, words: str, tmp_path: 
 
 
 def test_the_style_of_messages() -> None:
-    messages = messages_of(
-        ("person", "Hi", 0), ("person", "how are YOU?", 10), ("other", "Never counted!!!", 20),
-        ("person", "ok, fine.", 40), ("person", "\u4f60\u597d \U0001f600\U0001f44d\U0001f3fd", 46),
-        ("other", "x", None), ("person", "1 2 3 4 5", None),
-    )  # fmt: skip
-    assert [len(turn) for turn in turns(messages)] == [2, 1, 2, 1, 1]
-    style = measure(messages)
-    assert (style["messages"], style["turns"], style["messages_per_turn"]) == (5, 3, 5 / 3)
-    assert (style["words_mean"], style["words_median"]) == ((1 + 3 + 2 + 2 + 5) / 5, 2)
-    assert style["ends_with_mark"] == 2 / 5
-    assert style["begins_with_capital"] == pytest.approx(1 / 3)  # of Hi, how and ok
-    assert style["emoji"] == 2 / 5
-    assert {measure([])[name] for name in ("words_mean", "words_median", "emoji", "messages_per_turn")} == {None}
+    texts = [["Hi", "how are YOU?"], ["ok, fine.", "\u4f60\u597d \U0001f600\U0001f44d\U0001f3fd"], ["1 2 3 4 5"]]
+    turns = [[HistoryMessage("person", text) for text in turn] for turn in texts]
+    assert style(turns) == (
+        "{name}'s messages have 2.6 words in the mean, 2 in the median. {name} sends 1.7 messages in a row in the "
+        "mean. 40% of them end with a full stop or another mark. 33% begin with a capital letter. 0.40 emoji stand in "
+        "a message."
+    )
+    assert "capital" not in style(turns[2:])
 
 
 def test_an_emoji_counts_once() -> None:

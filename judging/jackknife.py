@@ -4,9 +4,9 @@ The variance is that between judges, between stimuli and between people, less th
 plus that of all three (Cameron, Gelbach, Miller 2011), and never less than a part of it; each is a jackknife that
 leaves out a cluster at a time (MacKinnon, Nielsen, Webb 2024). A rate's freedom is the effective number of clusters
 (Kish 1965) less 1, of the dimension with the fewest. That of a sum is joint (Satterthwaite 1946), and never below the
-fewest. Over rates it takes all clusters to vary alike; rates of the same clusters count as a single one. Over
-dimensions it goes by their estimated variances, each LEAST_SHARE of the sum's at least. Where a few clusters vary far
-more than others, intervals are too short. A rate's interval is the exact interval of so many independent verdicts as
+fewest. Over rates it is the lesser of two: as if all clusters varied alike, and by the rates' estimated variances
+(Welch 1947); rates of the same clusters count as a single one. Over dimensions it goes by their estimated variances,
+each LEAST_SHARE of the sum's at least. A rate's interval is the exact interval of so many independent verdicts as
 vary as much, with t of that freedom (Clopper, Pearson 1934; Korn, Graubard 1998). Those of sums and differences are
 made from the rates' by MOVER (Zou, Donner 2008), and reach at least as far as t times the standard error, or as what
 single verdicts cannot show (``_unseen``); p is 1 less the confidence of the interval that ends at the null hypothesis.
@@ -26,7 +26,7 @@ from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
 
 CONFIDENCE = 0.95
 ROUNDING = 1e-9  # of rates, whose scale is 1: a smaller deviation is rounding, and none
-LEAST_SHARE = 0.7  # of the variance, that a dimension counts with: few clusters may show too little of theirs
+LEAST_SHARE = 0.85  # of the variance, that a dimension counts with: few clusters may show too little of theirs
 JEFFREYS = 0.5  # of a verdict, by which the parts of a longer sum are less than exact, whose excess would add up
 LEAST_P = 1e-15  # less counts as so much
 
@@ -86,9 +86,10 @@ class Jackknife:
             return np.sqrt(total), fewest
         shared = self.shared[:, cells[..., :, None], cells[..., None, :]]
         size = np.einsum("d...ii->d...i", shared)
+        own = np.einsum("d...ii->d...i", self._products(cells)[[0, 1, 3]])
         with np.errstate(invalid="ignore", divide="ignore"):
-            part = weights**2 * np.sqrt(size / freedom)
-            of_each = (size @ weights**2) ** 2 / np.einsum("d...i,d...ij,d...j->d...", part, shared, part)
+            alike = np.nan_to_num(shared / np.sqrt(size[..., :, None] * size[..., None, :]))
+            of_each = np.fmin(*(_joint(weights**2 * variance, freedom, alike) for variance in (size, own)))
             is_drawn = (size > 0).any(axis=-1)
             share = np.where(is_drawn, np.maximum(variances[[0, 1, 3]] / total, LEAST_SHARE), 0.0)
             joint = 1 / (share**2 / np.where(is_drawn, of_each, np.inf)).sum(axis=0)
@@ -172,6 +173,12 @@ class Jackknife:
 
     def _products(self, cells: Codes) -> Floats:
         return self.products[:, cells[..., :, None], cells[..., None, :]]
+
+
+def _joint(variances: Floats, freedom: Floats, alike: Floats) -> Floats:
+    """The freedom of a sum of ``variances`` [..., m], whose errors are so much ``alike`` [..., m, m]."""
+    part = variances / np.sqrt(freedom)
+    return np.asarray(variances.sum(axis=-1) ** 2 / np.einsum("...i,...ij,...j->...", part, alike, part))
 
 
 def _total(variances: Floats) -> Floats:

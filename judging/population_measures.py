@@ -68,7 +68,6 @@ def measures_of(task: str, answers: Sequence[Answer]) -> list[Measure]:
     if task in ("color_estimation", "object_detection"):
         variation = partial(Measure, relation=shares, compare=total_variation, is_distance=True)
         of_all = variation("total variation over stimuli", is_pooled=True)
-        of_all = variation("total variation over stimuli", is_pooled=True)
         return [variation("total variation", least=2), of_all, *of_words]
     if task == "attention_prediction":
         apart = Measure("energy distance of fixations", path_distances, energy_distance, is_distance=True)

@@ -84,7 +84,8 @@ OF_FEW = [
     Design(3, 40, 40, (0.6, 0.5, 0.5), of_bias=1),
     Design(3, 20, 20, (0.94, 0.94, 0.94)),
 ]
-PEOPLE = ((3, 0.2, True), (3, 0.4, True), (5, 0.4, False), (10, 0.2, False), (10, 0.4, True), (30, 0.4, False))
+PEOPLE = ((3, 0.2, True), (3, 0.4, True), (5, 0.4, False), (10, 0.2, False), (10, 0.4, True), (30, 0.4, False),
+          (2, 1.2, True), (4, 1.6, True))  # fmt: skip
 OF_PEOPLE = [Design(30, 60, 20, people=number, of_people=sd, is_crossed=of_all) for number, sd, of_all in PEOPLE]
 SIZES = ((20, 10, 10), (40, 25, 25), (50, 100, 10), (12, 20, 20), (60, 50, 10))
 NOBODY_DIFFERS = [
@@ -130,6 +131,8 @@ def calibration(studies: int) -> list[Share]:
         *(("slopes", FEW, slope, "{} judges, {} stimuli, a column of the {}, {}", product(*sizes, ["even", "skewed"]))
           for sizes in (([6, 10, 12, 25], [30], ["judge"]), ([30], [6, 10, 25], ["stimulus"]))),
         ("groups of judges", FEW, groups, "{} and {}", [(2, 20), (3, 12), (5, 5), (10, 12)]),
+        ("groups that vary unlike", FEW, unlike, "{} judges of sd {} and {} of sd {}",
+         [(3, 0.9, 3, 0.0), (3, 1.2, 6, 0.1), (5, 0.9, 5, 0.1), (20, 0.9, 3, 0.1)]),
         ("passing", PASSES, passing, "{} judges, 100 stimuli ({} each), detectability {}, bounds {}",
          [(200, 20, 0.55, 0.05), (3, 100, 0.6, 0.1), (2, 100, 0.6, 0.1)]),
     ]  # fmt: skip
@@ -304,6 +307,16 @@ def slope(judges: int, stimuli: int, name: str, kind: str, study: int) -> Outcom
 
 def groups(few: int, many: int, study: int) -> Outcomes:
     table, _ = drawn(Design(few + many, 30, 15), study)
+    return {"detectability": _differs(table, table["judge"] < few)}
+
+
+def unlike(few: int, of_few: float, many: int, of_many: float, study: int) -> Outcomes:
+    """Two groups of judges, each of other stimuli."""
+    designs = [Design(number, 30, 30, (0.5, 0.5), sd, sd) for number, sd in ((few, of_few), (many, of_many))]
+    tables = [drawn(design, 2 * study + at)[0] for at, design in enumerate(designs)]
+    for name in ("judge", "stimulus", "trial"):
+        tables[1][name] += tables[0][name].max() + 1
+    table = pd.concat(tables)
     return {"detectability": _differs(table, table["judge"] < few)}
 
 

@@ -250,8 +250,8 @@ MOVED = {
 @dataclass(frozen=True, slots=True)
 class Entry:
     """``agent``: "module:Class"; ``ran``: with the weights or service that it names; ``in_paper``: docs/fidelity.md;
-    ``published``: the checkpoint whose architecture "random" means; ``hidden``: tests the machinery; ``typed``: what
-    commands call it, where that is not its name."""
+    ``published``: the checkpoint whose architecture "random" means; ``typed``: what commands call it, where
+    that is not its name."""
 
     name: str
     agent: str
@@ -262,7 +262,6 @@ class Entry:
     licence: str = "Apache-2.0"
     settings: Mapping[str, Any] = field(default_factory=dict)
     role: Literal["machine", "control"] = "machine"
-    hidden: bool = False
     published: str = ""
     ran: bool = True
     typed: str = ""

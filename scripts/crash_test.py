@@ -3,6 +3,7 @@ round, JSON last; exits 1 if a promise was broken."""
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 
 import psutil
 
+PLUGIN = Path(__file__).resolve().parent.parent / "tests" / "plugin"  # where the no-op agents are
 VICTIMS = {"driver": "serving.cli", "worker": "ray::WorkerActor", "raylet": "raylet", "gcs": "gcs_server"}
 EXIT = {"driver": -9, "worker": 0, "raylet": 5, "gcs": 5}  # if it was killed before the end
 FORMS = {"batches": "null", "continuous": "null-one", "conversations": "null~null"}
@@ -132,6 +134,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PLUGIN), os.environ.get("PYTHONPATH"))))
     chance = random.Random(options.seed)
     plan = [(form, victim) for form in FORMS for victim in VICTIMS]
     outcomes = []

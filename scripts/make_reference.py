@@ -39,7 +39,7 @@ def agents_table() -> str:
     """The agents of ``agents/built_in.toml`` for people's tasks, the same on every machine."""
     rows = [HEAD]
     for entry in BUILT_IN:
-        if entry.hidden or not set(entry.tasks) & set(TASKS):
+        if not set(entry.tasks) & set(TASKS):
             continue
         able = entry.takes_random_weights()
         memory = entry.make({"checkpoint": RANDOM} if able else None).memory / GIB

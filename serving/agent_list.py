@@ -23,10 +23,10 @@ OF_ENTRY = ("name", "summary", "source", "in_paper", "ran", "role", "licence", "
 
 
 def listed(task: str | None) -> list[dict[str, Any]]:
-    """Each agent (of ``task``) with its bytes, without those for tests."""
+    """Each agent (of ``task``) with its bytes."""
     rows, room = [], _room()
     for entry in catalogue.entries().values():
-        if not entry.hidden and task in (None, *entry.tasks):
+        if task in (None, *entry.tasks):
             row = {name: getattr(entry, name) for name in OF_ENTRY} | _needs(entry, room)
             row["runs_here"] = row["fits"] and row["missing"] is None
             rows.append(row)

@@ -75,7 +75,7 @@ class StimulusRequest(Body):
 class ResponseRequest(StimulusRequest):
     """Ask an agent for one answer."""
 
-    agent: str = Field(max_length=200, examples=["null"])
+    agent: str = Field(max_length=200, examples=["mmcq"])
     """One of GET /agents."""
     seed: Seed | None = None
     """The run's seed; the server's own by default."""
@@ -84,7 +84,7 @@ class ResponseRequest(StimulusRequest):
 class StreamRequest(Body):
     """Ask an agent for many answers."""
 
-    agent: str = Field(max_length=200, examples=["null"])
+    agent: str = Field(max_length=200, examples=["eliza"])
     seed: Seed | None = None
     items: list[StimulusRequest] = Field(min_length=1, max_length=MOST_ITEMS)
 

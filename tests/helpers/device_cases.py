@@ -142,11 +142,7 @@ def entries() -> dict[str, Entry]:
 
 def here() -> dict[str, Entry]:
     """Every agent of ours that answers on this machine, by name: all but those that ask a server for text."""
-    return {
-        entry.name: entry
-        for entry in catalogue.BUILT_IN
-        if not entry.hidden and (entry.agent in CASES or entry.licence != PROPRIETARY)
-    }
+    return {entry.name: entry for entry in catalogue.BUILT_IN if entry.agent in CASES or entry.licence != PROPRIETARY}
 
 
 def lacks(entry: Entry) -> str | None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import in_process
 import pytest
+from null_agent import NullAgent
 from PIL import Image as PILImage
 
-from agents.universal.null import NullAgent
 from serving.cli import build_parser, main
 from serving.runs.atomic_files import lock
 from serving.runs.records import Record

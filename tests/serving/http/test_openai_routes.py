@@ -12,6 +12,7 @@ from typing import Any
 import openai
 import pytest
 import served_here
+from null_agent import NullAgent
 from PIL import Image as PILImage
 from served_here import here
 
@@ -20,7 +21,6 @@ from agents.answers import TurnAnswer
 from agents.contract import Draw, Reply, derive_seed
 from agents.images import Image
 from agents.stimuli import CaptionStimulus, ConversationStimulus, Stimulus, Utterance
-from agents.universal.null import NullAgent
 from serving.http.chat_requests import MOST_CHOICES, MOST_MESSAGES
 from serving.runs.records import problems
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import served_here
+from null_agent import ContinuousNullAgent, NullAgent
 from served_here import here
 
 from agents.answers import TurnAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError
 from agents.stimuli import Stimulus
-from agents.universal.null import ContinuousNullAgent, NullAgent
 
 HELLO = [{"role": "user", "content": "I like books."}]
 PATH = "/v1/chat/completions"

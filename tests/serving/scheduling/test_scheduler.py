@@ -11,13 +11,13 @@ from typing import Any
 import orjson
 import pytest
 from in_process import RUN_SEED, error_codes, requests, row, scheduled, stream
+from null_agent import NullAgent, NullSettings
 from PIL import Image as PILImage
 
 from agents import catalogue
 from agents.contract import Draw, Reply, Verdict
 from agents.errors import AnswerError
 from agents.stimuli import Stimulus, parse_row
-from agents.universal.null import NullAgent, NullSettings
 from serving.scheduling import worker as scheduling_worker
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.scheduler import Scheduler

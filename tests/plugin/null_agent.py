@@ -1,4 +1,4 @@
-"""The no-op agent: it answers, fails, waits, crashes or rejects on request."""
+"""An agent without a model: it answers, fails, waits, crashes or rejects on request."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
-from agents.contract import MIB, Agent, Draw, Filter, Reply, Settings, Verdict
+from agents.contract import MIB, Agent, Draw, Entry, Filter, Reply, Settings, Verdict
 from agents.errors import AnswerError
 from agents.stimuli import TASKS, Stimulus, Task
 from agents.vision.colors import WORDS
@@ -139,3 +139,7 @@ class ContinuousNullAgent(NullAgent):
         if isinstance(reply, Exception):
             raise reply
         return reply
+
+
+null = Entry("null", "null_agent:NullAgent", TASKS, "no operation, in batches", "for measuring")
+null_one = Entry("null-one", "null_agent:ContinuousNullAgent", TASKS, "no operation, one at a time", "for measuring")

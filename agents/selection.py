@@ -15,7 +15,6 @@ from agents.contract import Agent, Entry
 from agents.errors import InputError, Problem
 from agents.named_models import is_model_name, plain_name
 
-PRICES = "prices"  # a table of a configuration file that is no agent's
 NOT_USABLE = "the agents cannot be used as asked"
 
 
@@ -104,8 +103,6 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
     if path is None:
         return variants, settings, problems
     for name, table in read_tables(path).items():
-        if name == PRICES:
-            continue
         try:
             if not isinstance(table, dict):
                 raise InputError("must be a table of an agent's settings")

@@ -133,7 +133,6 @@ def build_parser() -> argparse.ArgumentParser:
     summary = "how far a run is, and what failed"
     status = command("status", "serving.runs.status:print_status", summary, as_json, example="run")
     status.add_argument("path", type=path, metavar="dir")
-    status.add_argument("--config", type=path, metavar="FILE", help="TOML: [prices] of a million tokens, by model")
 
     summary = "every answer of runs side by side, with statistics: a folder for a browser"
     report = command("report", _report, summary, example="run --single-file")

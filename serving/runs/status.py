@@ -1,19 +1,16 @@
 """What a run folder holds."""
 
-import math
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from rich.console import Console
 from rich.table import Table
 
-from agents.errors import InputError, printable
-from agents.selection import PRICES, read_tables
-from serving.runs.row_problems import as_problems, count
+from agents.errors import printable
+from serving.runs.row_problems import count
 from serving.runs.run import Damage, Run, is_asked
 from serving.runs.run_json import is_changed
 from serving.terminal import plain_table, print_json
@@ -27,30 +24,20 @@ TEXTS = ("agent", "kind", "code", "filter", "example")  # columns that are flush
 Groups = dict[str, dict[str, Any]]  # by code or filter: how many, and the first
 
 
-class Price(BaseModel):
-    """What a million tokens of a model cost, in any currency."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    prompt: float = Field(ge=0, allow_inf_nan=False)
-    reply: float = Field(ge=0, allow_inf_nan=False)
-
-
-def status(path: Path | str, config: Path | None = None) -> dict[str, Any]:
-    """Count a run folder's records. Raises InputError if ``path`` is not a run folder, or ``config`` is wrong.
+def status(path: Path | str) -> dict[str, Any]:
+    """Count a run folder's records. Raises InputError if ``path`` is not a run folder.
 
     - ``ok``, ``rejected``, ``failed``: an agent's records by status; the last of a key counts.
     - ``unanswered``: keys (stimulus, sample) without a record; ``outside``: records of no such key.
     - ``attempts_per_answer``: attempts, rejected ones included, over records.
     - ``failures`` by code and ``rejections`` (attempts) by filter, most frequent first, with the first example.
     - ``tokens``: of prompts, replies and, where servers count it, reasoning (part of the replies), of all attempts.
-    - ``cost`` of servers' tokens by the ``[prices]`` of ``config``; None where a model has no price.
     - ``damaged``: lines that are no records, and the first; ``changed``: whether it differs from its checksum.
     - ``complete``: nothing failed, is unanswered, damaged or changed.
     """
     run = Run(path)
-    meta, prices = run.meta, _read_prices(config)
-    agents = {name: _of_agent(run, name, prices) for name in dict.fromkeys([*meta["agents"], *run.agents()])}
+    meta = run.meta
+    agents = {name: _of_agent(run, name) for name in dict.fromkeys([*meta["agents"], *run.agents()])}
     imports = {name: _imported(run, name) for name in run.imports()}
     return {
         "path": str(run.path),
@@ -67,15 +54,7 @@ def status(path: Path | str, config: Path | None = None) -> dict[str, Any]:
     }
 
 
-def _read_prices(config: Path | None) -> dict[str, Price]:
-    table = {} if config is None else read_tables(config).get(PRICES, {})
-    try:
-        return TypeAdapter(dict[str, Price]).validate_python(table)
-    except ValidationError as error:
-        raise InputError(f"--config {config}: [{PRICES}] is wrong", as_problems(error, str(config))) from None
-
-
-def _of_agent(run: Run, name: str, prices: Mapping[str, Price]) -> dict[str, Any]:
+def _of_agent(run: Run, name: str) -> dict[str, Any]:
     entry = run.meta["agents"].get(name, {})
     samples: int = entry.get("samples", run.meta["samples"])
     keys = {key for key, kind in run.kinds.items() if is_asked(entry, kind)}
@@ -83,7 +62,6 @@ def _of_agent(run: Run, name: str, prices: Mapping[str, Price]) -> dict[str, Any
     failures: Groups = {}
     rejections: Groups = {}
     tokens: Counter[str] = Counter()
-    costs: list[float | None] = []
     within = attempts = 0
     damage = Damage()
     for record in run.latest(name, damage) if name in run.agents() else ():
@@ -100,8 +78,6 @@ def _of_agent(run: Run, name: str, prices: Mapping[str, Price]) -> dict[str, Any
             _add(failures, record["error"]["code"], record, message=record["error"].get("message"))
         for text in _texts_of(record):
             tokens.update({kind: text[key] for kind, key in TOKENS.items() if isinstance(text.get(key), int)})
-            if "model" in text:  # a server's
-                costs.append(_cost(text, record["provenance"]["checkpoint"], prices))
     total, expected = statuses.total(), samples * len(keys)
     return {
         "kind": entry.get("kind"),
@@ -109,7 +85,6 @@ def _of_agent(run: Run, name: str, prices: Mapping[str, Price]) -> dict[str, Any
         **{state: statuses[state] for state in STATUSES},
         "attempts_per_answer": round(attempts / total, 4) if total else None,
         "tokens": {kind: tokens[kind] for kind in TOKENS} if tokens.total() else None,
-        "cost": None if None in costs or not costs else round(math.fsum(filter(None, costs)), 6),
         "failures": _most_frequent_first(failures, "code"),
         "rejections": _most_frequent_first(rejections, "filter"),
         "damaged": damage.summary(),
@@ -128,14 +103,6 @@ def _texts_of(record: dict[str, Any]) -> list[dict[str, Any]]:
         if text in kept:  # the last attempt, which a filter noted
             kept.remove(text)
     return texts + kept
-
-
-def _cost(text: dict[str, Any], checkpoint: str | None, prices: Mapping[str, Price]) -> float | None:
-    price = prices.get(str(text["model"])) or prices.get(checkpoint or "")
-    match text:
-        case {"prompt_tokens": int(prompt), "tokens": int(reply)} if price is not None:
-            return (prompt * price.prompt + reply * price.reply) / 1e6
-    return None
 
 
 def _texts(raw: Any) -> Iterator[dict[str, Any]]:
@@ -166,9 +133,9 @@ def _imported(run: Run, name: str) -> dict[str, Any]:
     return {"records": agents.total(), "agents": len(agents), "tasks": dict(tasks), "damaged": damage.summary()}
 
 
-def print_status(path: Path | str, json: bool = False, config: Path | None = None) -> int:
+def print_status(path: Path | str, json: bool = False) -> int:
     """Print :func:`status`. Returns 0, or 1 if a file is damaged or changed."""
-    report = status(path, config)
+    report = status(path)
     if json:
         print_json(report)
     else:
@@ -183,15 +150,14 @@ def _print(report: dict[str, Any]) -> None:
     head = f"run {report['run']} in {report['path']}, seed {report['seed']}; stimuli: {stimuli}"
     console.print(head, soft_wrap=True)
     table = _table("", "agent", "kind", *COUNTED, "attempts/answer")
-    used = _table("tokens", "agent", *TOKENS, "cost")
+    used = _table("tokens", "agent", *TOKENS)
     failures = _table("failures", "agent", "code", "records", "example")
     rejections = _table("rejected attempts", "agent", "filter", "attempts", "example")
     for name, agent in report["agents"].items():
         attempts = "-" if agent["attempts_per_answer"] is None else f"{agent['attempts_per_answer']:,.2f}"
         table.add_row(name, agent["kind"] or "-", *(f"{agent[key]:,}" for key in COUNTED), attempts)
         if agent["tokens"]:
-            cost = "-" if agent["cost"] is None else f"{agent['cost']:,.4f}"
-            used.add_row(name, *(f"{number:,}" for number in agent["tokens"].values()), cost)
+            used.add_row(name, *(f"{number:,}" for number in agent["tokens"].values()))
         for item in agent["failures"]:
             stimulus, message = item["example"]["stimulus"], item["example"]["message"]
             example = f"{stimulus}: {message.removeprefix(f'{stimulus}: ')}"  # an error of a picture names it already

@@ -102,7 +102,7 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
     problems: list[Problem] = []
     if path is None:
         return variants, settings, problems
-    for name, table in read_tables(path).items():
+    for name, table in _read_tables(path).items():
         try:
             if not isinstance(table, dict):
                 raise InputError("must be a table of an agent's settings")
@@ -122,8 +122,7 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
     return variants, settings, problems
 
 
-def read_tables(path: Path) -> dict[str, Any]:
-    """The tables of a configuration file. Raises InputError."""
+def _read_tables(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:

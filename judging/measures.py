@@ -163,13 +163,14 @@ def summarize(verdicts: pd.DataFrame, agents: Sequence[str], drawn: Drawn | None
 
 def clusters(verdicts: pd.DataFrame) -> Clusters:
     """Their judges, stimuli and people, and by what errors are multiplied (:data:`TRAINED`). A person without a name
-    has answered a single trial; of pairs, whose people are part of their stimuli, nobody counts."""
+    has answered a single trial; a pair's ``person`` without a name is part of its stimulus."""
     import pandas as pd
 
-    people = verdicts["agent"].where(verdicts["truth"] == "human")
-    if "beside_agent" in verdicts.columns:
-        people = people.where(verdicts["beside_agent"].isna())
-    people = people.where(~people.isin(NAMELESS), verdicts["trial"].map("trial {}".format))
+    if "person" in verdicts.columns:
+        people = verdicts["person"]
+    else:
+        people = verdicts["agent"].where(verdicts["truth"] == "human")
+        people = people.where(~people.isin(NAMELESS), verdicts["trial"].map("trial {}".format))
     judges, stimuli, of_people = (
         pd.factorize(column)[0].astype(np.int64) for column in (verdicts["judge"], verdicts["stimulus"], people)
     )

@@ -16,10 +16,10 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri, stdtrit
 
 from agents.answer_numbers import rounding
-from judging.candidates import PEOPLE_OF_PAIR
+from judging.candidates import PEOPLE_OF_PAIR, is_person
 from judging.contrasts import ByColumn, by_column, corrected
 from judging.jackknife import CONFIDENCE, Codes, Drawn, Floats
-from judging.measures import ALL, Judged, clusters, count_missing, share
+from judging.measures import ALL, NAMELESS, Judged, clusters, count_missing, share
 from judging.significance import alpha_of_people
 from judging.tables import NO_FIGURE, Estimate, Table
 from judging.trial_set import VERDICTS
@@ -99,7 +99,8 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str]) -> PassRates:
 
     mode = table["meta.mode"] if "meta.mode" in table.columns else None
     machine = table["agent"].where(table["truth"] == "machine", table["beside_agent"])
-    table = table.assign(agent=machine, mode=mode)
+    person = table["agent"].where(table["truth"] == "human", table["beside_agent"])
+    table = table.assign(agent=machine, person=person.where(person.map(_is_named)), mode=mode)
     is_pair = table["truth"] != table["beside_truth"]
     pairs = table[is_pair]
     agents = sorted(pairs["agent"].unique())
@@ -193,6 +194,11 @@ def _rate(verdicts: pd.DataFrame, drawn: Drawn) -> PassRate:
         first=share(names_first, pairs, drawn)[0],
         dprime=Estimate(*dprime.tolist()) if number else NO_FIGURE,
     )
+
+
+def _is_named(person: str | None) -> bool:
+    """Of a person, or two who converse."""
+    return all(is_person(name) and name not in NAMELESS for name in (person or "").split("~"))
 
 
 def _connected(verdicts: pd.DataFrame) -> Codes:

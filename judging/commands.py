@@ -69,6 +69,15 @@ def register(commands: Commands) -> None:
     )
     add("--force", action="store_true", help="replace the scores at --out")
 
+    summary = "judges and agents of all studies on a common scale, by a mixed model"
+    rank = commands.add("rank", _rank, summary, example="verdicts more-verdicts -o ranking")
+    add = rank.add_argument
+    add("verdicts", nargs="+", type=Path, metavar="VERDICTS", help="run folders of verdicts")
+    add("-o", "--out", type=path, metavar="RANKING", help="a folder for tables, figure and verdicts")
+    add("--prior", type=path, metavar="OLD", help="a ranking of other verdicts, which these are added to")
+    add("--key", type=path, metavar="FILE", help="the trials' key, where VERDICTS do not say where the trials are")
+    add("--force", action="store_true", help="replace the ranking at --out")
+
     from judging.study.commands import register as register_study
 
     register_study(commands)
@@ -103,6 +112,12 @@ def _score(options: argparse.Namespace) -> int:
     from judging.score import score
 
     return score(options, _print)
+
+
+def _rank(options: argparse.Namespace) -> int:
+    from judging.rank import rank
+
+    return rank(options, _print)
 
 
 def _print(text: str) -> None:

@@ -133,7 +133,7 @@ def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
     axis.axvline(0.5, color=BAND, linewidth=1)
     for at, judge in enumerate(judges):
         of_judge = [score for score in scores if score.judge == judge]
-        value, bars = _bars([score.detectability for score in of_judge])
+        value, bars = with_bars([score.detectability for score in of_judge])
         shift = 0.5 * (at - (len(judges) - 1) / 2)
         heights = [places[score.task, score.agent] + shift for score in of_judge]
         axis.errorbar(value, heights, xerr=bars, label=judge, markersize=5, elinewidth=1.4, **_style(at))
@@ -158,7 +158,7 @@ def _by_agent(scores: Sequence[Score], figure: Any) -> None:
     places = np.arange(1, len(known) + 1)
     rates = {"detectability": (INK, "o", places - 0.12), "p(M|M)": (MACHINE, "s", places + 0.18)}
     for label, (color, marker, heights) in rates.items():
-        value, bars = _bars([score.p_machine if label == "p(M|M)" else score.detectability for score in known])
+        value, bars = with_bars([score.p_machine if label == "p(M|M)" else score.detectability for score in known])
         style = {"color": color, "marker": marker, "markersize": 5, "linestyle": "none", "elinewidth": 1.2}
         dots.errorbar(value, heights, xerr=bars, label=label, **style)
     dots.axvline(0.5, color=BAND, linestyle=":", linewidth=1)
@@ -248,7 +248,7 @@ def _over(panels: Panels, what: str, figure: Any) -> None:
             shift = 0.0 if is_scale else 0.5 * ((names.index(series) + 0.5) / len(names) - 0.5)
             values = [(place if is_scale else places.index(place) + shift, estimate) for place, estimate in of_series]
             values.sort(key=lambda point: point[0])
-            value, bars = _bars([estimate for _, estimate in values])
+            value, bars = with_bars([estimate for _, estimate in values])
             line = "none" if not are_numbers or is_scale else "--" if series.endswith("burst") else "-"
             style = styles[series] | {"linestyle": line, "markersize": 4, "elinewidth": 1.2, "linewidth": 1}
             axis.errorbar([place for place, _ in values], value, bars, **style)
@@ -304,7 +304,7 @@ def width_for(names: Sequence[str]) -> float:
     return max(5.8, 4.6 + 0.085 * max(map(len, names)))
 
 
-def _bars(estimates: Sequence[Estimate]) -> tuple[Floats, Floats]:
+def with_bars(estimates: Sequence[Estimate]) -> tuple[Floats, Floats]:
     value, low, high = np.array([(rate.value, rate.low, rate.high) for rate in estimates]).reshape(-1, 3).T
     return value, np.abs([value - low, high - value])
 

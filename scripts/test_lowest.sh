@@ -6,5 +6,5 @@ cd "$(dirname "$0")/.."
 uv=$(command -v uv || echo .venv/bin/uv)
 "$uv" venv --quiet --allow-existing --python "${PYTHON:-python3.11}" .venv-lowest
 "$uv" pip install --python .venv-lowest/bin/python --resolution lowest-direct --editable \
-    '.[attention,cloud,judging,openai,parquet,pysaliency,serve,test,vision,words]'
+    '.[attention,cloud,judging,openai,parquet,pysaliency,rank,serve,test,vision,words]'
 exec .venv-lowest/bin/python -m pytest "$@"

@@ -4,9 +4,10 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from judging.study.events import State
-from judging.study.materials import Material
+from judging.study.materials import Material, TrialMaterial
 from judging.study.meetings import JudgedMeeting, Meeting
 from judging.study.settings import TestsSettings
+from judging.study.stopping import decide, detectabilities
 from serving.runs.row_problems import count
 from serving.terminal import plain_table, print_table
 
@@ -33,13 +34,19 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
     for row in rows:
         for rule in row["rules"]:
             excluded[rule].append(row["judge"])
-        if not row["rules"] and not row["catch"] and not row["again"]:
-            verdicts["people" if row["truth"] == "human" else row["agent"]].append(row["verdict"])
+    plain = [row for row in rows if not (row["rules"] or row["catch"] or row["again"])]
+    for row in plain:
+        verdicts["people" if row["truth"] == "human" else row["agent"]].append(row["verdict"])
     rules = {rule: {"verdicts": len(codes), "judges": len(set(codes))} for rule, codes in sorted(excluded.items())}
-    agents = {
+    agents: dict[str, dict[str, Any]] = {
         name: {"verdicts": len(group), "said_human": round(group.count("human") / len(group), 4)}
         for name, group in sorted(verdicts.items())
     }
+    if isinstance(material, TrialMaterial) and not material.pool.of_pairs and material.settings.analysis.bounds:
+        ended = [row for row in plain if row["phase"] == "test" and state.judges[row["judge"]].ended == "finished"]
+        for name in agents.keys() - {"people"}:
+            decided = decide(detectabilities(ended, name), material.settings.analysis.bounds)
+            agents[name] |= dict(zip(("decision", "judges"), decided, strict=True))
     counts = {"all": len(rows), "counted": sum(not row["rules"] for row in rows)}
     return status | {"verdicts": counts, "excluded": rules, "agents": agents}
 
@@ -71,9 +78,11 @@ def print_study(status: dict[str, Any]) -> None:
         print(f"verdicts: {status['verdicts']['counted']:,} count of {status['verdicts']['all']:,}")
         for rule, about in status["excluded"].items():
             print(f"  excluded by {rule}: {count(about['verdicts'], 'verdict')} of {count(about['judges'], 'judge')}")
-        table = plain_table("answers of", "verdicts", "share human")
+        has_bounds = any("decision" in row for row in status["agents"].values())
+        table = plain_table("answers of", "verdicts", "share human", *(["within bounds"] if has_bounds else []))
         for name, row in status["agents"].items():
-            table.add_row(name, f"{row['verdicts']:,}", f"{row['said_human']:.3f}")
+            decision = [f"{row['decision']} ({count(row['judges'], 'judge')})"] if "decision" in row else []
+            table.add_row(name, f"{row['verdicts']:,}", f"{row['said_human']:.3f}", *decision)
         if status["agents"]:
             print_table(table)
     for export in status["exports"]:

@@ -1,0 +1,190 @@
+"""``turinglike rank``: judges and agents of one or more studies on a common scale."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+from agents.contract import is_installed
+from agents.errors import InputError, UnavailableError
+from agents.stimuli import TASKS
+from judging.figures import BAND, HUMAN, MACHINE, TASK_NAMES, svg, width_for, with_bars
+from judging.jackknife import Floats
+from judging.tables import NO_FIGURE, Estimate, Table, as_json
+from judging.trial_set import VERDICTS
+from judging.verdicts import ELSEWHERE, PEOPLE, counted, open_verdicts, read_verdicts, settings_of
+from serving.runs.output_paths import new_folder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from judging.rank_model import Fit
+
+FORM, RANKING_FILE = "turinglike.ranking/1", "ranking.json"
+KEPT = ("asked", "folder", "judge", "judge_kind", "trial", "stimulus", "truth", "agent", "verdict")  # of a verdict
+BEFORE = "before: "  # in the names of folders and trials of an earlier ranking, which may be those of new ones
+NOT_CONVERGED = 1  # exit code
+DIAGNOSTICS = ("rhat", "ess", "divergent", "draws", "is_converged")  # of a task's fit
+MOST = 40  # judges in the figure
+
+
+@dataclass(frozen=True, slots=True)
+class RankedAgent:
+    """``humanness`` is less d': 0 as people, negative where judges tell the agent from them. ``right`` is the share of
+    verdicts that are, and ``predicted`` what the model expects on the same trials; without humanness it is people."""
+
+    task: str
+    agent: str
+    verdicts: int
+    judges: int
+    stimuli: int
+    humanness: Estimate
+    detectability: Estimate
+    right: float
+    predicted: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class RankedJudge:
+    """``skill`` is the judge's d' for the mean agent; ``criterion`` positive with a bias to "human"."""
+
+    task: str
+    judge: str
+    verdicts: int
+    skill: Estimate
+    criterion: Estimate
+
+
+def rank(options: argparse.Namespace, say: Callable[[str], None]) -> int:
+    """Run the command; returns its exit code. Raises TuringlikeError."""
+    for name in ("matplotlib", "numpyro", "pandas"):
+        if not is_installed(name):
+            raise UnavailableError(f"the package {name} is not installed: pip install 'turinglike[rank]'")
+    verdicts = _read(options)
+    agents, judges, checks = list[RankedAgent](), list[RankedJudge](), dict[str, dict[str, Any]]()
+    for task in (*TASKS, ELSEWHERE):
+        of_task = verdicts[verdicts["asked"] == task].reset_index(drop=True)
+        name = TASK_NAMES[task].lower()
+        if of_task["judge"].nunique() > 1 and set(of_task["truth"]) == set(VERDICTS):
+            from judging.rank_model import fit
+
+            say(f"{name}: {len(of_task):,} verdicts of {of_task['judge'].nunique():,} judges")
+            result = fit(of_task)
+            checks[task] = {part: getattr(result, part) for part in DIAGNOSTICS}
+            say(
+                f"{name}: R-hat {result.rhat:.3f}, {result.ess:,.0f} effective draws of {result.draws:,}, "
+                f"{result.divergent:,} divergent"
+            )
+            agents += _agents(task, of_task, result)
+            judges += _judges(task, of_task, result)
+        elif len(of_task):
+            say(f"{name} is not ranked: that takes two judges, and verdicts on people's and on machines' answers")
+    if not checks:
+        raise InputError("no verdicts can be ranked: judges by a cue, pairs and trials with feedback do not count")
+    if failed := [TASK_NAMES[task].lower() for task, check in checks.items() if not check["is_converged"]]:
+        say(f"{', '.join(failed)}: the model did not converge, so there is no figure; more judges or stimuli help")
+        return NOT_CONVERGED
+    ranked, skilled = Table(agents), Table(judges)
+    ranked.grid("task agent humanness detectability verdicts right predicted").print()
+    skilled.grid("task judge skill criterion verdicts").print()
+    if options.out is not None:
+        values = {"form": FORM, "agents": ranked, "judges": skilled, "convergence": checks}
+        with new_folder(options.out, marker=RANKING_FILE, force=options.force) as folder:
+            ranked.write_csv(folder / "agents.csv")
+            skilled.write_csv(folder / "judges.csv")
+            (folder / "ranking.svg").write_text(svg(partial(_caterpillar, ranked, skilled)), encoding="utf-8")
+            values["verdicts"] = verdicts.to_dict("list")
+            (folder / RANKING_FILE).write_bytes(orjson.dumps(as_json(values), option=orjson.OPT_APPEND_NEWLINE))
+        say(f"ranking: {options.out / 'ranking.svg'}")
+    return 0
+
+
+def _read(options: argparse.Namespace) -> pd.DataFrame:
+    """Each judge's first verdict on each single answer, without those of judges that go by a cue; with those of an
+    earlier ranking, whose posterior they make this model's prior. Raises InputError."""
+    import pandas as pd
+
+    old = None if options.prior is None else _verdicts_of(options.prior)
+    runs = open_verdicts(options.verdicts, options.key)
+    table = read_verdicts(runs)
+    table = counted(table[table["excluded"].isna() & (table["sample"] == 0) & table["verdict"].isin(VERDICTS)])
+    table = table[~table["catch"].astype(bool) & table["repeat_of"].isna() & table["beside_truth"].isna()]
+    cues = {name for name, chosen in settings_of(runs).items() if "cue" in chosen}
+    table = table[~table["judge"].isin(cues)].drop_duplicates(["judge", "trial"])[[*KEPT]]
+    if old is None:
+        return table
+    if len(old.merge(table, on=["judge", "agent", "stimulus", "trial"])):
+        raise InputError(f"{options.prior} has verdicts of these already: give new ones alone")
+    old[["folder", "trial"]] = BEFORE + old[["folder", "trial"]]
+    return pd.concat([old, table], ignore_index=True)
+
+
+def _verdicts_of(ranking: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    file = ranking / RANKING_FILE if ranking.is_dir() else ranking
+    try:
+        values = orjson.loads(file.read_bytes())
+        if values["form"] == FORM:
+            return pd.DataFrame(values["verdicts"], columns=[*KEPT])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{file} cannot be read as a ranking: {error}") from error
+    raise InputError(f"{file}: form: must be {FORM!r}, as `turinglike rank --out` writes it")
+
+
+def _agents(task: str, verdicts: pd.DataFrame, result: Fit) -> list[RankedAgent]:
+    """People first, then by humanness."""
+    rows = []
+    for at, agent in enumerate([PEOPLE, *result.agents]):
+        part = verdicts[verdicts["truth"] == "human"] if at == 0 else verdicts[verdicts["agent"] == agent]
+        counts = len(part), int(part["judge"].nunique()), int(part["stimulus"].nunique())
+        draws = (result.humanness, result.detectability)
+        humanness, detectability = (_estimate(of[:, at - 1]) if at else NO_FIGURE for of in draws)
+        right, predicted = float((part["verdict"] == part["truth"]).mean()), _estimate(result.right[:, at])
+        rows.append(RankedAgent(task, agent, *counts, humanness, detectability, right, predicted))
+    return [rows[0], *sorted(rows[1:], key=lambda row: -row.humanness.value)]
+
+
+def _judges(task: str, verdicts: pd.DataFrame, result: Fit) -> list[RankedJudge]:
+    number, figures = verdicts["judge"].value_counts(), zip(result.skill.T, result.criterion.T, strict=True)
+    rows = [
+        RankedJudge(task, judge, int(number[judge]), *map(_estimate, of_judge))
+        for judge, of_judge in zip(result.judges, figures, strict=True)
+    ]
+    return sorted(rows, key=lambda row: -row.skill.value)
+
+
+def _estimate(draws: Floats) -> Estimate:
+    low, high = np.quantile(draws, (0.025, 0.975))
+    return Estimate(float(draws.mean()), float(low), float(high))
+
+
+def _caterpillar(agents: Table[RankedAgent], judges: Table[RankedJudge], figure: Any) -> None:
+    """Humanness of agents above, skill of judges below, each with its interval, in their order; of more judges than
+    ``MOST`` so many, evenly."""
+    tasks = agents.distinct("task")
+    ending = {task: f" ({TASK_NAMES[task].lower()})" if len(tasks) > 1 else "" for task in tasks}
+    drawn = [judges.data[at] for at in np.unique(np.linspace(0, len(judges) - 1, MOST).round().astype(int))]
+    panels: list[tuple[str, str, list[tuple[str, Estimate]]]] = [
+        ("humanness (0: as people)", MACHINE,
+         [(row.agent + ending[row.task], row.humanness) for row in agents if row.agent != PEOPLE]),
+        ("judges' skill (d'; 0: chance)", HUMAN, [(row.judge + ending[row.task], row.skill) for row in drawn]),
+    ]  # fmt: skip
+    names = [name for *_, rows in panels for name, _ in rows]
+    figure.set_size_inches(width_for(names), 1.6 + 0.22 * len(names))
+    axes = figure.subplots(2, 1, height_ratios=[len(rows) + 0.5 for *_, rows in panels])
+    for axis, (label, colour, rows) in zip(axes, panels, strict=True):
+        value, errors = with_bars([of for _, of in rows])
+        axis.errorbar(value, range(len(rows)), xerr=errors, color=colour, fmt="o", markersize=4, elinewidth=1.3)
+        axis.axvline(0, color=BAND, linewidth=1)
+        axis.set(ylim=(len(rows) - 0.5, -0.5), xlabel=label)
+        axis.set_yticks(range(len(rows)), [name for name, _ in rows])
+        axis.spines[["top", "right", "left"]].set_visible(False)
+        axis.tick_params(axis="y", length=0)

@@ -1,0 +1,48 @@
+"""Whether an agent passes, while a study goes on: valid at any time, however often it is looked at.
+
+Each judge who finished is a unit: the mean of how often they were right about people's and about the agent's answers.
+Against each hypothesis on its mean a bettor plays whose capital, if it is true, exceeds 1/alpha with a probability of
+alpha at most (Ville 1939; Waudby-Smith and Ramdas 2024, sections 4 and B.3: bets by approximate growth). So judges are
+drawn, and the stimuli fixed; agents are not corrected for their number.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+ALPHA = 0.05
+BOLDEST = 0.75  # the part of a bet that may be lost
+
+
+def decide(detectabilities: Sequence[float], bounds: float) -> tuple[str, int]:
+    """Of judges in the order in which they finished: "passes" if the mean is surely within 0.5 ± ``bounds`` (two tests
+    at 0.05), "fails" if it is surely not (two at 0.025), else "open"; and after how many judges."""
+    ends = 0.5 + bounds * np.array([1, -1, 1, -1])
+    side = np.array([-1, 1, 1, -1])  # what is bet on: below, above, above, below
+    levels = np.array([ALPHA, ALPHA, ALPHA / 2, ALPHA / 2])
+    most = BOLDEST / np.where(side > 0, ends, 1 - ends)
+    total, squares, capital, is_rejected = 0.5, 0.25, np.zeros(4), np.zeros(4, dtype=bool)
+    for number, value in enumerate(detectabilities, 1):
+        middle = total / number  # of those before
+        expected = side * (middle - ends)
+        bet = np.clip(expected / (squares / number + expected**2), 0, most)
+        capital += np.log1p(bet * side * (value - ends))
+        is_rejected |= capital >= -np.log(levels)
+        if is_rejected[:2].all() or is_rejected[2:].any():
+            return "passes" if is_rejected[:2].all() else "fails", number
+        total += value
+        squares += (value - total / (number + 1)) ** 2
+    return "open", len(detectabilities)
+
+
+def detectabilities(rows: Iterable[Mapping[str, Any]], agent: str) -> list[float]:
+    """Of each judge with verdicts on people's answers and the agent's, in the order of their last verdicts."""
+    right: dict[str, tuple[list[bool], list[bool]]] = {}
+    for row in sorted(rows, key=lambda row: row["at"]):
+        if row["truth"] == "human" or row["agent"] == agent:
+            kept = right.pop(row["judge"], ([], []))  # the last are last
+            kept[row["truth"] == "machine"].append(row["correct"])
+            right[row["judge"]] = kept
+    both = [parts for parts in right.values() if all(parts)]
+    return [sum(sum(part) / len(part) for part in parts) / 2 for parts in both]

@@ -1,0 +1,111 @@
+"""How often ``turinglike rank`` and the stopping rule of ``turinglike study status`` are right, in drawn studies.
+
+Verdicts are drawn from the model of :mod:`judging.rank_model`, so that this is a favourable case: two studies of other
+agents with two classifiers in common, a new agent with 200 verdicts and the earlier ones, and as many alone. With
+``--stopping`` judges join one by one, of whom each is a unit.
+"""
+
+import argparse
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from itertools import product
+
+import numpy as np
+import pandas as pd
+
+from judging.study.stopping import decide
+from serving.command_line import positive
+
+# Standard deviations of effects; that of agents is around MEAN. Machines judge better than people.
+TRUE = {"judges.bias": 0.5, "judges.skill": 0.3, "stimuli.bias": 0.3, "stimuli.skill": 0.3, "speakers.bias": 0.2,
+        "answers.bias": 0.3, "tastes.taste": 0.2, "studies.bias": 0.2, "studies.skill": 0.2, "agents": 0.6}  # fmt: skip
+INTERCEPT, MEAN, OF_MACHINES, STIMULI, SPEAKERS = -0.3, 0.6, 0.4, 24, 12
+STUDIES = ("ab", 36), ("cd", 36), (("new",), 20)  # agents, and trials of each of eight people and two machines
+OF_JUDGES, TRIALS, MOST = 0.08, 40, 400  # of stopping: how judges differ, trials of each, judges
+
+
+def drawn(seed: int, spreads: Mapping[str, float] = TRUE) -> tuple[pd.DataFrame, dict[str, float]]:
+    """The verdicts of three studies, half of them on people's answers, and the agents' true humanness."""
+    chance, rows = np.random.default_rng(seed), []
+    for study, (agents, trials) in enumerate(STUDIES):
+        for judge in [*(f"human:{study}.{at}" for at in range(8)), "machine1", "machine2"]:
+            for at in range(trials):
+                cue, is_machine = int(chance.integers(STIMULI)), at % 2
+                whose = (
+                    agents[at // 2 % len(agents)] if is_machine else f"human:{(cue + chance.integers(3)) % SPEAKERS}"
+                )
+                kind, truth = judge.partition(":")[0].rstrip("12"), "machine" if is_machine else "human"
+                rows.append((judge, kind, str(study), f"s{cue}", truth, whose, f"{whose} {cue}"))
+    verdicts = pd.DataFrame(rows, columns=["judge", "judge_kind", "folder", "stimulus", "truth", "agent", "trial"])
+    is_machine, by_machine = verdicts["truth"] == "machine", verdicts["judge_kind"] == "machine"
+    columns = {"judges": verdicts["judge"], "stimuli": verdicts["stimulus"], "answers": verdicts["trial"],
+               "speakers": verdicts["agent"].mask(is_machine), "agents": verdicts["agent"].where(is_machine),
+               "tastes": (verdicts["judge"] + verdicts["agent"]).where(is_machine),
+               "studies": verdicts["folder"].mask(by_machine)}  # fmt: skip
+    x = (is_machine - 0.5).to_numpy()
+    probit, dprimes = INTERCEPT + OF_MACHINES * x * by_machine.to_numpy(), dict[str, float]()
+    for name, spread in spreads.items():
+        codes, levels = pd.factorize(columns[name.partition(".")[0]])
+        effects = chance.normal(MEAN if name == "agents" else 0, spread, len(levels))
+        dprimes = dict(zip(levels, effects.tolist(), strict=True))  # at last those of agents
+        probit += np.append(effects, 0)[codes] * (x if name.endswith("skill") else 1)
+    verdicts["verdict"] = np.where(probit + chance.normal(size=len(x)) > 0, "machine", "human")
+    variance = {name: (of / 2 if name.endswith("skill") else of) ** 2 for name, of in spreads.items()}
+    either = 1 + sum(of for name, of in variance.items() if name not in ("speakers.bias", "tastes.taste", "agents"))
+    z_human = INTERCEPT / math.sqrt(either + variance["speakers.bias"])
+    of_machines = math.sqrt(either + variance["tastes.taste"])
+    return verdicts, {agent: z_human - (INTERCEPT + dprime) / of_machines for agent, dprime in dprimes.items()}
+
+
+def rankings(studies: int) -> None:
+    from judging.rank_model import fit
+
+    holds, widths = defaultdict[str, list[bool]](list), defaultdict[str, list[float]](list)
+    for seed in range(studies):
+        verdicts, humanness = drawn(seed)
+        is_new = verdicts["folder"] == "2"
+        cases = [("two studies", "abcd", ~is_new), ("200", ["new"], is_new)]
+        cases.append(("200 verdicts and the earlier", ["new"], is_new | ~is_new))
+        for of, agents, kept in cases:
+            result = fit(verdicts[kept].reset_index(drop=True), ((500, 0.8),), chains=1)  # enough for an interval
+            draws = {agent: result.humanness[:, result.agents.index(agent)] for agent in agents}
+            compared = [(of, draws[agent], humanness[agent]) for agent in agents]
+            if "a" in draws:
+                truth = humanness["a"] - humanness["c"]
+                compared.append(("two studies, an agent of each", draws["a"] - draws["c"], truth))
+            for name, values, truth in compared:
+                low, high = np.quantile(values, (0.025, 0.975))
+                holds[name].append(bool(low <= truth <= high))
+                widths[name].append(float(high - low))
+    for name, each in holds.items():
+        print(f"{name}: {np.mean(each):.1%} of {len(each)} intervals hold it; width {np.median(widths[name]):.2f}")
+
+
+def stopping(studies: int) -> None:
+    deviation = math.hypot(OF_JUDGES, 0.5 / math.sqrt(TRIALS))  # of a judge's detectability
+    for bounds, detectability in product((0.05, 0.1), ("0.5", "the bound", "twice that")):
+        middle = 0.5 + bounds * ("0.5", "the bound", "twice that").index(detectability)
+        decisions, judges = list[str](), list[int]()
+        for seed in range(studies):
+            chance = np.random.default_rng(seed)
+            rates = np.clip(chance.normal(middle, OF_JUDGES, MOST), 0, 1)
+            decision, number = decide((chance.binomial(TRIALS, rates) / TRIALS).tolist(), bounds)
+            decisions.append(decision)
+            judges.append(number)
+        shares = ", ".join(f"{name} {decisions.count(name) / studies:.1%}" for name in sorted(set(decisions)))
+        print(f"bounds {bounds}, detectability {detectability}: {shares}; judges: median {np.median(judges):.0f}")
+        if middle == 0.5:  # two one-sided tests, each of which is significant in 95 %
+            print(f"  a fixed number that passes in 90 %: {math.ceil((2 * 1.645 * deviation / bounds) ** 2)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--studies", type=positive, default=200, metavar="N", help="of each kind (200)")
+    parser.add_argument("--stopping", action="store_true", help="the rule that stops early")
+    options = parser.parse_args()
+    (stopping if options.stopping else rankings)(options.studies)
+
+
+if __name__ == "__main__":
+    main()

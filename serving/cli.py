@@ -135,10 +135,9 @@ def build_parser() -> argparse.ArgumentParser:
     status.add_argument("path", type=path, metavar="dir")
 
     summary = "every answer of runs side by side, with statistics: a folder for a browser"
-    report = command("report", _report, summary, example="run --single-file")
+    report = command("report", _report, summary, example="run")
     report.add_argument("runs", nargs="+", type=path, metavar="RUN")
-    report.add_argument("-o", "--out", type=path, metavar="DIR", help="default: RUN/report, or RUN/report.html")
-    report.add_argument("--single-file", action="store_true", help="one HTML file instead of a folder")
+    report.add_argument("-o", "--out", type=path, metavar="DIR", help="default: RUN/report")
 
     summary = "the same as report, on this machine's own address until Ctrl-C"
     view = command("view", "serving.web.view:view", summary, example="run --open")
@@ -199,7 +198,7 @@ def _schema(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     from serving.web.report import write_report
 
-    _print(str(write_report(options.runs, options.out, single_file=options.single_file)))
+    _print(str(write_report(options.runs, options.out)))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The report: runs' answers as a folder or file for a browser without a server; chunks of data are scripts."""
+"""The report: runs' answers as a folder for a browser without a server; chunks of data are scripts."""
 
 import base64
 import io
@@ -14,38 +14,30 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from agents.errors import ImageError, InputError
+from agents.errors import ImageError
 from agents.images import Image
-from serving.runs.atomic_files import replacing
-from serving.runs.output_paths import new_folder, refuse_irregular, refuse_own_files
+from serving.runs.output_paths import new_folder, refuse_own_files
 from serving.runs.run import Run
 from serving.web.viewer_data import Gathered, gathered
 
 SIDE = 640  # pixels: the longer side of a picture in a report
-MOST_PICTURES = 200_000_000  # bytes of pictures in one file
 AT_ONCE = 4  # pictures that are made smaller at the same time
 STATIC = Path(__file__).with_name("static")
-GENERATOR = '<meta name="generator" content="Turinglike">'  # by which a page of ours is known again
 LIMIT = 5_000  # characters of a text that a page shows
 LINK = re.compile(r'<link rel="stylesheet" href="static/([\w.]+)">|<script(?: defer)? src="static/([\w.]+)"></script>')
 ICON = '<link rel="icon" href="static/icon.svg" type="image/svg+xml">\n'
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
-def write_report(paths: Sequence[Path | str], out: Path | str | None = None, *, single_file: bool = False) -> Path:
+def write_report(paths: Sequence[Path | str], out: Path | str | None = None) -> Path:
     """Write the report of the run folders ``paths``; returns its page's path. Raises InputError and StorageError.
 
-    ``out`` is by default ``report`` or ``report.html`` in the first run."""
+    ``out`` is by default ``report`` in the first run."""
     runs = [Run(path) for path in paths]
-    target = Path(out) if out is not None else runs[0].path / ("report.html" if single_file else "report")
+    target = Path(out) if out is not None else runs[0].path / "report"
     for run in runs:
         refuse_own_files([target], run.path)
-    if single_file:
-        _refuse_other_pages(target, runs[0].path / "report.html")
     with gathered(runs) as data:
-        if single_file:
-            _write_file(data, target)
-            return target
         _write_folder(data, target)
     return target / "index.html"
 
@@ -93,51 +85,6 @@ def thumbnail(image: Image, side: int = SIDE) -> bytes:
     buffer = io.BytesIO()
     pixels.save(buffer, "JPEG", quality=80, optimize=True)
     return buffer.getvalue()
-
-
-def _write_file(data: Gathered, target: Path) -> None:
-    page, hashes = with_files_inside((STATIC / "viewer.html").read_text("utf-8"), [STATIC])
-    page = page.replace("script-src 'self' file:", f"script-src {hashes}")
-    page = page.replace("style-src 'self' file:", "style-src 'unsafe-inline'").replace(
-        "img-src 'self' file: data:", "img-src data:"
-    )
-    head, end = page.split("</body>")
-    start, end_of_scripts = head.split("<!-- data -->")
-    with replacing(target) as file:
-        file.write(start.encode())
-        room = MOST_PICTURES
-
-        def put(name: str, chunk: bytes) -> None:
-            inside = chunk.replace(b"<", b"\\u003c")  # no tag may end the element
-            file.write(b'<script type="application/json" id="data-' + name.encode() + b'">' + inside + b"</script>\n")
-
-        def embed(number: int, image: Image) -> str | None:
-            nonlocal room
-            try:
-                url = b'"data:image/jpeg;base64,' + base64.b64encode(thumbnail(image)) + b'"'
-            except ImageError as error:
-                return str(error)
-            room -= len(url)
-            if room < 0:
-                return "there are more pictures than one file can hold; a report in a folder has them all"
-            put(f"picture-{number}", url)
-            return None
-
-        data.write(put, pictures=embed)
-        file.write(f"{end_of_scripts}</body>{end}".encode())
-
-
-def _refuse_other_pages(path: Path, standard: Path) -> None:
-    refuse_irregular(path)
-    if not path.exists() or path.resolve() == standard.resolve():
-        return
-    try:
-        with path.open("rb") as file:
-            ours = GENERATOR.encode() in file.read(4096)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    if not ours:
-        raise InputError(f"{path} exists and is not a report of ours; give another name")
 
 
 def render(package: str, name: str, **values: Any) -> str:

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { byId, el } = Turinglike;
+  const { el } = Turinglike;
   const KEPT = 8; // chunks that are held at once
 
   const chunks = new Map(); // name -> promise of what it holds, the one used last at the end
@@ -14,11 +14,9 @@
     waiting.delete(name);
   }
 
-  /** A piece of the data: from this page if it is one file, else from the script of that name. */
+  /** A piece of the data, from the script of that name. */
   function load(name) {
     if (name === "index") chunks.clear();
-    const inside = byId(`data-${name}`);
-    if (inside !== null) return Promise.resolve(JSON.parse(inside.textContent));
     return new Promise((resolve, reject) => {
       waiting.set(name, { resolve });
       const script = el("script", { src: `data/${name}.js` });
@@ -59,8 +57,7 @@
   function picture(number) {
     if (number < 0) return null;
     const [width, height, name, trouble, changed] = Turinglike.index.pictures[number];
-    const inside = byId(`data-picture-${number}`);
-    const url = trouble !== null ? null : inside === null ? `pictures/${number}.jpg` : JSON.parse(inside.textContent);
+    const url = trouble !== null ? null : `pictures/${number}.jpg`;
     return { url, width, height, name, trouble, changed };
   }
 

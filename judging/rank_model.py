@@ -6,8 +6,8 @@ The probit of "machine" is, with x = -1/2 for a person's answer and 1/2 for an a
 
 (DeCarlo 1998; Rouder et al. 2007; Wright, Horry and Skagerberg 2009). A speaker is a person who answered, an answer
 what an agent or person has for a stimulus, a taste what a judge has for an agent. People who judge are drawn around
-the mean of their study, where there are several folders of verdicts; where people judge, classifiers and language
-models have another mean. All spreads are estimated, with log-normal priors.
+the mean of their study, a folder of verdicts; where people judge, classifiers and language models have another mean. All
+spreads are estimated, with log-normal priors: a single study tells nothing of how studies differ, so the prior does.
 
 NumPyro (Phan, Pradhan and Jankowiak 2019; Apache-2.0) samples by NUTS (Hoffman and Gelman 2014). statsmodels has no
 maximum likelihood for crossed binary effects; PyMC and Bambi want a C compiler for the same speed.
@@ -112,14 +112,13 @@ def _levels(verdicts: pd.DataFrame) -> tuple[dict[str, list[str]], dict[str, Cod
     is_machine, is_nameless = verdicts["truth"] == "machine", verdicts["agent"].isin(NAMELESS)
     whose = verdicts["agent"].where(~is_nameless, verdicts["trial"].map("trial {}".format))
     folders = verdicts["folder"].where(verdicts["judge_kind"] == "human")
-    studies = folders.groupby(verdicts["judge"]).transform("first")
     columns = {
         "judges": verdicts["judge"],
         "stimuli": verdicts["stimulus"],
         "speakers": verdicts["agent"].where(~is_machine & ~is_nameless),
         "answers": whose + " | " + verdicts["stimulus"],
         "tastes": (verdicts["judge"] + " | " + verdicts["agent"]).where(is_machine),
-        "studies": studies if studies.nunique() > 1 else studies.mask(studies.notna()),
+        "studies": folders.groupby(verdicts["judge"]).transform("first"),
         AGENTS: verdicts["agent"].where(is_machine),
     }
     levels = {table: pd.factorize(column, sort=True) for table, column in columns.items()}

@@ -27,14 +27,12 @@ OF_JUDGES, TRIALS, MOST = 0.08, 40, 400  # of stopping: how judges differ, trial
 
 def drawn(seed: int, spreads: Mapping[str, float] = TRUE) -> tuple[pd.DataFrame, dict[str, float]]:
     """The verdicts of three studies, half of them on people's answers, and the agents' true humanness."""
-    chance, rows = np.random.default_rng(seed), []
+    order, chance, rows = np.random.default_rng(0), np.random.default_rng(seed), []  # the same trials each time
     for study, (agents, trials) in enumerate(STUDIES):
         for judge in [*(f"human:{study}.{at}" for at in range(8)), "machine1", "machine2"]:
             for at in range(trials):
-                cue, is_machine = int(chance.integers(STIMULI)), at % 2
-                whose = (
-                    agents[at // 2 % len(agents)] if is_machine else f"human:{(cue + chance.integers(3)) % SPEAKERS}"
-                )
+                cue, is_machine = int(order.integers(STIMULI)), at % 2
+                whose = agents[at // 2 % len(agents)] if is_machine else f"human:{(cue + order.integers(3)) % SPEAKERS}"
                 kind, truth = judge.partition(":")[0].rstrip("12"), "machine" if is_machine else "human"
                 rows.append((judge, kind, str(study), f"s{cue}", truth, whose, f"{whose} {cue}"))
     verdicts = pd.DataFrame(rows, columns=["judge", "judge_kind", "folder", "stimulus", "truth", "agent", "trial"])

@@ -6,8 +6,8 @@ The probit of "machine" is, with x = -1/2 for a person's answer and 1/2 for an a
 
 (DeCarlo 1998; Rouder et al. 2007; Wright, Horry and Skagerberg 2009). A speaker is a person who answered, an answer
 what an agent or person has for a stimulus, a taste what a judge has for an agent. People who judge are drawn around
-the mean of their study, a folder of verdicts; where people judge, classifiers and language models have another mean. All
-spreads are estimated, with log-normal priors: a single study tells nothing of how studies differ, so the prior does.
+the mean of their study, a folder of verdicts; where people judge, classifiers and language models have another mean.
+All spreads are estimated, with log-normal priors: of how studies differ a single study says nothing, the prior does.
 
 NumPyro (Phan, Pradhan and Jankowiak 2019; Apache-2.0) samples by NUTS (Hoffman and Gelman 2014). statsmodels has no
 maximum likelihood for crossed binary effects; PyMC and Bambi want a C compiler for the same speed.

@@ -120,8 +120,11 @@ def _read(options: argparse.Namespace) -> pd.DataFrame:
     table = table[~table["judge"].isin(cues)].drop_duplicates(["judge", "trial"])[[*KEPT]]
     if old is None:
         return table
-    if len(old.merge(table, on=["judge", "agent", "stimulus", "trial"])):
-        raise InputError(f"{options.prior} has verdicts of these already: give new ones alone")
+    known, parts = (of.groupby("folder")[["judge", "agent", "stimulus", "verdict"]] for of in (old, table))
+    before = {row for _, part in known for row in part.itertuples(index=False, name=None)}
+    for folder, part in parts:
+        if before.issuperset(part.itertuples(index=False, name=None)):
+            raise InputError(f"{options.prior} has the verdicts of {folder} already: give new ones alone")
     old[["folder", "trial"]] = BEFORE + old[["folder", "trial"]]
     return pd.concat([old, table], ignore_index=True)
 

@@ -146,7 +146,7 @@ def test_agents_are_ranked_and_another_joins(tmp_path: Path, capsys: pytest.Capt
 
     again = ["rank", str(tmp_path / "V"), "--prior", str(tmp_path / "R")]
     assert main(again) == 2
-    assert "has verdicts of these already" in capsys.readouterr().err
+    assert "has the verdicts of V already" in capsys.readouterr().err
     write_verdicts(tmp_path / "W", {"new": 1.0}, 1, judges=3, who="k")
     assert main(["rank", str(tmp_path / "W"), "--prior", str(tmp_path / "R"), "--out", str(tmp_path / "S")]) == 0
     after = rows_of(tmp_path / "S" / "agents.csv")

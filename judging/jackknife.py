@@ -17,7 +17,7 @@ tells nothing of others, and has no interval. So it is with stimuli, and with pe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,24 +41,36 @@ DIMENSIONS = ((0,), (1,), (0, 1), (2,), (0, 2), (1, 2), (0, 1, 2))
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Numbers [verdicts] of the judges, the stimuli and the people who answered (-1 of a machine's answers); errors are
-    multiplied by ``wider``, 1 of independent verdicts."""
+    """Numbers [verdicts] of the judges, the stimuli and the people who answered (-1 of a machine's answers), and of the
+    ``partners`` of these people where two have answered together; errors are multiplied by ``wider``, 1 of independent
+    verdicts."""
 
     judges: Codes
     stimuli: Codes
     people: Codes
     wider: Floats
-
-    @property
-    def codes(self) -> Codes:
-        return np.stack([self.judges, self.stimuli, self.people])
+    partners: Codes | None = None
 
     def where(self, cell: Cells) -> Clusters:
-        return Clusters(self.judges[cell], self.stimuli[cell], self.people[cell], self.wider[cell])
+        partners = None if self.partners is None else self.partners[cell]
+        return Clusters(self.judges[cell], self.stimuli[cell], self.people[cell], self.wider[cell], partners)
 
     def drawn(self) -> Drawn:
         """Of each dimension whether it has several clusters."""
-        return np.array([[len(set(codes[codes >= 0].tolist())) > 1] for codes in self.codes])
+        return np.array([[self.intersections((at,))[0].max(initial=0) > 0] for at in range(3)])
+
+    def intersections(self, dimensions: Sequence[int]) -> tuple[Codes, Codes]:
+        """Numbers of clusters, and the verdicts in them: those on an answer of two people are in clusters of both
+        (Aronow, Samii, Assenova 2015)."""
+        codes, verdicts = np.stack([self.judges, self.stimuli, self.people])[[*dimensions]], np.arange(len(self.judges))
+        if 2 in dimensions and self.partners is not None:
+            with_partners = np.stack([self.judges, self.stimuli, self.partners])[[*dimensions]]
+            codes, verdicts = np.hstack([codes, with_partners]), np.tile(verdicts, 2)
+        known = np.all(codes >= 0, axis=0)
+        first, *others = codes[:, known]
+        for other in others:
+            first = first * (other.max(initial=0) + 1) + other
+        return np.unique(first, return_inverse=True)[1].astype(np.int64), verdicts[known]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +230,9 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
             if len(dimensions) > 1 and not is_drawn.any():
                 products.append(np.zeros((len(value), len(value))))
                 continue
-            codes, known = _intersections(clusters.codes[list(dimensions)])
+            codes, verdicts = clusters.intersections(dimensions)
             size = int(codes.max(initial=-1)) + 1
-            sums = np.array([[np.bincount(codes, row[known], size) for row in term] for term in (*terms, cells)])
+            sums = np.array([[np.bincount(codes, row[verdicts], size) for row in term] for term in (*terms, cells)])
             number = (sums[-1] > 0).sum(axis=1)
             is_drawn &= number > 0
             left = estimate(total[..., None] - sums[:-1]) - value[:, None]
@@ -238,15 +250,6 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
     is_exact = (~of_cells | are_single | (of_each == 0)).all(axis=0) & are_single[:2].any(axis=0) & (wide == 1)
     of_all[:, np.isinf(of_all).all(axis=0)] = np.nan
     return Jackknife(value, number.astype(np.float64), of_each, of_all, np.array(shared), np.array(products), is_exact)
-
-
-def _intersections(codes: Codes) -> tuple[Codes, Cells]:
-    """Numbers of the clusters of verdicts that all ``codes`` [dimensions, verdicts] number, and which these are."""
-    known: Cells = np.all(codes >= 0, axis=0)
-    first, *others = codes[:, known]
-    for other in others:
-        first = first * (other.max(initial=0) + 1) + other
-    return np.unique(first, return_inverse=True)[1].astype(np.int64), known
 
 
 def exact(rate: Floats, number: Floats, tail: Floats, less: float = 0.0) -> tuple[Floats, Floats]:

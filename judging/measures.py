@@ -31,8 +31,9 @@ MEASURES = ("p_human", "p_machine", "detectability", "dprime", "criterion")
 ALL = "all"  # agents together
 NAMELESS = ("human", f"human:{UNKNOWN}")  # people, each of whom may be another
 # Two trials train each other's judge. So the variance of a sum of margins is twice that of independent ones, as of a
-# U-statistic; of a sum of verdicts, their signs, it is 1 + 2/pi times (Van Vleck and Middleton 1966, arcsine law).
-TRAINED = math.sqrt(1 + 2 / math.pi)
+# U-statistic; of a sum of verdicts, their signs, it is 1 + 2/pi times (Van Vleck and Middleton 1966, arcsine law). The
+# mean of several verdicts on a trial is nearly a margin.
+TRAINED, TRAINED_MEAN = math.sqrt(1 + 2 / math.pi), math.sqrt(2)
 DETECTABILITY = np.array([0.5, 0.5])  # of the rates of people's and of machines' answers
 BETWEEN = np.concatenate([DETECTABILITY, -DETECTABILITY])  # two of these
 FOLDING = ("split", "partitions", "unique", "train", "seed", "trials", "key")  # settings that change the folds alone
@@ -167,15 +168,19 @@ def clusters(verdicts: pd.DataFrame) -> Clusters:
     import pandas as pd
 
     if "person" in verdicts.columns:
-        people = verdicts["person"]
+        names = verdicts["person"].astype("string").str.partition("~").reindex(columns=range(3))
+        people, partners = names[0], names[2].where(names[2] != "")
     else:
         people = verdicts["agent"].where(verdicts["truth"] == "human")
         people = people.where(~people.isin(NAMELESS), verdicts["trial"].map("trial {}".format))
-    judges, stimuli, of_people = (
-        pd.factorize(column)[0].astype(np.int64) for column in (verdicts["judge"], verdicts["stimulus"], people)
-    )
-    is_trained = verdicts["margin"].notna() if "margin" in verdicts.columns else np.zeros(len(verdicts), dtype=bool)
-    return Clusters(judges, stimuli, of_people, np.where(is_trained, TRAINED, 1.0))
+        partners = people.mask(people.notna())
+    judges, stimuli = (pd.factorize(verdicts[name])[0].astype(np.int64) for name in ("judge", "stimulus"))
+    of_people, of_partners = np.split(pd.factorize(pd.concat([people, partners]))[0].astype(np.int64), 2)
+    wider = np.ones(len(verdicts))
+    if "margin" in verdicts.columns:
+        is_mean = verdicts["part"].notna() if "part" in verdicts.columns else False
+        wider = np.where(verdicts["margin"].notna(), np.where(is_mean, TRAINED_MEAN, TRAINED), wider)
+    return Clusters(judges, stimuli, of_people, wider, of_partners if (of_partners >= 0).any() else None)
 
 
 def is_right(verdicts: pd.DataFrame) -> Floats:

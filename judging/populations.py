@@ -5,7 +5,8 @@ beside other people, of the agent beside people, and of the agent beside itself,
 each answer of the agent is drawn from people's to that stimulus, the three have one mean. A distance that is a squared
 Hilbert metric (Jensen-Shannon: Fuglede and Topsøe 2004; energy) or L1 (total variation) is otherwise larger between two
 populations than the mean of the two within them (Székely and Rizzo 2013). Intervals are over stimuli; the test permutes
-who gave which answer within each stimulus (Good 2005). Over stimuli means in groups of them (Zaremba et al. 2013).
+who gave which answer within each stimulus (Good 2005). So answers count as independent: a further person with a style of
+their own may differ from these people, too. Over stimuli means in groups of them (Zaremba et al. 2013).
 """
 
 from collections import defaultdict
@@ -196,5 +197,5 @@ def sentences(rows: Iterable[Population]) -> Iterator[str]:
             for row in of_agent
             if row.holm is not None and row.holm < ALPHA
         ]
-        none = f"{agent}: no difference from people was seen, which does not prove that there is none."
-        yield f"{agent} does not answer as people do: {'; '.join(figures)}." if figures else none
+        none = f"{agent}: no difference from these people was seen, which does not prove that there is none."
+        yield f"{agent} does not answer as these people do: {'; '.join(figures)}." if figures else none

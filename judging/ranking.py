@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from judging.jackknife import DIMENSIONS, Clusters, Floats, Jackknife, jackknife, mean
-from judging.measures import clusters, is_right
+from judging.measures import TRAINED_MEAN, clusters, is_right
 from judging.tables import Estimate
 from judging.trial_set import VERDICTS
 
@@ -53,13 +53,15 @@ def rankings(verdicts: pd.DataFrame) -> Iterator[Ranking]:
         value, says_machine = known[by].to_numpy(dtype=np.float64), (known["verdict"] == "machine").to_numpy()
         signed = value if by == "margin" else np.where(says_machine, value, -value)
         probability = (1 + signed) / 2 if by == "confidence" else probabilities(signed, truth, known["fold"].to_numpy())
-        right = is_right(known)
+        right, drawn_from = is_right(known), clusters(known)
+        if by == "margin":
+            drawn_from = replace(drawn_from, wider=np.full(len(known), TRAINED_MEAN))
         yield Ranking(
             by="margin" if by == "margin" else "confidence",
             verdicts=len(known),
-            auc=area(signed, truth, clusters(known)),
+            auc=area(signed, truth, drawn_from),
             true_at_1=true_positives(signed, truth, FALSE),
-            auc_2=area(np.abs(signed), right == 1, clusters(known)),
+            auc_2=area(np.abs(signed), right == 1, drawn_from),
             stated=float(np.maximum(probability, 1 - probability).mean()),
             right=float(right.mean()),
             calibration_error=calibration_error(probability, truth),

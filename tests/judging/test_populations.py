@@ -168,8 +168,8 @@ def test_the_commonest_answer_is_told_from_people_and_people_are_not() -> None:
     assert modal["total variation"].p < 0.01
     assert modal["total variation"].itself.value == 0
     alike, common = sentences(rows)
-    assert alike == "alike: no difference from people was seen, which does not prove that there is none."
-    assert common.startswith("modal does not answer as people do: total variation ")
+    assert alike == "alike: no difference from these people was seen, which does not prove that there is none."
+    assert common.startswith("modal does not answer as these people do: total variation ")
     assert populations(answers).records() == rows.records()
 
 
@@ -224,9 +224,9 @@ def test_score_has_the_populations_of_run_folders(tmp_path: Path, capsys: pytest
     assert float(rows["published:modal", "energy distance"]["holm"]) < 0.05
     assert float(rows["published:random", "energy distance"]["p"]) > 0.05
     page = (tmp_path / "S" / "index.html").read_text()
-    assert "published:modal does not answer as people do" in page
+    assert "published:modal does not answer as these people do" in page
     assert page.count('scope="row">published:modal</th>') == 5
-    assert "published:modal does not answer as people do" in capsys.readouterr().out
+    assert "published:modal does not answer as these people do" in capsys.readouterr().out
     scores = json.loads((tmp_path / "S" / "scores.json").read_bytes())
     assert len(scores["populations"]) == len(rows)
     assert main(["score", str(tmp_path / "run"), "--out", str(tmp_path / "S2"), "--by", "length"]) == 2

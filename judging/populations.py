@@ -5,7 +5,7 @@ beside other people, of the agent beside people, and of the agent beside itself,
 each answer of the agent is drawn from people's to that stimulus, the three have one mean. A distance that is a squared
 Hilbert metric (Jensen-Shannon: Fuglede and Topsøe 2004; energy) or L1 (total variation) is otherwise larger between two
 populations than the mean of the two within them (Székely and Rizzo 2013). Intervals are over stimuli; the test permutes
-who gave which answer within each stimulus (Good 2005). So answers count as independent: a further person with a style of
+who gave which answer within each stimulus (Good 2005), as if answers were independent: a further person with a style of
 their own may differ from these people, too. Over stimuli means in groups of them (Zaremba et al. 2013).
 """
 

@@ -156,10 +156,10 @@ def _agents(task: str, verdicts: pd.DataFrame, result: Fit) -> list[RankedAgent]
 
 
 def _judges(task: str, verdicts: pd.DataFrame, result: Fit) -> list[RankedJudge]:
-    number, figures = verdicts["judge"].value_counts(), zip(result.skill.T, result.criterion.T, strict=True)
+    number = verdicts["judge"].value_counts()
     rows = [
         RankedJudge(task, judge, int(number[judge]), *map(_estimate, of_judge))
-        for judge, of_judge in zip(result.judges, figures, strict=True)
+        for judge, *of_judge in zip(result.judges, result.skill.T, result.criterion.T, strict=True)
     ]
     return sorted(rows, key=lambda row: -row.skill.value)
 
@@ -170,8 +170,7 @@ def _estimate(draws: Floats) -> Estimate:
 
 
 def _caterpillar(agents: Table[RankedAgent], judges: Table[RankedJudge], figure: Any) -> None:
-    """Humanness of agents above, skill of judges below, each with its interval, in their order; of more judges than
-    ``MOST`` so many, evenly."""
+    """Humanness of agents above, skill of judges below, in their order; of more judges than ``MOST`` so many, evenly."""
     tasks = agents.distinct("task")
     ending = {task: f" ({TASK_NAMES[task].lower()})" if len(tasks) > 1 else "" for task in tasks}
     drawn = [judges.data[at] for at in np.unique(np.linspace(0, len(judges) - 1, MOST).round().astype(int))]

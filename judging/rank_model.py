@@ -41,17 +41,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Effects drawn around 0, and the medians of their spreads; 95 % of a spread's prior is within four times that.
-SPREADS = {
-    "judges.bias": 0.4,
-    "judges.skill": 0.25,
-    "stimuli.bias": 0.25,
-    "stimuli.skill": 0.25,
-    "speakers.bias": 0.25,
-    "answers.bias": 0.25,
-    "tastes.taste": 0.25,
-    "studies.bias": 0.15,
-    "studies.skill": 0.15,
-}
+SPREADS = {"judges.bias": 0.4, "judges.skill": 0.25, "stimuli.bias": 0.25, "stimuli.skill": 0.25, "speakers.bias": 0.25,
+           "answers.bias": 0.25, "tastes.taste": 0.25, "studies.bias": 0.15, "studies.skill": 0.15}  # fmt: skip
 AGENTS, OF_AGENTS = "agents", 0.5  # d', drawn around their mean, and the median of their spread
 LOG_MEDIANS, LOG_SPREAD = np.log([*SPREADS.values(), OF_AGENTS]), 0.7
 FIXED = ("intercept", "others.bias", "others.skill", "agents.mean")  # others: classifiers and language models

@@ -1,13 +1,12 @@
 """How often ``turinglike rank`` and the stopping rule of ``turinglike study status`` are right, in drawn studies.
 
-Verdicts are drawn from the model of :mod:`judging.rank_model`, so that this is a favourable case: two studies of other
-agents with two classifiers in common, a new agent with 200 verdicts and the earlier ones, and as many alone. With
-``--stopping`` judges join one by one, of whom each is a unit.
+Verdicts are drawn from the model of :mod:`judging.rank_model`, a favourable case: two studies of other agents with two
+classifiers in common, and a new agent with 200 verdicts. With ``--stopping`` judges join one by one.
 """
 
 import argparse
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from itertools import product
 
@@ -82,19 +81,17 @@ def rankings(studies: int) -> None:
 
 def stopping(studies: int) -> None:
     deviation = math.hypot(OF_JUDGES, 0.5 / math.sqrt(TRIALS))  # of a judge's detectability
-    for bounds, detectability in product((0.05, 0.1), ("0.5", "the bound", "twice that")):
-        middle = 0.5 + bounds * ("0.5", "the bound", "twice that").index(detectability)
-        decisions, judges = list[str](), list[int]()
+    for bounds, times in product((0.05, 0.1), (0, 1, 2)):
+        decisions = []
         for seed in range(studies):
             chance = np.random.default_rng(seed)
-            rates = np.clip(chance.normal(middle, OF_JUDGES, MOST), 0, 1)
-            decision, number = decide((chance.binomial(TRIALS, rates) / TRIALS).tolist(), bounds)
-            decisions.append(decision)
-            judges.append(number)
-        shares = ", ".join(f"{name} {decisions.count(name) / studies:.1%}" for name in sorted(set(decisions)))
-        print(f"bounds {bounds}, detectability {detectability}: {shares}; judges: median {np.median(judges):.0f}")
-        if middle == 0.5:  # two one-sided tests, each of which is significant in 95 %
-            print(f"  a fixed number that passes in 90 %: {math.ceil((2 * 1.645 * deviation / bounds) ** 2)}")
+            rates = np.clip(chance.normal(0.5 + times * bounds, OF_JUDGES, MOST), 0, 1)
+            decisions.append(decide((chance.binomial(TRIALS, rates) / TRIALS).tolist(), bounds))
+        shares = {name: number / studies for name, number in Counter(name for name, _ in decisions).items()}
+        judges = np.median([number for _, number in decisions])
+        print(f"bounds {bounds}, detectability {0.5 + times * bounds:.2f}: {shares}; judges: median {judges:.0f}")
+        # Two one-sided tests, each of which is significant in 95 %.
+        print(f"  a fixed number that passes in 90 %: {math.ceil((2 * 1.645 * deviation / bounds) ** 2)}")
 
 
 def main() -> None:

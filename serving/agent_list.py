@@ -158,22 +158,11 @@ def _print_agent(name: str, *, json: bool) -> int:
     return 0
 
 
-def doctor(task: str | None, *, json: bool) -> int:
+def doctor(task: str | None) -> int:
     """Print this machine and what the agents (of ``task``) need; returns 0."""
     here, gpu = machine.host(), machine.gpu()
     free, disk = machine.available() or here.memory, shutil.disk_usage(Path.home()).free
     agents, python = listed(task), platform.python_version()
-    if json:
-        about_machine = {
-            "turinglike": __version__,
-            "python": python,
-            "cores": here.cores,
-            "memory": here.memory,
-            "memory_free": free,
-            "disk_free": disk,
-            "gpu": None if gpu is None else {"name": gpu.name, "memory": gpu.memory},
-        }
-        return print_json({**about_machine, "agents": agents})
     graphics = f"{gpu.name} with {gpu.memory / GIB:.0f} GiB" if gpu else "no GPU"
     print(
         f"turinglike {__version__} on Python {python}: {here.cores} cores, {here.memory / GIB:.0f} GiB of memory "

@@ -120,7 +120,7 @@ def build_parser() -> argparse.ArgumentParser:
     agents.add_argument("--sort", choices=("size", "name"), help="by the memory that they take, or by name")
 
     summary = "what runs here, and what the rest needs"
-    doctor = command("doctor", "serving.agent_list:doctor", summary, as_json, example="--task caption")
+    doctor = command("doctor", "serving.agent_list:doctor", summary, example="--task caption")
     doctor.add_argument("--task", type=any_task, metavar="TASK", help="only agents that answer it")
 
     schema = command("schema", _schema, "the JSON Schema of a record, or of a line of a set", example="record")

@@ -1,9 +1,8 @@
 """Whether an agent passes, while a study goes on: valid at any time, however often it is looked at.
 
-Each judge who finished is a unit: the mean of how often they were right about people's and about the agent's answers.
-Against each hypothesis on its mean a bettor plays whose capital, if it is true, exceeds 1/alpha with a probability of
-alpha at most (Ville 1939; Waudby-Smith and Ramdas 2024, sections 4 and B.3: bets by approximate growth). So judges are
-drawn, and the stimuli fixed; agents are not corrected for their number.
+Each judge who finished is a unit: the mean of how often they were right about people's and about the agent's answers. A
+bettor plays against each hypothesis on its mean; if that is true, the capital exceeds 1/alpha with a probability of alpha
+at most (Ville 1939; Waudby-Smith and Ramdas 2024, section 4). Stimuli are fixed; agents are not corrected for number.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -29,16 +29,12 @@ def refuse_existing(paths: Iterable[Path], *, force: bool) -> None:
     """Raise InputError for what is no plain file, and without ``force`` for existing files."""
     existing = [path for path in paths if os.path.lexists(path)]
     for path in existing:
-        refuse_irregular(path)
+        if os.path.islink(path) or not os.path.isfile(path):
+            what = "a link" if os.path.islink(path) else "a folder" if os.path.isdir(path) else "not a plain file"
+            raise InputError(f"{path} is {what} and is not replaced; give another name")
     if existing and not force:
         problems = [Problem(str(path), None, None, "already exists") for path in existing]
         raise InputError(f"{existing[0]} already exists; give another name, or --force to replace it", problems)
-
-
-def refuse_irregular(path: Path) -> None:
-    if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
-        what = "a link" if os.path.islink(path) else "a folder" if os.path.isdir(path) else "not a plain file"
-        raise InputError(f"{path} is {what} and is not replaced; give another name")
 
 
 def make_parent(path: Path) -> None:

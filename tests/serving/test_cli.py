@@ -202,9 +202,8 @@ def test_a_signal_ends_a_run_in_order(
 
 
 def test_what_runs_here_and_what_the_rest_needs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    sizes = {one["name"]: one for one in found["agents"]}
+    assert main(["agents", "--json"]) == 0
+    sizes = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert sizes["llama-3.3-70b"]["memory"] > 4 * 70e9
     assert sizes["mmcq"]["fits"]
     assert main(["doctor", "--task", "color"]) == 0

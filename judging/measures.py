@@ -176,10 +176,8 @@ def clusters(verdicts: pd.DataFrame) -> Clusters:
         partners = people.mask(people.notna())
     judges, stimuli = (pd.factorize(verdicts[name])[0].astype(np.int64) for name in ("judge", "stimulus"))
     of_people, of_partners = np.split(pd.factorize(pd.concat([people, partners]))[0].astype(np.int64), 2)
-    wider = np.ones(len(verdicts))
-    if "margin" in verdicts.columns:
-        is_mean = verdicts["part"].notna() if "part" in verdicts.columns else False
-        wider = np.where(verdicts["margin"].notna(), np.where(is_mean, TRAINED_MEAN, TRAINED), wider)
+    is_trained, is_mean = (name in verdicts.columns and verdicts[name].notna() for name in ("margin", "part"))
+    wider = np.where(is_trained & is_mean, TRAINED_MEAN, np.where(is_trained, TRAINED, np.ones(len(verdicts))))
     return Clusters(judges, stimuli, of_people, wider, of_partners if (of_partners >= 0).any() else None)
 
 

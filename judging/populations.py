@@ -22,13 +22,12 @@ from agents.stimuli import TASKS
 from judging.answer_statistics import longest_excerpts
 from judging.candidates import AnswerReader
 from judging.contrasts import ALPHA, holm
-from judging.jackknife import Floats
+from judging.jackknife import ROUNDING, Floats
 from judging.population_measures import Answer, Measure, measures_of
 from judging.tables import NO_FIGURE, Estimate, Table
 
 SPLITS, PERMUTATIONS = 200, 9999
 LABELS, SPLITS_OF_ALL = 100, 600  # permutations in a stimulus, of which those of all are drawn; splits of each, of all
-ROUNDING = 1e-9
 Sets = list[tuple[Floats, Floats]]  # [draws, answers]: of people and people, agent and people, agent and agent
 
 

@@ -31,7 +31,6 @@ FORM, RANKING_FILE = "turinglike.ranking/1", "ranking.json"
 KEPT = ("asked", "folder", "judge", "judge_kind", "trial", "stimulus", "truth", "agent", "verdict")  # of a verdict
 BEFORE = "before: "  # in the names of folders and trials of an earlier ranking, which may be those of new ones
 NOT_CONVERGED = 1  # exit code
-DIAGNOSTICS = ("rhat", "ess", "divergent", "draws", "is_converged")  # of a task's fit
 MOST = 40  # judges in the figure
 
 
@@ -77,7 +76,9 @@ def rank(options: argparse.Namespace, say: Callable[[str], None]) -> int:
 
             say(f"{name}: {len(of_task):,} verdicts of {of_task['judge'].nunique():,} judges")
             result = fit(of_task)
-            checks[task] = {part: getattr(result, part) for part in DIAGNOSTICS}
+            checks[task] = {
+                part: getattr(result, part) for part in ("rhat", "ess", "divergent", "draws", "is_converged")
+            }
             say(
                 f"{name}: R-hat {result.rhat:.3f}, {result.ess:,.0f} effective draws of {result.draws:,}, "
                 f"{result.divergent:,} divergent"
@@ -170,7 +171,7 @@ def _estimate(draws: Floats) -> Estimate:
 
 
 def _caterpillar(agents: Table[RankedAgent], judges: Table[RankedJudge], figure: Any) -> None:
-    """Humanness of agents above, skill of judges below, in their order; of more judges than ``MOST`` so many, evenly."""
+    """Humanness of agents above, skill of judges below, in order; of more judges than ``MOST`` so many, evenly."""
     tasks = agents.distinct("task")
     ending = {task: f" ({TASK_NAMES[task].lower()})" if len(tasks) > 1 else "" for task in tasks}
     drawn = [judges.data[at] for at in np.unique(np.linspace(0, len(judges) - 1, MOST).round().astype(int))]

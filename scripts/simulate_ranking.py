@@ -6,7 +6,7 @@ classifiers in common, and a new agent with 200 verdicts. With ``--stopping`` ju
 
 import argparse
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 from itertools import product
 
@@ -87,7 +87,7 @@ def stopping(studies: int) -> None:
             chance = np.random.default_rng(seed)
             rates = np.clip(chance.normal(0.5 + times * bounds, OF_JUDGES, MOST), 0, 1)
             decisions.append(decide((chance.binomial(TRIALS, rates) / TRIALS).tolist(), bounds))
-        shares = {name: number / studies for name, number in Counter(name for name, _ in decisions).items()}
+        shares = pd.Series([name for name, _ in decisions]).value_counts(normalize=True).to_dict()
         judges = np.median([number for _, number in decisions])
         print(f"bounds {bounds}, detectability {0.5 + times * bounds:.2f}: {shares}; judges: median {judges:.0f}")
         # Two one-sided tests, each of which is significant in 95 %.

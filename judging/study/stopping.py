@@ -1,7 +1,7 @@
 """Whether an agent passes, while a study goes on: valid at any time, however often it is looked at.
 
 Each judge who finished is a unit: the mean of how often they were right about people's and about the agent's answers. A
-bettor plays against each hypothesis on its mean; if that is true, the capital exceeds 1/alpha with a probability of alpha
+bettor plays against each hypothesis on its mean; if it is true, the capital exceeds 1/alpha with a probability of alpha
 at most (Ville 1939; Waudby-Smith and Ramdas 2024, section 4). Stimuli are fixed; agents are not corrected for number.
 """
 
@@ -43,5 +43,4 @@ def detectabilities(rows: Iterable[Mapping[str, Any]], agent: str) -> list[float
             kept = right.pop(row["judge"], ([], []))  # the last are last
             kept[row["truth"] == "machine"].append(row["correct"])
             right[row["judge"]] = kept
-    both = [parts for parts in right.values() if all(parts)]
-    return [sum(sum(part) / len(part) for part in parts) / 2 for parts in both]
+    return [sum(sum(part) / len(part) for part in parts) / 2 for parts in right.values() if all(parts)]

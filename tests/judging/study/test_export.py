@@ -18,6 +18,7 @@ from judging.study.events import read_personal, read_state
 from judging.study.materials import TrialMaterial, material_of
 from judging.study.page_answers import BadAnswer
 from judging.study.settings import read_settings
+from judging.study.stopping import decide
 from judging.study.study import Study, view
 from serving.cli import main
 
@@ -95,6 +96,22 @@ def test_control_questions_exclude_trials_and_judges(tmp_path: Path) -> None:
         control="topic", controls=0.75, wrong_control=True,
     )  # fmt: skip
     assert [tuple(row["rules"]) for row in rows_of(study)] == [()] * 16 + [("controls", "wrong_control")] * 16
+
+
+def test_status_decides_on_agents_by_judges_who_finished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who always says human is right of half; one who is always right has not finished."""
+    judges = [{"say": right, "steps": 4}, *[{"say": always_human}] * 12]
+    study = judged(tmp_path, judges, "word_association", study_folders.word_trials(40), number=8, analysis_bounds=0.3)
+    capsys.readouterr()
+    assert main(["study", "status", str(study), "--json"]) == 0
+    agents = json.loads(capsys.readouterr().out)["agents"]
+    decision, number = decide([0.5] * 12, 0.3)
+    assert decision == "passes"
+    assert "decision" not in agents["people"]
+    for agent in ("alpha", "beta"):
+        assert (agents[agent]["decision"], agents[agent]["judges"]) == (decision, number)
+    assert main(["study", "status", str(study)]) == 0
+    assert capsys.readouterr().out.count(f"passes ({number} judges)") == 2
 
 
 def test_excluded_verdicts_are_not_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

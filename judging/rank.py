@@ -63,7 +63,7 @@ class RankedJudge:
 
 def rank(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     """Run the command; returns its exit code. Raises TuringlikeError."""
-    for name in ("matplotlib", "numpyro", "pandas"):
+    for name in ("jax", "matplotlib", "numpyro", "pandas"):
         if not is_installed(name):
             raise UnavailableError(f"the package {name} is not installed: pip install 'turinglike[rank]'")
     verdicts = _read(options)

@@ -52,14 +52,13 @@ def open_verdicts(folders: Sequence[Path], key: Path | None = None) -> list[Judg
     """The folders with their trials' keys, by default beside the trial sets. Raises InputError for folders without
     verdicts, and for keys or trials that do not fit or were changed."""
     runs = list(map(Run, folders))
-    if len(runs) == 1 and key is None and (rows := _rows_elsewhere(runs[0])):
-        return [JudgedRun(runs[0], runs[0].path / "import.json", "", rows, {}, [])]
-    paths = [_key_of(run, key) for run in runs]
+    elsewhere = [_rows_elsewhere(run) if key is None else {} for run in runs]
+    paths = [run.path / "import.json" if rows else _key_of(run, key) for run, rows in zip(runs, elsewhere, strict=True)]
     keys = list(dict.fromkeys(path.resolve() for path in paths))
     prefixes = [f"{keys.index(path.resolve()) + 1}:" if len(keys) > 1 else "" for path in paths]
     return [
-        JudgedRun(run, path, prefix, *_read_checked(run, path))
-        for run, path, prefix in zip(runs, paths, prefixes, strict=True)
+        JudgedRun(run, path, prefix, *((rows, {}, []) if rows else _read_checked(run, path)))
+        for run, path, prefix, rows in zip(runs, paths, prefixes, elsewhere, strict=True)
     ]
 
 

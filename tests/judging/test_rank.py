@@ -156,6 +156,9 @@ def test_agents_are_ranked_and_another_joins(tmp_path: Path, capsys: pytest.Capt
         assert abs(float(after[agent]["humanness"]) - float(rows[agent]["humanness"])) < width / 4
         assert after[agent]["verdicts"] == rows[agent]["verdicts"]
     assert float(after["new"]["humanness_low"]) < -1 / math.hypot(1, 0.4) < float(after["new"]["humanness_high"])
+    assert main(["rank", str(tmp_path / "V"), str(tmp_path / "W"), "--out", str(tmp_path / "T")]) == 0
+    for agent, row in rows_of(tmp_path / "T" / "agents.csv").items():  # the prior is the earlier verdicts
+        assert agent == "people" or float(row["humanness"]) == pytest.approx(float(after[agent]["humanness"]), abs=0.1)
     both = json.loads((tmp_path / "S" / "ranking.json").read_bytes())["verdicts"]
     assert len(both["judge"]) == 6 * 36 + 3 * 24
     assert set(both["folder"]) == {"before: V", "W"}

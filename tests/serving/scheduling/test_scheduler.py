@@ -187,6 +187,7 @@ def test_the_smallest_order_goes_first_and_of_equals_the_first_to_arrive() -> No
 
     async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> None:
         queued = requests(6)
+        dispatcher.max_in_flight = 1  # of two batches in hand the threads of this process may end the second first
         for request, request.order in zip(queued, (3, 1, 2, 1, 3, 1), strict=True):
             request.deliver = finished.append
             dispatcher.submit(request)

@@ -30,21 +30,15 @@ MISSING = ("refused", "unparsed", "failed", "unjudged")
 MEASURES = ("p_human", "p_machine", "detectability", "dprime", "criterion")
 ALL = "all"  # agents together
 NAMELESS = ("human", f"human:{UNKNOWN}")  # people, each of whom may be another
-# Two trials train each other's judge. So the variance of a sum of margins is twice that of independent ones, as of a
-# U-statistic; of a sum of verdicts, their signs, it is 1 + 2/pi times (Van Vleck and Middleton 1966, arcsine law). The
-# mean of several verdicts on a trial is nearly a margin.
+# Two trials train each other's judge, so the variance of a sum of margins, or of means of verdicts, is twice that of
+# independent ones, as of a U-statistic; of verdicts, their signs, 1 + 2/pi times (Van Vleck and Middleton 1966).
 TRAINED, TRAINED_MEAN = math.sqrt(1 + 2 / math.pi), math.sqrt(2)
 DETECTABILITY = np.array([0.5, 0.5])  # of the rates of people's and of machines' answers
 BETWEEN = np.concatenate([DETECTABILITY, -DETECTABILITY])  # two of these
 FOLDING = ("split", "partitions", "unique", "train", "seed", "trials", "key")  # settings that change the folds alone
 GROUPED = "grouped by stimulus"
-SPLITS = {
-    "stimulus": GROUPED,
-    "row": "single rows",
-    "agent": "grouped, agent held out",
-    "speaker": "grouped, person held out",
-    "other": "grouped, one other agent alone",
-}
+SPLITS = {"stimulus": GROUPED, "row": "single rows", "agent": "grouped, agent held out",
+          "speaker": "grouped, person held out", "other": "grouped, one other agent alone"}  # fmt: skip
 SettingsByJudge = Mapping[str, Mapping[str, Any]]  # of judges
 
 

@@ -20,7 +20,7 @@ from judging.jackknife import Floats
 from judging.tables import NO_FIGURE, Estimate, Table, as_json
 from judging.trial_set import VERDICTS
 from judging.verdicts import ELSEWHERE, PEOPLE, counted, open_verdicts, read_verdicts, settings_of
-from serving.runs.output_paths import new_folder
+from serving.runs.output_paths import check_new_folder, new_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 FORM, RANKING_FILE = "turinglike.ranking/1", "ranking.json"
 KEPT = ("asked", "folder", "judge", "judge_kind", "trial", "stimulus", "truth", "agent", "verdict")  # of a verdict
-BEFORE = "before: "  # in the names of folders and trials of an earlier ranking, which may be those of new ones
-NOT_CONVERGED = 1  # exit code
+BEFORE = "before: "  # in the names of folders of an earlier ranking, which may be those of new ones
 MOST = 40  # judges in the figure
 
 
@@ -66,7 +65,9 @@ def rank(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     for name in ("jax", "matplotlib", "numpyro", "pandas"):
         if not is_installed(name):
             raise UnavailableError(f"the package {name} is not installed: pip install 'turinglike[rank]'")
-    verdicts = _read(options)
+    if options.out is not None:
+        check_new_folder(options.out, marker=RANKING_FILE, force=options.force)
+    verdicts = _read(options, say)
     agents, judges, checks = list[RankedAgent](), list[RankedJudge](), dict[str, dict[str, Any]]()
     for task in (*TASKS, ELSEWHERE):
         of_task = verdicts[verdicts["asked"] == task].reset_index(drop=True)
@@ -79,10 +80,8 @@ def rank(options: argparse.Namespace, say: Callable[[str], None]) -> int:
             checks[task] = {
                 part: getattr(result, part) for part in ("rhat", "ess", "divergent", "draws", "is_converged")
             }
-            say(
-                f"{name}: R-hat {result.rhat:.3f}, {result.ess:,.0f} effective draws of {result.draws:,}, "
-                f"{result.divergent:,} divergent"
-            )
+            say(f"{name}: R-hat {result.rhat:.3f}, {result.ess:,.0f} effective draws of {result.draws:,}, "
+                f"{result.divergent:,} divergent")  # fmt: skip
             agents += _agents(task, of_task, result)
             judges += _judges(task, of_task, result)
         elif len(of_task):
@@ -91,7 +90,7 @@ def rank(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         raise InputError("no verdicts can be ranked: judges by a cue, pairs and trials with feedback do not count")
     if failed := [TASK_NAMES[task].lower() for task, check in checks.items() if not check["is_converged"]]:
         say(f"{', '.join(failed)}: the model did not converge, so there is no figure; more judges or stimuli help")
-        return NOT_CONVERGED
+        return 1
     ranked, skilled = Table(agents), Table(judges)
     ranked.grid("task agent humanness detectability verdicts right predicted").print()
     skilled.grid("task judge skill criterion verdicts").print()
@@ -107,7 +106,7 @@ def rank(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     return 0
 
 
-def _read(options: argparse.Namespace) -> pd.DataFrame:
+def _read(options: argparse.Namespace, say: Callable[[str], None]) -> pd.DataFrame:
     """Each judge's first verdict on each single answer, without those of judges that go by a cue; with those of an
     earlier ranking, whose posterior they make this model's prior. Raises InputError."""
     import pandas as pd
@@ -121,13 +120,14 @@ def _read(options: argparse.Namespace) -> pd.DataFrame:
     table = table[~table["judge"].isin(cues)].drop_duplicates(["judge", "trial"])[[*KEPT]]
     if old is None:
         return table
-    known, parts = (of.groupby("folder")[["judge", "agent", "stimulus", "verdict"]] for of in (old, table))
-    before = {row for _, part in known for row in part.itertuples(index=False, name=None)}
-    for folder, part in parts:
-        if before.issuperset(part.itertuples(index=False, name=None)):
-            raise InputError(f"{options.prior} has the verdicts of {folder} already: give new ones alone")
-    old[["folder", "trial"]] = BEFORE + old[["folder", "trial"]]
-    return pd.concat([old, table], ignore_index=True)
+    same = ["judge", "agent", "stimulus", "verdict"]
+    known = {*old[same].itertuples(index=False, name=None)}
+    is_new = [row not in known for row in table[same].itertuples(index=False, name=None)]
+    if not any(is_new):
+        raise InputError(f"{options.prior} has all these verdicts already")
+    say(f"{len(old):,} verdicts of {options.prior}; {is_new.count(False):,} of {len(is_new):,} here are among them")
+    old["folder"] = BEFORE + old["folder"]
+    return pd.concat([old, table[is_new]], ignore_index=True)
 
 
 def _verdicts_of(ranking: Path) -> pd.DataFrame:
@@ -136,11 +136,16 @@ def _verdicts_of(ranking: Path) -> pd.DataFrame:
     file = ranking / RANKING_FILE if ranking.is_dir() else ranking
     try:
         values = orjson.loads(file.read_bytes())
-        if values["form"] == FORM:
-            return pd.DataFrame(values["verdicts"], columns=[*KEPT])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{file} cannot be read as a ranking: {error}") from error
-    raise InputError(f"{file}: form: must be {FORM!r}, as `turinglike rank --out` writes it")
+        verdicts = pd.DataFrame(values["verdicts"])[[*KEPT]]
+        are_texts = verdicts.map(lambda value: isinstance(value, str)).all(axis=None)
+        is_whole = are_texts and verdicts[["truth", "verdict"]].isin(VERDICTS).all(axis=None) and values["form"] == FORM
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}") from error
+    except (ValueError, LookupError, TypeError, AttributeError):
+        is_whole = False
+    if not is_whole:
+        raise InputError(f"{file} is not a whole ranking of `turinglike rank --out`")
+    return verdicts
 
 
 def _agents(task: str, verdicts: pd.DataFrame, result: Fit) -> list[RankedAgent]:

@@ -41,6 +41,7 @@ class JudgedRun:
     saw (none of stimuli of others)."""
 
     folder: Run
+    name: str  # of the folder
     key: Path
     prefix: str  # before trials' ids, which are the same numbers in several sets
     rows: Keys
@@ -52,13 +53,15 @@ def open_verdicts(folders: Sequence[Path], key: Path | None = None) -> list[Judg
     """The folders with their trials' keys, by default beside the trial sets. Raises InputError for folders without
     verdicts, and for keys or trials that do not fit or were changed."""
     runs = list(map(Run, folders))
+    number = Counter(run.path.name for run in runs)
+    names = [run.path.name if number[run.path.name] == 1 else str(run.path) for run in runs]
     elsewhere = [_rows_elsewhere(run) if key is None else {} for run in runs]
     paths = [run.path / "import.json" if rows else _key_of(run, key) for run, rows in zip(runs, elsewhere, strict=True)]
     keys = list(dict.fromkeys(path.resolve() for path in paths))
     prefixes = [f"{keys.index(path.resolve()) + 1}:" if len(keys) > 1 else "" for path in paths]
     return [
-        JudgedRun(run, path, prefix, *((rows, {}, []) if rows else _read_checked(run, path)))
-        for run, path, prefix, rows in zip(runs, paths, prefixes, elsewhere, strict=True)
+        JudgedRun(run, name, path, prefix, *((rows, {}, []) if rows else _read_checked(run, path)))
+        for run, name, path, prefix, rows in zip(runs, names, paths, prefixes, elsewhere, strict=True)
     ]
 
 
@@ -215,7 +218,7 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
             verdict = {"verdict": "failed", **dict.fromkeys(("confidence", "reason")), **answer}
             raw = record["raw"] if isinstance(record["raw"], dict) else {}
             trained = {"margin": raw.get("margin"), "fold": raw.get("fold")}
-            whose = {**_of_study(record), **keys[trial], "folder": run.folder.path.name}
+            whose = {**_of_study(record), **keys[trial], "folder": run.name}
             for number, part in enumerate(raw.get("parts", [{}])):  # on sentences, or by seeds
                 said = {"part": number, "verdict": "machine" if part["margin"] > 0 else "human"} if part else {}
                 yield {**judge, **verdict, **trained, **part, **said, **whose}

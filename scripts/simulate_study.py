@@ -35,11 +35,8 @@ from serving.runs.run_opening import new_people_run
 
 AGENTS, SPEAKERS, TOPICS, LENGTHS = ("alpha", "beta", "gamma"), 30, ("cooking", "music", "travel"), (3, 6, 12, 24)
 JUDGES, PER_JUDGE, WITH_FEEDBACK, LAB = 60, 40, 16, 20  # judges, trials each, of which with feedback, judges in the lab
-ANSWERS = {
-    "gender": ("female", "male"),
-    "education": ("high school", "bachelor", "master", "pg"),
-    "age": ("18-20", "21-25", "26-30"),
-}
+ANSWERS = {"gender": ("female", "male"), "education": ("high school", "bachelor", "master", "pg"),
+           "age": ("18-20", "21-25", "26-30")}  # fmt: skip
 BY = ("gender", "education", "age", "phase", "type", "partner", "length", "gender*agent", "folder", "topic")
 OF_NONE = ("age", "topic")  # columns that matter in no study
 # Shifts of how often verdicts are right, in standard deviations of all that varies.

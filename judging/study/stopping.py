@@ -17,8 +17,7 @@ BOLDEST = 0.75  # the part of a bet that may be lost
 def decide(detectabilities: Sequence[float], bounds: float) -> tuple[str, int]:
     """Of judges in the order in which they finished: "passes" if the mean is surely within 0.5 ± ``bounds`` (two tests
     at 0.05), "fails" if it is surely not (two at 0.025), else "open"; and after how many judges."""
-    ends = 0.5 + bounds * np.array([1, -1, 1, -1])
-    side = np.array([-1, 1, 1, -1])  # what is bet on: below, above, above, below
+    ends, side = 0.5 + bounds * np.array([1, -1, 1, -1]), np.array([-1, 1, 1, -1])  # 1: bet is on above
     levels = np.array([ALPHA, ALPHA, ALPHA / 2, ALPHA / 2])
     most = BOLDEST / np.where(side > 0, ends, 1 - ends)
     total, squares, capital, is_rejected = 0.5, 0.25, np.zeros(4), np.zeros(4, dtype=bool)

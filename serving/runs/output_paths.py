@@ -43,10 +43,8 @@ def make_parent(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
 
 
-@contextmanager
-def new_folder(path: Path, *, marker: str, force: bool) -> Iterator[Path]:
-    """A folder to fill, which replaces ``path`` when the block ends without an exception. With ``force`` it replaces
-    a folder that is empty or holds the file ``marker``. Raises InputError and StorageError."""
+def check_new_folder(path: Path, *, marker: str, force: bool) -> None:
+    """Raises InputError for a ``path`` that :func:`new_folder` would not replace."""
     if os.path.lexists(path):
         if not path.is_dir() or path.is_symlink():
             raise InputError(f"{path} exists and is not a folder; give another name")
@@ -55,6 +53,13 @@ def new_folder(path: Path, *, marker: str, force: bool) -> Iterator[Path]:
                 raise InputError(f"{path} exists and is none that this command has made; give another name")
             if not force:
                 raise InputError(f"{path} already exists; give another name, or --force to replace it")
+
+
+@contextmanager
+def new_folder(path: Path, *, marker: str, force: bool) -> Iterator[Path]:
+    """A folder to fill, which replaces ``path`` when the block ends without an exception. With ``force`` it replaces
+    a folder that is empty or holds the file ``marker``. Raises InputError and StorageError."""
+    check_new_folder(path, marker=marker, force=force)
     make_parent(path)
     remove_abandoned(path)
     temporary, replaced = (path.parent / f".{path.name}.{secrets.token_hex(TOKEN)}" for _ in range(2))

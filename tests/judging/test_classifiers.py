@@ -11,9 +11,11 @@ import pytest
 from sklearn.model_selection import KFold
 from sklearn.svm import SVC
 
+from agents import catalogue
 from judging import features as of_trials
 from judging.classifier import NUMBERS, ClassifierJudge, ClassifierSettings, CueJudge, CueSettings
 from judging.features import Features, path_features
+from judging.judges import PRESETS
 from judging.measures import difference
 
 
@@ -303,3 +305,7 @@ def test_margins_of_several_partitions_are_their_mean() -> None:
         assert [part["margin"] for part in entry["parts"]] == pytest.approx(margins)
     papers = judged(trials, keys, partitions=0)  # the papers have five for scanpaths
     assert {tuple(part["partition"] for part in entry["parts"]) for entry in papers.values()} == {(0, 1, 2, 3, 4)}
+
+
+def test_every_judge_of_the_list_can_be_named() -> None:
+    assert {about["name"] for about in PRESETS.values()} <= set(catalogue.names())

@@ -146,7 +146,7 @@ def test_agents_are_ranked_and_another_joins(tmp_path: Path, capsys: pytest.Capt
 
     again = ["rank", str(tmp_path / "V"), "--prior", str(tmp_path / "R")]
     assert main(again) == 2
-    assert "has the verdicts of V already" in capsys.readouterr().err
+    assert "has all these verdicts already" in capsys.readouterr().err
     write_verdicts(tmp_path / "W", {"new": 1.0}, 1, judges=3, who="k")
     assert main(["rank", str(tmp_path / "W"), "--prior", str(tmp_path / "R"), "--out", str(tmp_path / "S")]) == 0
     after = rows_of(tmp_path / "S" / "agents.csv")
@@ -157,6 +157,11 @@ def test_agents_are_ranked_and_another_joins(tmp_path: Path, capsys: pytest.Capt
         assert after[agent]["verdicts"] == rows[agent]["verdicts"]
     assert float(after["new"]["humanness_low"]) < -1 / math.hypot(1, 0.4) < float(after["new"]["humanness_high"])
     assert main(["rank", str(tmp_path / "V"), str(tmp_path / "W"), "--out", str(tmp_path / "T")]) == 0
+    write_verdicts(tmp_path / "grown", {"alike": 0.0, "told": 1.8}, 0, judges=8)  # what is known counts once
+    capsys.readouterr()
+    assert main(["rank", str(tmp_path / "grown"), "--prior", str(tmp_path / "R"), "--out", str(tmp_path / "R2")]) == 0
+    assert "216 of 288 here are among them" in capsys.readouterr().out
+    assert main(["rank", str(tmp_path / "grown"), "--out", str(tmp_path / "R2")]) == 2  # before it is fitted
     for agent, row in rows_of(tmp_path / "T" / "agents.csv").items():  # the prior is the earlier verdicts
         assert agent == "people" or float(row["humanness"]) == pytest.approx(float(after[agent]["humanness"]), abs=0.1)
     both = json.loads((tmp_path / "S" / "ranking.json").read_bytes())["verdicts"]
@@ -199,7 +204,14 @@ def test_the_extra_and_the_prior_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "old.json").write_text('{"form": "turinglike.scores/1"}')
-    for prior, message in (("old.json", "form: must be"), ("none.json", "cannot be read as a ranking")):
+    names = ("asked", "folder", "judge", "judge_kind", "trial", "stimulus", "truth", "agent", "verdict")
+    bad = {"form": "turinglike.ranking/1", "verdicts": {name: ["x", None] for name in names}}
+    (tmp_path / "bad.json").write_text(json.dumps(bad))
+    for prior, message in (
+        ("old.json", "not a whole ranking"),
+        ("none.json", "cannot be read"),
+        ("bad.json", "not a whole ranking"),
+    ):
         assert main(["rank", str(tmp_path), "--prior", str(tmp_path / prior)]) == 2
         assert message in " ".join(capsys.readouterr().err.split())
     monkeypatch.setattr("judging.rank.is_installed", lambda name: name != "numpyro")

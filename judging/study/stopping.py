@@ -2,7 +2,7 @@
 
 Each judge who finished is a unit: the mean of how often they were right about people's and about the agent's answers. A
 bettor plays against each hypothesis on its mean; if it is true, the capital exceeds 1/alpha with a probability of alpha
-at most (Ville 1939; Waudby-Smith and Ramdas 2024, section 4). Stimuli are fixed; agents are not corrected for number.
+at most (Ville 1939; Waudby-Smith and Ramdas 2024, section 4). Stimuli are fixed, and early judges are as late ones.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -123,6 +123,7 @@ def rows_of(path: Path) -> dict[str, dict[str, str]]:
         return {row.get("agent") or row["judge"]: row for row in csv.DictReader(file)}
 
 
+@pytest.mark.slow
 def test_agents_are_ranked_and_another_joins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_verdicts(tmp_path / "V", {"alike": 0.0, "told": 1.8}, 0)
     assert main(["rank", str(tmp_path / "V"), "--out", str(tmp_path / "R")]) == 0

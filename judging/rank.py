@@ -120,7 +120,7 @@ def _read(options: argparse.Namespace, say: Callable[[str], None]) -> pd.DataFra
     table = table[~table["judge"].isin(cues)].drop_duplicates(["judge", "trial"])[[*KEPT]]
     if old is None:
         return table
-    same = ["judge", "agent", "stimulus", "verdict"]
+    same = ["judge", "agent", "stimulus"]  # whatever the verdict: to go by it would select
     known = {*old[same].itertuples(index=False, name=None)}
     is_new = [row not in known for row in table[same].itertuples(index=False, name=None)]
     if not any(is_new):

@@ -71,13 +71,9 @@ class Design:
 INTERVALS = [
     *(Design(judges, number, number) for judges, number in ((1, 10), (1, 50), (2, 10), (3, 10), (5, 20))),
     *(Design(judges, number, number, (0.94, 0.94)) for judges, number in ((2, 10), (3, 10), (5, 20))),
-    Design(10, 10, 10),
-    Design(10, 40, 20),
-    Design(10, 40, 20, (0.94, 0.94)),
-    Design(30, 40, 12),
-    Design(30, 40, 12, (0.98, 0.5)),
-    Design(300, 400, 18, (0.6, 0.7)),
-]
+    Design(10, 10, 10), Design(10, 40, 20), Design(10, 40, 20, (0.94, 0.94)), Design(30, 40, 12),
+    Design(30, 40, 12, (0.98, 0.5)), Design(300, 400, 18, (0.6, 0.7)),
+]  # fmt: skip
 OF_FEW = [
     *(Design(judges, number, number, (0.6,) * 3) for judges, number in ((2, 10), (3, 10), (2, 40), (3, 40), (5, 40))),
     Design(2, 100, 100, (0.6, 0.6, 0.6), of_bias=0.2),

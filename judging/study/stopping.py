@@ -2,7 +2,8 @@
 
 Each judge who finished is a unit: the mean of how often they were right about people's and about the agent's answers. A
 bettor plays against each hypothesis on its mean; if it is true, the capital exceeds 1/alpha with a probability of alpha
-at most (Ville 1939; Waudby-Smith and Ramdas 2024, section 4). Stimuli are fixed, and early judges are as late ones.
+at most (Ville 1939; Waudby-Smith and Ramdas 2024, section 4). Judges come as they joined, as who is early may be unlike
+the others. Stimuli are fixed; agents are not corrected for their number.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ BOLDEST = 0.75  # the part of a bet that may be lost
 
 
 def decide(detectabilities: Sequence[float], bounds: float) -> tuple[str, int]:
-    """Of judges in the order in which they finished: "passes" if the mean is surely within 0.5 ± ``bounds`` (two tests
+    """Of judges in the order in which they joined: "passes" if the mean is surely within 0.5 ± ``bounds`` (two tests
     at 0.05), "fails" if it is surely not (two at 0.025), else "open"; and after how many judges."""
     ends, side = 0.5 + bounds * np.array([1, -1, 1, -1]), np.array([-1, 1, 1, -1])  # 1: bet is on above
     levels = np.array([ALPHA, ALPHA, ALPHA / 2, ALPHA / 2])
@@ -35,11 +36,9 @@ def decide(detectabilities: Sequence[float], bounds: float) -> tuple[str, int]:
 
 
 def detectabilities(rows: Iterable[Mapping[str, Any]], agent: str) -> list[float]:
-    """Of each judge with verdicts on people's answers and the agent's, in the order of their last verdicts."""
+    """Of each judge with verdicts on people's answers and the agent's, in the order of the rows."""
     right: dict[str, tuple[list[bool], list[bool]]] = {}
-    for row in sorted(rows, key=lambda row: row["at"]):
+    for row in rows:
         if row["truth"] == "human" or row["agent"] == agent:
-            kept = right.pop(row["judge"], ([], []))  # the last are last
-            kept[row["truth"] == "machine"].append(row["correct"])
-            right[row["judge"]] = kept
+            right.setdefault(row["judge"], ([], []))[row["truth"] == "machine"].append(row["correct"])
     return [sum(sum(part) / len(part) for part in parts) / 2 for parts in right.values() if all(parts)]

@@ -1,6 +1,8 @@
 """How far a study is: judges, verdicts, exclusions by rule, answers, online tests."""
 
 from collections import Counter, defaultdict
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from typing import Any
 
 from judging.study.events import State
@@ -10,6 +12,8 @@ from judging.study.settings import TestsSettings
 from judging.study.stopping import decide, detectabilities
 from serving.runs.row_problems import count
 from serving.terminal import plain_table, print_table
+
+ABSENT = 1  # hours without a sign, after which nobody waits for a judge
 
 
 def status_of(state: State, material: Material, personal: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -43,10 +47,12 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
         for name, group in sorted(verdicts.items())
     }
     if isinstance(material, TrialMaterial) and not material.pool.of_pairs and material.settings.analysis.bounds:
-        ended = [row for row in plain if row["phase"] == "test" and state.judges[row["judge"]].ended == "finished"]
+        bounds, gone = material.settings.analysis.bounds, (datetime.now(UTC) - timedelta(hours=ABSENT)).isoformat()
+        known = takewhile(lambda judge: judge.ended or state.closed or judge.at < gone, people)
+        finished = {judge.code for judge in known if judge.ended == "finished"}
+        ended = [row for row in plain if row["phase"] == "test" and row["judge"] in finished]
         for name in agents.keys() - {"people"}:
-            decided = decide(detectabilities(ended, name), material.settings.analysis.bounds)
-            agents[name] |= dict(zip(("decision", "judges"), decided, strict=True))
+            agents[name]["decision"], agents[name]["judges"] = decide(detectabilities(ended, name), bounds)
     counts = {"all": len(rows), "counted": sum(not row["rules"] for row in rows)}
     return status | {"verdicts": counts, "excluded": rules, "agents": agents}
 

@@ -87,19 +87,19 @@ def test_agents_decided_at_any_time_are_seldom_wrong() -> None:
     assert decide(first[:number], 0.1) == (decision, number)  # what comes later changes nothing
 
 
-def test_judges_of_a_decision_come_in_the_order_of_their_last_verdicts() -> None:
+def test_judges_of_a_decision_come_in_the_order_of_the_rows() -> None:
     rows = [
-        {"judge": judge, "truth": truth, "agent": agent, "correct": correct, "at": at}
-        for judge, truth, agent, correct, at in (
-            ("late", "machine", "a", True, "1"),
-            ("early", "human", "human:p", True, "2"),
-            ("early", "machine", "a", False, "3"),
-            ("early", "machine", "b", False, "4"),
-            ("late", "human", "human:p", True, "5"),
-            ("without people", "machine", "a", True, "6"),
+        {"judge": judge, "truth": truth, "agent": agent, "correct": correct}
+        for judge, truth, agent, correct in (
+            ("first", "machine", "a", True),
+            ("second", "human", "human:p", True),
+            ("second", "machine", "a", False),
+            ("second", "machine", "b", False),
+            ("first", "human", "human:p", True),
+            ("without people", "machine", "a", True),
         )
     ]
-    assert detectabilities(rows, "a") == [0.5, 1.0]
+    assert detectabilities(rows, "a") == [1.0, 0.5]
     assert detectabilities(rows, "b") == [0.5]
 
 
@@ -148,6 +148,8 @@ def test_agents_are_ranked_and_another_joins(tmp_path: Path, capsys: pytest.Capt
     again = ["rank", str(tmp_path / "V"), "--prior", str(tmp_path / "R")]
     assert main(again) == 2
     assert "has all these verdicts already" in capsys.readouterr().err
+    write_verdicts(tmp_path / "again", {"alike": 0.0, "told": 1.8}, 9)  # other verdicts of the same select nothing
+    assert main(["rank", str(tmp_path / "again"), "--prior", str(tmp_path / "R")]) == 2
     write_verdicts(tmp_path / "W", {"new": 1.0}, 1, judges=3, who="k")
     assert main(["rank", str(tmp_path / "W"), "--prior", str(tmp_path / "R"), "--out", str(tmp_path / "S")]) == 0
     after = rows_of(tmp_path / "S" / "agents.csv")

@@ -98,18 +98,23 @@ def test_control_questions_exclude_trials_and_judges(tmp_path: Path) -> None:
     assert [tuple(row["rules"]) for row in rows_of(study)] == [()] * 16 + [("controls", "wrong_control")] * 16
 
 
-def test_status_decides_on_agents_by_judges_who_finished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who always says human is right of half; one who is always right has not finished."""
-    judges = [{"say": right, "steps": 4}, *[{"say": always_human}] * 12]
+@pytest.mark.parametrize("before", [0, 5])
+def test_status_decides_on_agents_up_to_the_first_judge_who_is_still_at_it(
+    before: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who always says human is right of half; one who is always right has not finished, and is waited for an hour."""
+    judges = [*[{"say": always_human}] * before, {"say": right, "steps": 4}, *[{"say": always_human}] * 12]
     study = judged(tmp_path, judges, "word_association", study_folders.word_trials(40), number=8, analysis_bounds=0.3)
-    capsys.readouterr()
-    assert main(["study", "status", str(study), "--json"]) == 0
-    agents = json.loads(capsys.readouterr().out)["agents"]
-    decision, number = decide([0.5] * 12, 0.3)
-    assert decision == "passes"
-    assert "decision" not in agents["people"]
-    for agent in ("alpha", "beta"):
-        assert (agents[agent]["decision"], agents[agent]["judges"]) == (decision, number)
+    wanted, number = decide([0.5] * 12, 0.3)
+    assert wanted == "passes"
+    for hours, decided in ((1, ["open", before]), (-1, [wanted, number])):
+        monkeypatch.setattr("judging.study.study_status.ABSENT", hours)
+        capsys.readouterr()
+        assert main(["study", "status", str(study), "--json"]) == 0
+        agents = json.loads(capsys.readouterr().out)["agents"]
+        assert "decision" not in agents["people"]
+        for agent in ("alpha", "beta"):
+            assert [agents[agent]["decision"], agents[agent]["judges"]] == decided
     assert main(["study", "status", str(study)]) == 0
     assert capsys.readouterr().out.count(f"passes ({number} judges)") == 2
 

@@ -88,7 +88,8 @@ def rank(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         elif number:
             say(f"{name} is not ranked: that takes two judges, and verdicts on people's and on machines' answers")
     if not checks:
-        raise InputError("nothing can be ranked; judges by a cue, pairs and trials with feedback do not count")
+        none = "no verdict counts: those of judges by a cue, on pairs and with feedback do not"
+        raise InputError("nothing can be ranked" if len(verdicts) else none)
     ranked, skilled = Table(agents), Table(judges)
     ranked.grid("task agent humanness detectability verdicts right predicted").print()
     skilled.grid("task judge skill criterion verdicts").print()
@@ -117,7 +118,7 @@ def _read(options: argparse.Namespace, say: Callable[[str], None]) -> pd.DataFra
     cues = {name for name, chosen in settings_of(runs).items() if "cue" in chosen}
     table = table[~table["judge"].isin(cues)].drop_duplicates(["judge", "trial"])[[*KEPT]]
     # What is known goes whatever its verdict: to go by that would select.
-    known, rows = (pd.MultiIndex.from_frame(of[["judge", "agent", "stimulus"]]) for of in (old, table))
+    known, rows = (pd.MultiIndex.from_frame(of[["asked", "judge", "agent", "stimulus"]]) for of in (old, table))
     is_new = ~rows.isin(known)
     if options.prior is not None:
         if not is_new.any():

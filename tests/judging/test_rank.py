@@ -16,7 +16,7 @@ import simulate_ranking
 from scipy.special import log_ndtr, logsumexp, ndtri
 
 from judging import rank_model
-from judging.rank_model import AGENTS, SPREADS, fit
+from judging.rank_model import AGENTS, SPREADS, TRIES, fit
 from judging.study.stopping import decide, detectabilities
 from serving.cli import main
 
@@ -124,7 +124,9 @@ def rows_of(path: Path) -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.slow
-def test_agents_are_ranked_and_another_joins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_agents_are_ranked_and_another_joins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_verdicts(tmp_path / "V", {"alike": 0.0, "told": 1.8}, 0)
     assert main(["rank", str(tmp_path / "V"), "--out", str(tmp_path / "R")]) == 0
     printed = capsys.readouterr().out
@@ -168,6 +170,12 @@ def test_agents_are_ranked_and_another_joins(tmp_path: Path, capsys: pytest.Capt
     for agent, row in rows_of(tmp_path / "T" / "agents.csv").items():  # the prior is the earlier verdicts
         assert agent == "people" or float(row["humanness"]) == pytest.approx(float(after[agent]["humanness"]), abs=0.1)
     both = pd.read_csv(tmp_path / "S" / "verdicts.csv")
+    both.assign(asked="word_association").to_csv(tmp_path / "R" / "verdicts.csv", index=False)
+    monkeypatch.setattr(rank_model, "fit", lambda of: fit(of, TRIES if of["asked"][0] != "elsewhere" else [(5, 0.8)]))
+    assert main(["rank", str(tmp_path / "W"), "--prior", str(tmp_path / "R"), "--out", str(tmp_path / "U")]) == 1
+    assert "stimuli of others has no figure" in capsys.readouterr().out
+    with (tmp_path / "U" / "agents.csv").open(newline="") as file:
+        assert {row["asked"] for row in csv.DictReader(file)} == {"word_association"}
     assert len(both) == 6 * 36 + 3 * 24
     assert set(both["folder"]) == {"before: V", "W"}
 

@@ -1,6 +1,7 @@
 """Measures of two sets of answers. A relation has what they compare (shares of words, distances, maps); a set is
 weights [draws, answers], and a measure has a value per draw."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -40,7 +41,7 @@ def as_many(people: int, agent: int) -> tuple[int, int]:
 class Measure:
     """``compare`` has a relation and two sets; ``sizes`` of them go by how many answers people and the agent gave. It
     needs the ``least`` of an agent (by one word divergences say what "answers alike" does). ``is_distance``: larger
-    between two populations than on average within them. ``is_pooled``: over stimuli."""
+    between two populations than on average within them. ``is_pooled``: over stimuli. ``limits`` are of its values."""
 
     name: str
     relation: Callable[[Sequence[Answer]], Any]
@@ -49,6 +50,7 @@ class Measure:
     is_distance: bool = False
     is_pooled: bool = False
     least: int = 1
+    limits: tuple[float, float] = (0, math.inf)
 
 
 class Maps(NamedTuple):
@@ -63,22 +65,25 @@ class Maps(NamedTuple):
 
 def measures_of(task: str, answers: Sequence[Answer]) -> list[Measure]:
     """The measures of a task with these ``answers``. Raises UnavailableError without the sentence model."""
-    alike = Measure("answers alike", shares, probability_alike)
+    share = (0, 1)
+    alike = Measure("answers alike", shares, probability_alike, limits=share)
     of_words = [alike, Measure("entropy (bits)", shares, entropy, as_many, least=2)]
     if task in ("color_estimation", "object_detection"):
-        variation = partial(Measure, relation=shares, compare=total_variation, is_distance=True)
+        variation = partial(Measure, relation=shares, compare=total_variation, is_distance=True, limits=share)
         of_all = variation("total variation over stimuli", is_pooled=True)
         return [variation("total variation", least=2), of_all, *of_words]
     if task == "attention_prediction":
         apart = Measure("energy distance of fixations", path_distances, energy_distance, is_distance=True)
-        return [Measure("information gain (bits)", partial(maps, centres(answers)), information_gain, one_out), apart]
+        of_centre, any_value = partial(maps, centres(answers)), (-math.inf, math.inf)
+        return [Measure("information gain (bits)", of_centre, information_gain, one_out, limits=any_value), apart]
     vectors = _embedder().vectors(list(chain.from_iterable(map(texts_of, answers))))
     energy = partial(Measure, relation=partial(distances, vectors), compare=energy_distance, is_distance=True)
     if task == "word_association":
-        divergence = Measure("Jensen-Shannon divergence (bits)", shares, jensen_shannon, is_distance=True, least=2)
-        rare = Measure("rare answers covered", shares, rare_covered, least=2)
+        of_several = partial(Measure, relation=shares, least=2, limits=share)
+        divergence = of_several("Jensen-Shannon divergence (bits)", compare=jensen_shannon, is_distance=True)
+        rare = of_several("rare answers covered", compare=rare_covered)
         return [divergence, energy("energy distance"), rare, *of_words]
-    repeats = Measure("self-BLEU", pairwise_bleu, self_bleu, as_many, is_pooled=True)
+    repeats = Measure("self-BLEU", pairwise_bleu, self_bleu, as_many, is_pooled=True, limits=(0, 100))
     return [energy("energy distance"), energy("energy distance over stimuli", is_pooled=True), repeats]
 
 

@@ -2,11 +2,12 @@
 
 An agent that always gives the commonest answer may pass trial by trial, and is no population. Each measure is of people
 beside other people, of the agent beside people, and of the agent beside itself, in drawn sets of as many answers. If
-each answer of the agent is drawn from people's to that stimulus, the three have one mean. A distance that is a squared
-Hilbert metric (Jensen-Shannon: Fuglede and Topsøe 2004; energy) or L1 (total variation) is otherwise larger between two
-populations than the mean of the two within them (Székely and Rizzo 2013). Intervals are over stimuli; the test permutes
-who gave which answer within each stimulus (Good 2005), as if answers were independent: a further person with a style of
-their own may differ from these people, too. Over stimuli means in groups of them (Zaremba et al. 2013).
+each answer of the agent is drawn from the distribution of people's to that stimulus, the three have one mean. A
+distance that is a squared Hilbert metric (Jensen-Shannon: Fuglede and Topsøe 2004; energy) or L1 (total variation) is
+otherwise larger between two populations than the mean of the two within them (Székely and Rizzo 2013). Intervals are
+over stimuli; the test permutes who gave which answer within each stimulus (Good 2005), as if answers were independent:
+a further person with a style of their own may differ from these people, too. Over stimuli means in groups of them
+(Zaremba et al. 2013).
 """
 
 from collections import defaultdict
@@ -26,7 +27,7 @@ from judging.jackknife import ROUNDING, Floats
 from judging.population_measures import Answer, Measure, measures_of
 from judging.tables import NO_FIGURE, Estimate, Table
 
-SPLITS, PERMUTATIONS = 200, 9999
+SPLITS, PERMUTATIONS, FEWEST = 200, 9999, 4  # of an interval as many stimuli, or groups of them
 LABELS, SPLITS_OF_ALL = 100, 600  # permutations in a stimulus, of which those of all are drawn; splits of each, of all
 Sets = list[tuple[Floats, Floats]]  # [draws, answers]: of people and people, agent and people, agent and agent
 
@@ -130,7 +131,9 @@ def _rows(task: str, agent: str, measures: Sequence[Measure], stimuli: Sequence[
         groups = [[kept[at] for at in group] for group in np.array_split(np.arange(len(kept)), len(kept) // size)]
         numbers = sum(answered.people for answered in kept), sum(answered.agent for answered in kept)
         values, differences, p = _compared(measure, groups, chance)
-        people, between, itself, difference = map(_estimate, (*values, differences))
+        low, high = measure.limits
+        people, between, itself = (_estimate(of, low, high) for of in values)
+        difference = _estimate(differences, low - high, high - low)
         yield Population(task, agent, measure.name, len(kept), *numbers, people, between, itself, difference, p)
 
 
@@ -177,22 +180,24 @@ def _mean(values: Floats, axis: int) -> Floats:
     return np.asarray(np.where(known.any(axis), np.nansum(values, axis) / np.maximum(known.sum(axis), 1), np.nan))
 
 
-def _estimate(values: Floats) -> Estimate:
-    """The mean over stimuli with its 95 % interval by Student's t."""
+def _estimate(values: Floats, low: float, high: float) -> Estimate:
+    """The mean over stimuli with its 95 % interval by Student's t, within ``low`` and ``high``; none of few stimuli."""
     from scipy.stats import t
 
     known = values[np.isfinite(values)]
-    if len(known) < 2:
-        return Estimate(float(known[0])) if len(known) else NO_FIGURE
+    if len(known) < FEWEST:
+        return Estimate(float(known.mean())) if len(known) else NO_FIGURE
     mean, half = known.mean(), t.ppf(0.975, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known))
-    return Estimate(float(mean), float(mean - half), float(mean + half))
+    return Estimate(float(mean), max(float(mean - half), low), min(float(mean + half), high))
 
 
 def sentences(rows: Iterable[Population]) -> Iterator[str]:
-    """For each agent of a task in which measures it differs from people, after Holm's correction."""
+    """For each agent of a task in which measures it differs from people, by its p after Holm's correction; "on these
+    stimuli" where the interval over stimuli does not say so."""
     for agent, of_agent in groupby(rows, key=lambda row: row.agent):
         figures = [
             f"{row.measure} {row.beside_people.value:.2f}, people {row.people.value:.2f}, difference {row.difference}"
+            + ("" if row.difference.low > 0 or row.difference.high < 0 else " on these stimuli")
             for row in of_agent
             if row.holm is not None and row.holm < ALPHA
         ]

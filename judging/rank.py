@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FORM, RANKING_FILE, VERDICTS_FILE = "turinglike.ranking/1", "ranking.json", "verdicts.csv"
 KEPT = ("asked", "folder", "judge", "judge_kind", "trial", "stimulus", "truth", "agent", "verdict")  # of a verdict
-BEFORE = "before: "  # in the names of folders of an earlier ranking, which may be those of new ones
+BEFORE = "before: "  # in the names of an earlier ranking's folders, if these are not the same that have grown
 MOST = 40  # judges in the figure
 
 
@@ -117,14 +117,17 @@ def _read(options: argparse.Namespace, say: Callable[[str], None]) -> pd.DataFra
     table = table[~table["catch"].astype(bool) & table["repeat_of"].isna() & table["beside_truth"].isna()]
     cues = {name for name, chosen in settings_of(runs).items() if "cue" in chosen}
     table = table[~table["judge"].isin(cues)].drop_duplicates(["judge", "trial"])[[*KEPT]]
-    # What is known goes whatever its verdict: to go by that would select.
-    known, rows = (pd.MultiIndex.from_frame(of[["asked", "judge", "agent", "stimulus"]]) for of in (old, table))
+    # What is known goes whatever its verdict: to go by that would select. People without a name have several answers.
+    same = ["asked", "judge", "agent", "stimulus"]
+    known, rows = (pd.MultiIndex.from_frame(of[same].assign(at=of.groupby(same).cumcount())) for of in (old, table))
     is_new = ~rows.isin(known)
     if options.prior is not None:
         if not is_new.any():
             raise InputError(f"{options.prior} has all these verdicts already")
         say(f"{len(old):,} verdicts of {options.prior}; {(~is_new).sum():,} of {len(is_new):,} here are among them")
-    return pd.concat([old.assign(folder=BEFORE + old["folder"]), table[is_new]], ignore_index=True)
+    has_grown = old["folder"].isin(table["folder"][~is_new])
+    old["folder"] = old["folder"].where(has_grown, BEFORE + old["folder"])
+    return pd.concat([old, table[is_new]], ignore_index=True)
 
 
 def _earlier(ranking: Path) -> pd.DataFrame:

@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 
 # Effects drawn around 0, and the medians of their spreads; 95 % of a spread's prior is within four times that.
 SPREADS = {"judges.bias": 0.4, "judges.skill": 0.25, "stimuli.bias": 0.25, "stimuli.skill": 0.25, "speakers.bias": 0.25,
-           "answers.bias": 0.25, "tastes.taste": 0.25, "studies.bias": 0.15, "studies.skill": 0.15}  # fmt: skip
+           "answers.bias": 0.25, "tastes.taste": 0.25, "studies.bias": 0.3, "studies.skill": 0.3}  # fmt: skip
 AGENTS, OF_AGENTS = "agents", 0.5  # d', drawn around their mean, and the median of their spread
 LOG_MEDIANS, LOG_SPREAD = np.log([*SPREADS.values(), OF_AGENTS]), 0.7
 FIXED = ("intercept", "others.bias", "others.skill", "agents.mean")  # others: classifiers and language models
 FIGURES = ("humanness", "detectability", "skill", "criterion")
 CHAINS = 4
 TRIES = (750, 0.9), (1500, 0.95)  # draws of a chain, as many to adapt before, and the rate of acceptance
-RHAT, ESS, DIVERGENT = 1.01, 400, 0.005  # limits of the figures (Vehtari et al. 2021), and a share of all draws
+RHAT, ESS, DIVERGENT = 1.01, 400, 0.005  # limits of the figures (after Vehtari et al. 2021), and a share of all draws
 LIMITS = f"limits: R-hat {RHAT}, {ESS} effective draws, {DIVERGENT:.1%} divergent"
 
 

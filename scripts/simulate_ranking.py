@@ -18,7 +18,7 @@ from serving.command_line import positive
 
 # Standard deviations of effects; that of agents is around MEAN. Machines judge better than people.
 TRUE = {"judges.bias": 0.5, "judges.skill": 0.3, "stimuli.bias": 0.3, "stimuli.skill": 0.3, "speakers.bias": 0.2,
-        "answers.bias": 0.3, "tastes.taste": 0.2, "studies.bias": 0.2, "studies.skill": 0.2, "agents": 0.6}  # fmt: skip
+        "answers.bias": 0.3, "tastes.taste": 0.2, "studies.bias": 0.3, "studies.skill": 0.3, "agents": 0.6}  # fmt: skip
 INTERCEPT, MEAN, OF_MACHINES, STIMULI, SPEAKERS = -0.3, 0.6, 0.4, 24, 12
 STUDIES = ("ab", 36), ("cd", 36), (("new",), 20)  # agents, and trials of each of eight people and two machines
 OF_JUDGES, TRIALS, MOST = 0.08, 40, 400  # of stopping: how judges differ, trials of each, judges

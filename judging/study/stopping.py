@@ -2,8 +2,8 @@
 
 Each judge who finished is a unit: the mean of how often they were right about people's and about the agent's answers. A
 bettor plays against each hypothesis on its mean; if it is true, the capital exceeds 1/alpha with a probability of alpha
-at most (Ville 1939; Waudby-Smith and Ramdas 2024, section 4). Judges come as they joined, as who is early may be unlike
-the others. Stimuli are fixed; agents are not corrected for their number.
+at most (Ville 1939; Waudby-Smith and Ramdas 2024, section 4). Judges come in the order of joining, as the fast may be
+unlike the others; who joins early must be as who joins late. Stimuli are fixed. The agents share alpha.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +15,12 @@ ALPHA = 0.05
 BOLDEST = 0.75  # the part of a bet that may be lost
 
 
-def decide(detectabilities: Sequence[float], bounds: float) -> tuple[str, int]:
+def decide(detectabilities: Sequence[float], bounds: float, agents: int = 1) -> tuple[str, int]:
     """Of judges in the order in which they joined: "passes" if the mean is surely within 0.5 ± ``bounds`` (two tests
-    at 0.05), "fails" if it is surely not (two at 0.025), else "open"; and after how many judges."""
+    at 0.05, divided by ``agents``), "fails" if it is surely not (two at half of that), else "open"; and after how many
+    judges."""
     ends, side = 0.5 + bounds * np.array([1, -1, 1, -1]), np.array([-1, 1, 1, -1])  # 1: bet is on above
-    levels = np.array([ALPHA, ALPHA, ALPHA / 2, ALPHA / 2])
+    levels = np.array([ALPHA, ALPHA, ALPHA / 2, ALPHA / 2]) / agents
     most = BOLDEST / np.where(side > 0, ends, 1 - ends)
     total, squares, capital, is_rejected = 0.5, 0.25, np.zeros(4), np.zeros(4, dtype=bool)
     for number, value in enumerate(detectabilities, 1):

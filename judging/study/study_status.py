@@ -13,8 +13,6 @@ from judging.study.stopping import decide, detectabilities
 from serving.runs.row_problems import count
 from serving.terminal import plain_table, print_table
 
-ABSENT = 1  # hours without a sign, after which nobody waits for a judge
-
 
 def status_of(state: State, material: Material, personal: dict[str, dict[str, Any]]) -> dict[str, Any]:
     people, wanted = state.judges.values(), material.settings.judges.wanted
@@ -47,12 +45,16 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
         for name, group in sorted(verdicts.items())
     }
     if isinstance(material, TrialMaterial) and not material.pool.of_pairs and material.settings.analysis.bounds:
-        bounds, gone = material.settings.analysis.bounds, (datetime.now(UTC) - timedelta(hours=ABSENT)).isoformat()
-        known = takewhile(lambda judge: judge.ended or state.closed or judge.at < gone, people)
+        end = datetime.fromisoformat(state.closed) if state.closed else datetime.now(UTC)
+        gone = (end - timedelta(hours=material.settings.judges.hours)).isoformat()
+        joined = (judge for judge in people if judge.kit is None)  # kits come back in no order of joining
+        known = takewhile(lambda judge: judge.ended or judge.at < gone, joined)
         finished = {judge.code for judge in known if judge.ended == "finished"}
         ended = [row for row in plain if row["phase"] == "test" and row["judge"] in finished]
-        for name in agents.keys() - {"people"}:
-            agents[name]["decision"], agents[name]["judges"] = decide(detectabilities(ended, name), bounds)
+        names = {name for page in material.pool.pages if not page.catch for name in page.agents}
+        for name in agents.keys() & names:
+            decision = decide(detectabilities(ended, name), material.settings.analysis.bounds, len(names))
+            agents[name] |= dict(zip(("decision", "judges"), decision, strict=True))
     counts = {"all": len(rows), "counted": sum(not row["rules"] for row in rows)}
     return status | {"verdicts": counts, "excluded": rules, "agents": agents}
 

@@ -4,6 +4,7 @@ enumeration; the command."""
 import csv
 import json
 import math
+from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,9 @@ def test_the_probability_is_that_of_all_permutations(stimuli: int) -> None:
     assert (single.people.value, single.beside_people.value, single.difference.value) == (1, 0, -1)
     assert math.isnan(single.itself.value)
     assert (several.people.value, several.beside_people.value, several.itself.value) == (0, 1, 0)
+    assert math.isnan(several.difference.low) == (stimuli < 4)
+    [sentence] = sentences([replace(several, holm=0.01)])
+    assert sentence.endswith(" on these stimuli.") == (stimuli < 4)
     error = 3.0**-stimuli / 2  # of the permutations that are drawn
     assert single.p == pytest.approx(2 * 3.0**-stimuli, abs=2 * error)  # to either side
     assert several.p == pytest.approx(3.0**-stimuli, abs=error)
@@ -150,7 +154,8 @@ def test_intervals_are_those_of_t_over_stimuli() -> None:
         answers += [*_colors(str(at), "human", *people), *_colors(str(at), "machine", machine)]
     difference = _row(populations(answers), "answers alike").difference
     interval = ttest_1samp([-1] * 4 + [0] * 3, 0).confidence_interval()
-    assert (difference.low, difference.high) == pytest.approx((interval.low, interval.high))
+    assert interval.low < -1  # no difference of probabilities
+    assert (difference.low, difference.high) == pytest.approx((-1, interval.high))
 
 
 def test_the_commonest_answer_is_told_from_people_and_people_are_not() -> None:

@@ -33,8 +33,11 @@ def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list
     async def work(served: Study) -> None:
         assert isinstance(served.material, TrialMaterial)
         for about in judges:
+            if "kit" in about:
+                await served.enlist("a token", kit=about["kit"])
+                continue
             judge, _ = await served.join(None, about.get("worker"))
-            left, at = about.get("steps", 1000), datetime.now(UTC)
+            left, at = about.get("steps", 1000), datetime.now(UTC) - timedelta(hours=about.get("hours_ago", 0))
             while judge.current is not None and left:
                 step = judge.current
                 answer: dict[str, Any] = about.get("before", {}) if step["kind"] == "questions" else {}
@@ -99,24 +102,25 @@ def test_control_questions_exclude_trials_and_judges(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("before", [0, 5])
+@pytest.mark.parametrize("hours", [1, 3])
 def test_status_decides_on_agents_up_to_the_first_judge_who_is_still_at_it(
-    before: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    before: int, hours: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Who always says human is right of half; one who is always right has not finished, and is waited for an hour."""
-    judges = [*[{"say": always_human}] * before, {"say": right, "steps": 4}, *[{"say": always_human}] * 12]
+    """Who always says human is right of half; of two who are always right and have not finished the one is waited for,
+    for two hours, the other has a kit."""
+    late = [{"kit": "k"}, {"say": right, "steps": 4, "hours_ago": hours}]
+    judges = [*[{"say": always_human}] * before, *late, *[{"say": always_human}] * 12]
     study = judged(tmp_path, judges, "word_association", study_folders.word_trials(40), number=8, analysis_bounds=0.3)
-    wanted, number = decide([0.5] * 12, 0.3)
+    wanted, number = decide([0.5] * 12, 0.3, agents=2)
     assert wanted == "passes"
-    for hours, decided in ((1, ["open", before]), (-1, [wanted, number])):
-        monkeypatch.setattr("judging.study.study_status.ABSENT", hours)
-        capsys.readouterr()
-        assert main(["study", "status", str(study), "--json"]) == 0
-        agents = json.loads(capsys.readouterr().out)["agents"]
-        assert "decision" not in agents["people"]
-        for agent in ("alpha", "beta"):
-            assert [agents[agent]["decision"], agents[agent]["judges"]] == decided
-    assert main(["study", "status", str(study)]) == 0
-    assert capsys.readouterr().out.count(f"passes ({number} judges)") == 2
+    assert number > decide([0.5] * 12, 0.3)[1]
+    capsys.readouterr()
+    assert main(["study", "status", str(study), "--json"]) == 0
+    agents = json.loads(capsys.readouterr().out)["agents"]
+    assert "decision" not in agents["people"]
+    for agent in ("alpha", "beta"):
+        decided = (agents[agent]["decision"], agents[agent]["judges"])
+        assert decided == (("open", before) if hours < 2 else (wanted, number))
 
 
 def test_excluded_verdicts_are_not_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

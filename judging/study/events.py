@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import orjson
 
-from agents.errors import InputError, StorageError
+from agents.errors import InputError
 from judging.study.meetings import Meeting, Talk, begun_test
-from serving.runs.atomic_files import repair_tail, replacing, sync_folder
+from serving.runs.atomic_files import repair_tail, replacing, sync_folder, writing
 from serving.timestamps import now
 
 ASKED = ("trial", "ask", "talk", "test")  # kinds of steps that are what a study is about
@@ -109,9 +109,8 @@ class State:
                 self.closed = event["at"]
             case "joined":
                 names = ("session", "number", "keys", "steps", "end_code", "link", "kit")
-                about = {name: event[name] for name in names}
+                about = {name: event[name] for name in names} | {"consent": (self.consent or {}).get("sha256")}
                 judge = Judge(event["judge"], joined=event["at"], at=event["at"], **about)
-                judge.consent = None if self.consent is None else self.consent["sha256"]
                 self.judges[judge.code] = self.by_session[judge.session] = judge
             case "paired":
                 self._begin(Talk(event["talk"], event["at"], event["speakers"], event["stimulus"]))
@@ -208,14 +207,11 @@ def forget(folder: Path, codes: Collection[str]) -> None:
 def append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Raises StorageError."""
     repair_tail(path)
-    try:
-        with path.open("ab") as file:
-            file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
-            file.flush()
-            os.fsync(file.fileno())
+    with writing(path), path.open("ab") as file:
+        file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
+        file.flush()
+        os.fsync(file.fileno())
         sync_folder(path.parent)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}") from None
 
 
 def read_exports(folder: Path) -> list[dict[str, Any]]:

@@ -12,12 +12,12 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from functools import partial
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
-from agents.answers import Message, TurnAnswer
+from agents.answers import Message, TurnAnswer, Withdrawn
 from agents.language.filters.policies import MEASURE, THRESHOLDS
 from agents.stimuli import ConversationStimulus, as_dict
 from judging.study.agent_server import LONGEST_MESSAGE, AgentClient, NoAnswerError, text_of, tidy
@@ -42,14 +42,6 @@ M = TypeVar("M", bound=Meeting)
 View = dict[str, Any]
 
 
-class Conversation(NamedTuple):
-    """Of ``people``; ``before`` are the messages on disk: the speaker (A or B), the text, and when."""
-
-    stimulus: ConversationStimulus
-    people: tuple[str, str]
-    before: Sequence[tuple[str, str, float]]
-
-
 class Lobby(ABC, Generic[M]):
     kind: ClassVar[str]
     voids: ClassVar[str]  # the event that makes a meeting void
@@ -60,8 +52,9 @@ class Lobby(ABC, Generic[M]):
         self.server, self.delays = server, delays
         self.seed: int | None = None  # of machines' answers; None: their server's
         self.seen: dict[str, float] = {}
-        self.waiting: dict[str, float] = {}
+        self.waiting: dict[str, float] = {}  # since when, in that order
         self.tasks: dict[tuple[str, int], asyncio.Task[None]] = {}  # of machines, by the meeting and the side
+        self.parts: dict[tuple[str, int], AgentPart] = {}  # conversations as they go on, by the meeting and a number
         self.began: dict[str, float] = {}  # when each meeting's clock did, by the monotonic clock
         self.client = AgentClient()
         self.closing = False
@@ -74,11 +67,10 @@ class Lobby(ABC, Generic[M]):
     async def at(self, judge: Judge, known: Any) -> View:
         """What a participant sees; held open, within limits, until there is news. Raises Refused after they left."""
         until = time.monotonic() + HELD
-        await self._end_if_away(judge)
         while True:
             if judge.ended:  # in another request
                 raise Refused("not_yet")
-            self.seen[judge.code] = time.monotonic()
+            await self._hear(judge)
             view = await self.look(judge)
             if self.closing or time.monotonic() > until or self.is_news(view, known):
                 await self.written()
@@ -89,8 +81,7 @@ class Lobby(ABC, Generic[M]):
         """Take a participant's act, once; returns the name of the phrase that refuses it."""
         if self.state.closed:
             return "closed"
-        await self._end_if_away(judge)
-        self.seen[judge.code] = time.monotonic()
+        await self._hear(judge)
         try:
             return await self.moved(judge, body)
         except BadAnswer:
@@ -115,23 +106,24 @@ class Lobby(ABC, Generic[M]):
 
     def there(self) -> list[str]:
         """Who waits and is still heard of, longest first."""
-        there = [
+        return [
             code
             for code in self.waiting
             if (step := self.state.judges[code].current) is not None and step["kind"] == self.kind
             if self.meeting_of(code) is None and not self.is_away(code)
         ]
-        return sorted(there, key=lambda code: self.waiting[code])
 
     def is_away(self, code: str) -> bool:
         now = time.monotonic()
         return now - self.seen.setdefault(code, now) > self.waits.seconds_away
 
-    async def _end_if_away(self, judge: Judge) -> None:
+    async def _hear(self, judge: Judge) -> None:
+        # Who comes back too late has left.
         if self.is_away(judge.code):
             self.waiting.pop(judge.code, None)
             if (meeting := self.meeting_of(judge.code)) is not None:
                 await self.end_if_left(meeting)
+        self.seen[judge.code] = time.monotonic()
 
     async def _sweep(self) -> None:
         # Nobody else looks whether somebody has left a machine.
@@ -162,6 +154,15 @@ class Lobby(ABC, Generic[M]):
 
     def phase(self, meeting: M) -> Literal["void", "over", "open"]:
         return "void" if meeting.void is not None else "over" if self.is_over(meeting) else "open"
+
+    def clock(self, meeting: M) -> float:
+        """Seconds since the meeting's clock began, monotonic; 0 before it."""
+        if (began := meeting.began()) is None:
+            return 0.0
+        if meeting.id not in self.began:
+            since = time.time() - datetime.fromisoformat(began).timestamp()
+            self.began[meeting.id] = time.monotonic() - max(since, meeting.latest)  # of a server before this process
+        return time.monotonic() - self.began[meeting.id]
 
     def is_enough(self) -> bool:
         return False
@@ -217,19 +218,14 @@ class Lobby(ABC, Generic[M]):
 
 
 class ConversingLobby(Lobby[M]):
-    """Machines take part in conversations of two speakers, of which a meeting has several, each with a number."""
+    """Machines take part in conversations of the first of the people in a meeting with the others, by their number."""
 
     waits: TalkSettings | TimedTests
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.parts: dict[tuple[str, int], AgentPart] = {}
-
     def part(self, meeting: M, number: int) -> AgentPart:
-        """The conversation as it goes on; of an earlier process's messages it has the texts."""
         if (meeting.id, number) in self.parts:
             return self.parts[meeting.id, number]
-        stimulus, people, before = self.conversation(meeting, number)
+        stimulus, people = self.stimulus(meeting, number), (meeting.people[0], meeting.people[number])
         transcript = Transcript(
             stimulus.model_copy(update={"names": SIDES, "who_starts": stimulus.who_starts or "A"}),
             people,
@@ -241,9 +237,9 @@ class ConversingLobby(Lobby[M]):
             quiet_s=self.waits.quiet_s,
             agents=tuple(side for side, who in enumerate(people) if who not in self.state.judges),
         )
-        for speaker, text, at in before:
-            transcript.call(SIDES.index(speaker))
-            transcript.say(SIDES.index(speaker), TurnAnswer(text=text), at)
+        for line in meeting.lines(number):
+            transcript.call(SIDES.index(line.speaker))
+            transcript.say(SIDES.index(line.speaker), TurnAnswer(text=line.text), line.at)
         read = partial(read_reply, is_burst=transcript.is_burst)
 
         async def ask(side: int) -> TurnAnswer:
@@ -264,38 +260,40 @@ class ConversingLobby(Lobby[M]):
     async def play(self, meeting: M, side: int) -> None:
         await self.part(meeting, side).run()
 
-    async def say(self, meeting: M, number: int, side: int, text: str, page_id: str | None = None) -> None:
-        """Take a person's message, which may have an id of the page's."""
+    async def say(self, meeting: M, number: int, side: int, text: str, **about: Any) -> None:
+        """Take a person's message, with what else is noted of it."""
         part = self.part(meeting, number)
         part.transcript.call(side)
         part.transcript.say(side, TurnAnswer(text=text), part.clock())
-        await self.publish(meeting, number, page_id)
+        await self.publish(meeting, number, **about)
         part.wake()  # who answers only what is on disk
 
-    @abstractmethod
-    def clock(self, meeting: M) -> float:
-        """Seconds since the meeting began."""
-
-    @abstractmethod
-    def conversation(self, meeting: M, number: int) -> Conversation: ...
-
-    @abstractmethod
-    async def publish(self, meeting: M, number: int, page_id: str | None = None) -> None:
+    async def publish(self, meeting: M, number: int, **about: Any) -> None:
         """Note what was said or withdrawn since the last call."""
+        transcript = self.part(meeting, number).transcript
+        news = transcript.messages[len(meeting.lines(number)) :]
+        events = [self.event_of(meeting, number, message) | about for message in news]
+        events += [self.event_of(meeting, number, message) for message in transcript.withdrawn]
+        transcript.withdrawn.clear()
+        await self.note(*events)
+
+    @abstractmethod
+    def stimulus(self, meeting: M, number: int) -> ConversationStimulus: ...
+
+    @abstractmethod
+    def event_of(self, meeting: M, number: int, message: Message | Withdrawn) -> View:
+        """What is noted of a message that was said or withdrawn."""
 
 
 class TalkLobby(ConversingLobby[Talk]):
     kind, voids, meeting = "talk", "void", Talk
 
     def __init__(self, study: Study, material: TalkMaterial) -> None:
-        self.settings, self.stimuli = material.settings.talk, material.talks
+        self.settings, self.stimuli = material.settings.talk, material.stimuli
         super().__init__(study, self.settings, self.settings.server, material.settings.delays)
 
     def is_over(self, talk: Talk) -> bool:
         return len(talk.messages) >= self.stimuli[talk.stimulus].exchanges
-
-    def clock(self, talk: Talk) -> float:
-        return time.monotonic() - self.began.setdefault(talk.id, time.monotonic())
 
     def is_news(self, view: View, known: Any) -> bool:
         is_more = view["state"] != "open" or len(view["messages"]) > known
@@ -305,13 +303,13 @@ class TalkLobby(ConversingLobby[Talk]):
         others = [code for code in self.there() if code != judge.code]
         agent, machines = self.settings.agent, self.settings.machines
         if machines == 1:  # all know who it is
-            await self._begin([[judge.code, agent]])
+            pairs = [[judge.code, agent]]
         elif others:
             both = [others[0], judge.code]
             with_agents = bool(agent) and CHANCE.random() < machines
-            await self._begin([[code, agent] for code in both] if with_agents else [both])
-
-    async def _begin(self, pairs: list[list[str]]) -> None:
+            pairs = [[code, agent] for code in both] if with_agents else [both]
+        else:
+            return
         events = list[dict[str, Any]]()
         used = Counter(talk.stimulus for talk in self.state.counted(self.meeting))
         for speakers in pairs:
@@ -322,7 +320,7 @@ class TalkLobby(ConversingLobby[Talk]):
         await self.note(*events)
 
     def view(self, talk: Talk, code: str) -> View:
-        stimulus, transcript, state = self.stimuli[talk.stimulus], self.part(talk, 0).transcript, self.phase(talk)
+        stimulus, transcript, state = self.stimuli[talk.stimulus], self.part(talk, 1).transcript, self.phase(talk)
         side = talk.people.index(code)
         return {
             "state": state,
@@ -338,7 +336,7 @@ class TalkLobby(ConversingLobby[Talk]):
         talk, turn = self.meeting_of(judge.code), body["turn"]
         if talk is None or talk.void:
             return "partner_left"
-        transcript, side = self.part(talk, 0).transcript, talk.people.index(judge.code)
+        transcript, side = self.part(talk, 1).transcript, talk.people.index(judge.code)
         known = sum(message["speaker"] == SIDES[side] or not transcript.is_burst for message in talk.messages)
         if turn < known:
             return None  # it is there
@@ -347,28 +345,20 @@ class TalkLobby(ConversingLobby[Talk]):
             return "talk_over"
         if turn > known or (not transcript.is_burst and transcript.unread[side] is None):
             return "not_your_turn"
-        await self.say(talk, 0, side, text)
+        await self.say(talk, 1, side, text)
         return None
 
-    def conversation(self, talk: Talk, number: int) -> Conversation:
-        stimulus = self.stimuli[talk.stimulus].model_copy(update={"id": f"{talk.stimulus}/{talk.id}"})
-        before = [(message["speaker"], message["text"], 0.0) for message in talk.messages]
-        return Conversation(stimulus, (talk.people[0], talk.people[1]), before)
+    def stimulus(self, talk: Talk, number: int) -> ConversationStimulus:
+        return self.stimuli[talk.stimulus].model_copy(update={"id": f"{talk.stimulus}/{talk.id}"})
 
     def machines(self, talk: Talk) -> list[int]:
-        return [0] if self.part(talk, 0).transcript.agents else []
+        return [1] if self.part(talk, 1).transcript.agents else []
 
-    async def publish(self, talk: Talk, number: int, page_id: str | None = None) -> None:
-        transcript = self.part(talk, 0).transcript
-        events = [
-            {"event": "said", "talk": talk.id, "turn": message.turn, "speaker": message.speaker, "text": message.text}
-            for message in transcript.messages[len(talk.messages) :]
-        ]
-        for (turn, speaker), group in groupby(transcript.withdrawn, lambda message: (message.turn, message.speaker)):
-            texts = [message.text for message in group]
-            events.append({"event": "withdrawn", "talk": talk.id, "turn": turn, "speaker": speaker, "texts": texts})
-        transcript.withdrawn.clear()
-        await self.note(*events)
+    def event_of(self, talk: Talk, number: int, message: Message | Withdrawn) -> View:
+        about = {"talk": talk.id, "turn": message.turn, "speaker": message.speaker}
+        if isinstance(message, Withdrawn):
+            return {"event": "withdrawn", **about, "texts": [message.text]}
+        return {"event": "said", **about, "text": message.text}
 
 
 def read_reply(answer: Any, *, is_burst: bool) -> str:

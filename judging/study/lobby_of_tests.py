@@ -10,7 +10,6 @@ import time
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -48,15 +47,6 @@ class JudgedLobby(Lobby[J]):
 
     def is_enough(self) -> bool:
         return sum(test.is_over() for test in self.state.counted(self.meeting)) >= self.settings.tests.wanted
-
-    def clock(self, test: J) -> float:
-        """Seconds since the test's clock began, monotonic; 0 before it."""
-        if test.began is None:
-            return 0.0
-        if test.id not in self.began:
-            since = time.time() - datetime.fromisoformat(test.began).timestamp()
-            self.began[test.id] = time.monotonic() - max(since, test.latest)  # of a server before this process
-        return time.monotonic() - self.began[test.id]
 
     def due(self, test: J) -> list[Move]:
         return test.due(self.clock(test))
@@ -99,7 +89,8 @@ class JudgedLobby(Lobby[J]):
 
     def view(self, test: J, code: str) -> View:
         side = test.people.index(code)
-        role = test.role if side else "judge"
+        of_agents = "person_deceives" if test.condition == "person_deceives" else "person_argues"
+        role = of_agents if side else "judge"
         act = next((act for who, _, act in self.due(test) if who == code), None)
         about = {"state": self.phase(test), "test": test.id, "role": role, "text": getattr(self.settings.roles, role)}
         return about | {"act": act, **self.shown(test, side, act)}
@@ -195,7 +186,12 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
         return [side for _, side, act in self.due(test) if act == "answer" and test.parts[side - 1] == "machine"]
 
     async def play(self, test: OnlineTest, side: int) -> None:
-        tests, question, number, machine = self.settings.tests, test.questions[-1], test.number, test.people[side]
+        tests, question, number, machine = (
+            self.settings.tests,
+            test.questions[-1],
+            len(test.questions),
+            test.people[side],
+        )
         history = [{"speaker": line.speaker, "text": line.text} for line in test.lines(side)]
         row = {
             "id": f"{test.id}/{side}", "task": "conversation", "type": "HM", "who_starts": "A",
@@ -211,13 +207,13 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
 
 def _turn(test: OnlineTest, act: Any) -> int:
     # A question that comes while an agent reads their part leaves their "ready" as it is.
-    return 0 if act == "ready" else test.number + int(act == "ask")
+    return 0 if act == "ready" else len(test.questions) + int(act == "ask")
 
 
 def _acts(test: OnlineTest, side: int) -> list[tuple[str, int | None]]:
     if side:
         return [("answer", at) for at, answers in enumerate(test.answers, start=1) if side in answers]
-    asked = [("ask", at) for at in range(1, test.number + 1)]
+    asked = [("ask", at) for at in range(1, len(test.questions) + 1)]
     return [*asked, *(("judge", judged.exchanges) for judged in test.judged)]
 
 
@@ -237,8 +233,7 @@ def people_of(pair: Pair) -> int:
 def shares_of_pairs(settings: TestsOfAll) -> dict[Pair, float]:
     """The wanted share of each kind of pair that there is."""
     alike = (1 - settings.two_machines - settings.two_people, settings.two_machines, settings.two_people)
-    pairs = zip(get_args(Pair), (round(share, 9) for share in alike), strict=True)
-    return {pair: share for pair, share in pairs if share}
+    return {pair: round(share, 9) for pair, share in zip(PARTS, alike, strict=True) if round(share, 9)}
 
 
 def shares(settings: TestSettings) -> tuple[dict[int, float], dict[Condition, float], dict[Pair, float]]:

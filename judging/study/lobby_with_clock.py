@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle, islice
 from typing import Any
 
+from agents.answers import Message, Withdrawn
 from agents.stimuli import ConversationStimulus
-from judging.study.lobby import Conversation, ConversingLobby, View
+from judging.study.lobby import ConversingLobby, View
 from judging.study.lobby_of_tests import JudgedLobby
 from judging.study.meetings import SIDES, Interrogation, Pair
 from judging.study.page_answers import TimedTextAct, TimedVerdictAct, parsed
@@ -36,8 +37,7 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
         ]
         return {
             "act": "say" if test.is_open(clock) else act,
-            "turn": 0,
-            "has_begun": test.began is not None,
+            "has_begun": test.began() is not None,
             "seconds_left": round(max(0.0, test.seconds - clock), 3),
             "chats": chats,
         }
@@ -59,31 +59,22 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
         if any((message["who"], message["id"]) == (test.people[side], sent.id) for message in test.messages):
             return None  # it was sent before
         transcript = self.part(test, sent.side).transcript
-        if test.began is None or (side and not transcript.messages):
+        if test.began() is None or (side and not transcript.messages):
             return "judge_first"  # no machine begins
         if not test.is_open(self.clock(test)) or transcript.ended:
             return "time_over"
-        await self.say(test, sent.side, min(side, 1), sent.text, sent.id)
+        await self.say(test, sent.side, min(side, 1), sent.text, id=sent.id)
         return None
 
-    def conversation(self, test: Interrogation, number: int) -> Conversation:
+    def stimulus(self, test: Interrogation, number: int) -> ConversationStimulus:
         row = {"id": f"{test.id}/{number}", "task": "conversation", "type": "HM", "mode": "burst", "who_starts": "A"}
-        stimulus = ConversationStimulus.model_validate({**row, "exchanges": MOST_MESSAGES})
-        before = [(line.speaker, line.text, line.at) for line in test.lines(number)]
-        return Conversation(stimulus, (test.people[0], test.people[number]), before)
+        return ConversationStimulus.model_validate({**row, "exchanges": MOST_MESSAGES})
 
-    async def publish(self, test: Interrogation, number: int, page_id: str | None = None) -> None:
-        transcript, of_all = self.part(test, number).transcript, {"test": test.id, "side": number}
-        events = [
-            {"event": "test_said", **of_all, "who": message.agent, "id": page_id, "text": message.text,
-             "clock": message.at}
-            for message in transcript.messages[len(test.lines(number)) :]
-        ]  # fmt: skip
-        for each in transcript.withdrawn:
-            when = {"turn": each.turn, "clock": each.at, "why": each.why}
-            events.append({"event": "test_withdrawn", **of_all, "who": each.agent, **when, "text": each.text})
-        transcript.withdrawn.clear()
-        await self.note(*events)
+    def event_of(self, test: Interrogation, number: int, message: Message | Withdrawn) -> View:
+        about = {"test": test.id, "side": number, "who": message.agent, "text": message.text, "clock": message.at}
+        if isinstance(message, Withdrawn):
+            return {"event": "test_withdrawn", **about, "turn": message.turn, "why": message.why}
+        return {"event": "test_said", **about, "id": None}
 
     def machines(self, test: Interrogation) -> list[int]:
         return [side for side in SIDES if test.is_open(self.clock(test)) and test.parts[side - 1] == "machine"]

@@ -4,6 +4,8 @@ An exchange of an online test is a question of the judge's and an answer of each
 ``at``) are seconds from when the test began; both answers appear at the later. In an interrogation both conversations
 are open at once, for a time, and everybody writes when they like."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +26,8 @@ PARTS: Mapping[Pair, tuple[Part, Part]] = {
 
 @dataclass(slots=True)
 class Meeting:
-    """``people`` are participants' codes and agents' names; ``messages`` and ``withdrawn`` are events."""
+    """``people`` are participants' codes and agents' names; ``messages`` and ``withdrawn`` are events. No later act may
+    precede the clock ``latest``."""
 
     id: str
     at: str
@@ -32,6 +35,7 @@ class Meeting:
     void: str | None = field(default=None, kw_only=True)
     messages: list[dict[str, Any]] = field(default_factory=list, kw_only=True)
     withdrawn: list[dict[str, Any]] = field(default_factory=list, kw_only=True)
+    latest: float = field(default=0.0, kw_only=True)
 
     def apply(self, event: dict[str, Any]) -> None:
         """Raises KeyError for an unknown event."""
@@ -45,22 +49,33 @@ class Meeting:
             case kind:
                 raise KeyError(kind)
 
+    def began(self) -> str | None:
+        """When the clock began; None before it."""
+        return self.at
+
+    @abstractmethod
+    def lines(self, number: int) -> list[Line]:
+        """What the first of the people and that of a number said to each other."""
+
+
+@dataclass(slots=True)
+class Line:
+    """What A (in a test the judge) or B says to the other; ``raw`` is a machine's text before it was cut, ``delay_s``
+    what it took."""
+
+    speaker: Literal["A", "B"]
+    text: str
+    at: float = 0.0
+    delay_s: float = 0.0
+    raw: str | None = None
+
 
 @dataclass(slots=True)
 class Talk(Meeting):
     stimulus: str
 
-
-@dataclass(slots=True)
-class Line:
-    """What the judge, A, or an agent, B, says to the other; ``raw`` is a machine's text before it was cut, ``delay_s``
-    what it took."""
-
-    speaker: Literal["A", "B"]
-    text: str
-    at: float
-    delay_s: float
-    raw: str | None = None
+    def lines(self, number: int) -> list[Line]:
+        return [Line(message["speaker"], message["text"]) for message in self.messages]
 
 
 @dataclass(slots=True)
@@ -80,21 +95,22 @@ class VerdictOnTest:
 @dataclass(slots=True)
 class JudgedMeeting(Meeting):
     """``people`` are the judge and two agents, whose ``parts`` are told apart by the judge. Who is ``ready`` has read
-    their part, at a time; no later act may precede the clock ``latest``."""
+    their part, at a time. An interrogation has no ``questions``."""
 
     parts: list[Part]
+    condition: Condition
     ready: dict[str, str] = field(default_factory=dict, kw_only=True)
+    questions: list[Line] = field(default_factory=list, kw_only=True)
     judged: list[VerdictOnTest] = field(default_factory=list, kw_only=True)
-    latest: float = field(default=0.0, kw_only=True)
 
     def apply(self, event: dict[str, Any]) -> None:
         match event["event"]:
             case "test_ready":
                 self.ready[event["who"]] = event["at"]
             case "test_judged":
-                seconds = round(event["clock"] - self.answered_at, 3)
+                seconds = round(event["clock"] - self.answered_at(), 3)
                 said = event["verdict"], event["reason"], event.get("confidence"), event.get("codes")
-                self.judged.append(VerdictOnTest(event["who"], self.number, seconds, *said))
+                self.judged.append(VerdictOnTest(event["who"], len(self.questions) or None, seconds, *said))
             case _:
                 Meeting.apply(self, event)
         self.latest = max(self.latest, event.get("clock", 0.0))
@@ -102,11 +118,6 @@ class JudgedMeeting(Meeting):
     @property
     def pair(self) -> Pair:
         return next(pair for pair, parts in PARTS.items() if sorted(parts) == sorted(self.parts))
-
-    @property
-    def role(self) -> str:
-        """Of the agents who are people."""
-        return "person_argues"
 
     def persons(self) -> list[str]:
         parts = ("person", *self.parts)
@@ -123,17 +134,6 @@ class JudgedMeeting(Meeting):
         due: list[Move] = [(who, side, "ready") for side, who in enumerate(self.people) if who in reading]
         return [*due, *self.due_of_readers(clock, reading)]
 
-    @property
-    @abstractmethod
-    def number(self) -> int | None:
-        """Of the exchanges that have begun; None in an interrogation."""
-
-    @property
-    @abstractmethod
-    def began(self) -> str | None:
-        """When the clock began; None before it."""
-
-    @property
     @abstractmethod
     def answered_at(self) -> float:
         """The clock from when on the judge may give a verdict."""
@@ -142,19 +142,13 @@ class JudgedMeeting(Meeting):
     def due_of_readers(self, clock: float, reading: Collection[str]) -> list[Move]:
         """What is awaited of those who are not ``reading`` their part."""
 
-    @abstractmethod
-    def lines(self, side: int) -> list[Line]:
-        """The conversation of the judge with an agent."""
-
 
 @dataclass(slots=True)
 class OnlineTest(JudgedMeeting):
     """``answers`` are of each exchange, by side."""
 
-    condition: Condition
     exchanges: int
     verdicts: Literal["each", "end"]
-    questions: list[Line] = field(default_factory=list)
     answers: list[dict[int, Line]] = field(default_factory=list)
 
     def apply(self, event: dict[str, Any]) -> None:
@@ -168,19 +162,6 @@ class OnlineTest(JudgedMeeting):
             case _:
                 JudgedMeeting.apply(self, event)
 
-    @property
-    def role(self) -> str:
-        return "person_deceives" if self.condition == "person_deceives" else "person_argues"
-
-    @property
-    def number(self) -> int:
-        return len(self.questions)
-
-    @property
-    def began(self) -> str:
-        return self.at
-
-    @property
     def answered_at(self) -> float:
         return self.shown_at(-1)
 
@@ -194,7 +175,7 @@ class OnlineTest(JudgedMeeting):
         return bool(self.judged) and self.judged[-1].exchanges == self.exchanges
 
     def due_of_readers(self, clock: float, reading: Collection[str]) -> list[Move]:
-        number = self.number
+        number = len(self.questions)
         if number and len(self.answers[-1]) < len(SIDES):
             left = [(self.people[side], side) for side in SIDES if side not in self.answers[-1]]
             return [(who, side, "answer") for who, side in left if who not in reading]
@@ -203,9 +184,9 @@ class OnlineTest(JudgedMeeting):
         is_judging = number == self.exchanges or (number and self.verdicts == "each" and len(self.judged) < number)
         return [(self.people[0], 0, "judge" if is_judging else "ask")]
 
-    def lines(self, side: int) -> list[Line]:
+    def lines(self, number: int) -> list[Line]:
         exchanges = zip(self.questions, self.answers, strict=True)
-        return [line for question, answers in exchanges for line in (question, answers.get(side)) if line is not None]
+        return [line for question, answers in exchanges for line in (question, answers.get(number)) if line is not None]
 
 
 def _line(speaker: Literal["A", "B"], event: Mapping[str, Any]) -> Line:
@@ -218,28 +199,25 @@ class Interrogation(JudgedMeeting):
     each with its ``side``."""
 
     seconds: float
-    number = None
 
-    @property
     def began(self) -> str | None:
         """When the last of all was ready."""
         return [*self.ready.values()][-1] if self.ready.keys() >= {*self.persons()} else None
 
-    @property
     def answered_at(self) -> float:
         return self.seconds
 
     def is_open(self, clock: float) -> bool:
         """Whether anybody may write."""
-        return self.void is None and self.began is not None and clock < self.seconds
+        return self.void is None and self.began() is not None and clock < self.seconds
 
     def due_of_readers(self, clock: float, reading: Collection[str]) -> list[Move]:
         return [] if reading or self.is_open(clock) else [(self.people[0], 0, "judge")]
 
-    def lines(self, side: int) -> list[Line]:
+    def lines(self, number: int) -> list[Line]:
         lines, before = list[Line](), 0.0
         for message in self.messages:
-            if message["side"] == side:
+            if message["side"] == number:
                 speaker: Literal["A", "B"] = "A" if message["who"] == self.people[0] else "B"
                 delay = round(max(0.0, message["clock"] - before), 3)
                 lines.append(Line(speaker, message["text"], message["clock"], delay))
@@ -249,7 +227,8 @@ class Interrogation(JudgedMeeting):
 
 def begun_test(event: dict[str, Any]) -> JudgedMeeting:
     """The test that an event begins."""
-    of_all = (event["test"], event["at"], [event["judge"], *event["agents"]], event["parts"])
+    people, condition = [event["judge"], *event["agents"]], event.get("condition", "machine_deceives")
+    of_all = event["test"], event["at"], people, event["parts"], condition
     if "seconds" in event:
         return Interrogation(*of_all, event["seconds"])
-    return OnlineTest(*of_all, event["condition"], event["exchanges"], event["verdicts"])
+    return OnlineTest(*of_all, event["exchanges"], event["verdicts"])

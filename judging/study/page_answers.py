@@ -60,6 +60,7 @@ def writable(text: Any) -> Any:
 
 
 Written = Annotated[str, BeforeValidator(writable)]
+ROUNDED = AfterValidator(lambda number: round(number, 3))
 
 
 class _Sent(BaseModel):
@@ -69,7 +70,7 @@ class _Sent(BaseModel):
 class _Timed(_Sent):
     """``rt`` is in ms; ``away``: the page was hidden meanwhile."""
 
-    rt: Annotated[float, Field(ge=0, le=LONGEST_RT)] | None = None
+    rt: Annotated[float, Field(ge=0, le=LONGEST_RT), ROUNDED] | None = None
     away: bool = False
 
 
@@ -89,7 +90,7 @@ class TrialAnswer(_Timed):
 
     verdicts: list[HumanOrMachine]
     key: bool = False
-    confidence: Annotated[float, Field(ge=0, le=1)] | None = None
+    confidence: Annotated[float, Field(ge=0, le=1), ROUNDED] | None = None
     reason: Annotated[Written, Field(max_length=LONGEST_REASON)] = ""
     control: str | None = None
     sexes: list[Literal["female", "male"]] = Field(default_factory=list)

@@ -13,11 +13,11 @@ import orjson
 from agents.answers import BY_TASK, ConversationAnswer, Message, VerdictAnswer, Withdrawn, plain
 from agents.errors import InputError
 from agents.stimuli import Asked, ShownAnswer
-from judging.candidates import AnsweredStimulus, Candidate, Letter, Truth
+from judging.candidates import AnsweredStimulus, Candidate, Letter, Truth, is_person
 from judging.study.events import Judge, State, read_personal, read_state
 from judging.study.exclusions import VerdictRow, completion_code, outcome_of
 from judging.study.materials import Material
-from judging.study.meetings import SIDES, Interrogation, Line, Meeting, OnlineTest, Part, Talk, VerdictOnTest
+from judging.study.meetings import SIDES, Interrogation, Line, Meeting, OnlineTest, Talk, VerdictOnTest
 from judging.study.settings import CLOSING, FIELDS, StudySettings, TestsSettings
 from judging.trial_set import TRIALS_FILE, JudgesList, write_trial_set
 from serving.runs.atomic_files import replacing
@@ -28,8 +28,7 @@ from serving.runs.run_opening import new_people_run
 TABLE, PARTICIPANTS, CONVERSATIONS = "verdicts.csv", "participants.csv", "conversations.jsonl"
 OF_PARTICIPANTS = ("outcome", "code", "paid", "answers", "excluded", "rules", "consent", *FIELDS, *CLOSING)
 HIDDEN = ("truth", "agent", "correct", "catch", "stimulus")  # of a verdict's row: not among what the judge did
-TRUTHS: Mapping[Part, Truth] = {"person": "human", "machine": "machine"}
-Record = dict[str, Any]
+Record = dict[str, Any]  # its known keys
 Test = OnlineTest | Interrogation
 Personal = Mapping[str, Mapping[str, Any]]
 
@@ -41,19 +40,15 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
     asked = material.settings.questions
     questions: Sequence[str] = asked.before if personal or asked.public else ()
     about = {code: {name: known.get(code, {}).get(name) for name in questions} for code in state.judges}
-    if isinstance(material.settings, TestsSettings):
-        held = [test for test in state.meetings.values() if isinstance(test, Test)]
-        tests = [test for test in held if test.void is None and test.is_over()]
-        records = [_verdict_on_test(test, judged, state, about) for test in tests for judged in test.judged]
-        marker = CONVERSATIONS
-    else:
-        records = [_verdict(row, about[row["judge"]]) for row in rows if row["phase"] != "practice"]
-        records += [answer for judge in state.judges.values() for answer in _answers(judge, material.settings.task)]
-        records += _numbered(_conversations(state))
-        marker = "run.json"
+    held = [test for test in state.meetings.values() if isinstance(test, Test)]
+    tests = [test for test in held if test.void is None and test.is_over()]
+    records = [_verdict_on_test(test, judged, state, about) for test in tests for judged in test.judged]
+    records += [_verdict(row, about[row["judge"]]) for row in rows if row["phase"] != "practice"]
+    records += [answer for judge in state.judges.values() for answer in _answers(judge, material.settings.task)]
+    records += _numbered(_conversations(state))
     if not records:
         raise InputError(f"{folder}: nobody has answered yet")
-    with new_folder(out, marker=marker, force=force) as made:
+    with new_folder(out, marker=CONVERSATIONS if tests else "run.json", force=force) as made:
         if isinstance(material.settings, TestsSettings):
             _write_tests(made, out, tests, state, records, material.settings.tests.seed)
         else:
@@ -131,7 +126,6 @@ def _answers(judge: Judge, task: Asked) -> Iterator[Record]:
             "task": task,
             "stimulus": step["trials"][0],
             "agent": f"human:{judge.code}",
-            "sample": 0,
             "answer": _typed(task, event["answer"]),
             "raw": {"rt": event["rt"], "away": event["away"]},
             "attempts": attempts,
@@ -150,20 +144,15 @@ def _name(who: str, state: State) -> str:
 
 def _conversations(state: State) -> Iterator[Record]:
     # Conversations that are void, or still go on, are no answers.
-    ends: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)  # by conversation and participant
-    for judge in state.judges.values():
-        for event in judge.answers:
-            if event["kind"] == "talk" and event["talk"] is not None:
-                ends[event["talk"]][judge.code] = event
+    answers = [answer for judge in state.judges.values() for answer in judge.answers]
+    ends = {(answer["talk"], answer["judge"]): answer for answer in answers if answer["kind"] == "talk"}
     for talk in state.counted(Talk):
-        if talk.id not in ends:
-            continue
-        others = {  # for whom each takes the other
-            name: {code: ends[talk.id][code].get(asked) for code in talk.people if code in ends[talk.id]}
-            for name, asked in {"guesses": "guess", "sexes": "sex", "ages": "age"}.items()
-        }
-        raw = {"talk": talk.id, **others}
-        yield {"stimulus": talk.stimulus, "raw": raw, **_conversation(talk, talk.people, state, *_timed(talk))}
+        asked = {code: ends[talk.id, code] for code in talk.people if (talk.id, code) in ends}
+        raw: Record = {"talk": talk.id}
+        for name, field in {"guesses": "guess", "sexes": "sex", "ages": "age"}.items():  # of the other
+            raw[name] = {code: answer.get(field) for code, answer in asked.items()}
+        if asked:
+            yield {"stimulus": talk.stimulus, "raw": raw, **_conversation(talk, talk.people, state, *_timed(talk))}
 
 
 def _timed(talk: Talk) -> tuple[list[Record], list[Record]]:
@@ -220,22 +209,17 @@ def _write_tests(
     source = made / CONVERSATIONS
     with replacing(source) as file:
         file.writelines(orjson.dumps(_stimulus(test)) + b"\n" for test in tests)
-    conversations = {
-        test.id: [*_numbered(_conversation_of_test(test, side, state) for side in SIDES)] for test in tests
-    }
-    run = _write_run(
-        made / "conversations", source, out, [record for both in conversations.values() for record in both]
-    )
-    candidates = [(trial, False) for test in tests for trial in _trials(test, conversations[test.id], made, run)]
+    conversations = [*_numbered(_conversation_of_test(test, side, state) for test in tests for side in SIDES)]
+    run = _write_run(made / "conversations", source, out, conversations)
+    of_tests = zip(tests, conversations[::2], conversations[1::2], strict=True)
+    candidates = [(trial, False) for test, *both in of_tests for trial in _trials(test, both, made, run)]
     lists = [JudgesList("conversation-all", "conversation", candidates)]
     notes = {"runs": [], "options": {}, "tasks": {"conversation": {"candidates": len(candidates)}}}
     rows, _ = write_trial_set(made / "trials", lists, notes, seed, force=False)
-    trials = {(key["stimulus"], orjson.loads(key["columns"]).get("after")): trial["id"] for trial, key in rows}
-
-    named = []
-    for row in verdicts:
-        after = row["raw"].get("after")
-        named.append({**row, "stimulus": trials[row["raw"]["test"], None if after is None else str(after)]})
+    trials = {(key["stimulus"], key["turns"]): trial["id"] for trial, key in rows}
+    named = [
+        {**row, "stimulus": trials[row["raw"]["test"], 2 * row["raw"].get("after", 0) or None]} for row in verdicts
+    ]
     _write_run(made / "verdicts", made / "trials" / TRIALS_FILE, out, named)
 
 
@@ -249,13 +233,11 @@ def _write_run(folder: Path, source: Path, out: Path, records: Sequence[Record])
 
 
 def _stimulus(test: Test) -> dict[str, Any]:
-    row: dict[str, Any] = {"id": test.id, "task": "conversation", "who_starts": "A"}
+    most = max(1, *(len(test.lines(side)) for side in SIDES))
+    row: dict[str, Any] = {"id": test.id, "task": "conversation", "who_starts": "A", "exchanges": most}
     if isinstance(test, Interrogation):
-        most = max(1, *(len(test.lines(side)) for side in SIDES))
-        about = {"pair": test.pair, "minutes": f"{test.seconds / 60:g}"}
-        return {**row, "mode": "burst", "exchanges": most, "meta": about}
-    about = {"condition": test.condition, "pair": test.pair, "exchanges": str(test.exchanges)}
-    return {**row, "exchanges": 2 * test.exchanges, "meta": about}
+        return {**row, "mode": "burst", "meta": {"pair": test.pair, "minutes": f"{test.seconds / 60:g}"}}
+    return {**row, "meta": {"condition": test.condition, "pair": test.pair, "exchanges": str(test.exchanges)}}
 
 
 def _conversation_of_test(test: Test, side: int, state: State) -> Record:
@@ -277,11 +259,12 @@ def _trials(test: Test, conversations: Sequence[Record], folder: Path, run: str)
     for number in [judged.exchanges for judged in test.judged]:
         both = []
         for side, record in zip(SIDES, conversations, strict=True):
-            lines, truth = _lines_seen(test, side, number), TRUTHS[test.parts[side - 1]]
+            lines, agent = _lines_seen(test, side, number), record["agent"].partition("~")[2]
+            truth: Truth = "human" if is_person(agent) else "machine"
             speaker: Letter | None = "B" if truth == "machine" and test.pair == "person machine" else None
             said = [{"speaker": line.speaker, "text": line.text} for line in lines]
-            key, agent = (run, record["agent"], record["sample"]), record["agent"].partition("~")[2]
-            shown, delays = ShownAnswer.model_validate({"messages": said}), [line.delay_s for line in lines]
+            key, shown = (run, record["agent"], record["sample"]), ShownAnswer.model_validate({"messages": said})
+            delays = [line.delay_s for line in lines]
             both.append(Candidate(stimulus, agent, truth, False, key, shown, speaker, delays=delays))
         turns, columns = (None, {}) if number is None else (2 * number, {"after": str(number)})
         yield replace(both[0], beside=both[1], length=turns, turns=turns, columns=columns)
@@ -303,7 +286,6 @@ def _verdict_on_test(test: Test, judged: VerdictOnTest, state: State, about: Map
     return {
         "task": "judgement",
         "agent": _name(judged.who, state),
-        "sample": 0,
         "answer": plain(VerdictAnswer.model_validate(answer)),
         "raw": {"test": test.id, **more, "seconds": judged.seconds, "questions": about.get(judged.who, {})},
         "created": test.at,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from judging.rank_model import Fit
 
-FORM, RANKING_FILE = "turinglike.ranking/1", "ranking.json"
+FORM, RANKING_FILE, VERDICTS_FILE = "turinglike.ranking/1", "ranking.json", "verdicts.csv"
 KEPT = ("asked", "folder", "judge", "judge_kind", "trial", "stimulus", "truth", "agent", "verdict")  # of a verdict
 BEFORE = "before: "  # in the names of folders of an earlier ranking, which may be those of new ones
 MOST = 40  # judges in the figure
@@ -68,42 +68,41 @@ def rank(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     if options.out is not None:
         check_new_folder(options.out, marker=RANKING_FILE, force=options.force)
     verdicts = _read(options, say)
-    agents, judges, checks = list[RankedAgent](), list[RankedJudge](), dict[str, dict[str, Any]]()
+    agents, judges, checks = list[RankedAgent](), list[RankedJudge](), dict[str, Mapping[str, float]]()
     for task in (*TASKS, ELSEWHERE):
         of_task = verdicts[verdicts["asked"] == task].reset_index(drop=True)
-        name = TASK_NAMES[task].lower()
-        if of_task["judge"].nunique() > 1 and set(of_task["truth"]) == set(VERDICTS):
-            from judging.rank_model import fit
+        name, number = TASK_NAMES[task].lower(), of_task["judge"].nunique()
+        if number > 1 and set(of_task["truth"]) == set(VERDICTS):
+            from judging.rank_model import LIMITS, fit
 
-            say(f"{name}: {len(of_task):,} verdicts of {of_task['judge'].nunique():,} judges")
+            say(f"{name}: {len(of_task):,} verdicts of {number:,} judges")
             result = fit(of_task)
-            checks[task] = {
-                part: getattr(result, part) for part in ("rhat", "ess", "divergent", "draws", "is_converged")
-            }
-            say(f"{name}: R-hat {result.rhat:.3f}, {result.ess:,.0f} effective draws of {result.draws:,}, "
-                f"{result.divergent:,} divergent")  # fmt: skip
-            agents += _agents(task, of_task, result)
-            judges += _judges(task, of_task, result)
-        elif len(of_task):
+            checks[task] = check = result.convergence
+            say(f"{name}: R-hat {check['rhat']:.3f}, {check['ess']:,.0f} effective draws of {check['draws']:,}, "
+                f"{check['divergent']:,} divergent")  # fmt: skip
+            if check["is_converged"]:
+                agents += _agents(task, of_task, result)
+                judges += _judges(task, of_task, result)
+            else:
+                say(f"{name} has no figure, as the model did not converge ({LIMITS}); more judges or stimuli help")
+        elif number:
             say(f"{name} is not ranked: that takes two judges, and verdicts on people's and on machines' answers")
     if not checks:
-        raise InputError("no verdicts can be ranked: judges by a cue, pairs and trials with feedback do not count")
-    if failed := [TASK_NAMES[task].lower() for task, check in checks.items() if not check["is_converged"]]:
-        say(f"{', '.join(failed)}: the model did not converge, so there is no figure; more judges or stimuli help")
-        return 1
+        none = "no verdict counts: those of judges by a cue, on pairs and with feedback do not"
+        raise InputError("nothing can be ranked" if len(verdicts) else none)
     ranked, skilled = Table(agents), Table(judges)
     ranked.grid("task agent humanness detectability verdicts right predicted").print()
     skilled.grid("task judge skill criterion verdicts").print()
-    if options.out is not None:
+    if agents and options.out is not None:
         values = {"form": FORM, "agents": ranked, "judges": skilled, "convergence": checks}
         with new_folder(options.out, marker=RANKING_FILE, force=options.force) as folder:
             ranked.write_csv(folder / "agents.csv")
             skilled.write_csv(folder / "judges.csv")
+            verdicts.to_csv(folder / VERDICTS_FILE, index=False)
             (folder / "ranking.svg").write_text(svg(partial(_caterpillar, ranked, skilled)), encoding="utf-8")
-            values["verdicts"] = verdicts.to_dict("list")
             (folder / RANKING_FILE).write_bytes(orjson.dumps(as_json(values), option=orjson.OPT_APPEND_NEWLINE))
         say(f"ranking: {options.out / 'ranking.svg'}")
-    return 0
+    return 0 if all(check["is_converged"] for check in checks.values()) else 1
 
 
 def _read(options: argparse.Namespace, say: Callable[[str], None]) -> pd.DataFrame:
@@ -111,40 +110,35 @@ def _read(options: argparse.Namespace, say: Callable[[str], None]) -> pd.DataFra
     earlier ranking, whose posterior they make this model's prior. Raises InputError."""
     import pandas as pd
 
-    old = None if options.prior is None else _verdicts_of(options.prior)
+    old = pd.DataFrame(columns=[*KEPT]) if options.prior is None else _earlier(options.prior)
     runs = open_verdicts(options.verdicts, options.key)
     table = read_verdicts(runs)
     table = counted(table[table["excluded"].isna() & (table["sample"] == 0) & table["verdict"].isin(VERDICTS)])
     table = table[~table["catch"].astype(bool) & table["repeat_of"].isna() & table["beside_truth"].isna()]
     cues = {name for name, chosen in settings_of(runs).items() if "cue" in chosen}
     table = table[~table["judge"].isin(cues)].drop_duplicates(["judge", "trial"])[[*KEPT]]
-    if old is None:
-        return table
-    same = ["judge", "agent", "stimulus"]  # whatever the verdict: to go by it would select
-    known = {*old[same].itertuples(index=False, name=None)}
-    is_new = [row not in known for row in table[same].itertuples(index=False, name=None)]
-    if not any(is_new):
-        raise InputError(f"{options.prior} has all these verdicts already")
-    say(f"{len(old):,} verdicts of {options.prior}; {is_new.count(False):,} of {len(is_new):,} here are among them")
-    old["folder"] = BEFORE + old["folder"]
-    return pd.concat([old, table[is_new]], ignore_index=True)
+    # What is known goes whatever its verdict: to go by that would select.
+    known, rows = (pd.MultiIndex.from_frame(of[["asked", "judge", "agent", "stimulus"]]) for of in (old, table))
+    is_new = ~rows.isin(known)
+    if options.prior is not None:
+        if not is_new.any():
+            raise InputError(f"{options.prior} has all these verdicts already")
+        say(f"{len(old):,} verdicts of {options.prior}; {(~is_new).sum():,} of {len(is_new):,} here are among them")
+    return pd.concat([old.assign(folder=BEFORE + old["folder"]), table[is_new]], ignore_index=True)
 
 
-def _verdicts_of(ranking: Path) -> pd.DataFrame:
+def _earlier(ranking: Path) -> pd.DataFrame:
     import pandas as pd
 
-    file = ranking / RANKING_FILE if ranking.is_dir() else ranking
+    file = ranking / VERDICTS_FILE
     try:
-        values = orjson.loads(file.read_bytes())
-        verdicts = pd.DataFrame(values["verdicts"])[[*KEPT]]
-        are_texts = verdicts.map(lambda value: isinstance(value, str)).all(axis=None)
-        is_whole = are_texts and verdicts[["truth", "verdict"]].isin(VERDICTS).all(axis=None) and values["form"] == FORM
+        verdicts = pd.read_csv(file, dtype=str, keep_default_na=False)[[*KEPT]]
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}") from error
-    except (ValueError, LookupError, TypeError, AttributeError):
-        is_whole = False
-    if not is_whole:
-        raise InputError(f"{file} is not a whole ranking of `turinglike rank --out`")
+    except (ValueError, KeyError):
+        verdicts = pd.DataFrame({"truth": ["unknown"], "verdict": ["unknown"]})
+    if not verdicts[["truth", "verdict"]].isin(VERDICTS).all(axis=None):
+        raise InputError(f"{file} is not a table that `turinglike rank --out` wrote")
     return verdicts
 
 
@@ -154,18 +148,18 @@ def _agents(task: str, verdicts: pd.DataFrame, result: Fit) -> list[RankedAgent]
     for at, agent in enumerate([PEOPLE, *result.agents]):
         part = verdicts[verdicts["truth"] == "human"] if at == 0 else verdicts[verdicts["agent"] == agent]
         counts = len(part), int(part["judge"].nunique()), int(part["stimulus"].nunique())
-        draws = (result.humanness, result.detectability)
+        draws = (result.draws["humanness"], result.draws["detectability"])
         humanness, detectability = (_estimate(of[:, at - 1]) if at else NO_FIGURE for of in draws)
-        right, predicted = float((part["verdict"] == part["truth"]).mean()), _estimate(result.right[:, at])
+        right, predicted = float((part["verdict"] == part["truth"]).mean()), _estimate(result.draws["right"][:, at])
         rows.append(RankedAgent(task, agent, *counts, humanness, detectability, right, predicted))
     return [rows[0], *sorted(rows[1:], key=lambda row: -row.humanness.value)]
 
 
 def _judges(task: str, verdicts: pd.DataFrame, result: Fit) -> list[RankedJudge]:
-    number = verdicts["judge"].value_counts()
+    number, draws = verdicts["judge"].value_counts(), result.draws
     rows = [
-        RankedJudge(task, judge, int(number[judge]), *map(_estimate, of_judge))
-        for judge, *of_judge in zip(result.judges, result.skill.T, result.criterion.T, strict=True)
+        RankedJudge(task, judge, int(number[judge]), _estimate(skill), _estimate(criterion))
+        for judge, skill, criterion in zip(result.judges, draws["skill"].T, draws["criterion"].T, strict=True)
     ]
     return sorted(rows, key=lambda row: -row.skill.value)
 

@@ -16,6 +16,7 @@ maximum likelihood for crossed binary effects; PyMC and Bambi want a C compiler 
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,12 +28,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
-from jax.scipy.special import log_ndtr
-from jax.scipy.special import ndtr as jax_ndtr
+from jax.scipy.special import log_ndtr, ndtr
 from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 from numpyro.distributions import Normal
 from numpyro.infer import MCMC, NUTS, init_to_uniform
-from scipy.special import ndtr
 
 from judging.jackknife import Codes, Floats
 from judging.measures import NAMELESS
@@ -46,30 +45,22 @@ SPREADS = {"judges.bias": 0.4, "judges.skill": 0.25, "stimuli.bias": 0.25, "stim
 AGENTS, OF_AGENTS = "agents", 0.5  # d', drawn around their mean, and the median of their spread
 LOG_MEDIANS, LOG_SPREAD = np.log([*SPREADS.values(), OF_AGENTS]), 0.7
 FIXED = ("intercept", "others.bias", "others.skill", "agents.mean")  # others: classifiers and language models
+FIGURES = ("humanness", "detectability", "skill", "criterion")
 CHAINS = 4
 TRIES = (750, 0.9), (1500, 0.95)  # draws of a chain, as many to adapt before, and the rate of acceptance
 RHAT, ESS, DIVERGENT = 1.01, 400, 0.005  # limits of the figures (Vehtari et al. 2021), and a share of all draws
+LIMITS = f"limits: R-hat {RHAT}, {ESS} effective draws, {DIVERGENT:.1%} divergent"
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Draws [draw, agent or judge]; ``right`` is the expected share of right verdicts, on people's answers first."""
+    """``draws`` [draw, agent or judge] of each figure; of ``right``, the expected share of right verdicts, people's
+    answers come first. ``convergence``: R-hat, effective size, divergent draws of all."""
 
     agents: Sequence[str]
     judges: Sequence[str]
-    humanness: Floats
-    detectability: Floats
-    skill: Floats
-    criterion: Floats
-    right: Floats
-    rhat: float
-    ess: float
-    divergent: int
-    draws: int
-
-    @property
-    def is_converged(self) -> bool:
-        return self.rhat <= RHAT and self.ess >= ESS and self.divergent <= DIVERGENT * self.draws
+    draws: Mapping[str, Floats]
+    convergence: Mapping[str, float]
 
 
 def fit(verdicts: pd.DataFrame, tries: Sequence[tuple[int, float]] = TRIES, chains: int = CHAINS) -> Fit:
@@ -84,16 +75,22 @@ def fit(verdicts: pd.DataFrame, tries: Sequence[tuple[int, float]] = TRIES, chai
         "levels": levels,
         "zeros": {table: np.zeros(len(of_table)) for table, of_table in names.items()},
         "number": np.bincount(levels[AGENTS] + 1, minlength=len(names[AGENTS]) + 1),
+        "of_judges": np.unique(levels["judges"], return_index=True)[1],  # a verdict of each
     }
     for draws, accept in tries:
         chain, keys = _chain(draws, accept), jax.random.split(jax.random.PRNGKey(0), chains)
         with ThreadPoolExecutor(min(chains, os.cpu_count() or 1)) as threads:
             of_chains = [*threads.map(jax.device_get, threads.map(chain, keys, repeat(data)))]
         samples = {name: np.stack([of[name] for of in of_chains]) for name in of_chains[0]}
-        result = _summary(names, data, samples)
-        if result.is_converged:
+        figures = np.concatenate([samples[name] for name in FIGURES], axis=2)
+        rhat, ess = float(np.max(split_gelman_rubin(figures))), float(np.min(effective_sample_size(figures)))
+        divergent, number = int(samples["diverging"].sum()), samples["diverging"].size
+        is_converged = rhat <= RHAT and ess >= ESS and divergent <= DIVERGENT * number
+        if is_converged:
             break
-    return result
+    of_draws = {name: samples[name].reshape(number, -1) for name in (*FIGURES, "right")}
+    checks = {"rhat": rhat, "ess": ess, "divergent": divergent, "draws": number, "is_converged": is_converged}
+    return Fit(names[AGENTS], names["judges"], of_draws, checks)
 
 
 def _levels(verdicts: pd.DataFrame) -> tuple[dict[str, list[str]], dict[str, Codes]]:
@@ -120,19 +117,42 @@ def _levels(verdicts: pd.DataFrame) -> tuple[dict[str, list[str]], dict[str, Cod
 def _model(data: Mapping[str, Any]) -> None:
     fixed = numpyro.sample("fixed", Normal().expand([len(FIXED)]).to_event(1))
     standard = numpyro.sample("spreads", Normal().expand([len(LOG_MEDIANS)]).to_event(1))
-    probit = fixed[0] + data["is_other"] * (fixed[1] + data["x"] * fixed[2])
-    for at, name in enumerate([*SPREADS, AGENTS]):
+    intercept, other_bias, other_skill, mean = fixed
+    of_verdicts = {"bias": data["is_other"] * other_bias, "skill": data["is_other"] * other_skill, "taste": 0}
+    of_judges = {name: effect[data["of_judges"]] for name, effect in of_verdicts.items() if name != "taste"}
+    variance = defaultdict[str, Any](int)
+    for at, name in enumerate(SPREADS):
         table, _, kind = name.partition(".")
         if size := len(data["zeros"][table]):
             spread = jnp.exp(LOG_MEDIANS[at] + LOG_SPREAD * standard[at])
-            around = Normal(fixed[3], spread) if table == AGENTS else Normal()
-            effects = numpyro.sample(name, around.expand([size]).to_event(1)) * (1 if table == AGENTS else spread)
-            padded = jnp.concatenate([effects, jnp.zeros(1)])
-            probit += padded[data["levels"][table]] * (data["x"] if kind == "skill" else 1)
+            effects = numpyro.sample(name, Normal().expand([size]).to_event(1)) * spread
+            effects = jnp.append(effects, 0)[data["levels"][table]]
+            of_verdicts[kind] += effects
+            variance[name] = (spread / 2 if kind == "skill" else spread) ** 2
+            if table in ("judges", "studies"):
+                of_judges[kind] += effects[data["of_judges"]]
+    of_agents = jnp.exp(LOG_MEDIANS[-1] + LOG_SPREAD * standard[-1])
+    dprimes = numpyro.sample(AGENTS, Normal(mean, of_agents).expand([len(data["zeros"][AGENTS])]).to_event(1))
+    probit = intercept + of_verdicts["bias"] + data["x"] * of_verdicts["skill"] + of_verdicts["taste"]
+    probit += jnp.append(dprimes, 0)[data["levels"][AGENTS]]
     numpyro.factor("verdicts", log_ndtr(data["says"] * probit).sum())
-    right = jax_ndtr(jnp.sign(data["x"]) * probit)
+
+    right = ndtr(jnp.sign(data["x"]) * probit)
     shares = jax.ops.segment_sum(right, data["levels"][AGENTS] + 1, len(data["number"])) / data["number"]
     numpyro.deterministic("right", shares)
+    # As all judges together see an agent: a normal variable of all that differs adds its variance to the noise's 1.
+    noise = 1 + variance["stimuli.bias"] + variance["stimuli.skill"] + variance["answers.bias"]
+    judges = sum(variance[f"{table}.{kind}"] for table in ("judges", "studies") for kind in ("bias", "skill"))
+    of_people, of_machines = noise + variance["speakers.bias"], noise + variance["tastes.taste"]
+    z_human = intercept / jnp.sqrt(of_people + judges)
+    z_machine = (intercept + dprimes) / jnp.sqrt(of_machines + judges)
+    numpyro.deterministic("humanness", z_human - z_machine)
+    numpyro.deterministic("detectability", (ndtr(z_machine) + ndtr(-z_human)) / 2)
+    human = intercept + of_judges["bias"] - of_judges["skill"] / 2
+    machine = intercept + mean + of_judges["bias"] + of_judges["skill"] / 2
+    human, machine = human / jnp.sqrt(of_people), machine / jnp.sqrt(of_machines + of_agents**2)
+    numpyro.deterministic("skill", machine - human)
+    numpyro.deterministic("criterion", -(machine + human) / 2)
 
 
 @cache
@@ -148,36 +168,3 @@ def _chain(draws: int, accept: float) -> Callable[[Any, Mapping[str, Any]], dict
 
     compiled: Callable[..., Any] = jax.jit(run)
     return compiled
-
-
-def _summary(names: Mapping[str, Sequence[str]], data: Mapping[str, Any], samples: Mapping[str, Floats]) -> Fit:
-    """``samples`` are [chain, draw, number]."""
-    logarithms = LOG_MEDIANS + LOG_SPREAD * samples["spreads"]
-    spreads = {name: np.exp(logarithms[..., at, None]) for at, name in enumerate([*SPREADS, AGENTS])}
-    variance = {name: of**2 * (name in samples) / (4 if "skill" in name else 1) for name, of in spreads.items()}
-    intercept, other_bias, other_skill, mean = np.moveaxis(samples["fixed"][..., None], 2, 0)
-    # As all judges together see an agent: a normal variable of all that differs adds its variance to the noise's 1.
-    either = 1 + sum(variance[name] for name in SPREADS if name not in ("speakers.bias", "tastes.taste"))
-    of_people, of_machines = np.sqrt(either + variance["speakers.bias"]), np.sqrt(either + variance["tastes.taste"])
-    z_machine, z_human = (intercept + samples[AGENTS]) / of_machines, intercept / of_people
-    first = np.unique(data["levels"]["judges"], return_index=True)[1]  # a verdict of each judge
-
-    def of_judges(kind: str, other: Floats) -> Floats:
-        total = data["is_other"][first] * other
-        for table in ("judges", "studies"):
-            if (name := f"{table}.{kind}") in samples:
-                effects = np.append(spreads[name] * samples[name], np.zeros((*samples[name].shape[:2], 1)), axis=2)
-                total = total + effects[..., data["levels"][table][first]]
-        return np.asarray(total)
-
-    bias, skill = of_judges("bias", other_bias), mean + of_judges("skill", other_skill)
-    noise = 1 + sum(variance[name] for name in ("stimuli.bias", "stimuli.skill", "answers.bias"))
-    machine = (intercept + bias + (mean + skill) / 2) / np.sqrt(noise + variance["tastes.taste"] + variance[AGENTS])
-    human = (intercept + bias + (mean - skill) / 2) / np.sqrt(noise + variance["speakers.bias"])
-    figures = [z_human - z_machine, machine - human, -(machine + human) / 2]
-    checked, flat = np.concatenate(figures, axis=2), (intercept.size, -1)
-    humanness, skills, criterion = (figure.reshape(flat) for figure in figures)
-    detectability = ((ndtr(z_machine) + ndtr(-z_human)) / 2).reshape(flat)
-    rhat, ess = float(np.max(split_gelman_rubin(checked))), float(np.min(effective_sample_size(checked)))
-    return Fit(names[AGENTS], names["judges"], humanness, detectability, skills, criterion,
-               samples["right"].reshape(flat), rhat, ess, int(samples["diverging"].sum()), intercept.size)  # fmt: skip

@@ -66,7 +66,7 @@ def rankings(studies: int) -> None:
         cases.append(("200 verdicts and the earlier", ["new"], is_new | ~is_new))
         for of, agents, kept in cases:
             result = fit(verdicts[kept].reset_index(drop=True), ((500, 0.8),), chains=1)  # enough for an interval
-            draws = {agent: result.humanness[:, result.agents.index(agent)] for agent in agents}
+            draws = {agent: result.draws["humanness"][:, result.agents.index(agent)] for agent in agents}
             compared = [(of, draws[agent], humanness[agent]) for agent in agents]
             if "a" in draws:
                 compared += [("an agent of each", draws["a"] - draws["c"], humanness["a"] - humanness["c"])]

@@ -86,7 +86,7 @@ _COCO = TypeAdapter(Coco)
 
 @dataclass(slots=True)
 class Source:
-    """``noticed`` counts what is not imported, by reason."""
+    """``noticed`` counts what is not imported, by reason, and fixations outside their frame."""
 
     path: Path
     sha256: str
@@ -98,6 +98,9 @@ class Source:
 
     def add(self, stimulus: str, agent: str, raw: Any, answer: Mapping[str, Any] | None) -> None:
         kind = "published" if agent.startswith("published:") else "human"
+        width, height = (answer or {}).get("frame", (0, 0))
+        for x, y in (answer or {}).get("fixations", ()):
+            self.noticed["fixations_outside_their_frame"] += not (0 <= x <= width and 0 <= y <= height)
         self.answers.append({"stimulus": stimulus, "agent": agent, "kind": kind, "answer": answer, "raw": raw})
 
     def records(self, run: str) -> Iterator[dict[str, Any]]:

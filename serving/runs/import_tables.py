@@ -30,7 +30,7 @@ def add_table(source: Source, data: bytes, task: str | None, frame: Size | None,
         rows = ((line, "", cells) for line, cells in table.rows)
         refuse(by_line([*table.problems, *_add_jspsych(source, rows, table.names, responses)]))
         return
-    if source.task == "judgement" and "truth" in table.names:
+    if source.task == "judgement" and {"truth", "verdict"} & {*table.names}:
         source.form = "judgements"
         refuse(by_line([*table.problems, *_add_judgements(source, table.rows, table.names)]))
         return
@@ -59,7 +59,7 @@ def _add_judgements(
     """Add verdicts on stimuli of others, each with its truth in ``raw``; returns all problems. Of two intervals truth
     and verdict are the machine's, ``first`` or ``second``."""
     judges = next((name for name in ("judge", *SUBJECTS) if name in columns), "judge")
-    if absent := [name for name in (judges, "stimulus", "verdict") if name not in columns]:
+    if absent := [name for name in (judges, "stimulus", "truth", "verdict") if name not in columns]:
         raise InputError(f"has no column {' and no column '.join(absent)}")
     wrong: list[Problem] = []
     for line, cells in rows:

@@ -16,7 +16,7 @@ import simulate_ranking
 from scipy.special import log_ndtr, logsumexp, ndtri
 
 from judging import rank_model
-from judging.rank_model import AGENTS, SPREADS, fit
+from judging.rank_model import AGENTS, SPREADS, TRIES, fit
 from judging.study.stopping import decide, detectabilities
 from serving.cli import main
 
@@ -39,7 +39,7 @@ def test_the_posterior_is_that_of_numerical_quadrature(monkeypatch: pytest.Monke
     rank_model._chain.cache_clear()
     result = fit(verdicts)
     rank_model._chain.cache_clear()
-    assert result.is_converged
+    assert result.convergence["is_converged"]
 
     intercept, dprime = np.linspace(-3, 3, 121)[:, None], np.linspace(-3, 4, 141)[None, :]
     nodes, weights = np.polynomial.hermite_e.hermegauss(30)
@@ -55,9 +55,9 @@ def test_the_posterior_is_that_of_numerical_quadrature(monkeypatch: pytest.Monke
     humanness = -dprime / math.hypot(1, OF_JUDGES)
     expected = float((density * humanness).sum())
     deviation = math.sqrt(float((density * (humanness - expected) ** 2).sum()))
-    error = deviation / math.sqrt(result.ess)
-    assert result.humanness.mean() == pytest.approx(expected, abs=4 * error)
-    assert result.humanness.std() == pytest.approx(deviation, rel=0.1)
+    error = deviation / math.sqrt(result.convergence["ess"])
+    assert result.draws["humanness"].mean() == pytest.approx(expected, abs=4 * error)
+    assert result.draws["humanness"].std() == pytest.approx(deviation, rel=0.1)
 
 
 def test_drawn_verdicts_have_the_humanness_that_they_should() -> None:
@@ -124,7 +124,9 @@ def rows_of(path: Path) -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.slow
-def test_agents_are_ranked_and_another_joins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_agents_are_ranked_and_another_joins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_verdicts(tmp_path / "V", {"alike": 0.0, "told": 1.8}, 0)
     assert main(["rank", str(tmp_path / "V"), "--out", str(tmp_path / "R")]) == 0
     printed = capsys.readouterr().out
@@ -167,8 +169,14 @@ def test_agents_are_ranked_and_another_joins(tmp_path: Path, capsys: pytest.Capt
     assert main(["rank", str(tmp_path / "grown"), "--out", str(tmp_path / "R2")]) == 2  # before it is fitted
     for agent, row in rows_of(tmp_path / "T" / "agents.csv").items():  # the prior is the earlier verdicts
         assert agent == "people" or float(row["humanness"]) == pytest.approx(float(after[agent]["humanness"]), abs=0.1)
-    both = json.loads((tmp_path / "S" / "ranking.json").read_bytes())["verdicts"]
-    assert len(both["judge"]) == 6 * 36 + 3 * 24
+    both = pd.read_csv(tmp_path / "S" / "verdicts.csv")
+    both.assign(asked="word_association").to_csv(tmp_path / "R" / "verdicts.csv", index=False)
+    monkeypatch.setattr(rank_model, "fit", lambda of: fit(of, TRIES if of["asked"][0] != "elsewhere" else [(5, 0.8)]))
+    assert main(["rank", str(tmp_path / "W"), "--prior", str(tmp_path / "R"), "--out", str(tmp_path / "U")]) == 1
+    assert "stimuli of others has no figure" in capsys.readouterr().out
+    with (tmp_path / "U" / "agents.csv").open(newline="") as file:
+        assert {row["asked"] for row in csv.DictReader(file)} == {"word_association"}
+    assert len(both) == 6 * 36 + 3 * 24
     assert set(both["folder"]) == {"before: V", "W"}
 
 
@@ -200,22 +208,23 @@ def test_what_cannot_be_ranked(change: Any, message: str, tmp_path: Path, capsys
     assert main(["rank", str(tmp_path / "W")]) == 2
     printed = capsys.readouterr()
     assert message in " ".join(printed.out.split())
-    assert "no verdicts can be ranked" in printed.err
+    assert "nothing can be ranked" in printed.err
 
 
 def test_the_extra_and_the_prior_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "old.json").write_text('{"form": "turinglike.scores/1"}')
-    names = ("asked", "folder", "judge", "judge_kind", "trial", "stimulus", "truth", "agent", "verdict")
-    bad = {"form": "turinglike.ranking/1", "verdicts": {name: ["x", None] for name in names}}
-    (tmp_path / "bad.json").write_text(json.dumps(bad))
-    for prior, message in (
-        ("old.json", "not a whole ranking"),
-        ("none.json", "cannot be read"),
-        ("bad.json", "not a whole ranking"),
+    columns = "asked,folder,judge,judge_kind,trial,stimulus,truth,agent,verdict"
+    for name, table, message in (
+        ("none", None, "cannot be read"),
+        ("empty", "", "is not a table that"),
+        ("other", "judge,verdict\nj,human\n", "is not a table that"),
+        ("damaged", f"{columns}\nword_association,V,j,human,1,s,machine,a,hum", "is not a table that"),
     ):
-        assert main(["rank", str(tmp_path), "--prior", str(tmp_path / prior)]) == 2
+        (tmp_path / name).mkdir()
+        if table is not None:
+            (tmp_path / name / "verdicts.csv").write_text(table)
+        assert main(["rank", str(tmp_path), "--prior", str(tmp_path / name)]) == 2
         assert message in " ".join(capsys.readouterr().err.split())
     monkeypatch.setattr("judging.rank.is_installed", lambda name: name != "numpyro")
     assert main(["rank", str(tmp_path)]) == 2

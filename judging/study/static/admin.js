@@ -17,10 +17,14 @@
       for (const [name, number] of Object.entries(numbers[what] ?? {}))
         facts.push([`${what}: ${name.replace("_", " ")}`, number]);
     const rows = (of, columns) =>
-      Object.entries(of ?? {}).map(([name, row]) => [name, ...columns.map((column) => row[column])]);
+      Object.entries(of ?? {}).map(([name, row]) => [name, ...columns.map((column) => row[column] ?? "")]);
+    const decided = Object.values(agents ?? {}).some((row) => row.decision);
     byId("told").replaceChildren(
       pairs(facts),
-      table(["answers of", "verdicts", "share human"], rows(agents, ["verdicts", "said_human"])),
+      table(
+        ["answers of", "verdicts", "share human", ...(decided ? ["within bounds", "after judges"] : [])],
+        rows(agents, ["verdicts", "said_human", ...(decided ? ["decision", "judges"] : [])]),
+      ),
       table(["excluded by", "verdicts", "judges"], rows(excluded, ["verdicts", "judges"])),
       table(["void", "tests"], Object.entries(reasons ?? {})),
     );

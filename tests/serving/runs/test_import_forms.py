@@ -83,7 +83,7 @@ def test_a_page_of_the_published_test(tmp_path: Path) -> None:
     assert [row["agent"] for row in read_back(out, "humans")] == ["human~human"]  # a file's content counts once
 
 
-def test_people_of_coco_search18(tmp_path: Path) -> None:
+def test_people_of_coco_search18(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = write(tmp_path / "fixations.json", PEOPLE), tmp_path / "out"
     with pytest.raises(InputError) as refused:
         import_files([file], out)
@@ -96,6 +96,9 @@ def test_people_of_coco_search18(tmp_path: Path) -> None:
     assert (answer["fixations"], answer["frame"]) == ([[848.6, 517.2], [799.2, 476.2]], [1680, 1050])
     assert (answer["durations_ms"], answer["found"], free["answer"]["found"]) == ([73, 193], True, None)
     assert search["raw"] == PEOPLE[0]
+    assert "noticed: fixations outside their frame: 1" in capsys.readouterr().out
+    import_files([file], tmp_path / "smaller", frame=(800, 500))
+    assert "noticed: fixations outside their frame: 3" in capsys.readouterr().out
     import_files([file], out, name="scanner", frame=(1680, 1050))
     assert [row["agent"] for row in read_back(out, "published")] == ["published:scanner"] * 2
 

@@ -22,7 +22,7 @@ from judging.study.pool import HOW_TO_CATCH, TrialPool
 from judging.study.settings import FILE, JudgesSettings, read_settings
 from judging.study.study import Study, hashed, read_phrases
 from judging.trial_set import TRIALS_FILE
-from serving.runs.atomic_files import lock, replacing
+from serving.runs.atomic_files import lock, write_json
 from serving.runs.output_paths import new_folder, refuse_existing
 from serving.runs.row_problems import count
 from serving.runs.stimulus_set import read_rows
@@ -207,9 +207,7 @@ def export_study(options: argparse.Namespace) -> None:
 
     if options.judge:
         refuse_existing([options.out], force=options.force)
-        person = events.read_person(options.study, options.judge)
-        with replacing(options.out) as file:
-            file.write(orjson.dumps(person, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        write_json(options.out, events.read_person(options.study, options.judge))
         _say(f"{options.out}: all that is kept of {options.judge}")
         return
     material, out = material_of(options.study), options.out

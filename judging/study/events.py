@@ -9,15 +9,20 @@ from typing import Any, TypeVar
 
 import orjson
 
-from agents.errors import InputError, StorageError
-from judging.study.meetings import OF_TALKS, OF_TESTS, Meeting, Talk, begun_test
-from serving.runs.atomic_files import repair_tail, replacing, sync_folder
+from agents.errors import InputError
+from judging.study.meetings import Meeting, Talk, begun_test
+from serving.runs.atomic_files import repair_tail, replacing, sync_folder, writing
 from serving.timestamps import now
 
 ASKED = ("trial", "ask", "talk", "test")  # kinds of steps that are what a study is about
 EVENTS, PERSONAL, LINKS, EXPORTS = "events.jsonl", "personal.jsonl", "links.jsonl", "exports.jsonl"
 Step = dict[str, Any]
 M = TypeVar("M", bound=Meeting)
+
+
+def meeting_id(event: Mapping[str, Any]) -> str | None:
+    """Of the meeting in which something happened."""
+    return None if event.get("event") == "step" else event.get("test", event.get("talk"))
 
 
 def is_counted(step: Step) -> bool:
@@ -104,9 +109,8 @@ class State:
                 self.closed = event["at"]
             case "joined":
                 names = ("session", "number", "keys", "steps", "end_code", "link", "kit")
-                about = {name: event[name] for name in names}
+                about = {name: event[name] for name in names} | {"consent": (self.consent or {}).get("sha256")}
                 judge = Judge(event["judge"], joined=event["at"], at=event["at"], **about)
-                judge.consent = None if self.consent is None else self.consent["sha256"]
                 self.judges[judge.code] = self.by_session[judge.session] = judge
             case "paired":
                 self._begin(Talk(event["talk"], event["at"], event["speakers"], event["stimulus"]))
@@ -114,8 +118,8 @@ class State:
                 self._begin(begun_test(event))
             case "test_left":
                 self.present.pop(event["who"], None)
-            case kind if kind in (*OF_TALKS, *OF_TESTS):
-                self.meetings[event["test" if kind in OF_TESTS else "talk"]].apply(event)
+            case _ if (meeting := meeting_id(event)) is not None:
+                self.meetings[meeting].apply(event)
             case _:
                 self._apply_to(self.judges[event["judge"]], event)
 
@@ -174,12 +178,12 @@ def without(code: str, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, A
         kind = event.get("event")
         people = [event["judge"], *event["agents"]] if kind == "test" else event.get("speakers", [])
         if code in people:
-            gone.add(event["test" if kind == "test" else "talk"])
+            gone.add(str(meeting_id(event)))
             if kind == "test":
                 judge, *agents = ["nobody" if person == code else person for person in people]
                 yield event | {"judge": judge, "agents": agents}
                 yield {"event": "test_void", "test": event["test"], "why": "forgotten", "at": event["at"]}
-        elif kind in (*OF_TESTS, *OF_TALKS) and event.get("test", event.get("talk")) in gone:
+        elif meeting_id(event) in gone:
             if kind == "test_left" and event["who"] != code:
                 yield event
         elif event.get("judge") != code:
@@ -203,14 +207,11 @@ def forget(folder: Path, codes: Collection[str]) -> None:
 def append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Raises StorageError."""
     repair_tail(path)
-    try:
-        with path.open("ab") as file:
-            file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
-            file.flush()
-            os.fsync(file.fileno())
+    with writing(path), path.open("ab") as file:
+        file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
+        file.flush()
+        os.fsync(file.fileno())
         sync_folder(path.parent)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}") from None
 
 
 def read_exports(folder: Path) -> list[dict[str, Any]]:

@@ -53,9 +53,9 @@ async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: 
 
 
 def _judge(study: Study, judge: Judge) -> dict[str, Any]:
-    steps = []
-    for at, step in enumerate(judge.steps):
-        steps.append({"view": view(study, judge, at), "truth": study.material.truth(step)})
+    steps = [
+        {"view": view(study, judge, at), "truth": study.material.truth(step)} for at, step in enumerate(judge.steps)
+    ]
     # The judge's code, which proves nothing: a file can be read without a single answer.
     code, text = judge.code, study.settings.texts.thanks
     return {

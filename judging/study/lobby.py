@@ -1,6 +1,8 @@
-"""The lobby: participants wait for each other, and converse. Who comes waits for somebody else; then chance decides for
-both whether they meet each other, or each an agent. What happens is on disk before others see it. A conversation that
-somebody leaves, or whose agent fails, is void."""
+"""The lobbies: participants wait for each other, and meet. What happens is on disk before others see it. A meeting that
+somebody leaves, or whose agent fails, is void.
+
+In the lobby of conversations who comes waits for somebody else; then chance decides for both whether they meet each
+other, or each an agent."""
 
 from __future__ import annotations
 
@@ -10,22 +12,22 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from functools import partial
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
-from agents.answers import Message, TurnAnswer, is_blank
+from agents.answers import Message, TurnAnswer, Withdrawn
 from agents.language.filters.policies import MEASURE, THRESHOLDS
 from agents.stimuli import ConversationStimulus, as_dict
 from judging.study.agent_server import LONGEST_MESSAGE, AgentClient, NoAnswerError, text_of, tidy
 from judging.study.events import Judge
 from judging.study.materials import TalkMaterial
 from judging.study.meetings import Meeting, Talk
-from judging.study.page_answers import Refused
+from judging.study.page_answers import BadAnswer, Refused, TextAct, parsed
 from judging.study.settings import Talk as TalkSettings
-from judging.study.settings import TestsOfAll
-from serving.conversations.scenario import SIDES, speaker_name
+from judging.study.settings import TestsOfAll, TimedTests
+from serving.conversations.scenario import SIDES, DelaySettings, speaker_name
 from serving.conversations.transcript import AgentPart, Transcript, lines_of, no_instructions
 
 if TYPE_CHECKING:
@@ -45,11 +47,15 @@ class Lobby(ABC, Generic[M]):
     voids: ClassVar[str]  # the event that makes a meeting void
     meeting: type[M]
 
-    def __init__(self, study: Study, waits: TalkSettings | TestsOfAll) -> None:
+    def __init__(self, study: Study, waits: TalkSettings | TestsOfAll, server: str, delays: DelaySettings) -> None:
         self.state, self.note, self.written, self.waits = study.state, study.note, study.written, waits
+        self.server, self.delays = server, delays
+        self.seed: int | None = None  # of machines' answers; None: their server's
         self.seen: dict[str, float] = {}
-        self.waiting: dict[str, float] = {}
+        self.waiting: dict[str, float] = {}  # since when, in that order
         self.tasks: dict[tuple[str, int], asyncio.Task[None]] = {}  # of machines, by the meeting and the side
+        self.parts: dict[tuple[str, int], AgentPart] = {}  # conversations as they go on, by the meeting and a number
+        self.began: dict[str, float] = {}  # when each meeting's clock did, by the monotonic clock
         self.client = AgentClient()
         self.closing = False
         self._swept = 0.0
@@ -61,11 +67,10 @@ class Lobby(ABC, Generic[M]):
     async def at(self, judge: Judge, known: Any) -> View:
         """What a participant sees; held open, within limits, until there is news. Raises Refused after they left."""
         until = time.monotonic() + HELD
-        await self._has_left(judge)
         while True:
             if judge.ended:  # in another request
                 raise Refused("not_yet")
-            self.seen[judge.code] = time.monotonic()
+            await self._hear(judge)
             view = await self.look(judge)
             if self.closing or time.monotonic() > until or self.is_news(view, known):
                 await self.written()
@@ -76,9 +81,11 @@ class Lobby(ABC, Generic[M]):
         """Take a participant's act, once; returns the name of the phrase that refuses it."""
         if self.state.closed:
             return "closed"
-        await self._has_left(judge)
-        self.seen[judge.code] = time.monotonic()
-        return await self.moved(judge, body)
+        await self._hear(judge)
+        try:
+            return await self.moved(judge, body)
+        except BadAnswer:
+            return "incomplete"
 
     async def look(self, judge: Judge) -> View:
         if self.meeting_of(judge.code) is None:
@@ -99,21 +106,24 @@ class Lobby(ABC, Generic[M]):
 
     def there(self) -> list[str]:
         """Who waits and is still heard of, longest first."""
-        now = time.monotonic()
-        steps = {code: self.state.judges[code].current for code in self.waiting}
-        there = [
+        return [
             code
-            for code, step in steps.items()
-            if step is not None and step["kind"] == self.kind and self.meeting_of(code) is None
-            if now - self.seen.get(code, 0.0) < self.waits.seconds_away
+            for code in self.waiting
+            if (step := self.state.judges[code].current) is not None and step["kind"] == self.kind
+            if self.meeting_of(code) is None and not self.is_away(code)
         ]
-        return sorted(there, key=lambda code: self.waiting[code])
 
-    async def _has_left(self, judge: Judge) -> None:
-        if time.monotonic() - self.seen.get(judge.code, 0.0) > self.waits.seconds_away:
+    def is_away(self, code: str) -> bool:
+        now = time.monotonic()
+        return now - self.seen.setdefault(code, now) > self.waits.seconds_away
+
+    async def _hear(self, judge: Judge) -> None:
+        # Who comes back too late has left.
+        if self.is_away(judge.code):
             self.waiting.pop(judge.code, None)
             if (meeting := self.meeting_of(judge.code)) is not None:
                 await self.end_if_left(meeting)
+        self.seen[judge.code] = time.monotonic()
 
     async def _sweep(self) -> None:
         # Nobody else looks whether somebody has left a machine.
@@ -123,7 +133,7 @@ class Lobby(ABC, Generic[M]):
                 await self.end_if_left(meeting)
 
     async def end_if_left(self, meeting: M) -> None:
-        if meeting.void is None and not self.is_over(meeting) and (why := self.why_void(meeting)) is not None:
+        if self.phase(meeting) == "open" and (why := self.why_void(meeting)) is not None:
             self.stop(meeting.id)
             await self.make_void(meeting, why)
 
@@ -134,15 +144,25 @@ class Lobby(ABC, Generic[M]):
                 task.cancel()
 
     def why_void(self, meeting: M) -> str | None:
-        now = time.monotonic()
-        for code in meeting.people:
-            if code in self.state.judges and now - self.seen.setdefault(code, now) > self.waits.seconds_away:
-                return f"{code} left"
-        return None
+        return next(
+            (f"{code} left" for code in meeting.people if code in self.state.judges and self.is_away(code)), None
+        )
 
     async def make_void(self, meeting: M, why: str) -> None:
-        if meeting.void is None and not self.is_over(meeting):
+        if self.phase(meeting) == "open":
             await self.note({"event": self.voids, self.kind: meeting.id, "why": why})
+
+    def phase(self, meeting: M) -> Literal["void", "over", "open"]:
+        return "void" if meeting.void is not None else "over" if self.is_over(meeting) else "open"
+
+    def clock(self, meeting: M) -> float:
+        """Seconds since the meeting's clock began, monotonic; 0 before it."""
+        if (began := meeting.began()) is None:
+            return 0.0
+        if meeting.id not in self.began:
+            since = time.time() - datetime.fromisoformat(began).timestamp()
+            self.began[meeting.id] = time.monotonic() - max(since, meeting.latest)  # of a server before this process
+        return time.monotonic() - self.began[meeting.id]
 
     def is_enough(self) -> bool:
         return False
@@ -153,11 +173,20 @@ class Lobby(ABC, Generic[M]):
     def result(self, judge: Judge) -> str | None:
         """The id of the meeting that a participant may end now."""
         meeting = self.meeting_of(judge.code)
-        return meeting.id if meeting is not None and (meeting.void is not None or self.is_over(meeting)) else None
+        return meeting.id if meeting is not None and self.phase(meeting) != "open" else None
 
-    def begin_task(self, key: tuple[str, int], work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        if key not in self.tasks or self.tasks[key].done():
-            self.tasks[key] = asyncio.create_task(work())
+    def drive(self, meeting: M) -> None:
+        """Let the machines play whose move it is, each once."""
+        for side in self.machines(meeting) if self.phase(meeting) == "open" else ():
+            key = meeting.id, side
+            if key not in self.tasks or self.tasks[key].done():
+                self.tasks[key] = asyncio.create_task(self._play(meeting, side))
+
+    async def _play(self, meeting: M, side: int) -> None:
+        try:
+            await self.play(meeting, side)
+        except NoAnswerError as error:
+            await self.make_void(meeting, str(error))
 
     async def close(self) -> None:
         for task in self.tasks.values():
@@ -173,23 +202,95 @@ class Lobby(ABC, Generic[M]):
         """Begin the meetings for which there are people enough."""
 
     @abstractmethod
-    def drive(self, meeting: M) -> None:
-        """Ask the machines whose move it is, each once."""
+    def machines(self, meeting: M) -> Iterable[int]:
+        """The sides at which a machine is to play now."""
+
+    @abstractmethod
+    async def play(self, meeting: M, side: int) -> None:
+        """Raises NoAnswerError."""
 
     @abstractmethod
     def view(self, meeting: M, code: str) -> View: ...
 
     @abstractmethod
-    async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None: ...
+    async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None:
+        """Take an act; returns the phrase that refuses it. Raises BadAnswer."""
 
 
-class TalkLobby(Lobby[Talk]):
+class ConversingLobby(Lobby[M]):
+    """Machines take part in conversations of the first of the people in a meeting with the others, by their number."""
+
+    waits: TalkSettings | TimedTests
+
+    def part(self, meeting: M, number: int) -> AgentPart:
+        if (meeting.id, number) in self.parts:
+            return self.parts[meeting.id, number]
+        stimulus, people = self.stimulus(meeting, number), (meeting.people[0], meeting.people[number])
+        transcript = Transcript(
+            stimulus.model_copy(update={"names": SIDES, "who_starts": stimulus.who_starts or "A"}),
+            people,
+            (no_instructions, no_instructions),
+            MEASURE,
+            THRESHOLDS,
+            seed=f"{self.seed} {stimulus.id}",
+            delays=self.delays,
+            quiet_s=self.waits.quiet_s,
+            agents=tuple(side for side, who in enumerate(people) if who not in self.state.judges),
+        )
+        for line in meeting.lines(number):
+            transcript.call(SIDES.index(line.speaker))
+            transcript.say(SIDES.index(line.speaker), TurnAnswer(text=line.text), line.at)
+        read = partial(read_reply, is_burst=transcript.is_burst)
+
+        async def ask(side: int) -> TurnAnswer:
+            said = [(speaker_name(each.speaker, stimulus.names), each.text) for each in transcript.messages]
+            history = [{"speaker": speaker, "text": text} for speaker, text in said]
+            row = as_dict(stimulus) | {"history": history}
+            answering = self.client.answer(self.server, people[side], row, read, seconds=TURN_SECONDS, seed=self.seed)
+            return TurnAnswer(text=await answering)
+
+        async def send(side: int) -> Message:
+            message = transcript.send(side)
+            await self.publish(meeting, number)
+            return message
+
+        self.parts[meeting.id, number] = AgentPart(transcript, partial(self.clock, meeting), ask, send)
+        return self.parts[meeting.id, number]
+
+    async def play(self, meeting: M, side: int) -> None:
+        await self.part(meeting, side).run()
+
+    async def say(self, meeting: M, number: int, side: int, text: str, **about: Any) -> None:
+        """Take a person's message, with what else is noted of it."""
+        part = self.part(meeting, number)
+        part.transcript.call(side)
+        part.transcript.say(side, TurnAnswer(text=text), part.clock())
+        await self.publish(meeting, number, **about)
+        part.wake()  # who answers only what is on disk
+
+    async def publish(self, meeting: M, number: int, **about: Any) -> None:
+        """Note what was said or withdrawn since the last call."""
+        transcript = self.part(meeting, number).transcript
+        news = transcript.messages[len(meeting.lines(number)) :]
+        events = [self.event_of(meeting, number, message) | about for message in news]
+        events += [self.event_of(meeting, number, message) for message in transcript.withdrawn]
+        transcript.withdrawn.clear()
+        await self.note(*events)
+
+    @abstractmethod
+    def stimulus(self, meeting: M, number: int) -> ConversationStimulus: ...
+
+    @abstractmethod
+    def event_of(self, meeting: M, number: int, message: Message | Withdrawn) -> View:
+        """What is noted of a message that was said or withdrawn."""
+
+
+class TalkLobby(ConversingLobby[Talk]):
     kind, voids, meeting = "talk", "void", Talk
 
     def __init__(self, study: Study, material: TalkMaterial) -> None:
-        super().__init__(study, material.settings.talk)
-        self.settings, self.delays, self.stimuli = material.settings.talk, material.settings.delays, material.talks
-        self.parts: dict[str, AgentPart] = {}
+        self.settings, self.stimuli = material.settings.talk, material.stimuli
+        super().__init__(study, self.settings, self.settings.server, material.settings.delays)
 
     def is_over(self, talk: Talk) -> bool:
         return len(talk.messages) >= self.stimuli[talk.stimulus].exchanges
@@ -202,13 +303,13 @@ class TalkLobby(Lobby[Talk]):
         others = [code for code in self.there() if code != judge.code]
         agent, machines = self.settings.agent, self.settings.machines
         if machines == 1:  # all know who it is
-            await self._begin([[judge.code, agent]])
+            pairs = [[judge.code, agent]]
         elif others:
             both = [others[0], judge.code]
             with_agents = bool(agent) and CHANCE.random() < machines
-            await self._begin([[code, agent] for code in both] if with_agents else [both])
-
-    async def _begin(self, pairs: list[list[str]]) -> None:
+            pairs = [[code, agent] for code in both] if with_agents else [both]
+        else:
+            return
         events = list[dict[str, Any]]()
         used = Counter(talk.stimulus for talk in self.state.counted(self.meeting))
         for speakers in pairs:
@@ -216,115 +317,48 @@ class TalkLobby(Lobby[Talk]):
             stimulus = min(self.stimuli, key=lambda name: (used[name], CHANCE.random()))
             used[stimulus] += 1
             events.append({"event": "paired", "talk": secrets.token_hex(6), "stimulus": stimulus, "speakers": speakers})
-            for code in speakers:
-                self.waiting.pop(code, None)
         await self.note(*events)
 
     def view(self, talk: Talk, code: str) -> View:
-        stimulus, transcript = self.stimuli[talk.stimulus], self._part(talk).transcript
-        side, is_open = talk.people.index(code), talk.void is None and not self.is_over(talk)
+        stimulus, transcript, state = self.stimuli[talk.stimulus], self.part(talk, 1).transcript, self.phase(talk)
+        side = talk.people.index(code)
         return {
-            "state": "void" if talk.void else "open" if is_open else "over",
+            "state": state,
             "topic": stimulus.topic,
             "mine": SIDES[side],
             "burst": transcript.is_burst,
-            "my_turn": is_open and (transcript.is_burst or transcript.unread[side] is not None),
+            "my_turn": state == "open" and (transcript.is_burst or transcript.unread[side] is not None),
             "left": max(0, stimulus.exchanges - len(talk.messages)),
             "messages": [{"speaker": message["speaker"], "text": message["text"]} for message in talk.messages],
         }
 
     async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None:
-        talk, turn, text = self.meeting_of(judge.code), body["turn"], body.get("text")
+        talk, turn = self.meeting_of(judge.code), body["turn"]
         if talk is None or talk.void:
             return "partner_left"
-        part, side = self._part(talk), talk.people.index(judge.code)
-        is_burst = part.transcript.is_burst
-        known = sum(message["speaker"] == SIDES[side] or not is_burst for message in talk.messages)
+        transcript, side = self.part(talk, 1).transcript, talk.people.index(judge.code)
+        known = sum(message["speaker"] == SIDES[side] or not transcript.is_burst for message in talk.messages)
         if turn < known:
             return None  # it is there
-        if not isinstance(text, str) or is_blank(text) or len(text) > LONGEST_MESSAGE:
-            return "incomplete"
+        text = parsed(TextAct, body).text
         if self.is_over(talk):
             return "talk_over"
-        if turn > known or (not is_burst and part.transcript.unread[side] is None):
+        if turn > known or (not transcript.is_burst and transcript.unread[side] is None):
             return "not_your_turn"
-        part.transcript.call(side)
-        part.transcript.say(side, TurnAnswer(text=tidy(text)), part.clock())
-        await self._publish(talk)
-        part.wake()  # who answers only what is on disk
+        await self.say(talk, 1, side, text)
         return None
 
-    # agents
+    def stimulus(self, talk: Talk, number: int) -> ConversationStimulus:
+        return self.stimuli[talk.stimulus].model_copy(update={"id": f"{talk.stimulus}/{talk.id}"})
 
-    def drive(self, talk: Talk) -> None:
-        is_open = talk.void is None and not self.is_over(talk)
-        if is_open and self._part(talk).transcript.agents:
-            self.begin_task((talk.id, 0), partial(self._take_part, talk))
+    def machines(self, talk: Talk) -> list[int]:
+        return [1] if self.part(talk, 1).transcript.agents else []
 
-    def _part(self, talk: Talk) -> AgentPart:
-        if talk.id in self.parts:
-            return self.parts[talk.id]
-        transcript = transcript_of(
-            self.stimuli[talk.stimulus],
-            (talk.people[0], talk.people[1]),
-            ((SIDES.index(message["speaker"]), message["text"], 0.0) for message in talk.messages),
-            seed=talk.id,
-            delays=self.delays,
-            quiet_s=self.settings.quiet_s,
-            agents=tuple(side for side, code in enumerate(talk.people) if code not in self.state.judges),
-        )
-        begun = time.monotonic()
-
-        async def ask(side: int) -> TurnAnswer:
-            return TurnAnswer(text=await self._answer(talk, talk.people[side]))
-
-        async def send(side: int) -> Message:
-            message = transcript.send(side)
-            await self._publish(talk)
-            return message
-
-        self.parts[talk.id] = AgentPart(transcript, lambda: time.monotonic() - begun, ask, send)
-        return self.parts[talk.id]
-
-    async def _take_part(self, talk: Talk) -> None:
-        try:
-            await self._part(talk).run()
-        except NoAnswerError as error:
-            await self.make_void(talk, str(error))
-
-    async def _publish(self, talk: Talk) -> None:
-        transcript = self._part(talk).transcript
-        events = [
-            {"event": "said", "talk": talk.id, "turn": message.turn, "speaker": message.speaker, "text": message.text}
-            for message in transcript.messages[len(talk.messages) :]
-        ]
-        for (turn, speaker), group in groupby(transcript.withdrawn, lambda message: (message.turn, message.speaker)):
-            texts = [message.text for message in group]
-            events.append({"event": "withdrawn", "talk": talk.id, "turn": turn, "speaker": speaker, "texts": texts})
-        transcript.withdrawn.clear()
-        await self.note(*events)
-
-    async def _answer(self, talk: Talk, agent: str) -> str:
-        stimulus = self.stimuli[talk.stimulus]
-        history = [
-            {"speaker": speaker_name(message["speaker"], stimulus.names), "text": message["text"]}
-            for message in talk.messages
-        ]
-        row = as_dict(stimulus) | {"id": f"{talk.stimulus}/{talk.id}", "history": history}
-        read = partial(read_reply, is_burst=stimulus.mode == "burst")
-        return await self.client.answer(self.settings.server, agent, row, read, seconds=TURN_SECONDS)
-
-
-def transcript_of(
-    stimulus: ConversationStimulus, people: tuple[str, str], before: Iterable[tuple[int, str, float]], **settings: Any
-) -> Transcript:
-    """A conversation after the messages ``before``, each with its side and seconds, of an earlier process."""
-    named = stimulus.model_copy(update={"names": SIDES, "who_starts": stimulus.who_starts or "A"})
-    transcript = Transcript(named, people, (no_instructions, no_instructions), MEASURE, THRESHOLDS, **settings)
-    for side, text, at in before:
-        transcript.call(side)
-        transcript.say(side, TurnAnswer(text=text), at)
-    return transcript
+    def event_of(self, talk: Talk, number: int, message: Message | Withdrawn) -> View:
+        about = {"talk": talk.id, "turn": message.turn, "speaker": message.speaker}
+        if isinstance(message, Withdrawn):
+            return {"event": "withdrawn", **about, "texts": [message.text]}
+        return {"event": "said", **about, "text": message.text}
 
 
 def read_reply(answer: Any, *, is_burst: bool) -> str:

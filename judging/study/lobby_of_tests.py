@@ -10,19 +10,16 @@ import time
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import orjson
 
-from agents.answers import is_blank
-from judging.study.agent_server import LONGEST_MESSAGE, NoAnswerError, text_of, tidy
+from judging.study.agent_server import LONGEST_MESSAGE, text_of, tidy
 from judging.study.events import Judge
 from judging.study.lobby import Lobby, View
 from judging.study.meetings import PARTS, SIDES, Condition, JudgedMeeting, Move, OnlineTest, Pair
-from judging.study.page_answers import LONGEST_REASON
+from judging.study.page_answers import TextAct, VerdictAct, parsed
 from judging.study.settings import OnlineSettings, TestsOfAll, TestsSettings
 from judging.study.settings import Tests as TestSettings
 
@@ -38,34 +35,25 @@ class JudgedLobby(Lobby[J]):
     """``awaited`` is what is awaited of whom in a test, and since when."""
 
     kind, voids = "test", "test_void"
+    settings: TestsSettings
 
     def __init__(self, study: Study, settings: TestsSettings) -> None:
-        super().__init__(study, settings.tests)
-        self.tests: TestsOfAll = settings.tests
-        self.began: dict[str, float] = {}
+        super().__init__(study, settings.tests, settings.agents.server, settings.delays)
+        self.settings, self.seed = settings, settings.tests.seed
         self.awaited: dict[str, tuple[list[Move], float]] = {}
 
     def is_over(self, test: J) -> bool:
         return test.is_over()
 
     def is_enough(self) -> bool:
-        return sum(test.is_over() for test in self.state.counted(self.meeting)) >= self.tests.wanted
-
-    def clock(self, test: J) -> float:
-        """Seconds since the test's clock began, monotonic; 0 before it."""
-        if (began := test.began()) is None:
-            return 0.0
-        if test.id not in self.began:
-            since = time.time() - datetime.fromisoformat(began).timestamp()
-            self.began[test.id] = time.monotonic() - max(since, 0.0, *test.clocks())  # of a server before this process
-        return time.monotonic() - self.began[test.id]
+        return sum(test.is_over() for test in self.state.counted(self.meeting)) >= self.settings.tests.wanted
 
     def due(self, test: J) -> list[Move]:
-        return test.due(self.clock(test), self.state.judges)
+        return test.due(self.clock(test))
 
     def chance(self, what: str) -> random.Random:
         """Numbers for a purpose, always the same."""
-        return random.Random(f"{self.tests.seed} {what}")
+        return random.Random(f"{self.seed} {what}")
 
     async def look(self, judge: Judge) -> View:
         view = await super().look(judge)
@@ -73,12 +61,11 @@ class JudgedLobby(Lobby[J]):
         return view | {"version": hashlib.sha256(orjson.dumps(news)).hexdigest()[:16]}
 
     async def pair(self, judge: Judge) -> None:
-        tests = self.tests
-        kinds = shares_of_pairs(tests)
+        kinds = shares_of_pairs(self.settings.tests)
         needed = max(map(people_of, kinds))
         while len(there := self.there()) >= needed:
             counted = self.state.counted(self.meeting)
-            if len(counted) >= tests.wanted:  # those who wait are there for a test that becomes void
+            if len(counted) >= self.settings.tests.wanted:  # who waits is there for a test that becomes void
                 return
             begun = len(self.state.meetings)
             [kind] = self.chance(f"pair {begun}").choices(list(kinds), list(kinds.values()))
@@ -86,8 +73,6 @@ class JudgedLobby(Lobby[J]):
             chosen = there[:needed]
             self.chance(f"people {begun}").shuffle(chosen)
             judge_code, *others = chosen[: people_of(kind)]
-            for code in (judge_code, *others):
-                self.waiting.pop(code)
             name, parts = f"test-{begun + 1:05}", list(PARTS[kind])
             self.chance(name).shuffle(parts)
             agents = [machines.pop(0) if part == "machine" else others.pop(0) for part in parts]
@@ -99,45 +84,54 @@ class JudgedLobby(Lobby[J]):
         due = [move for move in self.due(test) if move[0] in self.state.judges]
         if self.awaited.get(test.id, (None, 0.0))[0] != due:
             self.awaited[test.id] = (due, time.monotonic())
-        is_late = due and time.monotonic() - self.awaited[test.id][1] > self.tests.seconds_to_act
+        is_late = due and time.monotonic() - self.awaited[test.id][1] > self.settings.tests.seconds_to_act
         return super().why_void(test) or (f"{due[0][0]} did nothing" if is_late else None)
 
+    def view(self, test: J, code: str) -> View:
+        side = test.people.index(code)
+        of_agents = "person_deceives" if test.condition == "person_deceives" else "person_argues"
+        role = of_agents if side else "judge"
+        act = next((act for who, _, act in self.due(test) if who == code), None)
+        about = {"state": self.phase(test), "test": test.id, "role": role, "text": getattr(self.settings.roles, role)}
+        return about | {"act": act, **self.shown(test, side, act)}
+
+    # each act is checked and taken into the state at once, so that of two tabs the first counts
+
     async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None:
-        test, act, event = self.meeting_of(judge.code), body.get("act"), {"who": judge.code}
+        test, act = self.meeting_of(judge.code), body.get("act")
         if test is None or test.id != body.get("test"):
             return "test_void"
-        event["test"] = test.id
-        if act == "back":
-            if test.void is None:
-                return "not_your_turn"
-            await self.note({"event": "test_left", **event})
-            return None
+        event = {"test": test.id, "who": judge.code}
         if test.void is not None:
-            return "test_void"
-        side = test.people.index(judge.code)
-        if act == "ready":
-            if judge.code not in test.ready:  # or it was sent before
-                if (judge.code, side, act) not in self.due(test):
-                    return "not_your_turn"
-                await self.note({"event": "test_ready", **event})
-            return None
-        return await self.acted(test, side, body, event)
+            if act != "back":
+                return "test_void"
+            await self.note({"event": "test_left", **event})
+        elif act != "ready":
+            return await self.acted(test, test.people.index(judge.code), body, event)
+        elif judge.code not in test.ready:  # or it was sent before
+            await self.note({"event": "test_ready", **event})
+        return None
+
+    async def judge(self, test: J, event: View, sent: VerdictAct, **more: Any) -> None:
+        about = {"verdict": "human" if sent.human == 1 else "machine", "reason": sent.reason or None, **more}
+        await self.note({"event": "test_judged", **event, **about, "clock": round(self.clock(test), 3)})
 
     @abstractmethod
     def drawn(self, counted: Sequence[J], begun: int, kind: Pair) -> tuple[list[str], View]:
         """The machines of the next test, and what else is drawn of it."""
 
     @abstractmethod
+    def shown(self, test: J, side: int, act: str | None) -> View:
+        """What the judge, or the agent of a side, sees of what was said; and when they may act."""
+
+    @abstractmethod
     async def acted(self, test: J, side: int, body: Mapping[str, Any], event: View) -> str | None:
-        """Take the act of whom the ``event`` names; returns the phrase that refuses it."""
+        """Take the act of whom the ``event`` names; returns the phrase that refuses it. Raises BadAnswer."""
 
 
 class OnlineLobby(JudgedLobby[OnlineTest]):
     meeting = OnlineTest
-
-    def __init__(self, study: Study, settings: OnlineSettings) -> None:
-        super().__init__(study, settings)
-        self.settings = settings
+    settings: OnlineSettings
 
     def drawn(self, counted: Sequence[OnlineTest], begun: int, kind: Pair) -> tuple[list[str], View]:
         tests, agents = self.settings.tests, self.settings.agents
@@ -145,12 +139,7 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
         machine = agents.machine_argues if condition == "person_deceives" else agents.machine_deceives
         return [machine] * len(SIDES), {"condition": condition, "exchanges": exchanges, "verdicts": tests.verdicts}
 
-    def view(self, test: OnlineTest, code: str) -> View:
-        side = test.people.index(code)
-        over = "void" if test.void is not None else "over" if test.is_over() else None
-        of_agents = "person_deceives" if test.condition == "person_deceives" else "person_argues"
-        role = of_agents if side else "judge"
-        act = next((act for who, _, act in self.due(test) if who == code), None)
+    def shown(self, test: OnlineTest, side: int, act: str | None) -> View:
         both = test.shown(self.clock(test))
         exchanges = []
         for number, (question, answers) in enumerate(zip(test.questions, test.answers, strict=True)):
@@ -162,11 +151,6 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
             for judged in test.judged
         ]
         return {
-            "state": over or "open",
-            "test": test.id,
-            "role": role,
-            "text": getattr(self.settings.roles, role),
-            "act": act,
             "turn": _turn(test, act),
             "left": test.exchanges - (sum(side in answers for answers in test.answers) if side else both),
             "of": test.exchanges,
@@ -174,67 +158,51 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
             "verdicts": [] if side else verdicts,
         }
 
-    # each act is checked and taken into the state at once, so that of two tabs the first counts
-
     async def acted(self, test: OnlineTest, side: int, body: Mapping[str, Any], event: View) -> str | None:
         act, turn = body.get("act"), body.get("turn")
-        if type(turn) is not int or not isinstance(act, str):
-            return "not_your_turn"
         if (act, turn) in _acts(test, side):
             return None  # it was sent before
         if (event["who"], side, act) not in self.due(test) or turn != _turn(test, act):
             return "not_your_turn"
-        text = body.get("reason" if act == "judge" else "text", "")
-        if not isinstance(text, str) or len(text) > (LONGEST_REASON if act == "judge" else LONGEST_MESSAGE):
-            return "incomplete"
-        text, clock = tidy(text), self.clock(test)
         if act == "judge":
-            if type(body.get("human")) is not int or body["human"] not in SIDES:
-                return "incomplete"
-            verdict = "human" if body["human"] == 1 else "machine"
-            about = {"verdict": verdict, "reason": text[:LONGEST_REASON] or None, "clock": round(clock, 3)}
-            await self.note({"event": "test_judged", **event, **about})
-        elif is_blank(text):
-            return "incomplete"
-        elif act == "ask":
-            before = test.shown_at(len(test.questions) - 1) if test.questions else 0.0
-            await self._say({"event": "test_asked", **event}, text, before, clock - before)
-        elif len(text.split()) >= self.settings.tests.words_below:
+            await self.judge(test, event, parsed(VerdictAct, body))
+            return None
+        text, before = parsed(TextAct, body).text, 0.0
+        if act == "answer" and len(text.split()) >= self.settings.tests.words_below:
             return "too_many_words"
-        else:
-            asked_at = test.questions[-1].clock
-            await self._say({"event": "test_answered", **event, "side": side}, text, asked_at, clock - asked_at)
+        if test.questions:
+            before = test.questions[-1].at if act == "answer" else test.shown_at(-1)
+        await self._say(event, side, text, before, self.clock(test) - before)
         return None
 
-    async def _say(self, event: View, text: str, before: float, taken: float, raw: str | None = None) -> None:
+    async def _say(
+        self, about: View, side: int, text: str, before: float, taken: float, raw: str | None = None
+    ) -> None:
+        event = {"event": "test_answered", "side": side} if side else {"event": "test_asked"}
         times = {"clock": round(before + taken, 3), "delay_s": round(max(0.0, taken), 3)}
-        await self.note({**event, "text": text, **times, "raw": raw})
+        await self.note({**event, **about, "text": text, **times, "raw": raw})
 
-    def drive(self, test: OnlineTest) -> None:
-        for who, side, act in self.due(test):
-            if act == "answer" and who not in self.state.judges:
-                self.begin_task((test.id, side), partial(self._answer, test, who, side))
+    def machines(self, test: OnlineTest) -> list[int]:
+        return [side for _, side, act in self.due(test) if act == "answer" and test.parts[side - 1] == "machine"]
 
-    async def _answer(self, test: OnlineTest, machine: str, side: int) -> None:
-        tests, question, number = self.settings.tests, test.questions[-1], len(test.questions)
+    async def play(self, test: OnlineTest, side: int) -> None:
+        tests, question, number, machine = (
+            self.settings.tests,
+            test.questions[-1],
+            len(test.questions),
+            test.people[side],
+        )
+        history = [{"speaker": line.speaker, "text": line.text} for line in test.lines(side)]
         row = {
             "id": f"{test.id}/{side}", "task": "conversation", "type": "HM", "who_starts": "A",
-            "exchanges": 2 * test.exchanges, "history": test.messages(side),
+            "exchanges": 2 * test.exchanges, "history": history,
         }  # fmt: skip
-        try:
-            raw = await self.client.answer(
-                self.settings.agents.server, machine, row, text_of, seconds=tests.seconds_to_act, seed=tests.seed
-            )
-        except NoAnswerError as error:
-            await self.make_void(test, str(error))
-            return
+        raw = await self.client.answer(self.server, machine, row, text_of, seconds=tests.seconds_to_act, seed=self.seed)
         if (machine, side, "answer") in self.due(test):
             text = shortened(tidy(raw), tests.words_below - 1)[:LONGEST_MESSAGE]
-            chance = self.chance(f"{test.id} delay {number} {side}")
-            modelled = self.settings.delays.draw(len(text), len(question.text), chance)
-            event = {"event": "test_answered", "test": test.id, "who": machine, "side": side}
-            taken = max(self.clock(test) - question.clock, modelled)
-            await self._say(event, text, question.clock, taken, raw if raw != text else None)
+            modelled = self.delays.draw(len(text), len(question.text), self.chance(f"{test.id} delay {number} {side}"))
+            taken, cut = max(self.clock(test) - question.at, modelled), raw if raw != text else None
+            await self._say({"test": test.id, "who": machine}, side, text, question.at, taken, cut)
 
 
 def _turn(test: OnlineTest, act: Any) -> int:
@@ -242,11 +210,11 @@ def _turn(test: OnlineTest, act: Any) -> int:
     return 0 if act == "ready" else len(test.questions) + int(act == "ask")
 
 
-def _acts(test: OnlineTest, side: int) -> set[tuple[str, int]]:
+def _acts(test: OnlineTest, side: int) -> list[tuple[str, int | None]]:
     if side:
-        return {("answer", at) for at, answers in enumerate(test.answers, start=1) if side in answers}
-    asked_at = {("ask", at) for at in range(1, len(test.questions) + 1)}
-    return asked_at | {("judge", judged.exchanges) for judged in test.judged}
+        return [("answer", at) for at, answers in enumerate(test.answers, start=1) if side in answers]
+    asked = [("ask", at) for at in range(1, len(test.questions) + 1)]
+    return [*asked, *(("judge", judged.exchanges) for judged in test.judged)]
 
 
 def shortened(text: str, words: int) -> str:
@@ -265,8 +233,7 @@ def people_of(pair: Pair) -> int:
 def shares_of_pairs(settings: TestsOfAll) -> dict[Pair, float]:
     """The wanted share of each kind of pair that there is."""
     alike = (1 - settings.two_machines - settings.two_people, settings.two_machines, settings.two_people)
-    pairs = zip(get_args(Pair), (round(share, 9) for share in alike), strict=True)
-    return {pair: share for pair, share in pairs if share}
+    return {pair: round(share, 9) for pair, share in zip(PARTS, alike, strict=True) if round(share, 9)}
 
 
 def shares(settings: TestSettings) -> tuple[dict[int, float], dict[Condition, float], dict[Pair, float]]:

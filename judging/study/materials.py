@@ -52,7 +52,6 @@ class Material:
     number: int
     sha256: str
     source: Path
-    page: Mapping[str, Any] = {}
 
     def __init__(self, settings: StudySettings) -> None:
         self.settings = settings
@@ -88,7 +87,7 @@ class Material:
         return {"trials": judge.counted(), "tests": self.kind == "test", **about}
 
     def show(self, judge: Judge, step: Step) -> dict[str, Any]:
-        return {**self.page, "practice": False}
+        return {"practice": False}
 
     def truth(self, step: Step) -> list[str] | None:
         """Of a step after which the truth is shown."""
@@ -151,12 +150,11 @@ class TrialMaterial(Material):
         sent, settings, control = parsed(TrialAnswer, answer), self.settings.trials, self.control(step)
         if len(sent.verdicts) != len(step["trials"]):
             raise BadAnswer(f"verdicts: must be {len(step['trials'])} of human and machine")
-        rt = None if sent.rt is None else round(sent.rt, 3)
-        kept: dict[str, Any] = {"verdicts": sent.verdicts, "rt": rt, "away": sent.away, "key": sent.key}
+        kept = sent.model_dump(include={"verdicts", "rt", "away", "key"})
         if settings.confidence:
             if sent.confidence is None:
                 raise BadAnswer("confidence: is missing")
-            kept["confidence"] = round(sent.confidence, 3)
+            kept["confidence"] = sent.confidence
         if settings.reason:
             kept["reason"] = sent.reason
         if settings.sex:
@@ -250,17 +248,25 @@ def read_stimuli(source: Path, task: str) -> tuple[dict[str, Stimulus], str]:
     return stimuli, digest.hexdigest()
 
 
-class AskMaterial(Material):
-    """Stimuli that participants answer; captions pass six checks, and objects are single English words
-    (2025 paper, Methods, L731-747, L1206-1210)."""
+class SetMaterial(Material):
+    """Stimuli that participants answer."""
 
     settings: AnswersSettings
-    kind = "ask"
 
     def __init__(self, settings: AnswersSettings, source: Path, stimuli: Mapping[str, Stimulus], sha256: str) -> None:
         super().__init__(settings)
         self.source, self.stimuli, self.sha256, self.number = source, stimuli, sha256, settings.answers.number
-        self._numbers = {name: number for number, name in enumerate(stimuli, start=1)}
+
+
+class AskMaterial(SetMaterial):
+    """Captions pass six checks, and objects are single English words
+    (2025 paper, Methods, L731-747, L1206-1210)."""
+
+    kind = "ask"
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.stimuli, start=1)}
 
     def about(self) -> str:
         return f"{super().about()} of {count(len(self.stimuli), 'stimulus', 'stimuli')}"
@@ -286,11 +292,11 @@ class AskMaterial(Material):
 
     def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
         sent = parsed(StimulusAnswer, answer)
-        texts, rt = read_texts(self.settings.task, sent.answer), None if sent.rt is None else round(sent.rt, 3)
-        flags = self._flags(judge, step, texts, rt)
+        texts = read_texts(self.settings.task, sent.answer)
+        flags = self._flags(judge, step, texts, sent.rt)
         if flags and self.settings.answers.checks == "tell":
             raise ToldError(flags, ", ".join(texts))
-        return {"answer": texts, "rt": rt, "away": sent.away, "flags": flags}
+        return {"answer": texts, "rt": sent.rt, "away": sent.away, "flags": flags}
 
     def _flags(self, judge: Judge, step: Step, texts: list[str], rt: float | None) -> list[str]:
         before = [event["answer"] for event in judge.answers if event["kind"] == "ask"]
@@ -333,20 +339,17 @@ class AskMaterial(Material):
         return {f"p{self._numbers[stimulus.id]:05}.{image.header().format.lower()}": image.path}
 
 
-class TalkMaterial(Material):
-    settings: AnswersSettings
+class TalkMaterial(SetMaterial):
     kind = "talk"
+    stimuli: Mapping[str, ConversationStimulus]
 
-    def __init__(self, settings: AnswersSettings, source: Path, stimuli: Mapping[str, Stimulus], sha256: str) -> None:
-        super().__init__(settings)
-        self.source, self.sha256, self.number = source, sha256, settings.answers.number
-        self.talks = {name: each for name, each in stimuli.items() if isinstance(each, ConversationStimulus)}
-        self.page = {"asked": "conversation", "guess": settings.talk.guess}
+    def show(self, judge: Judge, step: Step) -> dict[str, Any]:
+        return {**super().show(judge, step), "asked": "conversation", "guess": self.settings.talk.guess}
 
     def problems(self) -> list[str]:
         return [
             f"{name}: people are not shown what came before (history, opener, pseudo)"
-            for name, stimulus in self.talks.items()
+            for name, stimulus in self.stimuli.items()
             if stimulus.history or stimulus.opener is not None or stimulus.pseudo
         ]
 
@@ -364,8 +367,10 @@ class TestsMaterial(Material):
     def __init__(self, settings: TestsSettings, study: Path) -> None:
         super().__init__(settings)
         self.source, self.number = study, settings.tests.each
-        self.page = settings.tests.model_dump(include={"words_below", "codes"})
         self.machines = {} if settings.tests.two_people == 1 else settings.machines()
+
+    def show(self, judge: Judge, step: Step) -> dict[str, Any]:
+        return {**super().show(judge, step), **self.settings.tests.model_dump(include={"words_below", "codes"})}
 
     def problems(self) -> list[str]:
         return [f"{place}: name the agent" for place, name in self.machines.items() if not name]
@@ -389,7 +394,5 @@ def material_of(folder: Path) -> Material:
         return TestsMaterial(settings, source)
     if isinstance(settings, JudgesSettings):
         return TrialMaterial(TrialPool(source, settings), folder)
-    stimuli, digest = read_stimuli(source, settings.task)
-    if settings.task != "conversation":
-        return AskMaterial(settings, source, stimuli, digest)
-    return TalkMaterial(settings, source, stimuli, digest)
+    kind = TalkMaterial if settings.task == "conversation" else AskMaterial
+    return kind(settings, source, *read_stimuli(source, settings.task))

@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from agents.answers import is_blank
 from agents.stimuli import Asked
 from agents.vision.colors import WORDS
+from judging.study.agent_server import LONGEST_MESSAGE, tidy
 from serving.runs.row_problems import count, field_problems
 
 HumanOrMachine = Literal["human", "machine"]
@@ -58,6 +60,7 @@ def writable(text: Any) -> Any:
 
 
 Written = Annotated[str, BeforeValidator(writable)]
+ROUNDED = AfterValidator(lambda number: round(number, 3))
 
 
 class _Sent(BaseModel):
@@ -67,7 +70,7 @@ class _Sent(BaseModel):
 class _Timed(_Sent):
     """``rt`` is in ms; ``away``: the page was hidden meanwhile."""
 
-    rt: Annotated[float, Field(ge=0, le=LONGEST_RT)] | None = None
+    rt: Annotated[float, Field(ge=0, le=LONGEST_RT), ROUNDED] | None = None
     away: bool = False
 
 
@@ -87,7 +90,7 @@ class TrialAnswer(_Timed):
 
     verdicts: list[HumanOrMachine]
     key: bool = False
-    confidence: Annotated[float, Field(ge=0, le=1)] | None = None
+    confidence: Annotated[float, Field(ge=0, le=1), ROUNDED] | None = None
     reason: Annotated[Written, Field(max_length=LONGEST_REASON)] = ""
     control: str | None = None
     sexes: list[Literal["female", "male"]] = Field(default_factory=list)
@@ -103,6 +106,39 @@ class TalkAnswer(_Sent):
 
 class StimulusAnswer(_Timed):
     answer: Written | list[Written]
+
+
+def _not_blank(text: str) -> str:
+    if is_blank(text):
+        raise ValueError("says nothing")
+    return tidy(text)
+
+
+class _Act(_Sent):
+    model_config = ConfigDict(extra="ignore")
+
+
+class TextAct(_Act):
+    text: Annotated[Written, Field(max_length=LONGEST_MESSAGE), AfterValidator(_not_blank)]
+
+
+class TimedTextAct(TextAct):
+    """A message of an interrogation; ``id`` is the page's, ``side`` that of the agent in the conversation."""
+
+    id: Annotated[str, Field(max_length=40)]
+    side: Literal[1, 2]
+
+
+class VerdictAct(_Act):
+    """Which agent the judge takes for the ``human``."""
+
+    human: Literal[1, 2]
+    reason: Annotated[Written, Field(max_length=LONGEST_REASON), AfterValidator(tidy)] = ""
+
+
+class TimedVerdictAct(VerdictAct):
+    confidence: Annotated[float, Field(ge=0, le=1)]
+    codes: list[str]
 
 
 A = TypeVar("A", bound=BaseModel)

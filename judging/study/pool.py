@@ -5,6 +5,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from agents.stimuli import JudgementStimulus, canonical, parse_row
 from judging.candidates import PEOPLE_OF_PAIR
 from judging.drawing import arrange, shares
 from judging.study.settings import JudgesSettings
-from judging.trial_set import TRIALS_FILE, check_trials, key_path, read_trial_key
+from judging.trial_set import TRIALS_FILE, VERDICTS, check_trials, key_path, read_trial_key
 from serving.runs.row_problems import count
 
 Phase = Literal["practice", "feedback", "test"]
@@ -102,15 +103,10 @@ class TrialPool:
 
     def problems(self) -> list[str]:
         wanted, problems = self.settings.trials, list[str]()
-        kinds = {"machine" if page.agents else "human" for page in self.pages if not page.catch}
-        if self.of_pairs or wanted.choices == "both":
-            lacking = []
-        elif wanted.choices == "one":
-            lacking = sorted({"human", "machine"} - kinds)
-        else:
-            lacking = sorted({"human human", "human machine", "machine human", "machine machine"} - self.cells.keys())
-        if lacking:
-            problems.append(f"trials: there are none of {', '.join(lacking)}")
+        kinds = {"machine" if page.agents else "human" for page in self.pages if not page.catch} | self.cells.keys()
+        needed = {"one": {*VERDICTS}, "four": {" ".join(pair) for pair in product(VERDICTS, repeat=2)}}
+        if not self.of_pairs and (lacking := needed.get(wanted.choices, set()) - kinds):
+            problems.append(f"trials: there are none of {', '.join(sorted(lacking))}")
         pictures = {image.name for trial in self.trials.values() for image in trial.images_by_field().values()}
         if gone := sorted(name for name in pictures if not (self.folder / name).is_file()):
             problems.append(f"trials: {count(len(gone), 'picture')} gone, such as {gone[0]}")

@@ -72,8 +72,6 @@ def study_of_judges(
         task=task,
         of_pairs=of_pairs,
         people="judges",
-        wanted=50,
-        most=60,
         screen=600 if task == "attention_prediction" else 0,
         break_every=BREAK if name == "plain" else 0,
         trials={key: _toml(value) for key, value in {**Trials(number=1).model_dump(), **trials}.items()},
@@ -83,17 +81,15 @@ def study_of_judges(
 
 def study_of_participants(stimulus_set: str, task: Asked, most: int) -> str:
     """Where people answer a stimulus set, each at ``most`` so many stimuli."""
-    values = {"people": "participants", "wanted": 50, "most": 60, "screen": 0}
-    values["break_every"] = 0 if task == "conversation" else BREAK
-    return _render("participants.toml", stimulus_set=_toml(stimulus_set), task=task, there=most, **values)
+    every = 0 if task == "conversation" else BREAK
+    return _render("participants.toml", stimulus_set=_toml(stimulus_set), task=task, there=most, break_every=every)
 
 
 def study_of_tests(name: str) -> str:
     """``online``, with the 2025 paper's conditions, numbers of exchanges and lengths; or ``interrogation``, with the
     minutes and tests of each participant of Jones and Bergen (arXiv 2503.23674)."""
     # With the tests' ids, which judges are sent, a seed that is known tells whose place is whose.
-    values = {"people": "participants", "wanted": 100, "most": 120, "screen": 0, "break_every": 0}
-    return _render(f"{name}.toml", seed=secrets.randbelow(1 << 53), **values)
+    return _render(f"{name}.toml", seed=secrets.randbelow(1 << 53), wanted=100, most=120)
 
 
 def _toml(value: Any) -> str:
@@ -105,4 +101,5 @@ def _render(template: str, **values: Any) -> str:
     environment = Environment(
         loader=PackageLoader("judging.study"), undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True
     )
-    return environment.get_template(template).render(values)
+    every_study = {"people": "participants", "wanted": 50, "most": 60, "screen": 0, "break_every": 0}
+    return environment.get_template(template).render(every_study | values)

@@ -73,9 +73,10 @@ class People(_Table):
     break_every: Count = 0
 
     @model_validator(mode="after")
-    def _can_be_kept(self) -> People:
+    def _can_be(self) -> People:
         is_taken = not {"worker", "code", *FIELDS, *CLOSING}.isdisjoint(self.parameters)
         _refuse(is_taken, "parameters: has the name of a column of participants.csv")
+        _refuse(self.most < self.wanted, "most: must not be below wanted")
         return self
 
 
@@ -176,11 +177,6 @@ class _Study(_Table):
     judges: People
     questions: Questions = Field(default_factory=Questions)
     end: End = Field(default_factory=End)
-
-    @model_validator(mode="after")
-    def _has_room(self) -> Self:
-        _refuse(self.judges.most < self.judges.wanted, "most: must not be below wanted")
-        return self
 
 
 class JudgesSettings(_Study):

@@ -2,8 +2,8 @@
 verdicts."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,11 @@ import orjson
 from agents.answers import BY_TASK, ConversationAnswer, Message, VerdictAnswer, Withdrawn, plain
 from agents.errors import InputError
 from agents.stimuli import Asked, ShownAnswer
-from judging.candidates import AnsweredStimulus, Candidate, Letter, Truth
+from judging.candidates import AnsweredStimulus, Candidate, Letter, Truth, is_person
 from judging.study.events import Judge, State, read_personal, read_state
 from judging.study.exclusions import VerdictRow, completion_code, outcome_of
 from judging.study.materials import Material
-from judging.study.meetings import SIDES, Interrogation, OnlineTest, Talk
+from judging.study.meetings import SIDES, Interrogation, Line, Meeting, OnlineTest, Talk, VerdictOnTest
 from judging.study.settings import CLOSING, FIELDS, StudySettings, TestsSettings
 from judging.trial_set import TRIALS_FILE, JudgesList, write_trial_set
 from serving.runs.atomic_files import replacing
@@ -28,7 +28,7 @@ from serving.runs.run_opening import new_people_run
 TABLE, PARTICIPANTS, CONVERSATIONS = "verdicts.csv", "participants.csv", "conversations.jsonl"
 OF_PARTICIPANTS = ("outcome", "code", "paid", "answers", "excluded", "rules", "consent", *FIELDS, *CLOSING)
 HIDDEN = ("truth", "agent", "correct", "catch", "stimulus")  # of a verdict's row: not among what the judge did
-Record = dict[str, Any]
+Record = dict[str, Any]  # its known keys
 Test = OnlineTest | Interrogation
 Personal = Mapping[str, Mapping[str, Any]]
 
@@ -40,19 +40,15 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
     asked = material.settings.questions
     questions: Sequence[str] = asked.before if personal or asked.public else ()
     about = {code: {name: known.get(code, {}).get(name) for name in questions} for code in state.judges}
-    if isinstance(material.settings, TestsSettings):
-        held: list[Test] = [*state.counted(OnlineTest), *state.counted(Interrogation)]
-        tests = [test for test in held if test.is_over()]
-        records = [record for test in tests for record in _verdicts_on_test(test, state, about)]
-        marker = CONVERSATIONS
-    else:
-        records = [_verdict(row, about[row["judge"]]) for row in rows if row["phase"] != "practice"]
-        records += [answer for judge in state.judges.values() for answer in _answers(judge, material.settings.task)]
-        records += _conversations(state)
-        marker = "run.json"
+    held = [test for test in state.meetings.values() if isinstance(test, Test)]
+    tests = [test for test in held if test.void is None and test.is_over()]
+    records = [_verdict_on_test(test, judged, state, about) for test in tests for judged in test.judged]
+    records += [_verdict(row, about[row["judge"]]) for row in rows if row["phase"] != "practice"]
+    records += [answer for judge in state.judges.values() for answer in _answers(judge, material.settings.task)]
+    records += _numbered(_conversations(state))
     if not records:
         raise InputError(f"{folder}: nobody has answered yet")
-    with new_folder(out, marker=marker, force=force) as made:
+    with new_folder(out, marker=CONVERSATIONS if tests else "run.json", force=force) as made:
         if isinstance(material.settings, TestsSettings):
             _write_tests(made, out, tests, state, records, material.settings.tests.seed)
         else:
@@ -130,7 +126,6 @@ def _answers(judge: Judge, task: Asked) -> Iterator[Record]:
             "task": task,
             "stimulus": step["trials"][0],
             "agent": f"human:{judge.code}",
-            "sample": 0,
             "answer": _typed(task, event["answer"]),
             "raw": {"rt": event["rt"], "away": event["away"]},
             "attempts": attempts,
@@ -149,34 +144,19 @@ def _name(who: str, state: State) -> str:
 
 def _conversations(state: State) -> Iterator[Record]:
     # Conversations that are void, or still go on, are no answers.
-    ends: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)  # by conversation and participant
-    for judge in state.judges.values():
-        for event in judge.answers:
-            if event["kind"] == "talk" and event["talk"] is not None:
-                ends[event["talk"]][judge.code] = event
-    samples: Counter[tuple[str, str]] = Counter()  # the same two may meet again about the same stimulus
+    answers = [answer for judge in state.judges.values() for answer in judge.answers]
+    ends = {(answer["talk"], answer["judge"]): answer for answer in answers if answer["kind"] == "talk"}
     for talk in state.counted(Talk):
-        if talk.id not in ends:
-            continue
-        speakers = [_name(code, state) for code in talk.people]
-        pair = "~".join(speakers)
-        others = {  # for whom each takes the other
-            name: {code: ends[talk.id][code].get(asked) for code in talk.people if code in ends[talk.id]}
-            for name, asked in {"guesses": "guess", "sexes": "sex", "ages": "age"}.items()
-        }
-        yield {
-            "task": "conversation",
-            "stimulus": talk.stimulus,
-            "agent": pair,
-            "sample": samples[pair, talk.stimulus],
-            "answer": plain(_conversation(talk, dict(zip("AB", speakers, strict=True)))),
-            "raw": {"talk": talk.id, **others},
-            "created": talk.at,
-        }
-        samples[pair, talk.stimulus] += 1
+        asked = {code: ends[talk.id, code] for code in talk.people if (talk.id, code) in ends}
+        raw: Record = {"talk": talk.id}
+        for name, field in {"guesses": "guess", "sexes": "sex", "ages": "age"}.items():  # of the other
+            raw[name] = {code: answer.get(field) for code, answer in asked.items()}
+        if asked:
+            yield {"stimulus": talk.stimulus, "raw": raw, **_conversation(talk, talk.people, state, *_timed(talk))}
 
 
-def _conversation(talk: Talk, agents: Mapping[str, str]) -> ConversationAnswer:
+def _timed(talk: Talk) -> tuple[list[Record], list[Record]]:
+    """The messages that were sent, and those withdrawn, with seconds from the beginning."""
     began = datetime.fromisoformat(talk.at)
 
     def seconds(event: Mapping[str, Any]) -> float:
@@ -187,15 +167,37 @@ def _conversation(talk: Talk, agents: Mapping[str, str]) -> ConversationAnswer:
     was_set = min(gaps, default=0.0) < 0  # the machine's clock, backwards: such times are not known
     messages = []
     for event, at, gap in zip(talk.messages, times, gaps, strict=True):
-        about = {"turn": event["turn"], "speaker": event["speaker"], "agent": agents[event["speaker"]]}
         when = {"at": None if was_set else at, "delay_s": round(gap, 3) if gap >= 0 else None}
-        messages.append(Message(text=event["text"], **about, **when))
+        messages.append({"speaker": event["speaker"], "text": event["text"], **when})
     withdrawn = []
     for event in talk.withdrawn:
-        about = {"turn": event["turn"], "speaker": event["speaker"], "agent": agents[event["speaker"]]}
-        why = "ended" if event["turn"] == len(messages) else "interrupted"
-        withdrawn += [Withdrawn(text=text, at=seconds(event), why=why, **about) for text in event["texts"]]
-    return ConversationAnswer(messages=messages, withdrawn=withdrawn)
+        about = {"turn": event["turn"], "speaker": event["speaker"], "at": seconds(event)}
+        about["why"] = "ended" if event["turn"] == len(messages) else "interrupted"
+        withdrawn += [{"text": text, **about} for text in event["texts"]]
+    return messages, withdrawn
+
+
+def _conversation(
+    meeting: Meeting, people: Sequence[str], state: State, messages: Sequence[Record], withdrawn: Sequence[Record]
+) -> Record:
+    agents = dict(zip("AB", (_name(who, state) for who in people), strict=True))
+    sent = [Message(turn=turn, agent=agents[each["speaker"]], **each) for turn, each in enumerate(messages)]
+    unsent = [Withdrawn(agent=agents[each["speaker"]], **each) for each in withdrawn]
+    return {
+        "task": "conversation",
+        "agent": "~".join(agents.values()),
+        "answer": plain(ConversationAnswer(messages=sent, withdrawn=unsent)),
+        "created": meeting.at,
+    }
+
+
+def _numbered(records: Iterable[Record]) -> Iterator[Record]:
+    # The same two may meet again about the same stimulus, and two machines of a test may be the same agent.
+    samples: Counter[tuple[str, str]] = Counter()
+    for record in records:
+        key = record["agent"], record["stimulus"]
+        yield {**record, "sample": samples[key]}
+        samples[key] += 1
 
 
 # tests
@@ -207,18 +209,17 @@ def _write_tests(
     source = made / CONVERSATIONS
     with replacing(source) as file:
         file.writelines(orjson.dumps(_stimulus(test)) + b"\n" for test in tests)
-    conversations = [record for test in tests for record in _conversations_of_test(test, state)]
+    conversations = [*_numbered(_conversation_of_test(test, side, state) for test in tests for side in SIDES)]
     run = _write_run(made / "conversations", source, out, conversations)
-    candidates = [(trial, False) for test in tests for trial in _trials(test, state, made, run)]
+    of_tests = zip(tests, conversations[::2], conversations[1::2], strict=True)
+    candidates = [(trial, False) for test, *both in of_tests for trial in _trials(test, both, made, run)]
     lists = [JudgesList("conversation-all", "conversation", candidates)]
     notes = {"runs": [], "options": {}, "tasks": {"conversation": {"candidates": len(candidates)}}}
     rows, _ = write_trial_set(made / "trials", lists, notes, seed, force=False)
-    trials = {(key["stimulus"], orjson.loads(key["columns"]).get("after")): trial["id"] for trial, key in rows}
-
-    named = []
-    for row in verdicts:
-        after = row["raw"].get("after")
-        named.append({**row, "stimulus": trials[row["raw"]["test"], None if after is None else str(after)]})
+    trials = {(key["stimulus"], key["turns"]): trial["id"] for trial, key in rows}
+    named = [
+        {**row, "stimulus": trials[row["raw"]["test"], 2 * row["raw"].get("after", 0) or None]} for row in verdicts
+    ]
     _write_run(made / "verdicts", made / "trials" / TRIALS_FILE, out, named)
 
 
@@ -232,106 +233,60 @@ def _write_run(folder: Path, source: Path, out: Path, records: Sequence[Record])
 
 
 def _stimulus(test: Test) -> dict[str, Any]:
-    row: dict[str, Any] = {"id": test.id, "task": "conversation", "who_starts": "A"}
+    most = max(1, *(len(test.lines(side)) for side in SIDES))
+    row: dict[str, Any] = {"id": test.id, "task": "conversation", "who_starts": "A", "exchanges": most}
     if isinstance(test, Interrogation):
-        most = max(1, *(len(test.chat(side)) for side in SIDES))
-        about = {"pair": test.pair, "minutes": f"{test.seconds / 60:g}"}
-        return {**row, "mode": "burst", "exchanges": most, "meta": about}
-    about = {"condition": test.condition, "pair": test.pair, "exchanges": str(test.exchanges)}
-    return {**row, "exchanges": 2 * test.exchanges, "meta": about}
+        return {**row, "mode": "burst", "meta": {"pair": test.pair, "minutes": f"{test.seconds / 60:g}"}}
+    return {**row, "meta": {"condition": test.condition, "pair": test.pair, "exchanges": str(test.exchanges)}}
 
 
-def _conversations_of_test(test: Test, state: State) -> Iterator[Record]:
-    samples: Counter[str] = Counter()  # two machines may be the same agent
-    for side in SIDES:
-        judge, agent = (_name(test.people[at], state) for at in (0, side))
-        pair, condition = f"{judge}~{agent}", {"condition": test.condition} if isinstance(test, OnlineTest) else {}
-        yield {
-            "task": "conversation",
-            "stimulus": test.id,
-            "agent": pair,
-            "sample": samples[pair],
-            "answer": plain(_conversation_with(test, side, {"A": judge, "B": agent})),
-            "raw": {"test": test.id, "agent": side, "part": test.parts[side - 1], **condition},
-            "created": test.at,
-        }
-        samples[pair] += 1
+def _conversation_of_test(test: Test, side: int, state: State) -> Record:
+    messages = [asdict(line) for line in test.lines(side)]
+    withdrawn = [
+        {"speaker": "B", "at": event["clock"], **{name: event[name] for name in ("turn", "text", "why")}}
+        for event in test.withdrawn
+        if event["side"] == side
+    ]
+    record = _conversation(test, (test.people[0], test.people[side]), state, messages, withdrawn)
+    condition = {"condition": test.condition} if isinstance(test, OnlineTest) else {}
+    raw = {"test": test.id, "agent": side, "part": test.parts[side - 1], **condition}
+    return {"stimulus": test.id, "raw": raw, **record}
 
 
-def _conversation_with(test: Test, side: int, agents: Mapping[str, str]) -> ConversationAnswer:
-    messages, withdrawn = list[Message](), list[Withdrawn]()
-
-    def add(speaker: str, text: str, at: float, delay_s: float, raw: str | None = None) -> None:
-        about = {"turn": len(messages), "speaker": speaker, "agent": agents[speaker], "raw": raw}
-        messages.append(Message(text=text, at=at, delay_s=delay_s, **about))
-
-    if isinstance(test, Interrogation):
-        before = 0.0
-        for message in test.chat(side):
-            add(test.letter(message), message["text"], message["clock"], round(max(0.0, message["clock"] - before), 3))
-            before = message["clock"]
-        for event in test.withdrawn:
-            if event["side"] == side:
-                about = {name: event[name] for name in ("turn", "text", "why")}
-                withdrawn.append(Withdrawn(speaker="B", agent=agents["B"], at=event["clock"], **about))
-    else:
-        for question, answers in zip(test.questions, test.answers, strict=True):
-            for speaker, part in (("A", question), ("B", answers[side])):
-                add(speaker, part.text, part.clock, part.delay_s, part.raw)
-    return ConversationAnswer(messages=messages, withdrawn=withdrawn)
-
-
-def _trials(test: Test, state: State, folder: Path, run: str) -> Iterator[Candidate]:
+def _trials(test: Test, conversations: Sequence[Record], folder: Path, run: str) -> Iterator[Candidate]:
     """A trial for each verdict, of both conversations as the judge saw them then."""
     stimulus = AnsweredStimulus("conversation", test.id, _stimulus(test), folder, None, None)
-
-    def pair(
-        shown: Sequence[Sequence[Mapping[str, Any]]], delays: Sequence[Sequence[float]], **about: Any
-    ) -> Candidate:
+    for number in [judged.exchanges for judged in test.judged]:
         both = []
-        for side, messages, seconds in zip(SIDES, shown, delays, strict=True):
-            agent, is_machine = _name(test.people[side], state), test.parts[side - 1] == "machine"
-            speaker: Letter | None = "B" if is_machine and test.pair == "person machine" else None
-            record = run, f"{_name(test.people[0], state)}~{agent}", 0
-            answer = ShownAnswer.model_validate({"messages": messages})
-            truth: Truth = "machine" if is_machine else "human"
-            both.append(Candidate(stimulus, agent, truth, False, record, answer, speaker, about.get("turns"), seconds))
-        return replace(both[0], beside=both[1], **about)
-
-    if isinstance(test, Interrogation):
-        chats = [_conversation_with(test, side, {"A": "", "B": ""}).messages for side in SIDES]
-        shown = [[{"speaker": message.speaker, "text": message.text} for message in chat] for chat in chats]
-        yield pair(shown, [[message.delay_s or 0.0 for message in chat] for chat in chats])
-        return
-    for judged in test.judged:
-        number = judged.exchanges
-        seconds = [  # as the judge saw them: both answers at once
-            seconds
-            for at, question in enumerate(test.questions[:number])
-            for seconds in (question.delay_s, round(test.shown_at(at) - question.clock, 3))
-        ]
-        messages = [test.messages(side, number) for side in SIDES]
-        yield pair(messages, [seconds, seconds], turns=2 * number, columns={"after": str(number)})
+        for side, record in zip(SIDES, conversations, strict=True):
+            lines, agent = _lines_seen(test, side, number), record["agent"].partition("~")[2]
+            truth: Truth = "human" if is_person(agent) else "machine"
+            speaker: Letter | None = "B" if truth == "machine" and test.pair == "person machine" else None
+            said = [{"speaker": line.speaker, "text": line.text} for line in lines]
+            key, shown = (run, record["agent"], record["sample"]), ShownAnswer.model_validate({"messages": said})
+            delays = [line.delay_s for line in lines]
+            both.append(Candidate(stimulus, agent, truth, False, key, shown, speaker, delays=delays))
+        turns, columns = (None, {}) if number is None else (2 * number, {"after": str(number)})
+        yield replace(both[0], beside=both[1], length=turns, turns=turns, columns=columns)
 
 
-def _verdicts_on_test(test: Test, state: State, about: Mapping[str, Any]) -> Iterator[Record]:
-    judged: list[tuple[str, Record, Record]] = []  # by whom, what, and what else is known of it
-    if isinstance(test, Interrogation):
-        last = test.judged or {}
-        answer = {name: last[name] for name in ("verdict", "confidence", "reason")}
-        seconds = round(last["clock"] - test.seconds, 3)  # from when the clock stopped
-        judged.append((last["who"], answer, {"codes": last["codes"], "seconds": seconds}))
-    else:
-        for each in test.judged:
-            seconds = round(each.clock - test.shown_at(each.exchanges - 1), 3)  # from the answers to the verdict
-            answer = {"verdict": each.verdict, "reason": each.reason}
-            judged.append((each.who, answer, {"after": each.exchanges, "seconds": seconds}))
-    for who, answer, more in judged:
-        yield {
-            "task": "judgement",
-            "agent": _name(who, state),
-            "sample": 0,
-            "answer": plain(VerdictAnswer.model_validate(answer)),
-            "raw": {"test": test.id, **more, "questions": about.get(who, {})},
-            "created": test.at,
-        }
+def _lines_seen(test: Test, side: int, exchanges: int | None) -> list[Line]:
+    # Of an exchange the judge sees both answers at once.
+    if not isinstance(test, OnlineTest):
+        return test.lines(side)
+    lines = list[Line]()
+    for at, question in enumerate(test.questions[:exchanges]):
+        lines += [question, replace(test.answers[at][side], delay_s=round(test.shown_at(at) - question.at, 3))]
+    return lines
+
+
+def _verdict_on_test(test: Test, judged: VerdictOnTest, state: State, about: Mapping[str, Any]) -> Record:
+    answer = {"verdict": judged.verdict, "confidence": judged.confidence, "reason": judged.reason}
+    more = {"codes": judged.codes} if isinstance(test, Interrogation) else {"after": judged.exchanges}
+    return {
+        "task": "judgement",
+        "agent": _name(judged.who, state),
+        "answer": plain(VerdictAnswer.model_validate(answer)),
+        "raw": {"test": test.id, **more, "seconds": judged.seconds, "questions": about.get(judged.who, {})},
+        "created": test.at,
+    }

@@ -20,11 +20,10 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
     status = {"closed": state.closed, "judges": {"wanted": wanted, "joined": len(people), **judges}}
     if isinstance(material.settings, TestsSettings):
         held = [test for test in state.meetings.values() if isinstance(test, JudgedMeeting)]
-        counted, void = ([test for test in held if (test.void is None) is counts] for counts in (True, False))
-        over = sum(test.is_over() for test in counted)
-        tests = {"wanted": material.settings.tests.wanted, "over": over, "under_way": len(counted) - over}
-        reasons = Counter(_void_reason(test, state) for test in void)
-        return status | {"tests": {**tests, "void": len(void)}, "void": dict(reasons)}
+        void = Counter(_void_reason(test, state) for test in held if test.void is not None)
+        over, under_way = (sum(test.void is None and test.is_over() is ends for test in held) for ends in (True, False))
+        tests = {"wanted": material.settings.tests.wanted, "over": over, "under_way": under_way, "void": void.total()}
+        return status | {"tests": tests, "void": dict(void)}
     if material.kind != "trial":
         answers = [event for judge in people for event in judge.answers if event["kind"] == "ask"]
         again = sum(len(judge.told) for judge in people)

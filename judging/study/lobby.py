@@ -88,16 +88,17 @@ class Lobby(ABC, Generic[M]):
             return "incomplete"
 
     async def look(self, judge: Judge) -> View:
+        await self._sweep()  # meanwhile somebody else may pair them
+        since = time.monotonic()
         if self.meeting_of(judge.code) is None:
-            self.waiting.setdefault(judge.code, time.monotonic())
-            await self._sweep()
+            since = self.waiting.setdefault(judge.code, since)
             await self.pair(judge)
         meeting = self.meeting_of(judge.code)
         if meeting is None:
-            is_late = time.monotonic() - self.waiting[judge.code] > self.waits.seconds_in_lobby
+            is_late = time.monotonic() - since > self.waits.seconds_in_lobby
             if not is_late and not self.is_enough():
                 return {"state": "waiting", "messages": []}
-            del self.waiting[judge.code]
+            self.waiting.pop(judge.code, None)
             return {"state": "nobody", "messages": []}
         self.waiting.pop(judge.code, None)
         await self.end_if_left(meeting)
@@ -134,13 +135,12 @@ class Lobby(ABC, Generic[M]):
 
     async def end_if_left(self, meeting: M) -> None:
         if self.phase(meeting) == "open" and (why := self.why_void(meeting)) is not None:
-            self.stop(meeting.id)
             await self.make_void(meeting, why)
 
     def stop(self, meeting: str | None) -> None:
         """No machine answers there any more."""
         for (name, _), task in self.tasks.items():
-            if name == meeting:
+            if name == meeting and task is not asyncio.current_task():
                 task.cancel()
 
     def why_void(self, meeting: M) -> str | None:
@@ -150,6 +150,7 @@ class Lobby(ABC, Generic[M]):
 
     async def make_void(self, meeting: M, why: str) -> None:
         if self.phase(meeting) == "open":
+            self.stop(meeting.id)
             await self.note({"event": self.voids, self.kind: meeting.id, "why": why})
 
     def phase(self, meeting: M) -> Literal["void", "over", "open"]:

@@ -105,7 +105,7 @@
     const begin = button("begin", (pressed) => {
       off(pressed);
       const parameters = Object.fromEntries(words.parameters.map((name) => [name, query.get(name)]));
-      post("join", { link, worker: query.get(words.worker_parameter), parameters }).then(show).catch(failed);
+      post("join", { link, worker: query.get(words.worker), parameters }).then(show).catch(failed);
     });
     put(title, actions(begin), kit?.buttons(phrase) ?? "");
   }
@@ -412,9 +412,9 @@
   });
 
   async function start() {
-    const about = kit?.about ?? (await (await fetch("phrases")).json());
-    const { options, parameters, screen } = about;
-    words = { ...about.phrases, options, parameters, screen, worker_parameter: about.worker };
+    let about = kit?.about;
+    while (!about) about = await fetch("phrases").then((reply) => reply.json()).catch(() => wait(1000));
+    words = { ...about, ...about.phrases };
     title = about.title;
     document.title = title;
     document.documentElement.lang = about.language;

@@ -210,6 +210,7 @@ def test_each_machine_has_equally_many_tests(tmp_path: Path, monkeypatch: pytest
         while view["state"] != "void":
             view = await lobby.at(judge, view["version"])
         assert await lobby.move(judge, say(test, "b", 1)) == "test_void"
+        assert all(task.done() for task in lobby.tasks.values())  # the other machine's, too
 
     run(study := timed(tmp_path, two_machines=1.0, machines=["x", "y", "z"]), work)
     tests = list(read_state(study).meetings.values())
@@ -273,6 +274,7 @@ def test_two_browsers_converse_until_the_clock_stops(browser: Browser, tmp_path:
         agent.get_by_text("The connection is lost").wait_for()
         agent.context.set_offline(False)
         judge.get_by_text("me", exact=True).wait_for()
+        judge.route("**/phrases", lambda route: route.abort(), times=1)  # the server starts again meanwhile
         judge.reload()
         judge.get_by_label("How sure are you?").wait_for()  # the clock has stopped
         assert [judge.get_by_text(text, exact=True).count() for text in ("me", f"who? {BAD}")] == [1, 2]

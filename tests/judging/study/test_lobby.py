@@ -166,6 +166,21 @@ def test_who_leaves_and_deletes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == (0 if is_left else 2)
 
 
+def test_nobody_has_two_partners(tmp_path: Path) -> None:
+    """Three come while the lobby notes that somebody has left."""
+
+    async def work(served: Study) -> None:
+        lobby = lobby_of(served)
+        people = [await arrived(served, "talk") for _ in range(5)]
+        await asyncio.gather(*(lobby.look(judge) for judge in people[:2]))
+        lobby.seen[people[0].code] = lobby._swept = float("-inf")
+        await asyncio.gather(*(lobby.look(judge) for judge in people[2:]))
+        [talk] = served.state.counted(lobby.meeting)
+        assert {*talk.people} < {judge.code for judge in people[2:]}
+
+    run(made(tmp_path), work)
+
+
 def test_nobody_speaks_out_of_turn_or_for_another(tmp_path: Path) -> None:
     async def work(served: Study) -> None:
         lobby = lobby_of(served)

@@ -105,6 +105,7 @@ def test_a_study_by_the_keyboard_alone(context: BrowserContext, server: Server, 
             second = opened(context, server)
             second.get_by_role("button", name="Continue").click()
             second.get_by_role("heading", name="Trial 5 of 6").wait_for()
+            second.locator("img.photograph").wait_for()  # the heading is there before
             second.close()
             page.keyboard.press("Enter")
     page.get_by_role("heading", name="To end with").wait_for()
@@ -222,6 +223,7 @@ def test_a_judge_leaves_and_deletes_at_any_time(context: BrowserContext, server:
     code = judge_of(context, study).code
     page.get_by_text(f"answers deleted later: {code}").wait_for()
     page.get_by_role("button", name="I agree").click()
+    page.get_by_role("heading", name="About you").wait_for()  # of the page before the button may go while it is clicked
     page.once("dialog", lambda dialog: dialog.dismiss())
     page.get_by_role("button", name="Leave and delete").click()
     page.get_by_role("button", name="Continue").click()  # they have thought better of it

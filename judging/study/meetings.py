@@ -6,7 +6,7 @@ are open at once, for a time, and everybody writes when they like."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -25,7 +25,7 @@ PARTS: Mapping[Pair, tuple[Part, Part]] = {
 
 
 @dataclass(slots=True)
-class Meeting:
+class Meeting(ABC):
     """``people`` are participants' codes and agents' names; ``messages`` and ``withdrawn`` are events. No later act may
     precede the clock ``latest``."""
 

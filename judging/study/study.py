@@ -111,7 +111,7 @@ class Study:
         return f"judge-{hashed(f'{self.state.began} {self.state.sha256}')[:8]}"
 
     def find(self, token: str | None, link: str | None = None) -> Judge | None:
-        """The judge whose browser has this session; None for somebody else's ``link``."""
+        """The judge whose browser holds the ``token``; None for somebody else's ``link``."""
         judge = None if not token else self.state.by_session.get(hashed(token))
         is_other = link and judge is not None and judge.link not in (None, hashed(link))
         return None if is_other else judge

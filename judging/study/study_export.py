@@ -28,7 +28,7 @@ from serving.runs.run_opening import new_people_run
 TABLE, PARTICIPANTS, CONVERSATIONS = "verdicts.csv", "participants.csv", "conversations.jsonl"
 OF_PARTICIPANTS = ("outcome", "code", "paid", "answers", "excluded", "rules", "consent", *FIELDS, *CLOSING)
 HIDDEN = ("truth", "agent", "correct", "catch", "stimulus")  # of a verdict's row: not among what the judge did
-Record = dict[str, Any]  # its known keys
+Record = dict[str, Any]  # as the run writes it, as far as a study knows
 Test = OnlineTest | Interrogation
 Personal = Mapping[str, Mapping[str, Any]]
 

@@ -1,9 +1,11 @@
 """Answers by task, as they stand in a record."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from agents.attention.frames import Fit
 from agents.stimuli import Task
 
 
@@ -63,7 +65,8 @@ class CaptionAnswer(_Answer):
 class ScanpathAnswer(_Answer):
     """``fixations`` are [x, y] in pixels of ``frame`` = [width, height], origin top left. ``window`` is the side of the
     inhibition window in pixels. ``stop``: the target, the maximum number, an exhausted map, or the model ended the
-    path."""
+    path. ``fit``: how the picture filled the frame (:mod:`agents.attention.frames`). An agent whose frame has another
+    shape than the picture must give it, or nobody can draw the path; None is not written."""
 
     fixations: list[Annotated[list[float | int], Field(min_length=2, max_length=2)]]
     frame: Annotated[list[int], Field(min_length=2, max_length=2)]
@@ -74,6 +77,7 @@ class ScanpathAnswer(_Answer):
     forced_first: bool | None = None
     selection: Text | None = None
     durations_ms: list[float] | None = None
+    fit: Annotated[Fit | None, Field(exclude_if=lambda fit: fit is None)] = None
 
 
 class Skipped(_Answer):
@@ -126,7 +130,8 @@ class PseudoMessage(_Answer):
     text: Text
 
 
-LATER = frozenset({"withdrawn", "pseudo"})  # keys of a conversation that older records lack
+# Keys of answers that older records lack, and what their absence means.
+LATER: Mapping[str, Any] = {"withdrawn": [], "pseudo": [], "fit": None}
 
 
 class ConversationAnswer(_Answer):

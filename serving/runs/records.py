@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from pydantic.json_schema import models_json_schema
 from pydantic_core import PydanticCustomError
 
-from agents.answers import BY_TASK, LATER, ConversationAnswer, TurnAnswer
+from agents.answers import BY_TASK, LATER, TurnAnswer
 from agents.errors import Problem
 from agents.stimuli import ADAPTER, Task
 from serving.runs.row_problems import as_problems
@@ -152,8 +152,8 @@ _OBJECT_OR_NONE = (dict, NoneType)
 
 
 def _check_answer(model: type[BaseModel], answer: dict[str, Any], where: str) -> None:
-    if model is ConversationAnswer:
-        answer = {**{name: [] for name in LATER}, **answer}
+    later = {name: value for name, value in LATER.items() if name in model.model_fields}
+    answer = {**later, **answer}
     absent = ", ".join(name for name in model.model_fields if name not in answer)
     if absent:
         raise PydanticCustomError("answer", "{where} lacks {absent}", {"where": where, "absent": absent})
@@ -163,7 +163,7 @@ def _check_answer(model: type[BaseModel], answer: dict[str, Any], where: str) ->
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join([where, *(str(part) for part in first["loc"])])
         raise PydanticCustomError("answer", "{where}: {reason}", {"where": place, "reason": first["msg"]}) from None
-    if parsed.model_dump() != answer:
+    if {**later, **parsed.model_dump()} != answer:
         raise PydanticCustomError("answer", "a value in {where} lacks some of its keys", {"where": where})
 
 

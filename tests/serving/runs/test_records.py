@@ -10,10 +10,13 @@ import orjson
 import pytest
 from run_folders import ANSWERS, attempt, failed, record, stimulus
 
+from agents.answers import ScanpathAnswer, plain
 from agents.stimuli import ALL_TASKS, parse_row
 from serving.runs import records
+from serving.typed_records import typed
 
 ROOT = Path(__file__).parents[3]
+GAZE = "attention_prediction"
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +48,8 @@ GOOD = {
         raw=[[-12, 1324]],
     ),
     "raw is anything": record(raw={"deep": [1, None, "x"]}),
+    "a screen with bars": record(task=GAZE, answer={**ANSWERS[GAZE], "frame": [1680, 1050], "fit": "bars"}),
+    "nothing is said of the frame": record(task=GAZE, answer={**ANSWERS[GAZE], "fit": None}),
 }
 
 
@@ -77,6 +82,7 @@ BAD = {
     "nested answer without a default": _with(
         "answer.messages.0", {"turn": 0, "speaker": "A", "agent": "a", "text": "Hi"}, record(task="conversation")
     ),
+    "a picture that fills its frame in some other way": record(task=GAZE, answer={**ANSWERS[GAZE], "fit": "crop"}),
     "attempt": record(attempts=[{"attempt": 0}]),
     "worker": _with("worker.batch_size", 0, record()),
     "created": record(created="2025-01-01 00:00:00"),
@@ -100,6 +106,18 @@ def test_anything_else_is_refused(name: str, schema: jsonschema.Draft202012Valid
     assert all((problem.where, problem.line) == ("f.jsonl", 7) for problem in found)
     if name != "machine without a time":
         assert not schema.is_valid(BAD[name])
+
+
+def test_how_a_picture_fills_its_frame_is_written_only_if_it_is_said() -> None:
+    """An answer that says nothing has the bytes of earlier versions, and theirs is read as one that says nothing."""
+    old = orjson.dumps(ANSWERS[GAZE])
+    answer = ScanpathAnswer.model_validate_json(old)
+    assert answer.fit is None
+    assert answer.model_dump_json().encode() == orjson.dumps(plain(answer)) == old
+    said = plain(answer.model_copy(update={"fit": "bars"}))
+    assert said == {**ANSWERS[GAZE], "fit": "bars"}
+    assert ScanpathAnswer.model_validate(said).fit == "bars"
+    assert typed(record(task=GAZE, answer=said)).model_dump()["answer"] == said
 
 
 @pytest.mark.parametrize("task", ALL_TASKS)

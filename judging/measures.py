@@ -21,7 +21,7 @@ from scipy.special import ndtri
 from judging.jackknife import Cells, Clusters, Codes, Drawn, Floats, Jackknife, jackknife, mean, of_judges, rates
 from judging.tables import NO_FIGURE, Estimate
 from judging.trial_set import VERDICTS
-from serving.runs.import_forms import UNKNOWN
+from serving.runs.import_source import UNKNOWN
 
 if TYPE_CHECKING:
     import pandas as pd

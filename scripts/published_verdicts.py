@@ -30,7 +30,7 @@ from judging.trial_set import COLUMNS, MOST_NAMED, SCHEMA, about_path, key_path
 from judging.verdicts import FEEDBACK, TASK, TEST
 from serving.runs.atomic_files import replacing
 from serving.runs.csv_tables import load_table, write_rows
-from serving.runs.import_forms import SHORT, Source, read_bytes
+from serving.runs.import_source import SHORT, Source, read_bytes
 from serving.runs.importing import FILES
 from serving.runs.output_paths import new_folder, refuse_existing
 from serving.runs.run_json import new_run_json

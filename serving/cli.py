@@ -27,11 +27,13 @@ from serving.command_line import (
     positive,
     replicas,
     responses,
+    row_rule,
     seconds,
     seed,
     settings_options,
     sizes,
     source_options,
+    table_columns,
     task,
     worker_options,
 )
@@ -163,8 +165,19 @@ def build_parser() -> argparse.ArgumentParser:
     importing.add_argument("--task", type=any_task, metavar="TASK", help="where the file's name does not say it")
     importing.add_argument("--name", help="whose answers a file holds that does not say it: a machine; of a page A~B")
     importing.add_argument("--frame", type=frame, metavar="WxH", help="pixels of scanpaths that do not say theirs")
+    filling = "how the picture filled that frame: with bars beside it, its shape kept, or stretched"
+    importing.add_argument("--fit", choices=("bars", "stretch"), help=filling)
     meaning = "what keys or buttons of verdicts mean"
     importing.add_argument("--responses", type=responses, metavar="f=human,j=machine", help=meaning)
+    some = "only a table's rows whose cell is so (or, with !=, is not); may be given several times"
+    importing.add_argument("--rows", action="append", type=row_rule, metavar="COLUMN=VALUE", help=some)
+    where = "which column says what, where its name is another: subject, stimulus, response, rt, …"
+    importing.add_argument("--columns", type=table_columns, metavar="FIELD=COLUMN,…", help=where)
+    importing.add_argument("--rt", choices=("seconds", "ms"), help="the unit of times (default: told by their size)")
+    each = "take answers that name nobody, each as another person's"
+    importing.add_argument("--unnamed", action="store_true", help=each)
+    once = "count equal rows once, and equal answers that another file of the run holds"
+    importing.add_argument("--drop-equal", action="store_true", help=once)
     add_registered(commands)
     return parser
 

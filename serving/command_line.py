@@ -17,6 +17,7 @@ from typing import Any, NoReturn, TypeVar
 
 from agents.errors import InputError, StorageError, TuringlikeError, printable
 from agents.stimuli import ALL_TASKS, SHORT, TASKS
+from serving.runs.import_source import RowRule
 from serving.scheduling.interrupts import OWN_ERROR, Interrupted
 
 GROUP = "turinglike.commands"
@@ -67,6 +68,23 @@ def responses(text: str) -> dict[str, str]:
     if len({key for key, _ in pairs}) < len(pairs) or any(meant not in ("human", "machine") for _, meant in pairs):
         raise argparse.ArgumentTypeError(f"must be as f=human,j=machine, not {text!r}")
     return dict(pairs)
+
+
+def row_rule(text: str) -> RowRule:
+    """A rule of ``--rows``, ``phase=test`` or ``phase!=practice``; ``phase=`` are the rows in which it is empty."""
+    column, sign, value = text.partition("=")
+    if not sign or not column.strip("! "):
+        raise argparse.ArgumentTypeError(f"must be as phase=test or phase!=practice, not {text!r}")
+    return RowRule(column.removesuffix("!").strip(), value.strip(), unlike=column.endswith("!"))
+
+
+def table_columns(text: str) -> dict[str, str]:
+    """Columns by field, from ``subject=participant.code,rt=key_resp.rt``."""
+    pairs = [part.partition("=") for part in text.split(",")]
+    columns = {name.strip(): column.strip() for name, _, column in pairs}
+    if len(columns) < len(pairs) or not all(name and column for name, column in columns.items()):
+        raise argparse.ArgumentTypeError(f"must be as subject=participant.code,response=word, not {text!r}")
+    return columns
 
 
 def task(text: str) -> str:

@@ -5,54 +5,46 @@
 - Topical-Chat's ``{id: {"content": [{"agent", "message", …}, …], …}}``: two people each.
 - The published Turing test's pages, a conversation each: ``<p> A: … </p>``, ``<p> B: … </p>``.
 - COCO's and nocaps's captions; COCO-Search18's ``[{"name", "subject", "task", "condition", "X", "Y", "T", …}, …]``.
+
+Lists of rows with other columns are tables (:mod:`serving.runs.import_tables`).
 """
 
 import html
 import re
-import stat
-import unicodedata
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr, TypeAdapter, ValidationError
 
-from agents.answers import (
-    CaptionAnswer,
-    ColorAnswer,
-    ConversationAnswer,
-    Message,
-    ObjectAnswer,
-    ScanpathAnswer,
-    WordAnswer,
-    plain,
-)
+from agents.answers import ConversationAnswer, Message, plain
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
 from serving.runs.coco_forms import PATHS, Coco
-from serving.runs.records import people_record
-from serving.runs.row_problems import as_problems, count, strict_json
+from serving.runs.import_paths import Path as Scanpath
+from serving.runs.import_paths import add_scaled
+from serving.runs.import_source import (
+    UNKNOWN,
+    ImportOptions,
+    Size,
+    Source,
+    parse_json,
+    person,
+    refuse,
+    task_of_file,
+)
+from serving.runs.import_tables import add_rows, typed_answer
+from serving.runs.row_problems import as_problems
 from serving.runs.run import PERSON
-from serving.scheduling.recovery import clean
+from serving.runs.table_cells import read_labels
 
-SHORT: dict[str, Task] = {
-    "caption": "image_captioning",
-    "word": "word_association",
-    "color": "color_estimation",
-    "object": "object_detection",
-    "fv": "attention_prediction",
-}
-FRAME = [1280, 1024]  # of the benchmark's scanpaths
-UNKNOWN = "unknown"
-LARGEST = 1 << 30  # bytes of a file, which is held in memory
+FRAME: Size = (1280, 1024)  # of the benchmark's scanpaths
 _PARAGRAPH = re.compile(r"<p\b[^>]*>(.*?)(?=</p>|<p\b|\Z)", re.DOTALL | re.IGNORECASE)
 _TAG = re.compile("</?[a-z][^>]*>", re.IGNORECASE)
 _LABELLED = re.compile(r"\s*([AB])\s*:\s*(.*)", re.DOTALL)
 _FIELDS = {"response", "groundtruth", "human_groundtruth", "machine_groundtruth", "imageID", "cueWord"}
+_CHATS = ("mapping", "conversation", "conversations", "messages")  # of exports of chats with a model
 
-Size = tuple[float, float]  # width, height
 A = TypeVar("A")
 _Coordinate = Annotated[StrictFloat, Field(gt=-(2**53), lt=2**53)]
 _Scanpath = list[Annotated[list[_Coordinate], Field(min_length=2, max_length=2)]]
@@ -84,128 +76,53 @@ _TALKS = TypeAdapter(dict[str, _Talk])
 _COCO = TypeAdapter(Coco)
 
 
-@dataclass(slots=True)
-class Source:
-    """``noticed`` counts what is not imported, by reason, and fixations outside their frame."""
-
-    path: Path
-    sha256: str
-    task: Task = "conversation"
-    form: str = "submission"
-    name: str | None = None
-    answers: list[dict[str, Any]] = field(default_factory=list)
-    noticed: Counter[str] = field(default_factory=Counter)
-
-    def add(self, stimulus: str, agent: str, raw: Any, answer: Mapping[str, Any] | None) -> None:
-        kind = "published" if agent.startswith("published:") else "human"
-        width, height = (answer or {}).get("frame", (0, 0))
-        for x, y in (answer or {}).get("fixations", ()):
-            self.noticed["fixations_outside_their_frame"] += not (0 <= x <= width and 0 <= y <= height)
-        self.answers.append({"stimulus": stimulus, "agent": agent, "kind": kind, "answer": answer, "raw": raw})
-
-    def records(self, run: str) -> Iterator[dict[str, Any]]:
-        provenance = {"digest": self.sha256, "checkpoint": None, "revision": None}
-        for answer in self.answers:
-            yield people_record(run, {**answer, "task": self.task, "provenance": provenance})
-
-    def about(self) -> dict[str, Any]:
-        agents = Counter((answer["kind"], answer["agent"]) for answer in self.answers)
-        people, machines = (
-            [number for (kind, _), number in agents.items() if kind == wanted] for wanted in ("human", "published")
-        )
-        return {
-            "path": str(self.path),
-            "sha256": self.sha256,
-            "task": self.task,
-            "form": self.form,
-            "name": self.name,
-            "stimuli": len({answer["stimulus"] for answer in self.answers}),
-            "human": sum(people),
-            "subjects": len(people),
-            "published": sum(machines),
-            "machines": len(machines),
-            "noticed": dict(sorted((+self.noticed).items())),
-        }
-
-
-def read_bytes(path: Path) -> bytes:
-    """A file's bytes; a device or a pipe is refused."""
-    try:
-        about = path.stat()
-        if not stat.S_ISREG(about.st_mode):
-            raise InputError("is not a plain file")
-        if about.st_size > LARGEST:
-            raise InputError(f"has {about.st_size / 2**30:,.1f} GiB; at most {LARGEST >> 30} GiB is read")
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}") from error
-
-
-def task_of_file(path: Path, task: str | None) -> Task:
-    """``task``, else the task in the file's name. Raises InputError."""
-    name = (task or path.stem).lower()
-    known = SHORT | {task: task for task in SHORT.values()}
-    if name not in known:
-        raise InputError(f"{name!r} says no task; say with --task which: {', '.join(SHORT)}")
-    return known[name]
-
-
-def refuse(wrong: Sequence[Problem]) -> None:
-    if wrong:
-        raise InputError(f"has {count(len(wrong), 'problem')}", wrong)
-
-
-def person(subject: str) -> str:
-    """The agent's name of a person, in composed Unicode (NFC)."""
-    return f"human:{unicodedata.normalize('NFC', subject) if subject.strip() else UNKNOWN}"
-
-
-def answer_to(task: Task, response: Any) -> dict[str, Any]:
-    match task:
-        case "attention_prediction":
-            return plain(ScanpathAnswer(fixations=response, frame=FRAME))
-        case "color_estimation":
-            return plain(ColorAnswer(color=response))
-        case "object_detection":
-            labels = [label for part in response.split(",") if (label := part.strip())]
-            return plain(ObjectAnswer(labels=labels))
-        case "image_captioning":
-            return plain(CaptionAnswer(text=response))
-        case _:
-            return plain(WordAnswer(word=response))
-
-
-def add_json(source: Source, data: bytes, task: str | None, name: str | None, frame: Size | None) -> None:
-    """Add the answers of a JSON file other than jsPsych's."""
+def add_json(source: Source, data: bytes, options: ImportOptions) -> None:
+    """Add the answers of a JSON file of any form. Raises InputError."""
     content = parse_json(data)
     if isinstance(content, list):
-        _set_form(source, "coco-search18", "attention_prediction", task)
-        _add_paths(source, content, name, frame)
+        _add_list(source, content, options)
+    elif options.task == "judgement":
+        if not isinstance(content, dict):
+            raise InputError("is no table: it must be a list of rows, each an object, as jsPsych's data are")
+        add_rows(source, [content], options)
     elif isinstance(content, dict) and any(isinstance(talk, dict) and "content" in talk for talk in content.values()):
-        _set_form(source, "topical-chat", "conversation", task)
+        _set_form(source, "topical-chat", "conversation", options.task)
         for stimulus, talk in _validated(_TALKS, content, source.path).items():
             lines = [(utterance.agent, utterance.message) for utterance in talk.content]
             agents = dict.fromkeys((speaker for speaker, _ in lines), PERSON)
             _add_conversation(source, stimulus, lines, agents, content[stimulus])
     elif isinstance(content, dict) and {"images", "annotations"} <= content.keys():
-        _set_form(source, "coco-captions", "image_captioning", task)
+        _set_form(source, "coco-captions", "image_captioning", options.task)
         _add_captions(source, content)
     else:
-        _add_benchmark(source, content, task, name)
+        _add_benchmark(source, content, options)
 
 
-def parse_json(data: bytes) -> Any:
-    """Strict JSON with lone surrogates replaced. Raises InputError."""
-    try:
-        return clean(strict_json(data))
-    except ValueError as error:
-        raise InputError(f"is not JSON in UTF-8: {error}") from None
+def _add_list(source: Source, content: list[Any], options: ImportOptions) -> None:
+    """Scanpaths in COCO-Search18's form, else rows of a table."""
+    if not content:
+        raise InputError("holds no answers that can be imported: it is an empty list")
+    firsts = [row for row in content if isinstance(row, dict)]
+    if firsts and len(firsts) == len(content) and {"name", "X", "Y"} <= firsts[0].keys():
+        _set_form(source, "coco-search18", "attention_prediction", options.task)
+        _add_search_paths(source, content, options)
+        return
+    if any(isinstance(row, list) for row in content):
+        raise InputError("is a list of lists; each entry must be a row, an object with the columns' names")
+    chats = [name for name in _CHATS if firsts and name in firsts[0]]
+    if chats and options.task in (None, "conversation"):
+        raise InputError(
+            f"holds conversations with a chat model ({chats[0]}), which are not read. Write each as a page, "
+            "<p>A: …</p> <p>B: …</p>, and import it with --name human~MODEL"
+        )
+    add_rows(source, content, options)
 
 
 def _set_form(source: Source, form: str, holds: Task, task: str | None) -> None:
     if task not in (None, holds):
         raise InputError(f"holds answers to {holds}, not to {task}")
-    source.form, source.task = form, holds
+    source.form = form
+    source.task = holds
 
 
 def _validated(adapter: TypeAdapter[A], content: Any, path: Path) -> A:
@@ -216,36 +133,56 @@ def _validated(adapter: TypeAdapter[A], content: Any, path: Path) -> A:
         raise
 
 
-def _add_benchmark(source: Source, content: Any, task: str | None, name: str | None) -> None:
-    source.task = task_of_file(source.path, task)
+def _add_benchmark(source: Source, content: Any, options: ImportOptions) -> None:
+    source.task = task_of_file(source.path, options.task)
     if not isinstance(content, dict):
-        raise InputError("must be a JSON object of stimuli")
+        raise InputError("must be a JSON object of stimuli, or a list of rows")
     is_gaze = source.task == "attention_prediction"
     lists = [value for value in content.values() if isinstance(value, list)]  # of a ground truth hold objects
     is_truth = any(value and isinstance(value[0], dict) for value in lists) if is_gaze else bool(lists)
     source.form = "ground truth" if is_truth else "submission"
     if not is_truth:
-        if name is None:
+        if options.name is None:
             raise InputError("is a submission and does not say whose answers it holds; give the machine with --name")
-        source.name = name
+        source.name = options.name
     if not all(stimulus.strip() for stimulus in content):
         refuse([Problem(str(source.path), None, None, "a stimulus has an empty id")])
     _validated(_BENCHMARK[source.form, is_gaze], content, source.path)
+    paths = []
     for stimulus, value in content.items():
-        rows = value if is_truth else [{"response": value, "machine_groundtruth": name}]
+        rows = value if is_truth else [{"response": value, "machine_groundtruth": options.name}]
         for row in rows:
             for other in row.keys() - _FIELDS:
                 source.noticed[f"field_{other}_not_imported"] += 1
-            machine = str(row.get("machine_groundtruth", ""))
-            agent = f"published:{machine if machine.strip() else UNKNOWN}"
-            if row.get("groundtruth") == "human":
-                agent = person(str(row.get("human_groundtruth", "")))
-            source.add(stimulus, agent, row["response"], answer_to(source.task, row["response"]))
+            agent = _agent_of(row)
+            if agent == person(""):
+                source.noticed["answers_without_a_name"] += 1
+            if is_gaze:
+                paths.append(Scanpath(stimulus, agent, row["response"], raw=row["response"]))
+            else:
+                answer = published_answer(source.task, row["response"])
+                source.add(stimulus, agent, row["response"], answer)
+    if is_gaze:
+        add_scaled(source, paths, options, options.frame or FRAME)
 
 
-def add_page(source: Source, data: bytes, task: str | None, name: str | None) -> None:
-    _set_form(source, "page", "conversation", task)
-    if name is None:
+def _agent_of(row: Mapping[str, Any]) -> str:
+    if row.get("groundtruth") == "human":
+        return person(str(row.get("human_groundtruth", "")))
+    machine = str(row.get("machine_groundtruth", ""))
+    return f"published:{machine if machine.strip() else UNKNOWN}"
+
+
+def published_answer(task: Task, response: str) -> dict[str, Any]:
+    """A response of the benchmark's files, where odd ones stay: ``none`` is a colour, and no labels are an answer."""
+    labels = read_labels(response)[1] if task == "object_detection" else []
+    return typed_answer(task, response, labels)
+
+
+def add_page(source: Source, data: bytes, options: ImportOptions) -> None:
+    """Add the conversation of a page of the published Turing test. Raises InputError."""
+    _set_form(source, "page", "conversation", options.task)
+    if options.name is None:
         raise InputError("does not say who its speakers are; give them with --name A~B, a person as human")
     try:
         page = data.decode()
@@ -255,9 +192,9 @@ def add_page(source: Source, data: bytes, task: str | None, name: str | None) ->
     texts = [text for text in paragraphs if text.strip()]
     lines = [(match[1], match[2].strip()) for text in texts if (match := _LABELLED.fullmatch(text))]
     source.noticed["paragraphs_without_a_speaker"] = len(texts) - len(lines)
-    source.name = name
+    source.name = options.name
     if lines:
-        agents = dict(zip("AB", name.split("~"), strict=True))
+        agents = dict(zip("AB", options.name.split("~"), strict=True))
         _add_conversation(source, source.path.stem, lines, agents, texts)
 
 
@@ -281,25 +218,26 @@ def _add_captions(source: Source, content: dict[str, Any]) -> None:
         if annotation.caption is None:
             raise InputError("has annotations without a caption; `turinglike set` makes a set of them")
         if annotation.image_id in names:
-            answer = answer_to("image_captioning", annotation.caption)
+            answer = typed_answer("image_captioning", annotation.caption)
             source.add(names[annotation.image_id], person(""), annotation.caption, answer)
         else:
             source.noticed["captions_of_pictures_that_are_not_listed"] += 1
 
 
-def _add_paths(source: Source, content: list[Any], name: str | None, frame: Size | None) -> None:
+def _add_search_paths(source: Source, content: list[Any], options: ImportOptions) -> None:
     if source.path.with_name(f"{source.path.name}.export.json").exists():
         raise InputError("is an export of a run; its answers are in that run's folder already")
     entries = _validated(PATHS, content, source.path)
-    source.name = name
+    source.name = options.name
+    if options.frame is None and entries:
+        raise InputError("does not say of which frame its paths are; give --frame WIDTHxHEIGHT (often 1680x1050)")
+    paths = []
     for entry, raw in zip(entries, content, strict=True):
-        if frame is None:
-            raise InputError("does not say of which frame its paths are; give --frame WIDTHxHEIGHT (often 1680x1050)")
-        answer = ScanpathAnswer(
-            fixations=[[x, y] for x, y in zip(raw["X"], raw["Y"], strict=True)],
-            frame=list(frame),
-            durations_ms=raw.get("T"),
-            found=bool(raw["correct"]) if entry.condition == "present" and raw.get("correct") in (0, 1) else None,
-        )
-        agent = person(str(entry.subject).zfill(2)) if name is None else f"published:{name}"
-        source.add(entry.stimulus, agent, raw, plain(answer))
+        agent = f"published:{options.name}"
+        if options.name is None:
+            agent = person(str(entry.subject).zfill(2))
+        found = bool(raw["correct"]) if entry.condition == "present" and raw.get("correct") in (0, 1) else None
+        points = [[x, y] for x, y in zip(raw["X"], raw["Y"], strict=True)]
+        paths.append(Scanpath(entry.stimulus, agent, points, raw.get("T"), found, raw))
+    if paths and options.frame is not None:
+        add_scaled(source, paths, options, options.frame)

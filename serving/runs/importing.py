@@ -1,8 +1,8 @@
 """Answers of people (``records/humans.jsonl``) and other machines (``records/published.jsonl``) become records."""
 
 import hashlib
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,10 @@ import orjson
 from agents.catalogue import NAME
 from agents.errors import InputError, Problem, printable
 from serving.runs.atomic_files import lock, replacing, write_json
-from serving.runs.import_forms import Size, Source, add_json, add_page, read_bytes
-from serving.runs.import_tables import Responses, add_screens, add_table
+from serving.runs.import_forms import add_json, add_page
+from serving.runs.import_own_export import add_own_export, is_own_export
+from serving.runs.import_source import Fit, ImportOptions, RowRule, Size, Source, TimeUnit, person, read_bytes
+from serving.runs.import_tables import add_table
 from serving.runs.output_paths import make_parent
 from serving.runs.records import schema_mismatch
 from serving.runs.row_problems import count
@@ -22,8 +24,26 @@ from serving.runs.run_json import new_run_json
 
 IMPORT = "turinglike.import/1"
 FILES = {"human": "humans", "published": "published"}
+OF_OTHER_PROGRAMS = {  # files that are no text in a form that is read, by their ending
+    ".jsonl": "is no file of answers that is imported; commands that read runs take several run folders",
+    ".parquet": "is Parquet, which is not imported; export the run with --format csv, or give its folder",
+    ".xlsx": "is an Excel workbook; save it as CSV UTF-8, with commas between the cells",
+    ".xls": "is an Excel workbook; save it as CSV UTF-8, with commas between the cells",
+    ".ods": "is a spreadsheet; save it as CSV in UTF-8, with commas between the cells",
+    ".sav": "is a file of SPSS; save it as CSV in UTF-8, with commas between the cells",
+    ".tsv": "has tabs between its cells; save the table as .csv, with commas between them",
+    ".txt": "is a text, which is not imported; save a table as .csv, with commas between the cells",
+    ".xpd": "is a file of Expyriment; save its table as .csv, without the lines that begin with #",
+    ".asc": "is a recording of EyeLink; write its fixations as a table: subject, image, x, y, duration",
+    ".edf": "is a recording of EyeLink; write its fixations as a table: subject, image, x, y, duration",
+    ".eval": "is a log of Inspect; write its answers as a table: subject, stimulus, response",
+    ".psydat": "is PsychoPy's own file; import the .csv beside it",
+    ".zip": "is an archive; unpack it and import the files in it",
+}
 Rows = list[dict[str, Any]]
 Identity = tuple[Any, ...]
+AnswerKey = tuple[str, str, str]  # task, agent, stimulus
+Answered = dict[AnswerKey, dict[str, set[bytes]]]  # the raw responses, by the file that they stand in
 
 
 def import_files(
@@ -32,27 +52,34 @@ def import_files(
     task: str | None = None,
     name: str | None = None,
     frame: Size | None = None,
-    responses: Responses | None = None,
+    responses: Mapping[str, str] | None = None,
+    *,
+    fit: Fit | None = None,
+    rows: Sequence[RowRule] | None = None,
+    columns: Mapping[str, str] | None = None,
+    rt: TimeUnit | None = None,
+    unnamed: bool = False,
+    drop_equal: bool = False,
 ) -> int:
     """Import ``paths`` into ``out``, a run folder or a new folder, and print a summary. Returns 0.
-    ``name`` is the machine, or a page's two speakers; ``frame`` (width, height) is in pixels; ``responses`` map keys or
-    buttons to verdicts. Raises InputError with every problem, StorageError, LockedError; then nothing is imported."""
+
+    The options are those of :class:`serving.runs.import_source.ImportOptions`. Raises InputError with every problem,
+    StorageError, LockedError; then nothing is imported.
+    """
+    options = ImportOptions(
+        task=task,
+        name=name,
+        frame=frame,
+        fit=fit,
+        responses=responses or {},
+        rows=rows or (),
+        columns=columns or {},
+        rt=rt,
+        unnamed=unnamed,
+        drop_equal=drop_equal,
+    )
     out = Path(out)
-    if name is not None and not (name.count("~") < 2 and all(map(NAME.fullmatch, name.split("~")))):
-        raise InputError(f"--name {name!r}: must be of the form [a-z0-9][a-z0-9._-]*, for two speakers A~B")
-    if responses and task != "judgement":
-        raise InputError("--responses are for verdicts: give --task judgement too")
-    sources: list[Source] = []
-    problems: list[Problem] = []
-    for path in dict.fromkeys(map(Path, paths)):
-        try:
-            sources.append(read_source(path, task, name, frame, responses))
-        except InputError as error:
-            problems += error.problems or [Problem(str(path), None, None, str(error))]
-    if problems:
-        raise InputError(f"nothing was imported: {count(len(problems), 'problem')}", problems)
-    if name is not None and not any(source.name == name for source in sources):
-        raise InputError("--name is for files that do not say whose answers they hold; these do")
+    sources = _read_all(paths, options)
     refuse_other_folder(out)
     make_parent(out / "records" / "humans.jsonl")
     with lock(out):
@@ -60,47 +87,85 @@ def import_files(
             run_id = min(source.sha256 for source in sources)[:12]  # the same files make the same records anywhere
             write_json(out / "run.json", new_run_json(run_id, seed=0, samples=0) | {"imports_only": True})
         run = Run(out)
-        listed, rows = _merged(run, _earlier_sources(out / "import.json"), sources)
-        about = {"schema": IMPORT, "run": run.meta["run"], "sources": listed}
+        entries, records = _merged(run, _earlier_sources(out / "import.json"), sources, options)
+        content = {"schema": IMPORT, "run": run.meta["run"], "sources": entries}
         with ExitStack() as stack:  # all are written before the first is put in place
             files = [stack.enter_context(replacing(out / "import.json"))]
-            files[0].write(orjson.dumps(about, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+            files[0].write(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
             for kind, file_name in FILES.items():
-                if rows[kind] or file_name in run.imports():
+                if records[kind] or file_name in run.imports():
                     files.append(stack.enter_context(replacing(run.records_path(file_name))))
-                    files[-1].writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows[kind])
+                    files[-1].writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in records[kind])
             for file in files:
                 file.flush()
     for source in sources:
         _print_summary(source)
+    for sentence in _unused(sources, options):
+        print(sentence)
     print(printable(f"imported into {out}"))
     return 0
 
 
-def read_source(
-    path: Path,
-    task: str | None = None,
-    name: str | None = None,
-    frame: Size | None = None,
-    responses: Responses | None = None,
-) -> Source:
+def _read_all(paths: Sequence[Path | str], options: ImportOptions) -> list[Source]:
+    """The files' answers. Raises InputError with the problems of all files."""
+    name = options.name
+    if name is not None and not (name.count("~") < 2 and all(map(NAME.fullmatch, name.split("~")))):
+        raise InputError(f"--name {name!r}: must be of the form [a-z0-9][a-z0-9._-]*, for two speakers A~B")
+    if options.responses and options.task != "judgement":
+        raise InputError("--responses are for verdicts: give --task judgement too")
+    sources: list[Source] = []
+    problems: list[Problem] = []
+    for path in dict.fromkeys(map(Path, paths)):
+        try:
+            sources.append(read_source(path, options))
+        except InputError as error:
+            problems += error.problems or [Problem(str(path), None, None, str(error))]
+    if problems:
+        raise InputError(f"nothing was imported: {count(len(problems), 'problem')}", problems)
+    if name is not None and not any(source.name == name for source in sources):
+        raise InputError("--name is for files that do not say whose answers they hold; these do")
+    used = set().union(*(source.used for source in sources))
+    for option, is_given in (("rows", bool(options.rows)), ("columns", bool(options.columns))):
+        if is_given and option not in used:
+            raise InputError(f"--{option} is for tables, and these files are none")
+    return sources
+
+
+def _unused(sources: Sequence[Source], options: ImportOptions) -> list[str]:
+    """Sentences on options that had no meaning for any file, and did no harm."""
+    used = set().union(*(source.used for source in sources))
+    sentences = []
+    if options.frame is not None and "frame" not in used:
+        sentences.append("--frame is not used: these files hold no scanpaths")
+    if options.fit is not None and "fit" not in used:
+        sentences.append("--fit is not used: these files hold no scanpaths")
+    if options.rt is not None and "rt" not in used:
+        sentences.append("--rt is not used: these files have no times")
+    if options.unnamed and "unnamed" not in used:
+        sentences.append("--unnamed is not used: all answers have names, or the form has none")
+    return sentences
+
+
+def read_source(path: Path, options: ImportOptions | None = None) -> Source:
     """Read a file of any form. Raises InputError."""
+    options = options or ImportOptions()
     suffix = path.suffix.lower()
     is_page = suffix in (".html", ".htm")
-    if name is not None and ("~" in name) != is_page:
+    if options.name is not None and ("~" in options.name) != is_page:
         raise InputError("is a page of two speakers: --name A~B" if is_page else "is no page of two speakers: --name A")
-    if suffix == ".jsonl":
-        raise InputError("is no file of answers that is imported; commands that read runs take several run folders")
+    if suffix in OF_OTHER_PROGRAMS:
+        read_bytes(path)  # a file that is not there is said not to be there
+        raise InputError(OF_OTHER_PROGRAMS[suffix])
     data = read_bytes(path)
     source = Source(path.resolve(), hashlib.sha256(data).hexdigest())
     if is_page:
-        add_page(source, data, task, name)
+        add_page(source, data, options)
+    elif suffix == ".csv" and is_own_export(data):
+        add_own_export(source, data, options)
     elif suffix == ".csv":
-        add_table(source, data, task, frame, responses or {})
-    elif task == "judgement":
-        add_screens(source, data, responses or {})
+        add_table(source, data, options)
     else:
-        add_json(source, data, task, name, frame)
+        add_json(source, data, options)
     if not source.answers:
         raise InputError("holds no answers that can be imported")
     return source
@@ -108,59 +173,123 @@ def read_source(
 
 def _earlier_sources(path: Path) -> Rows:
     try:
-        about = orjson.loads(path.read_bytes())
+        content = orjson.loads(path.read_bytes())
     except FileNotFoundError:
         return []
     except (orjson.JSONDecodeError, OSError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
-    if not isinstance(about, dict) or schema_mismatch(about.get("schema"), IMPORT):
+    if not isinstance(content, dict) or schema_mismatch(content.get("schema"), IMPORT):
         raise InputError(f"{path} is not of this version ({IMPORT})")
-    return list(about["sources"])
+    return list(content["sources"])
 
 
-def _identity(entry: dict[str, Any]) -> Identity:
+def _identity(entry: Mapping[str, Any]) -> Identity:
     return entry["sha256"], entry["task"], entry["name"]
 
 
-def _merged(run: Run, before: Rows, sources: Sequence[Source]) -> tuple[Rows, dict[str, Rows]]:
+def _merged(run: Run, before: Rows, sources: Sequence[Source], options: ImportOptions) -> tuple[Rows, dict[str, Rows]]:
     """``import.json``'s list and the records by kind; ``sources`` replace earlier imports of the same."""
-    listed = list(before)
-    fresh: dict[Identity, Rows] = {}
+    entries = list(before)
+    by_identity: dict[Identity, Source] = {}
     for source in sources:
-        entry = source.about()
-        former = [old for old in listed if old["path"] == entry["path"] or _identity(old) == _identity(entry)]
+        entry = source.summary()
+        former = [old for old in entries if old["path"] == entry["path"] or _identity(old) == _identity(entry)]
         if former and _identity(former[0]) == _identity(entry):
+            if former[0]["path"] != entry["path"]:
+                source.same_as = former[0]["path"]
             entry["path"] = former[0]["path"]
-        place = listed.index(former[0]) if former else len(listed)
-        listed = [old for old in listed if old not in former]
-        listed.insert(place, entry)
-        fresh[_identity(entry)] = list(source.records(run.meta["run"]))
-    known = {_identity(entry) for entry in before}
-    rows: dict[str, Rows] = {}
-    for kind, name in FILES.items():
-        kept: dict[Identity, Rows] = {}
-        for row in run.records(name) if name in run.imports() else ():
-            digest, task = row["provenance"]["digest"], row["task"]
-            submitted = (digest, task, row["agent"].removeprefix("published:"))
-            kept.setdefault(submitted if submitted in known else (digest, task, None), []).append(row)
-        rows[kind] = []
-        for entry in listed:
-            key = _identity(entry)
-            rows[kind] += [row for row in fresh[key] if row["kind"] == kind] if key in fresh else kept.get(key, [])
-        samples: Counter[tuple[str, str, str]] = Counter()
-        for row in rows[kind]:
+        place = entries.index(former[0]) if former else len(entries)
+        entries = [old for old in entries if old not in former]
+        entries.insert(place, entry)
+        by_identity[_identity(entry)] = source
+    kept = _kept_records(run, {_identity(entry) for entry in before})
+    records: dict[str, Rows] = {kind: [] for kind in FILES}
+    answered: Answered = defaultdict(dict)
+    for place, entry in enumerate(entries):
+        key = _identity(entry)
+        rows = kept.get(key, [])
+        if key in by_identity:
+            source = by_identity[key]
+            _compare(source, answered, options)
+            rows = list(source.records(run.meta["run"]))
+            entries[place] = {**source.summary(), "path": entry["path"]}
+        for row in rows:
+            records[row["kind"]].append(row)
+            if _has_name(row["agent"]):
+                raws = answered[row["task"], row["agent"], row["stimulus"]].setdefault(entry["path"], set())
+                raws.add(orjson.dumps(row["raw"]))
+    for rows in records.values():
+        samples: Counter[AnswerKey] = Counter()
+        for row in rows:
             answers_of = (row["task"], row["agent"], row["stimulus"])
             row["sample"] = samples[answers_of]
             samples[answers_of] += 1
-    return listed, rows
+    return entries, records
+
+
+def _kept_records(run: Run, known: set[Identity]) -> dict[Identity, Rows]:
+    """The records of earlier imports, by the file that they came from."""
+    kept: dict[Identity, Rows] = {}
+    for name in FILES.values():
+        for row in run.records(name) if name in run.imports() else ():
+            digest = row["provenance"]["digest"]
+            submitted = (digest, row["task"], row["agent"].removeprefix("published:"))
+            identity = submitted if submitted in known else (digest, row["task"], None)
+            kept.setdefault(identity, []).append(row)
+    return kept
+
+
+def _has_name(agent: str) -> bool:
+    """Whether an agent is one person with a name; two who converse have none."""
+    return agent.startswith("human:") and agent != person("")
+
+
+def _compare(source: Source, answered: Answered, options: ImportOptions) -> None:
+    """Tell which people answered the same stimuli in another file already: a file that was saved again, or corrected
+    under another name, would double its people. ``--drop-equal`` leaves the equal answers out."""
+    again = []
+    equal = set()
+    files: dict[str, None] = {}
+    for at, answer in enumerate(source.answers):
+        key = (source.task, answer["agent"], answer["stimulus"])
+        others = answered.get(key)
+        if not others or not _has_name(answer["agent"]):
+            continue
+        again.append(answer)
+        files |= dict.fromkeys(others)
+        raw = orjson.dumps(answer["raw"])
+        if any(raw in raws for raws in others.values()):
+            equal.add(at)
+    if not again:
+        return
+    people = len({answer["agent"] for answer in again})
+    names = ", ".join(Path(path).name for path in files)
+    text = (
+        f"{count(len(again), 'answer')} of {count(people, 'person', 'people')} to stimuli that they answered in "
+        f"{names} too; {len(equal):,} of them are equal"
+    )
+    if options.drop_equal:
+        source.answers = [answer for at, answer in enumerate(source.answers) if at not in equal]
+        text += ", and are left out"
+    else:
+        text += (
+            ". All count as further answers. If the file was saved again or corrected, import it under the same path, "
+            "or leave equal answers out with --drop-equal"
+        )
+    source.noticed["answers_that_stand_in_another_file_too"] += len(again)
+    source.remarks.append(text)
 
 
 def _print_summary(source: Source) -> None:
-    about = source.about()
+    summary = source.summary()
     print(
-        f"{printable(source.path.name)}: {source.task}, {count(about['stimuli'], 'stimulus', 'stimuli')}; "
-        f"people: {count(about['human'], 'answer')}, {count(about['subjects'], 'name')}; "
-        f"machines: {count(about['published'], 'answer')}, {count(about['machines'], 'name')}"
+        f"{printable(source.path.name)}: {source.task}, {count(summary['stimuli'], 'stimulus', 'stimuli')}; "
+        f"people: {count(summary['human'], 'answer')}, {count(summary['subjects'], 'name')}; "
+        f"machines: {count(summary['published'], 'answer')}, {count(summary['machines'], 'name')}"
     )
-    for what, number in about["noticed"].items():
-        print(f"  noticed: {what.replace('_', ' ')}: {number:,}")
+    for reason, number in summary["noticed"].items():
+        print(f"  noticed: {reason.replace('_', ' ')}: {number:,}")
+    for remark in source.remarks:
+        print(printable(f"  {remark}"))
+    if source.same_as is not None:
+        print(printable(f"  has the same bytes as {source.same_as}: its answers count once"))

@@ -12,7 +12,7 @@ from agents.errors import InputError, Problem
 from serving.runs.atomic_files import replacing
 from serving.runs.checking import check_rows, print_report
 from serving.runs.coco_forms import SEARCHES, Coco, Search
-from serving.runs.import_forms import parse_json, read_bytes, task_of_file
+from serving.runs.import_source import parse_json, read_bytes, task_of_file
 from serving.runs.output_paths import make_parent, refuse_existing
 from serving.runs.row_problems import as_problems, count, shown
 from serving.runs.stimulus_set import SUFFIXES, image_names, read_rows

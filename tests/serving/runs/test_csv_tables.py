@@ -24,7 +24,7 @@ def answers(folder: Path) -> list[tuple[str, str, str]]:
     ("task", "text", "told"),
     [
         ("caption", "stimulus,subject,response\n1.jpg,5,a dog, running\n1.jpg,6\n", ["2: 4 cells", "3: 2 cells"]),
-        ("word", "stimulus,subject,response\n\nsun,5,\nsea,5\n", ["3: response: is empty", "4: 2 cells"]),
+        ("word", "stimulus,subject,response\n\nsun,5,\nsea,5\n", ["4: 2 cells"]),
         ("judgement", f"{JSPSYCH}\nbutton,1,400,0,w1,t1,oops\nbutton,2,400,7,w1,t2\n", ["2: 7 cells", "3: response:"]),
         ("judgement", f"{JSPSYCH},subject\n", ["1: subject: two columns of this name, 5 and 7"]),
         ("word", "stimulus,subject,response, response\na,5,b,c\n", ["1: response: two columns of this name, 3 and 4"]),

@@ -128,7 +128,7 @@ def test_what_is_wrong_is_told_and_nothing_is_imported(
 def test_a_table_of_peoples_answers(tmp_path: Path) -> None:
     words = 'stimulus,subject,response,age\nsun,05,moon,30\nsun,05,"star, bright",30\nsea,,wave,\n'
     out = tmp_path / "out"
-    import_files([write(tmp_path / "mine.csv", words.encode())], out, task="word_association")
+    import_files([write(tmp_path / "mine.csv", words.encode())], out, task="word_association", unnamed=True)
     found = [(row["stimulus"], row["agent"], row["sample"], row["answer"]["word"]) for row in read_back(out, "humans")]
     assert found == [
         ("sun", "human:05", 0, "moon"),
@@ -136,7 +136,13 @@ def test_a_table_of_peoples_answers(tmp_path: Path) -> None:
         ("sea", "human:unknown", 0, "wave"),
     ]
     paths = write(tmp_path / "fv.csv", b'stimulus,response\na.jpg,"[[1, 2.5], [3, 4]]"\n')
-    import_files([paths, write(tmp_path / "object.csv", b"stimulus,response\na.jpg,a cat\n")], out, frame=(640, 480))
+    objects = write(tmp_path / "object.csv", b"stimulus,response\na.jpg,a cat\n")
+    with pytest.raises(InputError) as refused:
+        import_files([paths, objects], out, frame=(640, 480))
+    assert [problem.message.partition(":")[0] for problem in refused.value.problems] == [
+        "does not say who answered"
+    ] * 2
+    import_files([paths, objects], out, frame=(640, 480), unnamed=True)
     path, objects = read_back(out, "humans")[3:]
     assert (path["task"], path["answer"]["fixations"], path["answer"]["frame"]) == (
         GAZE,

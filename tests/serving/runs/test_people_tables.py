@@ -97,9 +97,13 @@ def test_who_judged_must_be_known(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert imported(write(tmp_path / "data.json", rows), tmp_path / "V", "--responses", "f=human,j=machine") == 2
     assert "data.json: does not say who judged: it has no column subject, participant" in capsys.readouterr().err
     assert imported(write(tmp_path / "rows.json", [{"rt": 1}]), tmp_path / "V") == 2
-    assert "is not jsPsych's data" in capsys.readouterr().err
+    assert "has no column that names the stimulus" in capsys.readouterr().err
+    assert imported(write(tmp_path / "rows.json", [1]), tmp_path / "V") == 2  # type: ignore[list-item]
+    assert "is a list, but not of rows" in capsys.readouterr().err
     assert imported(write(tmp_path / "data.csv", [{"judge": "a", "verdict": "human"}]), tmp_path / "V") == 2
-    assert "data.csv: has no column stimulus and no column truth" in capsys.readouterr().err
+    assert "has no column that names the stimulus" in capsys.readouterr().err
+    assert imported(write(tmp_path / "data.csv", [{"judge": "a", "truth": "human"}]), tmp_path / "V") == 2
+    assert "has no column stimulus and no column verdict" in capsys.readouterr().err
 
 
 def test_numbers_of_judges_are_numbers_of_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,7 @@ def run_of(folder: Path, rows: list[dict[str, Any]]) -> Path:
 
 def people(folder: Path, text: str) -> Path:
     folder.with_suffix(".csv").write_text(text)
-    assert main(["import", str(folder.with_suffix(".csv")), "--task", "word", "--out", str(folder)]) == 0
+    assert main(["import", str(folder.with_suffix(".csv")), "--task", "word", "--unnamed", "--out", str(folder)]) == 0
     return folder
 
 

@@ -1,0 +1,210 @@
+"""What answers, scanpaths and verdicts of a people's table share: who, about which stimulus, how fast, and what is left
+out."""
+
+from collections.abc import Sequence
+
+from agents.answers import is_blank
+from agents.errors import InputError, Problem
+from serving.runs.import_source import ImportOptions, Source, listed, person
+from serving.runs.people_table import PeopleTable, TableRow, drop_equal_rows, tell_rows, whole_numbers
+from serving.runs.row_problems import count, shown
+from serving.runs.table_cells import CellText, has_time, read_time, without_decimals
+from serving.runs.table_columns import SHOWN_BY_JSPSYCH, STIMULI, TIMES, find_person, find_response, no_person
+
+SLOWEST_IN_SECONDS = 20  # below which all times of a file are seconds: nobody answers within 20 milliseconds
+MARKUP = frozenset("<{")  # of a screen's content, which is no name of a stimulus
+
+
+def are_seconds(times: Sequence[float]) -> bool:
+    """Whether times of response, or durations of fixations, can only be seconds."""
+    return 0 < max(times) < SLOWEST_IN_SECONDS
+
+
+class TableReader:
+    """Reads a table into ``source``. ``problems`` gathers all faults, so that a user sees them at once."""
+
+    def __init__(self, source: Source, table: PeopleTable, options: ImportOptions) -> None:
+        self.source = source
+        self.table = table
+        self.columns = table.columns
+        self.options = options
+        self.problems: list[Problem] = list(table.problems)
+        self._stimulus_columns: Sequence[str] = ()
+        self._person: str | None = None
+        self._numbers = False
+        self._without_answer: list[TableRow] = []
+        self._without_stimulus: list[TableRow] = []
+        self._with_word: dict[str, list[TableRow]] = {}
+
+    def fault(self, row: TableRow, column: str, message: str) -> None:
+        """Note what is wrong in a cell."""
+        self.problems.append(Problem(str(self.source.path), row.line, f"{row.prefix}{column}", message))
+
+    # stimuli
+
+    def name_stimuli(self, columns: Sequence[str] | None = None) -> None:
+        """Choose the columns that name the stimulus, best first; in jsPsych's data each row has its first filled one.
+        Raises InputError where there is none."""
+        if "stimulus" in self.columns.given:
+            self._stimulus_columns = [self.columns.given["stimulus"]]
+        elif columns is not None:
+            self._stimulus_columns = columns
+        else:
+            self._stimulus_columns = self.columns.named(SHOWN_BY_JSPSYCH if self.table.is_jspsych else STIMULI)
+        if not self._stimulus_columns:
+            raise InputError(
+                "has no column that names the stimulus, such as stimulus, cue or image; its columns are "
+                f"{self.columns.there()}. Say which with --columns stimulus=NAME"
+            )
+        if not self.table.is_jspsych:
+            self._stimulus_columns = self._stimulus_columns[:1]
+        for column in self._stimulus_columns:
+            self.columns.use(column)
+
+    def stimulus(self, row: TableRow) -> str:
+        """The stimulus that a row names, or "". The content of a screen (HTML, a list of pictures) is no name."""
+        for column in self._stimulus_columns:
+            text = row.cells.get(column, "").strip()
+            if text == "null" or is_blank(text) or column in row.not_texts:
+                continue
+            if not self.table.is_jspsych:
+                return text
+            if text.isprintable() and not MARKUP & set(text) and not text.startswith("["):
+                return text
+        return ""
+
+    def response_column(self) -> str:
+        """The column of the answers. Raises InputError where there is none."""
+        column = find_response(self.columns, self.source.task)
+        if column is None:
+            raise InputError(
+                f"has no column response; its columns are {self.columns.there()}. Say which holds the answers with "
+                "--columns response=NAME"
+            )
+        if column != "response" and "response" not in self.columns.given:
+            self.source.remarks.append(f"the answers are those of column {shown(column)}")
+        return column
+
+    # people
+
+    def name_people(self, rows: Sequence[TableRow]) -> None:
+        """Choose the column of who answered in ``rows``, and note those in which it names nobody. Raises InputError
+        where no column does, unless ``--unnamed`` allows it; verdicts without a judge are never taken."""
+        if not rows:
+            return
+        is_allowed = self.options.unnamed and self.source.task != "judgement"
+        self._person, remarks = find_person(self.columns, [row.cells for row in rows], self.source.task)
+        self.source.remarks += remarks
+        if self._person is None and not is_allowed:
+            raise no_person(self.columns, self.source.task)
+        nameless = 0
+        for row in rows:
+            cell = "" if self._person is None else row.cells.get(self._person, "").strip()
+            if self._person is not None and self._person in row.not_texts:
+                self.fault(row, self._person, f"must be a name or a number, not {cell!r}")
+            elif is_blank(cell) and is_allowed:
+                nameless += 1
+            elif is_blank(cell) and self._person is not None:
+                self.fault(row, self._person, "is empty, so that nobody knows whose answer this is")
+        if nameless:
+            self.source.used.add("unnamed")
+            self.source.noticed["answers_without_a_name"] += nameless
+        if self._person is not None:
+            self._numbers = whole_numbers(rows, self._person)
+
+    def person(self, row: TableRow) -> str:
+        """The agent's name of who answered in a row."""
+        cell = "" if self._person is None else row.cells.get(self._person, "").strip()
+        if is_blank(cell):
+            return person("")
+        return person(without_decimals(cell) if self._numbers else cell)
+
+    # times
+
+    @property
+    def time_column(self) -> str | None:
+        """The column of times of response."""
+        return self.columns.find("rt", TIMES)
+
+    def is_timed(self, row: TableRow) -> bool:
+        """Whether a row has a time of response."""
+        column = self.time_column
+        return column is not None and has_time(row.cells.get(column))
+
+    def times(self, rows: Sequence[TableRow]) -> dict[int, float]:
+        """Times of response in milliseconds, by the place in ``rows``.
+
+        The unit is ``--rt``; without it a file in which every time is below 20 has them in seconds: they are converted,
+        and a remark says so.
+        """
+        column = self.time_column
+        if column is None:
+            return {}
+        times = {}
+        unclear = []
+        for at, row in enumerate(rows):
+            cell = row.cells.get(column, "")
+            time, fault = read_time(cell)
+            if fault:
+                self.fault(row, column, fault)
+            elif time is not None:
+                times[at] = time
+            elif cell.strip().startswith("["):
+                unclear.append(row)
+        tell_rows(
+            self.source, unclear, "rows_with_several_times", "{rows} (at {places}) with several times: no rt is kept"
+        )
+        return {at: time * self.milliseconds(column, list(times.values())) for at, time in times.items()}
+
+    def milliseconds(self, column: str, times: Sequence[float]) -> float:
+        """How many milliseconds the unit of these times has: 1, or 1,000 of seconds."""
+        if self.options.rt is not None:
+            self.source.used.add("rt")
+            return 1000.0 if self.options.rt == "seconds" else 1.0
+        if not times or not are_seconds(times):
+            return 1.0
+        if not self.source.noticed["times_taken_as_seconds"]:
+            self.source.noticed["times_taken_as_seconds"] = len(times)
+            self.source.remarks.append(
+                f"column {shown(column)}: all times are below {SLOWEST_IN_SECONDS}, so they are taken as seconds; "
+                "--rt ms takes them as milliseconds"
+            )
+        return 1000.0
+
+    # rows that are left out, or stand twice
+
+    def leave_out(self, row: TableRow, text: CellText | None) -> None:
+        """Leave a row out that names no stimulus (``text`` None) or has no answer."""
+        if text is None:
+            self._without_stimulus.append(row)
+        elif text.said_so:
+            self._with_word.setdefault(text.said_so, []).append(row)
+        else:
+            self._without_answer.append(row)
+
+    def tell_left_out(self, column: str, no_stimulus: str, no_answer: str) -> None:
+        """Count the rows left out under these reasons, and name their places."""
+        sentence = "{rows} (at {places}) without an answer"
+        tell_rows(self.source, self._without_answer, no_answer, sentence)
+        sentence = "{rows} (at {places}) name no stimulus, and are left out"
+        tell_rows(self.source, self._without_stimulus, no_stimulus, sentence)
+        for word, rows in self._with_word.items():
+            sentence = (
+                "{rows} (at {places}) with " + f"`{word}` in column {shown(column)}, a program's word for no answer"
+            )
+            tell_rows(self.source, rows, no_answer, sentence)
+
+    def refuse_nothing(self) -> None:
+        """Raises InputError where no answer is left, with the reasons."""
+        unanswered = [*self._without_answer, *(row for rows in self._with_word.values() for row in rows)]
+        reasons = []
+        for rows, what in ((self._without_stimulus, "name no stimulus"), (unanswered, "have no answer")):
+            if rows:
+                reasons.append(f"{count(len(rows), 'row')} (at {listed([row.place for row in rows])}) {what}")
+        raise InputError(f"holds no answers that can be imported: {'; '.join(reasons) or 'it has no rows'}")
+
+    def drop_equal_rows(self) -> None:
+        """Take rows that stand twice out of the table, as :func:`serving.runs.people_table.drop_equal_rows` says."""
+        if self.options.drop_equal:
+            self.source.used.add("drop_equal")
+        drop_equal_rows(self.source, self.table, self._person, drop=self.options.drop_equal)

@@ -1,0 +1,229 @@
+"""Files as other programs write them come in with the right people and rows, or are refused with a way out.
+
+The tests are named after the files: jsPsych 8.3.0, oTree 6.0.15, Gorilla, Qualtrics, Prolific, Mechanical Turk. Each
+input is a small file in the form that the program writes.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from imported_tables import imported, refusal, remarks, words
+from run_folders import read_back
+
+from serving.cli import main
+
+# who answered
+
+PERSON_COLUMNS = (
+    *("judge", "PROLIFIC_PID", "WorkerId", "Subject", "subject_nr", "annotator", "participant.code", "ResponseId"),
+    *("Participant Private ID", "Participant", "workerID", "RATER", "participant_id", "Prolific ID", "vp", "user"),
+)
+
+
+@pytest.mark.parametrize("column", PERSON_COLUMNS)
+def test_names_that_programs_write_are_people(column: str, tmp_path: Path) -> None:
+    text = f'stimulus,"{column}",response\nsun,A1,moon\nsun,A2,hot\nsea,A1,blue\n'
+    rows = imported(tmp_path, "words.csv", text, "--task", "word")
+    assert words(rows) == [("human:A1", "sun", "moon"), ("human:A2", "sun", "hot"), ("human:A1", "sea", "blue")]
+
+
+@pytest.mark.parametrize("column", PERSON_COLUMNS)
+def test_names_that_programs_write_are_judges(column: str, tmp_path: Path) -> None:
+    text = f'stimulus,"{column}",response\nt0001,A1,human\nt0001,A2,machine\nt0002,A1,human\n'
+    rows = imported(tmp_path, "verdicts.csv", text, "--task", "judgement")
+    assert [(row["agent"], row["stimulus"]) for row in rows] == [
+        ("human:A1", "t0001"), ("human:A2", "t0001"), ("human:A1", "t0002"),
+    ]  # fmt: skip
+
+
+def test_nobody_is_guessed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = "stimulus,who,response\nt0001,A1,human\n"
+    told = refusal(tmp_path, capsys, "verdicts.csv", table, "--task", "judgement")
+    assert "does not say who judged" in told
+    assert "its columns are stimulus, who, response. Say which with --columns subject=NAME" in told
+    assert "does not say who judged" in refusal(
+        tmp_path, capsys, "verdicts.csv", table, "--task", "judgement", "--unnamed"
+    )
+    told = refusal(tmp_path, capsys, "words.csv", "cue,response\nsun,moon\n", "--task", "word")
+    assert "--unnamed takes each answer as another person's" in told
+    rows = imported(tmp_path, "words.csv", "cue,response\nsun,moon\nsun,hot\n", "--task", "word", "--unnamed")
+    assert words(rows) == [("human:unknown", "sun", "moon"), ("human:unknown", "sun", "hot")]
+    assert "answers_without_a_name: 2" in remarks(tmp_path)
+    rows = imported(tmp_path, "named.csv", table, "--task", "judgement", "--columns", "subject=who")
+    assert rows[-1]["agent"] == "human:A1"
+
+
+def test_two_columns_that_name_people_differently_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """OpenSesame counts every participant as 0 unless told otherwise."""
+    table = "subject_nr,PROLIFIC_PID,cue,response\n0,aa,sun,moon\n0,bb,sun,hot\n"
+    told = refusal(tmp_path, capsys, "words.csv", table, "--task", "word")
+    assert "'0' in column subject_nr is several people in column PROLIFIC_PID" in told
+    rows = imported(tmp_path, "words.csv", table, "--task", "word", "--columns", "subject=PROLIFIC_PID")
+    assert [row["agent"] for row in rows] == ["human:aa", "human:bb"]
+    # The other way round nobody is merged, but two names may be one person.
+    table = "subject_nr,PROLIFIC_PID,cue,response\n1,aa,sun,moon\n2,aa,sun,hot\n3,bb,sea,blue\n"
+    imported(tmp_path, "more.csv", table, "--task", "word")
+    assert "column PROLIFIC_PID has one name, such as 'aa', for several of them" in remarks(tmp_path)
+
+
+def test_numbers_are_one_name_only_where_all_of_a_column_are_whole(tmp_path: Path) -> None:
+    def people(*names: str) -> list[str]:
+        table = "cue,subject,response\n" + "".join(f"c{at},{name},x\n" for at, name in enumerate(names))
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        return [row["agent"] for row in imported(folder, "words.csv", table, "--task", "word")]
+
+    assert people("1", "1.0", "2.0") == ["human:1", "human:1", "human:2"]
+    assert people("1", "1.0", "007") == ["human:1", "human:1.0", "human:007"]
+    assert people("1", "01") == ["human:1", "human:01"]
+    assert people("1.0", "1.10") == ["human:1.0", "human:1.10"]
+    assert people("1.0", "x") == ["human:1.0", "human:x"]
+
+
+# which rows
+
+
+def test_jspsych_practice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ['"trial_type","trial_index","subject_id","phase","trial","response","rt"']
+    lines += [f'"html-button-response","{at}","J01","practice","t000{at + 1}","1","900"' for at in range(4)]
+    lines += [f'"html-button-response","{at + 4}","J01","test","t000{at + 1}","0","700"' for at in range(6)]
+    text = "\n".join(lines)
+    options = ("--task", "judgement", "--responses", "0=human,1=machine")
+    rows = imported(tmp_path, "data.csv", text, *options)
+    assert len(rows) == 10
+    told = capsys.readouterr().out
+    assert "4 times one person gave several verdicts to one stimulus (4 further ones)" in told
+    assert "they differ in phase (practice, test)" in told
+    assert "the first one counts in scores. To take some rows alone: --rows phase=test" in told
+    rows = imported(tmp_path, "data.csv", text, *options, "--rows", "phase=test")
+    assert [(row["stimulus"], row["answer"]["verdict"]) for row in rows] == [
+        (f"t000{at}", "human") for at in range(1, 7)
+    ]
+    assert "rows_that_--rows_leaves_out: 4" in remarks(tmp_path)
+    rows = imported(tmp_path, "data.csv", text, *options, "--rows", "phase!=practice", "--rows", "trial=t0002")
+    assert [row["stimulus"] for row in rows] == ["t0002"]
+    told = refusal(tmp_path, capsys, "data2.csv", text, *options, "--rows", "phase=tset")
+    assert "--rows phase=tset: no row is so; phase is 'practice', 'test'" in told
+    assert "there is no column phases" in refusal(tmp_path, capsys, "data2.csv", text, *options, "--rows", "phases=a")
+
+
+def test_jspsych_pages_of_a_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A timeline whose data hold the trial: a cross, a question, the verdict, another question."""
+    rows: list[dict[str, Any]] = []
+    for trial in range(4):
+        for page, response in (("cross", None), ("known", 0), ("verdict", trial % 2), ("sure", 1)):
+            rows.append({
+                "trial_type": "html-button-response", "trial_index": len(rows), "participant": "P1", "rt": 500,
+                "response": response, "trial": f"t000{trial}", "page": page,
+            })  # fmt: skip
+    options = ("--task", "judgement", "--responses", "0=human,1=machine")
+    imported(tmp_path, "data.json", json.dumps(rows), *options)
+    told = capsys.readouterr().out
+    assert "they differ in page (known, verdict, sure)" in told
+    assert "trials without a response: 4" in told
+    found = imported(tmp_path, "data.json", json.dumps(rows), *options, "--rows", "page=verdict")
+    assert [row["answer"]["verdict"] for row in found] == ["human", "machine"] * 2
+
+
+def test_jspsych_names_the_trial_by_row(tmp_path: Path) -> None:
+    """Some screens have `trial`, others only `stimulus`; both are verdicts."""
+    shared = {"trial_type": "html-button-response", "subject": "w1", "response": "human"}
+    rows = [
+        {**shared, "trial_index": 1, "stimulus": "<p>x</p>", "trial": "t0001"},
+        {**shared, "trial_index": 2, "stimulus": "t0002"},
+        {**shared, "trial_index": 3, "stimulus": "<p>The end</p>"},
+    ]
+    found = imported(tmp_path, "data.json", json.dumps(rows), "--task", "judgement")
+    assert [row["stimulus"] for row in found] == ["t0001", "t0002"]
+    assert "screens_that_name_no_trial: 1" in remarks(tmp_path)
+
+
+QUALTRICS = """\ufeffStartDate,Finished,ResponseId,participant,stimulus,response
+"Start Date","Finished","Response ID","participant","stimulus","Which word came to mind?"
+"{""ImportId"":""startDate""}","{""ImportId"":""finished""}","{""ImportId"":""_recordId""}",\
+"{""ImportId"":""participant""}","{""ImportId"":""stimulus""}","{""ImportId"":""QID1_TEXT""}"
+2026-11-28 07:00:00,1,R_1,p1,table,chair
+2026-11-28 07:05:00,1,R_2,p2,table,leg
+"""
+
+
+def test_qualtrics_header_lines_are_nobody(tmp_path: Path) -> None:
+    rows = imported(tmp_path, "qualtrics.csv", QUALTRICS, "--task", "word")
+    assert words(rows) == [("human:p1", "table", "chair"), ("human:p2", "table", "leg")]
+    assert "header_lines_again: 2" in remarks(tmp_path)
+    without_ids = "".join(line for line in QUALTRICS.splitlines(keepends=True) if "ImportId" not in line)
+    rows = imported(tmp_path, "half.csv", without_ids.replace("participant", "who"), "--task", "word")
+    assert [row["agent"] for row in rows[2:]] == ["human:R_1", "human:R_2"]
+
+
+@pytest.mark.parametrize("last", ["END OF FILE,,,,,,\n", "END OF FILE\n", "END OF FILE"])
+def test_gorilla_ends_with_a_line(last: str, tmp_path: Path) -> None:
+    text = (
+        "Event Index,UTC Date and Time,Participant Private ID,Participant Public ID,cue,response,Reaction Time\n"
+        "1,28/11/2026 07:00:00,9001,BLIND,table,chair,512.4\n"
+        "2,28/11/2026 07:00:05,9001,BLIND,dark,light,733.0\n"
+        "3,28/11/2026 07:00:00,9002,BLIND,table,chair,411.4\n"
+    )
+    rows = imported(tmp_path, "gorilla.csv", text + last, "--task", "word")
+    assert words(rows) == [
+        ("human:9001", "table", "chair"), ("human:9001", "dark", "light"), ("human:9002", "table", "chair"),
+    ]  # fmt: skip
+    assert rows[0]["raw"] == {"response": "chair", "rt": 512.4}
+    assert "end_of_file_lines: 1" in remarks(tmp_path)
+
+
+def test_otree_rows_without_an_answer_are_counted(tmp_path: Path) -> None:
+    text = (
+        "session,participant,round,cue,word\ns,f1,1,table,chair\ns,x0,1,table,=1+1\ns,wz,1,table,\n"
+        's,f1,2,dark,"so, loud"\ns,wz,2,dark,\n'
+    )
+    rows = imported(tmp_path, "otree.csv", text, "--task", "word")
+    assert words(rows) == [
+        ("human:f1", "table", "chair"), ("human:x0", "table", "=1+1"), ("human:f1", "dark", "so, loud"),
+    ]  # fmt: skip
+    told = remarks(tmp_path)
+    assert "rows_without_an_answer: 2" in told
+    assert "2 rows (at 4, 6) without an answer" in told
+    assert "the answers are those of column word" in told
+    assert "2 columns left unread: session, round" in told
+
+
+def test_rows_saved_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a column of time or number nobody can know; with one, an equal row is the same row."""
+    once = "cue,subject,response\nsun,p0,blue\nsun,p1,road\nsea,p0,blue\n"
+    twice = once + "".join(once.splitlines(keepends=True)[1:])
+    assert len(imported(tmp_path, "twice.csv", twice, "--task", "word")) == 6
+    assert "3 rows (at 5, 6, 7) stand twice, equal in all cells" in capsys.readouterr().out
+    rows = imported(tmp_path, "twice.csv", twice, "--task", "word", "--drop-equal")
+    assert words(rows) == [("human:p0", "sun", "blue"), ("human:p1", "sun", "road"), ("human:p0", "sea", "blue")]
+    timed = "cue,subject,response,time_elapsed\nsun,p0,blue,900\nsun,p1,road,900\nsun,p0,blue,2000\n"
+    again = timed + "".join(timed.splitlines(keepends=True)[1:])
+    rows = imported(tmp_path, "timed.csv", again, "--task", "word")
+    assert words(rows)[3:] == [("human:p0", "sun", "blue"), ("human:p1", "sun", "road"), ("human:p0", "sun", "blue")]
+    assert "equal_rows_counted_once: 3" in remarks(tmp_path)
+    # A day is a row's own in no table.
+    dated = "cue,subject,response,date\nsun,p0,blue,2026-11-28\nsea,p0,blue,2026-11-28\nsun,p0,blue,2026-11-28\n"
+    assert len(imported(tmp_path, "dated.csv", dated, "--task", "word")) == 9
+    assert "equal_rows: 1" in remarks(tmp_path)
+
+
+def test_a_file_downloaded_again_under_another_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = "subject,cue,response\n1,table,chair\n1,dark,night\n"
+    (tmp_path / "data.csv").write_text(first)
+    (tmp_path / "data (1).csv").write_text(first + "1,music,loud\n")
+    files = [str(tmp_path / "data.csv"), str(tmp_path / "data (1).csv")]
+    assert main(["import", *files, "--task", "word", "--out", str(tmp_path / "both")]) == 0
+    told = capsys.readouterr().out
+    assert "2 answers of 1 person to stimuli that they answered in data.csv too; 2 of them are equal" in told
+    assert len(read_back(tmp_path / "both", "humans")) == 5
+    assert main(["import", *files, "--task", "word", "--drop-equal", "--out", str(tmp_path / "once")]) == 0
+    assert [row["stimulus"] for row in read_back(tmp_path / "once", "humans")] == ["table", "dark", "music"]
+    copy = tmp_path / "copy.csv"
+    copy.write_text(first)
+    capsys.readouterr()
+    assert main(["import", str(copy), "--task", "word", "--out", str(tmp_path / "once")]) == 0
+    assert "has the same bytes as" in capsys.readouterr().out

@@ -54,12 +54,14 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """``format``, size in pixels after EXIF orientation, and whether it is grey."""
+    """``format``, size in pixels after EXIF orientation, whether it is grey, and the file's channels (of grey with
+    transparency two, of a palette one)."""
 
     format: str
     width: int
     height: int
     one_channel: bool
+    channels: int
 
 
 class Image:
@@ -107,7 +109,7 @@ class Image:
             # A JPEG with a preview behind it is called MPO by Pillow; its first picture is the JPEG.
             form = "JPEG" if image.format == "MPO" else str(image.format)
             is_grey = image.mode.partition(";")[0] in ("1", "L", "LA", "I", "F")
-            return Header(form, width, height, is_grey)
+            return Header(form, width, height, is_grey, len(image.getbands()))
 
     def _open_source(self) -> BinaryIO:
         """Regular files only: a FIFO would block, a device may act."""

@@ -15,12 +15,13 @@ import orjson
 from pydantic import ValidationError
 
 from agents.answer_numbers import WORD_OF
-from agents.answers import BY_TASK, ConversationAnswer, Message
+from agents.answers import BY_TASK, ConversationAnswer, Message, ScanpathAnswer
 from agents.attention.scanpath_files import OTHER_IMAGE
 from agents.errors import InputError
 from agents.images import Image
 from agents.stimuli import Asked, ShownAnswer
 from serving.conversations.scenario import speaker_name
+from serving.runs.path_frames import PathsOnPictures, records_file
 from serving.runs.run import Run
 from serving.runs.stimulus_lookup import StimulusLookup, common_stimuli
 
@@ -104,16 +105,23 @@ class AnswerReader:
         self._names: list[dict[Hashable, str]] = [{} for _ in self._folders]
         self._lookup, self._stimuli = StimulusLookup(*self._folders), dict[tuple[str, str], AnsweredStimulus]()
         self.passed_over = Counter[str]()
+        self._paths = PathsOnPictures()
+        self._first: dict[str, Mapping[str, Any]] = {}  # the first scanpath on each picture of unknown size
 
     def candidates(self, tasks: Collection[str], lengths: Sequence[int]) -> list[Candidate]:
-        return [
-            candidate
-            for record, stimulus in self.answered(tasks)
-            for candidate in self._candidates(record, stimulus, lengths)
-        ]
+        """Raises InputError with all scanpaths that nothing places on their picture."""
+        found = []
+        for run, record, stimulus in self._answered(tasks):
+            found += self._candidates(run, record, stimulus, lengths)
+        self._paths.refuse()
+        return found
 
     def answered(self, tasks: Collection[str]) -> Iterator[tuple[Record, AnsweredStimulus]]:
         """The answers with their stimuli, of a key the last. Raises InputError where two folders have the same."""
+        for _, record, stimulus in self._answered(tasks):
+            yield record, stimulus
+
+    def _answered(self, tasks: Collection[str]) -> Iterator[tuple[Path, Record, AnsweredStimulus]]:
         seen = set[bytes]()
         for folder, names in zip(self._folders, self._names, strict=True):
             for record in chain.from_iterable(map(folder.latest, [*folder.agents(), *folder.imports()])):
@@ -127,7 +135,7 @@ class AnswerReader:
                     continue
                 stimulus = self._stimulus(record["task"], record["stimulus"])
                 names.setdefault((stimulus.task, stimulus.id), record["stimulus"])
-                yield record, stimulus
+                yield folder.path, record, stimulus
 
     def common(self) -> list[str]:
         """Sentences on the stimuli that several folders have."""
@@ -154,14 +162,19 @@ class AnswerReader:
         self._stimuli[task, name] = stimulus
         return stimulus
 
-    def _candidates(self, record: Record, stimulus: AnsweredStimulus, lengths: Sequence[int]) -> Iterator[Candidate]:
+    def _candidates(
+        self, run: Path, record: Record, stimulus: AnsweredStimulus, lengths: Sequence[int]
+    ) -> Iterator[Candidate]:
         key, is_catch = (record["run"], record["agent"], record["sample"]), record["kind"] == "control"
         with naming(record):
             answer: Any = BY_TASK[record["task"]].model_validate(record["answer"])
             if isinstance(answer, ConversationAnswer):
                 yield from self._speakers(answer, stimulus, key, is_catch, lengths)
                 return
-            visible = _visible(stimulus, answer)
+            if isinstance(answer, ScanpathAnswer):
+                visible = self._path(run, record, stimulus, answer)
+            else:
+                visible = _visible(stimulus.task, answer)
         if visible is None:
             self.passed_over["empty"] += 1
             return
@@ -174,6 +187,23 @@ class AnswerReader:
                 return
             truth = whose
         yield Candidate(stimulus, record["agent"], truth, is_catch, key, visible, is_swapped=is_swapped)
+
+    def _path(
+        self, run: Path, record: Record, stimulus: AnsweredStimulus, answer: ScanpathAnswer
+    ) -> ShownAnswer | None:
+        """The path in whole pixels of its picture; without a picture, of its frame."""
+        where = records_file(run, record)
+        frame = tuple(answer.frame) if stimulus.size is None else stimulus.size
+        if stimulus.size is not None:
+            points = self._paths.fixations(record, stimulus.size, where)
+        else:
+            first = self._first.setdefault(stimulus.id, record["answer"])
+            are_alike = self._paths.fixations_beside(record, first, where) is not None
+            points = answer.fixations if are_alike else None
+        if not points:
+            return None
+        pixels = [(float(round(x)), float(round(y))) for x, y in points]
+        return ShownAnswer.model_validate({"fixations": pixels, "frame": frame})
 
     def _speakers(
         self, answer: ConversationAnswer, stimulus: AnsweredStimulus, key: Key, is_catch: bool, lengths: Sequence[int]
@@ -210,23 +240,20 @@ def naming(record: Record) -> Iterator[None]:
     except ValidationError as error:
         reason = error.errors()[0]["msg"]
         raise InputError(f"{record['agent']}, stimulus {record['stimulus']!r}: answer: {reason}") from None
+    except ValueError as error:  # of a frame without pixels
+        raise InputError(f"{record['agent']}, stimulus {record['stimulus']!r}: answer: {error}") from None
 
 
-def _visible(stimulus: AnsweredStimulus, answer: Any) -> ShownAnswer | None:
-    match stimulus.task:
+def _visible(task: Asked, answer: Any) -> ShownAnswer | None:
+    match task:
         case "object_detection":
             labels = [label.strip().lower() for label in answer.labels if label.strip()][:LABELS]
             return ShownAnswer(labels=labels) if labels else None
         case "image_captioning":
             text = " ".join(answer.text.split())
             return ShownAnswer(text=text) if text else None
-        case "color_estimation" | "word_association" as task:
-            word = getattr(answer, WORD_OF[task]).strip().lower()
-            return ShownAnswer.model_validate({WORD_OF[task]: word}) if word else None
-    width, height = stimulus.size or answer.frame
-    across, down = width / answer.frame[0], height / answer.frame[1]
-    points = [(float(round(x * across)), float(round(y * down))) for x, y in answer.fixations]
-    return ShownAnswer(fixations=points, frame=(width, height)) if points else None
+    word = getattr(answer, WORD_OF[task]).strip().lower()
+    return ShownAnswer.model_validate({WORD_OF[task]: word}) if word else None
 
 
 def _with_whom(speakers: Mapping[Letter, str], letter: Letter) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The published benchmark's form: a folder per agent, a file per task (:data:`FILES`), ``{id: response}``.
 
-Responses: a text, up to three labels ``"a, b, c"``, or the first 15 fixations rounded down in 1280 x 1024."""
+Responses: a text, up to three labels ``"a, b, c"``, or the first 15 fixations rounded down in 1280 x 1024. This is the
+size of the benchmark's own pictures: a path on a picture of another shape is stretched to it, and counted."""
 
 import math
 from collections import Counter
@@ -8,8 +9,10 @@ from typing import Any
 
 import orjson
 
+from agents.attention.frames import Point, have_one_shape
 from agents.errors import InputError, Problem
 from serving.export.exporting import MALFORMED, Export, Record, misfit
+from serving.export.scanpath_images import ScanpathImages, Size
 from serving.runs.row_problems import count
 from serving.runs.run import is_asked, kind_of
 
@@ -31,6 +34,7 @@ def write_turingtest(chosen: Export) -> dict[str, Any]:
     """Fill the folder; returns notes for the side-car. Raises InputError with every gap."""
     ids = _ids(chosen)
     gaps: list[Problem] = []
+    images = ScanpathImages(chosen.run)
     notes: dict[str, Any] = {"agents_notes": {}, "missing": {}, "remarks": []}
     for name in chosen.machines():
         about = chosen.run.meta["agents"].get(name, {})
@@ -39,7 +43,7 @@ def write_turingtest(chosen: Export) -> dict[str, Any]:
             notes["remarks"].append(f"{name}: nothing of its tasks is in this benchmark")
             continue
         counts: Counter[str] = Counter()
-        responses, reasons = _responses(chosen, name, ids, counts)
+        responses, reasons = _responses(chosen, name, ids, images, counts)
         for task in tasks:
             missing = [stimulus for stimulus in ids[task] if (task, stimulus) not in responses]
             where = str(chosen.run.records_path(name))
@@ -51,6 +55,13 @@ def write_turingtest(chosen: Export) -> dict[str, Any]:
                 notes["missing"].setdefault(name, {})[task] = len(missing)
                 notes["remarks"].append(f"{name}: {len(missing):,} of {len(ids[task]):,} {task} answers are missing")
         notes["agents_notes"][name] = dict(counts)
+        if stretched := counts["scanpaths_stretched_from_another_shape"]:
+            notes["remarks"].append(
+                f"{name}: {count(stretched, 'scanpath')} on pictures of another shape than {WIDTH} x {HEIGHT}, the "
+                "benchmark's, stretched to it"
+            )
+    images.refuse()
+    notes["remarks"] += images.unread_told()
     if gaps and not chosen.allow_missing:
         verb = "is" if len(gaps) == 1 else "are"
         raise InputError(f"{count(len(gaps), 'answer')} {verb} missing (--allow-missing exports the others)", gaps)
@@ -81,7 +92,7 @@ def _ids(chosen: Export) -> dict[str, Ids]:
 
 
 def _responses(
-    chosen: Export, name: str, ids: dict[str, Ids], counts: Counter[str]
+    chosen: Export, name: str, ids: dict[str, Ids], images: ScanpathImages, counts: Counter[str]
 ) -> tuple[dict[tuple[str, str], Response], dict[tuple[str, str], str]]:
     responses: dict[tuple[str, str], Response] = {}
     reasons: dict[tuple[str, str], str] = {}
@@ -97,18 +108,21 @@ def _responses(
             reasons[key] = f"{reason} (--include-{reason} exports it)"
         else:
             try:
-                responses[key] = response(record, counts)
+                if record["task"] == "attention_prediction":
+                    image = str((chosen.run.stimulus_of(record) or {}).get("image") or record["stimulus"])
+                    points, size = images.fixations_in_a_frame(image, record)
+                    responses[key] = _fixations(points, size, counts)
+                else:
+                    responses[key] = _response(record, counts)
             except MALFORMED as error:
                 raise misfit(record, "answer", f"not an answer to {record['task']}: {error!r}") from None
             chosen.taken[name] += 1
     return responses, reasons
 
 
-def response(record: Record, counts: Counter[str]) -> Response:
-    """A record's response; ``counts`` notes losses."""
+def _response(record: Record, counts: Counter[str]) -> str:
+    """A record's response, of scanpaths apart; ``counts`` notes losses."""
     task, answer = record["task"], record["answer"]
-    if task == "attention_prediction":
-        return _fixations(answer, counts)
     if task == "object_detection":
         labels = [label.lower() for label in answer["labels"][:LABELS]]
         counts["commas_in_labels"] += sum("," in label for label in labels)
@@ -117,11 +131,12 @@ def response(record: Record, counts: Counter[str]) -> Response:
     return str(answer[TEXTS[task]])
 
 
-def _fixations(answer: dict[str, Any], counts: Counter[str]) -> list[list[int]]:
-    width, height = answer["frame"]
-    path = answer["fixations"]
+def _fixations(path: list[Point], size: Size, counts: Counter[str]) -> list[list[int]]:
+    """The first fixations of a path in pixels of a picture of ``size`` (width, height)."""
+    width, height = size
     counts["scanpaths_cut_to_15"] += len(path) > FIXATIONS
     counts["fewer_than_15_fixations"] += len(path) < FIXATIONS
+    counts["scanpaths_stretched_from_another_shape"] += not have_one_shape(size, (WIDTH, HEIGHT))
     points = []
     for x, y in path[:FIXATIONS]:
         column, row = math.floor(x * WIDTH / width), math.floor(y * HEIGHT / height)

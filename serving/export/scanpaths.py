@@ -1,7 +1,9 @@
-"""Scanpaths in two forms of others (``docs/export.md``).
+"""Scanpaths in two forms of others (``docs/export.md``), in pixels of their images.
 
 For pysaliency 0.2.22: HDF5 of ``FixationTrains`` 1.2 and ``FileStimuli``. In COCO-Search18's form: ``name`` is the
-image's file name, or its path where two images share a file name; ``T`` is in milliseconds."""
+image's file name, or its path where two images share a file name; ``T`` is in milliseconds.
+
+Fixations outside the image stay, and are counted: pysaliency's measures stop at one, or take the image's other side."""
 
 import importlib
 import math
@@ -14,13 +16,11 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from agents.errors import ImageError, UnavailableError
-from agents.images import Image
+from agents.attention.frames import Point
+from agents.errors import UnavailableError
 from serving.export.exporting import MALFORMED, Export, Record, Row, misfit
-from serving.runs.row_problems import count
-from serving.runs.run import Run
+from serving.export.scanpath_images import ScanpathImages, frame_of
 
-Size = tuple[int, int]  # width, height
 TASK = "attention_prediction"
 TEXTS = ("agent", "kind", "stimulus", "task", "mode")
 
@@ -35,8 +35,7 @@ def write_pysaliency(chosen: Export) -> dict[str, Any]:
             "pip install 'turinglike[pysaliency]'"
         ) from None
     subjects: dict[tuple[str, int], int] = {}
-    sizes: dict[str, Size] = {}
-    unread: list[str] = []  # images whose size is the frame of their first answer
+    images = ScanpathImages(chosen.run)
     paths: list[dict[str, Any]] = []
     for record in scanpaths(chosen, imported=True):
         row = chosen.run.stimulus_of(record) or {}
@@ -45,33 +44,26 @@ def write_pysaliency(chosen: Export) -> dict[str, Any]:
                 chosen.leave_out(record, "without fixations")
                 continue
             image = str(row.get("image") or record["stimulus"])  # of an import to none of the set's, its own name
-            if image not in sizes:
-                size = _size(chosen.run, image)
-                if size is None:
-                    unread.append(image)
-                sizes[image] = size or _frame(record)
-            path = _path(record, row, sizes[image])
+            path = _path(record, row, images.fixations(image, record))
         except MALFORMED as error:
             raise misfit(record, "answer", f"not a scanpath: {error!r}") from None
         subject = subjects.setdefault((record["agent"], record["sample"]), len(subjects))
         paths.append({**path, "image": image, "subject": subject})
+    images.refuse()
     if not paths:
         return {}
     shown = [row.get("image") for row in chosen.run.stimuli() if row.get("task") == TASK]
-    names = list(dict.fromkeys([*(name for name in shown if name in sizes), *sizes]))  # what only imports name at last
+    # what only imports name at last
+    names = list(dict.fromkeys([*(name for name in shown if name in images.sizes), *images.sizes]))
     chosen.open().write(_trains_file(hdf5, paths, {name: number for number, name in enumerate(names)}))
     files = [os.path.relpath(chosen.run.image_path(name), chosen.out.parent.resolve()) for name in names]
-    chosen.open("stimuli.hdf5").write(_stimuli_file(hdf5, names, files, [sizes[name] for name in names]))
-    scaled = sum(path["frame"] != sizes[path["image"]] for path in paths)
-    remarks = [f"scaled from another frame to their image: {count(scaled, 'scanpath')}"] if scaled else []
-    if unread:
-        remarks.append(f"{count(len(unread), 'image')} not readable: in their place the frame of the answers counts")
+    chosen.open("stimuli.hdf5").write(_stimuli_file(hdf5, names, files, [images.shape(name) for name in names]))
+    sizes = {name: images.sizes[name] for name in names}
     return {
         "subjects": {str(number): {"agent": name, "sample": sample} for (name, sample), number in subjects.items()},
-        "images": [{"name": name, "width": sizes[name][0], "height": sizes[name][1]} for name in names],
-        "sizes_not_from_the_image": unread,
-        "scaled": scaled,
-        "remarks": remarks,
+        "images": [{"name": name, "width": width, "height": height} for name, (width, height) in sizes.items()],
+        "sizes_not_from_the_image": images.unread,
+        **images.notes(),
     }
 
 
@@ -98,33 +90,20 @@ def presence(row: Row) -> float:
     return 1.0 if row.get("target_box") or row.get("target_mask") else math.nan
 
 
-def _size(run: Run, image: str) -> Size | None:
-    try:
-        header = Image(image, root=run.root or run.path).header()
-    except ImageError:
-        return None
-    return header.width, header.height
-
-
-def _frame(record: Record) -> Size:
-    width, height = record["answer"]["frame"]
-    if width <= 0 or height <= 0:
-        raise ValueError(f"a frame of {width} x {height}")
-    return width, height
-
-
-def _path(record: Record, row: Row, size: Size) -> dict[str, Any]:
-    answer, frame = record["answer"], _frame(record)
-    fixations, durations = answer["fixations"], answer["durations_ms"]
+def _path(record: Record, row: Row, points: list[Point]) -> dict[str, Any]:
+    answer = record["answer"]
+    number = len(answer["fixations"])
+    durations = answer["durations_ms"]
     if durations is None:
-        durations = [math.nan] * len(fixations)
-    elif len(durations) != len(fixations):
-        raise ValueError(f"{len(durations)} durations of {len(fixations)} fixations")
+        durations = [math.nan] * number
+    elif len(durations) != number:
+        raise ValueError(f"{len(durations)} durations of {number} fixations")
     return {
-        "xs": [x * (size[0] / frame[0]) for x, _ in fixations],
-        "ys": [y * (size[1] / frame[1]) for _, y in fixations],
+        "xs": [x for x, _ in points],
+        "ys": [y for _, y in points],
         "durations": [time / 1000 for time in durations],
-        "frame": frame,
+        "frame": frame_of(answer),
+        "fit": answer.get("fit") or "",
         "agent": record["agent"],
         "kind": record["kind"],
         "sample": record["sample"],
@@ -149,6 +128,8 @@ def _trains_file(hdf5: Any, paths: list[dict[str, Any]], numbers: dict[str, int]
     attributes |= {name: column(name) for name in ("sample", "target_present", "frame", "target_bbox")}
     if np.isnan(attributes["target_bbox"]).all():
         del attributes["target_bbox"]
+    if any(path["fit"] for path in paths):
+        attributes["fit"] = np.array([path["fit"].encode() for path in paths])
     xs, durations = padded("xs"), padded("durations")
     tables = {"train_xs": xs, "train_ys": padded("ys"), "train_ts": np.where(np.isnan(xs), np.nan, np.arange(longest))}
     per_fixation = {} if np.isnan(durations).all() else {"durations": durations}
@@ -168,15 +149,15 @@ def _trains_file(hdf5: Any, paths: list[dict[str, Any]], numbers: dict[str, int]
         return bytes(file.id.get_file_image())
 
 
-def _stimuli_file(hdf5: Any, names: list[str], files: list[str], sizes: list[Size]) -> bytes:
+def _stimuli_file(hdf5: Any, names: list[str], files: list[str], of_images: list[list[int]]) -> bytes:
     with hdf5.File("stimuli", "w", driver="core", backing_store=False) as file:
         _head(file, "FileStimuli", "2.1", ["name"])
         file.attrs["size"] = len(names)
         for name, texts in (("filenames", files), ("name", names)):
             file.create_dataset(name, data=texts, dtype=hdf5.string_dtype())
         shapes = file.create_dataset("shapes", (len(names),), dtype=hdf5.vlen_dtype(np.dtype("int64")))
-        for number, (width, height) in enumerate(sizes):
-            shapes[number] = np.array([height, width])
+        for number, shape in enumerate(of_images):
+            shapes[number] = np.array(shape)
         file.flush()
         return bytes(file.id.get_file_image())
 
@@ -192,10 +173,11 @@ def _head(file: Any, kind: str, version: str, attributes: list[str]) -> None:
 
 def write_coco_search18(chosen: Export) -> dict[str, Any]:
     """Write machines' scanpaths; returns subjects and frames for the side-car."""
-    images = {str(row.get("image")) for row in chosen.run.stimuli() if row.get("task") == TASK}
-    are_paths = len({PurePosixPath(image).name for image in images}) < len(images)
+    files = {str(row.get("image")) for row in chosen.run.stimuli() if row.get("task") == TASK}
+    are_paths = len({PurePosixPath(image).name for image in files}) < len(files)
     subjects: dict[tuple[str, int], int] = {}
     frames: dict[str, dict[str, list[int]]] = {}
+    images = ScanpathImages(chosen.run)
     items = []
     for record in scanpaths(chosen, imported=False):
         row = chosen.run.stimulus_of(record) or {}
@@ -203,31 +185,34 @@ def write_coco_search18(chosen: Export) -> dict[str, Any]:
         name = image if are_paths else PurePosixPath(image).name
         subject = subjects.setdefault((record["agent"], record["sample"]), len(subjects) + 1)
         try:
-            items.append({"name": name, "subject": subject, **_item(record, row)})
-            frames.setdefault(name, {})[str(subject)] = record["answer"]["frame"]
+            points, frame = images.fixations_in_a_frame(image, record)
+            items.append({"name": name, "subject": subject, **_item(record, row, points)})
         except MALFORMED as error:
             raise misfit(record, "answer", f"not a scanpath: {error!r}") from None
+        frames.setdefault(name, {})[str(subject)] = list(frame)
+    images.refuse()
     chosen.open().write(orjson.dumps(items, option=orjson.OPT_APPEND_NEWLINE))
     about = {str(number): {"agent": name, "sample": sample} for (name, sample), number in subjects.items()}
-    return {"subjects": about, "frames": frames}
+    return {"subjects": about, "frames": frames, "sizes_not_from_the_image": images.unread, **images.notes()}
 
 
-def _item(record: Record, row: Row) -> dict[str, Any]:
-    answer, there = record["answer"], presence(row)
+def _item(record: Record, row: Row, points: list[Point]) -> dict[str, Any]:
+    answer = record["answer"]
+    there = presence(row)
     item = {
         "task": target_name(row),
         "condition": None if math.isnan(there) else "present" if there else "absent",
-        "X": [x for x, _ in answer["fixations"]],
-        "Y": [y for _, y in answer["fixations"]],
+        "X": [x for x, _ in points],
+        "Y": [y for _, y in points],
         "T": answer["durations_ms"],
-        "length": len(answer["fixations"]),
+        "length": len(points),
     }
     if row.get("mode", "free") == "free":
         return item | {"condition": "freeview"}
     box, was_found, lands = row.get("target_box"), answer["found"], None
     if box is not None:
         left, top, width, height = box
-        lands = any(left <= x < left + width and top <= y < top + height for x, y in answer["fixations"])
+        lands = any(left <= x < left + width and top <= y < top + height for x, y in points)
     return item | {
         "bbox": box if there == 1 else None,
         "fixOnTarget": False if there == 0 else lands,

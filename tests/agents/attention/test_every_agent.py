@@ -41,6 +41,16 @@ def test_an_agent_draws_its_number_of_fixations_from_peoples(agents, tmp_path, m
     assert answers(agent, [item], seeds[3:4])[0]["fixations"] == drawn[3]
 
 
+@pytest.mark.parametrize("name", ["center", "random", "gbvs", "ivsn", "ivsn-layer", "eccnet", "return-fixations"])
+def test_a_frame_is_the_picture_so_that_nothing_need_be_said_of_it(agents, tmp_path, name):
+    agent = agents(name)
+    for height, width in ((60, 81), (83, 40)):
+        path, target = gaze_cases.files(tmp_path, [(height, width), (32, 32)], seed=3)
+        [answer] = answers(agent, [stimulus(agent, path, target, window=9, max_fixations=3)], [1])
+        assert answer["frame"] == [width, height]
+        assert "fit" not in answer
+
+
 @pytest.mark.parametrize("name", ["ivsn", "ivsn-layer", "eccnet", "return-fixations"])
 def test_who_looks_for_a_picture_needs_one(agents, tmp_path, name):
     [path] = gaze_cases.files(tmp_path, [(60, 80)])

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image as PILImage
 from run_folders import ANSWERS, agent_entry, failed, record, stimulus, write_run
 
+from agents.errors import InputError
 from serving.export.exporting import export
 
 GAZE, COLOR = "attention_prediction", "color_estimation"
@@ -91,3 +93,42 @@ def test_what_is_known_of_the_target(tmp_path: Path, fixations: list[list[float]
         "c": (None, None, None, None),
         "d": ("present", None, None, 0),
     }
+
+
+def test_a_frame_is_brought_to_the_picture_in_which_the_box_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One path in three frames: the picture's, one half as large, and a screen with bars of 140 pixels."""
+    PILImage.new("RGB", (640, 480)).save(tmp_path / "1.png")
+    on_picture = [[128, 96], [640, 0]]
+    frames: dict[str, dict[str, Any]] = {
+        "own": {"fixations": on_picture},
+        "half": {"fixations": [[64, 48], [320, 0]], "frame": [320, 240]},
+        "screen": {"fixations": [[420, 210], [1540, 0]], "frame": [1680, 1050], "fit": "bars"},
+    }
+    stimuli = [stimulus("s", GAZE, image="1.png", mode="search", target_box=[128, 96, 40, 40])]
+    rows = {name: [record("s", GAZE, name, answer=gaze(**path))] for name, path in frames.items()}
+    run = write_run(tmp_path / "run", stimuli, rows, {name: agent_entry(GAZE) for name in rows})
+    export(run, "coco-search18", tmp_path / "out")
+    for item in json.loads((tmp_path / "out").read_bytes()):
+        assert [list(point) for point in zip(item["X"], item["Y"], strict=True)] == on_picture
+        assert (item["bbox"], item["fixOnTarget"]) == ([128, 96, 40, 40], True)
+    about = json.loads((tmp_path / "out.export.json").read_text())
+    assert about["frames"] == {"1.png": {subject: [640, 480] for subject in "123"}}
+    assert (about["scaled"], about["fixations_outside_the_image"]) == (2, 3)
+    said = capsys.readouterr().out
+    assert "scaled from another frame to their image: 2 scanpaths\n" in said
+    assert "outside their image, kept: 3 fixations\n" in said  # x = 640 is behind the last pixel
+
+
+def test_an_agent_that_does_not_say_how_its_frame_was_filled(tmp_path: Path) -> None:
+    PILImage.new("RGB", (640, 480)).save(tmp_path / "1.png")
+    rows = [record("s", GAZE, "square", answer=gaze([[5, 5]], frame=[224, 224]))]
+    run = write_run(
+        tmp_path / "run", [stimulus("s", GAZE, image="1.png")], {"square": rows}, {"square": agent_entry(GAZE)}
+    )
+    for form in ("coco-search18", "pysaliency", "turingtest"):
+        with pytest.raises(InputError, match=r'an agent says it in its answer: .*fit="stretch"') as refused:
+            export(run, form, tmp_path / "out")
+        [problem] = refused.value.problems
+        assert str(problem).startswith(f"{run}/records/square.jsonl: square, stimulus 's': its frame is 224 x 224")

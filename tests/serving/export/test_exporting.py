@@ -10,6 +10,7 @@ import orjson
 import pandas
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image as PILImage
 from run_folders import ANSWERS, agent_entry, attempt, failed, record, stimulus, write_run
 
 from agents.errors import InputError
@@ -231,6 +232,31 @@ def test_turingtest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "a~b: nothing of its tasks is in this benchmark" in capsys.readouterr().out
     import_files(sorted((out / "all").iterdir()), tmp_path / "back", name="again")
     assert len(list(Run(tmp_path / "back").records("published"))) == 6
+
+
+def test_the_benchmarks_frame_is_that_of_its_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """1280 x 1024, of which half is 640 x 512; a picture of another shape is stretched to it, with a word."""
+    stimuli, rows = [], []
+    frames = {"half": [640, 512], "other": [640, 480], "bars": [1680, 1050]}
+    for name, (width, height) in {"half": (640, 512), "other": (640, 480), "bars": (640, 512)}.items():
+        PILImage.new("RGB", (width, height)).save(tmp_path / f"{name}.png")
+        stimuli.append(stimulus(name, GAZE, image=f"{name}.png"))
+        fit = {"fit": "bars"} if name == "bars" else {}
+        middle = [frames[name][0] / 2, frames[name][1]]
+        answer = {**ANSWERS[GAZE], "frame": frames[name], "fixations": [middle, [frames[name][0] / 4, 0]], **fit}
+        rows.append(record(name, GAZE, "all", answer=answer))
+    run = write_run(tmp_path / "run", stimuli, {"all": rows}, {"all": agent_entry(GAZE)})
+    export(run, "turingtest", tmp_path / "out")
+    # On the screen with bars 1050 pixels are the picture's 512: a fourth of the width is 640 - 420 * 1024 / 1050 here.
+    assert json.loads((tmp_path / "out" / "all" / "fv.json").read_text()) == {
+        "half": [[640, 1023], [320, 0]],
+        "other": [[640, 1023], [320, 0]],
+        "bars": [[640, 1023], [230, 0]],
+    }
+    said = capsys.readouterr().out
+    assert "all: 1 scanpath on pictures of another shape than 1280 x 1024, the benchmark's, stretched to it" in said
+    about = json.loads((tmp_path / "out" / "_export.json").read_text())
+    assert about["agents_notes"]["all"]["scanpaths_stretched_from_another_shape"] == 1
 
 
 def test_every_gap_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from PIL import Image as PILImage
 from run_folders import ANSWERS, agent_entry, failed, record, stimulus, write_run
 
 from agents.errors import InputError, UnavailableError
+from serving.cli import main
 from serving.export.exporting import export
 
 GAZE, COLOR = "attention_prediction", "color_estimation"
@@ -78,6 +79,7 @@ def _run(tmp_path: Path) -> Path:
         stimulus("lost", GAZE, image="lost.png"),
         stimulus("unanswered", GAZE, image="other.png"),
     ]
+    screen = gaze([[640, 512], [1279, -5]], (1280, 1024), fit="stretch")
     timed = gaze([[160, 100], [10.5, 20.25]], (320, 200), durations_ms=[200.0, 150.5])
     records = {
         "gbvs": [
@@ -92,7 +94,7 @@ def _run(tmp_path: Path) -> Path:
             record("c1", COLOR, "dg"),
         ],
         "humans": [
-            record("672.jpg", GAZE, "human:05", answer=gaze([[640, 512], [1279, -5]], (1280, 1024)), **PEOPLE),
+            record("672.jpg", GAZE, "human:05", answer=screen, **PEOPLE),
             record("9.jpg", GAZE, "human:05", answer=gaze([[640, 512]], (1280, 1024)), **PEOPLE),
         ],
     }
@@ -106,7 +108,7 @@ def test_pysaliency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     export(_run(tmp_path), "pysaliency", out)
     images = read_stimuli(tmp_path / "new" / "paths.hdf5.stimuli.hdf5")
     assert images == [  # in the order of the set, those without a path left out; what only people saw comes last
-        ("b/2.png", tmp_path / "b" / "2.png", (200, 320)),
+        ("b/2.png", tmp_path / "b" / "2.png", (200, 320, 3)),
         ("a/1.png", tmp_path / "a" / "1.png", (480, 640)),
         ("lost.png", tmp_path / "lost.png", (500, 1000)),
         ("9.jpg", tmp_path / "9.jpg", (1024, 1280)),
@@ -142,6 +144,8 @@ def test_pysaliency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (tmp_path / "new" / "paths.hdf5.stimuli.jsonl").exists()
     said = capsys.readouterr().out
     assert "scaled from another frame to their image: 1 scanpath\n" in said
+    assert "outside their image, kept: 1 fixation\n" in said
+    assert (about["scaled"], about["fixations_outside_the_image"]) == (1, 1)
     assert "2 images not readable" in said
 
 
@@ -163,7 +167,68 @@ def test_pysaliency_by_the_package_itself(tmp_path: Path) -> None:
         assert len(people.x) == 3
         assert [tuple(map(int, size)) for size in images.sizes] == [(200, 320), (480, 640), (500, 1000), (1024, 1280)]
         assert images.stimuli[0].shape == (200, 320, 3)
+        known = [str(tmp_path / name) for name in ("b/2.png", "a/1.png")]
+        assert list(map(tuple, images.shapes[:2])) == pysaliency.FileStimuli(known).shapes
         assert list(images.attributes["name"]) == ["b/2.png", "a/1.png", "lost.png", "9.jpg"]
+
+
+LETTERBOX = [[140, 0], [840, 525], [1540, 1050], [470, 250]]  # on a screen of 1680 x 1050 with bars of 140 pixels
+PLACED = [[0, 0], [320, 240], [640, 480], [150.857, 114.286]]  # on a picture of 640 x 480
+
+
+def _on_a_screen(tmp_path: Path, **fit: str) -> Path:
+    """People's paths on a screen of another shape than the picture, and a machine's on the picture."""
+    PILImage.new("RGB", (640, 480)).save(tmp_path / "cup.jpg")
+    search = {"mode": "search", "target_box": [128, 91, 46, 46], "meta": {"target": "cup"}}
+    stimuli = [stimulus("cup/1.jpg", GAZE, image="cup.jpg", **search)]
+    answers = [gaze(LETTERBOX, (1680, 1050), **fit) for _ in range(7)]
+    people = [record("cup/1.jpg", GAZE, f"human:{at}", answer=each, **PEOPLE) for at, each in enumerate(answers)]
+    machine = [record("cup/1.jpg", GAZE, "gbvs", answer=gaze(PLACED))]
+    return write_run(tmp_path / "run", stimuli, {"gbvs": machine, "humans": people}, {"gbvs": agent_entry(GAZE)})
+
+
+def test_a_screen_with_bars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The picture's corners on the screen become its corners. The last pixel is before the side: x = 640 is outside,
+    where pysaliency would find no value of a map."""
+    export(_on_a_screen(tmp_path, fit="bars"), "pysaliency", tmp_path / "out")
+    machine, *people = read_trains(tmp_path / "out")
+    for path in (machine, *people):
+        assert list(zip(path["x"], path["y"], strict=True)) == [pytest.approx(point, abs=0.001) for point in PLACED]
+    assert [path["fit"] for path in (machine, people[0])] == ["", "bars"]
+    assert people[0]["frame"] == [1680, 1050]
+    assert "outside their image, kept: 8 fixations\n" in capsys.readouterr().out
+    assert json.loads((tmp_path / "out.export.json").read_text())["fixations_outside_the_image"] == 8
+
+
+def test_a_stretched_screen(tmp_path: Path) -> None:
+    export(_on_a_screen(tmp_path, fit="stretch"), "pysaliency", tmp_path / "out")
+    stretched = read_trains(tmp_path / "out")[1]
+    assert stretched["x"] == pytest.approx([53.333, 320, 586.667, 179.048], abs=0.001)
+    assert stretched["y"] == pytest.approx([0, 240, 480, 114.286], abs=0.001)
+
+
+def test_a_screen_of_which_nothing_is_said_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = _on_a_screen(tmp_path)
+    assert main(["export", str(run), "--format", "pysaliency", "--out", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    who = f"{run}/records/humans.jsonl: human:0, stimulus 'cup/1.jpg'"
+    assert f"{who}: its frame is 1680 x 1050, and the picture 640 x 480" in told
+    assert told.count("its frame is") == 5
+    assert "how the picture filled the frame: 7 (5 are named)" in told
+    assert "import the answers again with --fit bars" in told
+    assert "--fit stretch" in told
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cup.jpg", "run"]
+    for form in ("jsonl", "csv", "parquet", "coco-search18"):  # which have the frame beside it, or machines alone
+        export(run, form, tmp_path / form)
+
+
+def test_without_the_picture_two_screens_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = _on_a_screen(tmp_path, fit="bars")
+    (tmp_path / "cup.jpg").unlink()
+    assert main(["export", str(run), "--format", "pysaliency", "--out", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert "its frame is 1680 x 1050, another answer's 640 x 480, and there is no picture" in told
+    assert "put the pictures where the run looks for them" in told
 
 
 def test_pysaliency_without_h5py_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judging.features import grouped_folds, length, metadata, punctuation
+from judging.tells import tells
 
 FOLDS = 10
 PERMUTATIONS = 99
@@ -21,7 +22,8 @@ Trial = Mapping[str, Any]
 def measure_blindness(
     folder: Path, rows: Sequence[tuple[Trial, Mapping[str, Any]]], seed: int, lists: Sequence[Sequence[str]] = ()
 ) -> list[dict[str, Any]]:
-    """Detectability by task, None of too few trials; ``rows`` are trials with their rows of the key, ``lists`` the
+    """Detectability by task, None of too few trials, and ``tells``, in which the form of answers differs
+    (:mod:`judging.tells`); ``rows`` are trials with their rows of the key, ``lists`` the
     judges' lists of trials' ids."""
     entries, places = [], defaultdict[str, list[tuple[float, ...]]](list)
     for ids in lists:
@@ -35,7 +37,9 @@ def measure_blindness(
             if key["truth"] != key.get("beside_truth")
         ]
         is_machine = np.array([key["truth"] == "machine" for _, key in of_task], dtype=np.bool_)
-        entry: dict[str, Any] = {"asked": task, "trials": len(of_task), "hidden": None, "shown": None}
+        entry: dict[str, Any] = {"asked": task, "trials": len(of_task), "hidden": None, "shown": None, "tells": []}
+        if of_task and "beside" not in of_task[0][0]:
+            entry["tells"] = tells([trial for trial, _ in of_task], is_machine)
         groups = [trial["shown"] for trial, _ in of_task]
         if min(is_machine.sum(), (~is_machine).sum()) >= LEAST and len(set(groups)) >= FOLDS:
             hidden = [

@@ -14,12 +14,12 @@ from typing import Any, Literal, NamedTuple
 import orjson
 from pydantic import ValidationError
 
-from agents.answer_numbers import WORD_OF
-from agents.answers import BY_TASK, ConversationAnswer, Message, ScanpathAnswer
+from agents.answers import BY_TASK, ConversationAnswer, Message, ScanpathAnswer, WordAnswer
 from agents.attention.scanpath_files import OTHER_IMAGE
 from agents.errors import InputError
 from agents.images import Image
 from agents.stimuli import Asked, ShownAnswer
+from judging.same_rules import PEOPLE, SameRules
 from serving.conversations.scenario import speaker_name
 from serving.runs.path_frames import PathsOnPictures, records_file
 from serving.runs.run import Run
@@ -96,9 +96,11 @@ class Line(NamedTuple):
 
 
 class AnswerReader:
-    """The answers in ``runs``, and people's alone in ``people``; ``passed_over`` counts what is left out, by reason."""
+    """The answers in ``runs``, and people's alone in ``people``, as judges see them: words and colours have passed
+    ``rules``, which are the same for all. ``passed_over`` counts what is left out, by reason."""
 
-    def __init__(self, runs: Sequence[Path], people: Sequence[Path]) -> None:
+    def __init__(self, runs: Sequence[Path], people: Sequence[Path], rules: SameRules | None = None) -> None:
+        self.rules = rules or SameRules()
         in_full = {path.resolve() for path in runs}
         self._of_people = [Run(path) for path in people if path.resolve() not in in_full]
         self._folders = [*map(Run, runs), *self._of_people]
@@ -174,9 +176,10 @@ class AnswerReader:
             if isinstance(answer, ScanpathAnswer):
                 visible = self._path(run, record, stimulus, answer)
             else:
-                visible = _visible(stimulus.task, answer)
+                visible = self._visible(record, stimulus, answer)
         if visible is None:
-            self.passed_over["empty"] += 1
+            is_word = isinstance(answer, WordAnswer) and answer.word.strip() != ""
+            self.passed_over["words that the papers' rules drop" if is_word else "empty"] += 1
             return
         truth: Truth = "human" if record["kind"] == "human" else "machine"
         is_swapped = is_catch and record["answer"].get("selection") == OTHER_IMAGE
@@ -187,6 +190,25 @@ class AnswerReader:
                 return
             truth = whose
         yield Candidate(stimulus, record["agent"], truth, is_catch, key, visible, is_swapped=is_swapped)
+
+    def _visible(self, record: Record, stimulus: AnsweredStimulus, answer: Any) -> ShownAnswer | None:
+        """What judges see of an answer in words; None where nothing is left of it. Catch trials pass no rules: they are
+        to break them."""
+        is_catch = record["kind"] == "control"
+        who = PEOPLE if record["kind"] == "human" else record["agent"]
+        match stimulus.task:
+            case "object_detection":
+                labels = [label.strip().lower() for label in answer.labels if label.strip()][:LABELS]
+                return ShownAnswer(labels=labels) if labels else None
+            case "image_captioning":
+                text = " ".join(answer.text.split())
+                return ShownAnswer(text=text) if text else None
+            case "color_estimation":
+                color = answer.color.strip().lower() if is_catch else self.rules.color(answer.color, who)
+                return ShownAnswer(color=color) if color else None
+        cue = str(stimulus.row.get("cue", stimulus.id))
+        word = answer.word.strip().lower() if is_catch else self.rules.word(answer.word, cue, who)
+        return ShownAnswer(word=word) if word else None
 
     def _path(
         self, run: Path, record: Record, stimulus: AnsweredStimulus, answer: ScanpathAnswer
@@ -242,18 +264,6 @@ def naming(record: Record) -> Iterator[None]:
         raise InputError(f"{record['agent']}, stimulus {record['stimulus']!r}: answer: {reason}") from None
     except ValueError as error:  # of a frame without pixels
         raise InputError(f"{record['agent']}, stimulus {record['stimulus']!r}: answer: {error}") from None
-
-
-def _visible(task: Asked, answer: Any) -> ShownAnswer | None:
-    match task:
-        case "object_detection":
-            labels = [label.strip().lower() for label in answer.labels if label.strip()][:LABELS]
-            return ShownAnswer(labels=labels) if labels else None
-        case "image_captioning":
-            text = " ".join(answer.text.split())
-            return ShownAnswer(text=text) if text else None
-    word = getattr(answer, WORD_OF[task]).strip().lower()
-    return ShownAnswer.model_validate({WORD_OF[task]: word}) if word else None
 
 
 def _with_whom(speakers: Mapping[Letter, str], letter: Letter) -> dict[str, str]:

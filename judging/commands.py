@@ -31,6 +31,7 @@ def register(commands: Commands) -> None:
     add("--show-pseudo", action="store_true", help="of pairs: also what a machine wrote beforehand")
     add("--common", action="store_true", help="only stimuli that people and every agent answered")
     add("--unique", action="store_true", help="of equal answers to a stimulus a single, drawn answer")
+    add("--as-written", action="store_true", help="words and colours as they were written, without the papers' rules")
     add("--every", action="store_true", help="every answer becomes a trial, balanced or not")
     add("--catch", type=share, default=0.1, metavar="SHARE", help="catch trials, where the runs have any (0.1)")
     add("--repeats", type=share, default=0.0, metavar="SHARE", help="trials that come again in their list (0)")

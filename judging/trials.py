@@ -16,6 +16,8 @@ from judging.candidates import PEOPLE_OF_PAIR, AnswerReader, Candidate
 from judging.drawing import Order, Pool, arrange, draw_list, draw_pool, duplicates, in_common, least_used, unique
 from judging.pairs import LENGTHS as PAIR_LENGTHS
 from judging.pairs import draw_pair_list, draw_pairs, read_dialogues
+from judging.same_rules import SameRules
+from judging.tells import told
 from judging.trial_set import JudgesList, KeyedTrial, about_path, key_path, write_trial_set
 from serving.runs.row_problems import count
 
@@ -38,6 +40,7 @@ class Drawn:
     unbalanced: list[str] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
     common: list[str] = field(default_factory=list)
+    rules: SameRules = field(default_factory=SameRules)
 
 
 def compose(options: argparse.Namespace, say: Say) -> int:
@@ -48,8 +51,8 @@ def compose(options: argparse.Namespace, say: Say) -> int:
         raise InputError("--lists, --repeats: say with --per-judge or --preset how long each list is")
     # Who knows the seed, and which runs there were, can draw the same order again and read whose the answers are.
     seed = secrets.randbelow(1 << 53) if options.seed is None else options.seed
-    of_kind = ("pairs", "show_pseudo") if options.pairs else ("preset", "common", "unique", "catch")
-    others = ("preset", "common", "unique") if options.pairs else ("show_pseudo",)
+    of_kind = ("pairs", "show_pseudo") if options.pairs else ("preset", "common", "unique", "catch", "as_written")
+    others = ("preset", "common", "unique", "as_written") if options.pairs else ("show_pseudo",)
     if wrong := [name for name in others if getattr(options, name)]:
         raise InputError(f"--{wrong[0].replace('_', '-')} does not go {'with' if options.pairs else 'without'} --pairs")
     drawn = _draw_pairs(options, seed) if options.pairs else _draw_speakers(options, seed)
@@ -57,8 +60,9 @@ def compose(options: argparse.Namespace, say: Say) -> int:
     chosen["lengths"] = list(options.lengths or (PAIR_LENGTHS if options.pairs else LENGTHS))
     notes = {"runs": [str(path) for path in options.runs], "options": chosen, "tasks": drawn.about}
     notes |= {"unbalanced": drawn.unbalanced, "passed_over": dict(drawn.passed_over)}
+    notes["same_rules"] = drawn.rules.summary()
     rows, blind = write_trial_set(options.out, drawn.lists, notes, seed, force=options.force)
-    for sentence in drawn.common:
+    for sentence in [*drawn.common, *drawn.rules.sentences()]:
         say(sentence)
     for task, numbers in drawn.about.items():
         for line in _summary_of_pairs(numbers) if options.pairs else _summary(task, numbers, rows):
@@ -69,18 +73,20 @@ def compose(options: argparse.Namespace, say: Say) -> int:
         say(f"passed over: {number:,} {why}")
     for entry in blind:
         say(f"{entry['asked']}: {_blindness(entry)}")
+        for tell in entry["tells"]:
+            say(f"  {told(tell)}")
     say(f"trials: {options.out}; key, not for judges: {key_path(options.out)}; about it: {about_path(options.out)}")
     return 0
 
 
 def _draw_speakers(options: argparse.Namespace, seed: int) -> Drawn:
-    reader = AnswerReader(options.runs, options.people)
+    reader = AnswerReader(options.runs, options.people, SameRules(as_written=options.as_written))
     answers = reader.candidates(options.task, options.lengths or LENGTHS)
     if options.agents is not None:
         machines = {answer.agent for answer in answers if answer.truth == "machine" and not answer.is_swapped}
         wanted = _named(options.agents, machines)
         answers = [answer for answer in answers if answer.truth == "human" or answer.is_catch or answer.agent in wanted]
-    drawn = Drawn(passed_over=reader.passed_over, common=reader.common())
+    drawn = Drawn(passed_over=reader.passed_over, common=reader.common(), rules=reader.rules)
     for task in TASKS:
         if of_task := [answer for answer in answers if answer.stimulus.task == task]:
             chance = random.Random(f"trials {seed} {task}")
@@ -89,7 +95,8 @@ def _draw_speakers(options: argparse.Namespace, seed: int) -> Drawn:
             drawn.unbalanced += [f"{task}: {remark}" for remark in pool.unbalanced]
             drawn.lists += _lists(task, pool, options, chance)
     if not any(entry.trials for entry in drawn.lists):
-        raise InputError("no trial can be drawn: " + ("; ".join(drawn.unbalanced) or "the runs hold no such answers"))
+        reasons = [*drawn.unbalanced, *reader.rules.sentences()]
+        raise InputError("no trial can be drawn: " + ("; ".join(reasons) or "the runs hold no such answers"))
     return drawn
 
 

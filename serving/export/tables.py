@@ -18,6 +18,7 @@ from agents.errors import InputError
 from agents.stimuli import ALL_TASKS, Task
 from serving.export import exporting
 from serving.export.exporting import Export, Row, misfit
+from serving.runs import words_by_rules
 from serving.runs.csv_tables import write_rows
 from serving.runs.records import Record, problems
 from serving.runs.stimulus_set import arrow
@@ -47,6 +48,10 @@ class Column:
         for key in self.path:
             part = part.get(key) if isinstance(part, dict) else None
         return part
+
+
+BY_RULES = (Column("by_rules.word", str, ("by_rules", "word")), Column("by_rules.rule", str, ("by_rules", "rule")))
+"""A word after the papers' rules, as judges see it, and the rule that drops it."""
 
 
 def write_jsonl(chosen: Export) -> dict[str, Any]:
@@ -87,18 +92,26 @@ def _columns(chosen: Export) -> list[Column]:
     tasks: set[Task] = set()
     for name in [*chosen.run.agents(), *chosen.run.imports()]:
         tasks |= {record["task"] for record in chosen.run.records(name)}
-    return columns_of(tasks, chosen.run.stimuli())
+    columns = columns_of(tasks, chosen.run.stimuli())
+    if words_by_rules.TASK in tasks and words_by_rules.are_known():
+        place = next(at for at, column in enumerate(columns) if column.name == "raw")
+        columns[place:place] = BY_RULES
+    return columns
 
 
 def _pairs(chosen: Export) -> Iterator[Pair]:
     for record in chosen.everything():
         for problem in problems(record):
             raise misfit(record, problem.field or "record", problem.message)
-        yield record, chosen.run.stimulus_of(record) or {}
+        row = chosen.run.stimulus_of(record) or {}
+        by_rules = words_by_rules.word_by_rules(record, row)
+        yield (record if by_rules is None else {**record, "by_rules": by_rules}), row
 
 
 def _about(columns: Iterable[Column]) -> dict[str, Any]:
-    return {"columns": {column.name: NAMES.get(column.type, "json") for column in columns}}
+    names = {column.name: NAMES.get(column.type, "json") for column in columns}
+    has_words = "answer.word" in names and BY_RULES[0].name not in names
+    return {"columns": names, **({"remarks": [words_by_rules.MISSING]} if has_words else {})}
 
 
 def columns_of(tasks: Collection[Task], stimuli: Iterable[Row]) -> list[Column]:

@@ -106,6 +106,8 @@ def _flat(row: dict[str, Any], stimuli: dict[str, Any]) -> dict[str, Any]:
     flat = {key: value for key, value in row.items() if key not in parts}
     flat |= {f"{part}.{key}": value for part in parts for key, value in (row[part] or {}).items()}
     flat |= {"raw": _text(row["raw"]), "rejected_attempts": len(row["attempts"])}
+    if row["task"] == WORD:
+        flat["by_rules.word"] = row["answer"]["word"]  # "together" keeps the papers' rules
     shown = stimuli.get(row["stimulus"], {})
     flat |= {f"stimulus.{key}": value for key, value in shown.items() if key not in ("id", "task", "meta")}
     flat |= {f"meta.{key}": str(value) if key == "odd" else value for key, value in shown.get("meta", {}).items()}
@@ -295,3 +297,17 @@ def test_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(InputError, match="has no name of its own"):
             export(run, "csv", out, force=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "run"]
+
+
+def test_words_stand_as_written_and_by_the_papers_rules(tmp_path: Path) -> None:
+    """A table of words has both, as judges see the one and the record the other; catch trials pass no rules."""
+    written = {"cats": ("cat", ""), "the": ("", "stop_word"), "ocean": ("ocean", "")}
+    answers = [record(f"c{at}", WORD, "all", answer={**ANSWERS[WORD], "word": word}) for at, word in enumerate(written)]
+    stimuli = [stimulus(f"c{at}", WORD, cue="thing") for at in range(len(written))]
+    run = write_run(tmp_path / "run", stimuli, {"all": answers}, {"all": agent_entry(WORD)})
+    export(run, "csv", tmp_path / "t.csv")
+    with (tmp_path / "t.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["answer.word"], row["by_rules.word"], row["by_rules.rule"]) for row in rows] == [
+        (word, *by_rules) for word, by_rules in written.items()
+    ]

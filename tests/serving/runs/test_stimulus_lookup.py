@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from judging.candidates import AnswerReader
+from judging.same_rules import SameRules
 from serving.cli import main
 from serving.runs.run import Run
 from serving.runs.stimulus_lookup import StimulusLookup, common_stimuli
@@ -34,7 +35,7 @@ def joined(*paths: Path) -> list[set[str]]:
         alike: dict[int, set[str]] = {}
         for (_, name), place in data._places.items():
             alike.setdefault(place, set()).add(name)
-    answers = AnswerReader([*paths], []).candidates([WORD], [])
+    answers = AnswerReader([*paths], [], SameRules(as_written=True)).candidates([WORD], [])
     shown: dict[str, set[str]] = {}
     for one in answers:
         shown.setdefault(one.stimulus.id, set()).add(one.agent)

@@ -1,0 +1,35 @@
+"""What the papers' rules for words make of an answer, shown beside what was written.
+
+Trials and populations compare words after these rules (:mod:`judging.same_rules`); records keep what was written. Who
+looks at answers or exports them sees both. The rules need wordfreq, which the base install lacks: there the page and
+the table say so, and show what was written alone.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from agents.contract import is_installed
+
+TASK = "word_association"
+MISSING = "words by the papers' rules are not shown: they need wordfreq, pip install 'turinglike[words]'"
+
+
+@cache
+def are_known() -> bool:
+    """Whether the rules can be applied here."""
+    return is_installed("wordfreq")
+
+
+def word_by_rules(record: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, str | None] | None:
+    """The ``word`` after the rules and, where they drop it, the ``rule``; ``row`` is the stimulus's, {} where only an
+    import names it. None for other tasks, failed answers and catch trials, which are to break the rules."""
+    is_word = record["task"] == TASK and record["status"] != "failed" and record["kind"] != "control"
+    answer = record["answer"]
+    if not is_word or not isinstance(answer, Mapping) or not isinstance(answer.get("word"), str) or not are_known():
+        return None
+    from agents.language.words.rules import RuleSettings, judge
+
+    cue = row.get("cue")
+    judged = judge(answer["word"], str(cue if cue is not None else record["stimulus"]), RuleSettings())
+    return {"word": None if judged.rule is not None else judged.word, "rule": judged.rule}

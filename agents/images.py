@@ -38,6 +38,10 @@ MAX_BYTES = 512 * 1024 * 1024
 MAX_TEXT = 64 * 1024 * 1024  # bytes of a PNG's profile or text, unpacked
 LARGE = 10_000_000  # pixels; images of more are decoded after each other, for the memory that they take
 ORIENTATION = 0x0112  # the tag of EXIF
+PHOTOMETRIC = 262  # a tag of TIFF: what 0 means
+WHITE_IS_ZERO = 0
+SAMPLE_FORMAT = 339  # a tag of TIFF
+UNSIGNED = 1
 
 _BEGINS = {
     b"\x89PNG\r\n": "PNG",
@@ -276,19 +280,33 @@ def _scaled_to_8_bits(image: PILImage.Image, transparent: object) -> PILImage.Im
     from PIL import Image as PILImage
 
     raw = np.asarray(image)
+    if _tiff_tag(image, SAMPLE_FORMAT) in (None, UNSIGNED) and raw.dtype == np.int32 and image.format == "TIFF":
+        raw = raw.view(np.uint32)  # which Pillow reads as signed, so that the largest number would be black
     values = np.nan_to_num(raw.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
-    low, high = float(values.min()), float(values.max())
+    low = float(values.min())
+    high = float(values.max())
     if image.mode.startswith("I") and low >= 0 and high <= 65535:
         values /= 257.0
     elif image.mode == "F" and low >= 0.0 and high <= 1.0:
         values *= 255.0
     elif low < 0 or high > 255:
         values = (values - low) * (255.0 / (high - low)) if high > low else np.zeros_like(values)
+    if _tiff_tag(image, PHOTOMETRIC) == WHITE_IS_ZERO:  # which Pillow obeys in 8 bits and fewer alone
+        values = 255.0 - values
     grey = PILImage.fromarray(np.rint(values).astype(np.uint8))
     if transparent is None:
         return grey
     alpha = np.where(raw == transparent, 0, 255).astype(np.uint8)
     return PILImage.merge("LA", (grey, PILImage.fromarray(alpha)))
+
+
+def _tiff_tag(image: PILImage.Image, tag: int) -> int | None:
+    """The number, or the first of the numbers, of a TIFF's tag; None where it lacks, and in other formats."""
+    tags = getattr(image, "tag_v2", None)
+    value = None if tags is None else tags.get(tag)
+    if isinstance(value, tuple):
+        value = value[0] if value else None
+    return value if isinstance(value, int) else None
 
 
 def _reason(error: BaseException) -> str:

@@ -64,9 +64,14 @@ def about_path(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.trials.json")
 
 
+def about_of_key(key: Path) -> Path:
+    """The file beside a key that says how the trial set was made."""
+    return key.with_name(f"{key.name.removesuffix('.key.csv')}.trials.json")
+
+
 def read_about(key: Path) -> dict[str, Any]:
     """How the trial set was made; empty if unknown."""
-    path = key.with_name(f"{key.name.removesuffix('.key.csv')}.trials.json")
+    path = about_of_key(key)
     try:
         about = orjson.loads(path.read_bytes())
     except (OSError, orjson.JSONDecodeError):

@@ -15,7 +15,17 @@ from pydantic import ValidationError
 
 from agents.answers import VerdictAnswer
 from agents.errors import InputError, Problem
-from judging.trial_set import TRIALS_FILE, VERDICTS, Keys, check_trials, key_path, read_about, read_trial_key, refused
+from judging.trial_set import (
+    TRIALS_FILE,
+    VERDICTS,
+    Keys,
+    about_of_key,
+    check_trials,
+    key_path,
+    read_about,
+    read_trial_key,
+    refused,
+)
 from serving.runs.run import Run, is_asked, numbered_records
 from serving.runs.run_json import is_changed
 from serving.runs.stimulus_set import read_rows
@@ -268,6 +278,11 @@ def _read_checked(folder: Run, path: Path) -> tuple[Keys, Mapping[str, Any], Seq
     keys, about = read_trial_key(path), read_about(path)
     for place in _set_folders(folder):  # if the key lies elsewhere
         about = about or read_about(key_path(place))
+    if not about and not about_of_key(path).exists():
+        raise InputError(
+            f"{path} cannot be trusted: {about_of_key(path).name}, which has its checksum, is not beside it; copy it "
+            "from where `turinglike trials` wrote both"
+        )
     if about.get("key_sha256") != hashlib.sha256(path.read_bytes()).hexdigest():
         raise InputError(
             f"{path} cannot be trusted: its checksum is not that (key_sha256) in TRIALS.trials.json beside it; put "

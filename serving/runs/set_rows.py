@@ -18,6 +18,7 @@ from serving.runs.row_problems import FieldProblem, RepeatedKeyError, field_prob
 META = "meta."  # of the names of columns
 SIMPLE = (str, int, float, NoneType)
 CONTENT = ("image", "cue", "topic")  # fields whose content is the id of a row without an id
+FILE_NAME = "file_name"  # of a picture, in the metadata of an ImageFolder
 ID_DIGITS = 16
 
 Choose = Callable[[Sequence[str]], Sequence[str]]
@@ -167,6 +168,10 @@ class RowReader:
         strict: bool = True,
     ) -> Iterator[Row]:
         """A row for each task. If ``strict``, text is no number."""
+        if FILE_NAME in values and not any(name in values for name in CONTENT):
+            # The metadata of an ImageFolder (the package datasets) name the picture so, beside them in the folder.
+            values = {"image" if name == FILE_NAME else name: value for name, value in values.items()}
+            unnamed = unnamed or "id" not in values
         tasks: Sequence[str] = ()
         if "task" not in values:
             tasks = [self.task] if self.task is not None else tasks_of(values)

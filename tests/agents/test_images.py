@@ -305,3 +305,50 @@ def test_any_plain_decoder_sees_in_the_sent_bytes_what_everything_here_sees(data
     seen = np.asarray(PILImage.open(io.BytesIO(sent)).convert("RGB"))
     assert np.array_equal(seen, image.decode())
     assert frame == (seen.shape[1], seen.shape[0])
+
+
+def tiff(values: NDArray[Any], photometric: int) -> bytes:
+    """A grey TIFF written by hand, little-endian, without compression; ``photometric`` 0: zero is white."""
+    height, width = values.shape
+    data = values.astype(values.dtype.newbyteorder("<")).tobytes()
+    sample_format = {"u": 1, "i": 2, "f": 3}[values.dtype.kind]
+    tags = [
+        (256, 3, width),
+        (257, 3, height),
+        (258, 3, 8 * values.dtype.itemsize),
+        (259, 3, 1),
+        (262, 3, photometric),
+        (273, 4, 8),
+        (277, 3, 1),
+        (278, 3, height),
+        (279, 4, len(data)),
+        (339, 3, sample_format),
+    ]
+    directory = struct.pack("<H", len(tags))
+    for tag, kind, value in tags:
+        directory += struct.pack("<HHII", tag, kind, 1, value)
+    return b"II*\0" + struct.pack("<I", 8 + len(data)) + data + directory + b"\0\0\0\0"
+
+
+def decoded(values: NDArray[Any], photometric: int) -> Pixels:
+    return Image("x.tif", data=tiff(values, photometric)).decode().astype(int)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.float32])
+def test_a_tiff_whose_zero_is_white_is_no_negative(kind: type) -> None:
+    """In every depth the picture is the negative of the one whose zero is black, as Pillow has it in 8 bits."""
+    steps = np.linspace(0, 1, 12).reshape(3, 4)
+    largest = 1 if kind is np.float32 else np.iinfo(kind).max
+    values = (steps * largest).astype(kind)
+    assert np.array_equal(decoded(values, 0), 255 - decoded(values, 1))
+    assert np.abs(decoded(values, 1)[..., 0] - 255 * steps).max() <= 1
+
+
+@pytest.mark.parametrize("kind", [np.uint32, np.int32])
+def test_the_largest_number_of_32_bits_is_white(kind: type) -> None:
+    """Pillow reads unsigned numbers as signed ones, so that the upper half of them would be dark."""
+    steps = np.linspace(0, 1, 12).reshape(3, 4)
+    values = (steps * np.iinfo(kind).max).astype(kind)
+    assert np.abs(decoded(values, 1)[..., 0] - 255 * steps).max() <= 1
+    with pytest.raises(ImageError, match="a damaged TIFF"):  # Pillow knows no such file, and so it is refused
+        decoded(values, 0)

@@ -258,3 +258,12 @@ def test_any_bytes_are_rows_problems_or_an_input_error(tmp_path: Path, content: 
             assert all(problem.message and str(problem).isprintable() for problem in row.problems)
             assert row.stimulus is None or parse_row(row.canonical, root=tmp_path) == row.stimulus
             assert not row.raw or isinstance(orjson.loads(row.raw), dict)
+
+
+def test_the_metadata_of_an_imagefolder_are_a_set(tmp_path: Path) -> None:
+    """`datasets` names the picture `file_name`, beside the metadata; other columns are of `meta`."""
+    path = jsonl(tmp_path, {"file_name": "coffee.png", "text": "a cup"}, name="metadata.jsonl")
+    row = only(path, task="image_captioning")
+    assert row.stimulus is not None
+    assert (row.id, row.stimulus.meta) == ("coffee.png", {"text": "a cup"})
+    assert said(only(path)) != []  # nothing says which task

@@ -21,6 +21,10 @@ RGB = Annotated[list[Annotated[int, Field(ge=0, le=255)]], Field(min_length=3, m
 
 
 def is_blank(text: str) -> bool:
+    """Whether a text shows nothing: it is empty, or of blanks and invisible characters alone."""
+    bare = text.strip()
+    if bare.isprintable():
+        return not bare  # nearly every text, without a look at each character
     return not any(character.isprintable() and not character.isspace() for character in text)
 
 

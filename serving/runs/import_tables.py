@@ -1,8 +1,7 @@
 """Tables of people's answers: a CSV, or a JSON list of rows such as jsPsych's data. See ``docs/import.md``."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, WordAnswer, plain
 from agents.errors import InputError
@@ -59,11 +58,10 @@ def _add(source: Source, table: PeopleTable, options: ImportOptions) -> None:
     refuse(by_line(reader.problems))
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
+class _Said(NamedTuple):
     """What a row says: the text, the labels where it is of objects, and the stimulus."""
 
-    text: CellText
+    text: str
     labels: Sequence[str]
     stimulus: str
 
@@ -81,7 +79,7 @@ def _add_answers(reader: TableReader) -> None:
         elif text.state == "missing":
             reader.leave_out(row, text)
         elif text.state == "answer":
-            said[id(row)] = _Said(text, labels, stimulus)
+            said[id(row)] = _Said(text.text, labels, stimulus)
         else:
             reader.fault(row, column, text.fault)
     reader.tell_left_out(column, "rows_without_a_stimulus", "rows_without_an_answer")
@@ -98,7 +96,7 @@ def _add_answers(reader: TableReader) -> None:
         agent = machines.get(id(row)) or reader.person(row)
         written = row.cells[column].strip()
         raw: Any = {"response": written, "rt": times[at]} if at in times else written
-        source.add(answer.stimulus, agent, raw, typed_answer(source.task, answer.text.text, answer.labels))
+        source.add(answer.stimulus, agent, raw, typed_answer(source.task, answer.text, answer.labels))
         if agent != person(""):
             answered.append((agent, answer.stimulus, row))
     tell_several_answers(source, reader.table, answered, "answer", counts_once=False)

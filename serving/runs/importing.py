@@ -1,9 +1,10 @@
 """Answers of people (``records/humans.jsonl``) and other machines (``records/published.jsonl``) become records."""
 
 import hashlib
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ OF_OTHER_PROGRAMS = {  # files that are no text in a form that is read, by their
 Rows = list[dict[str, Any]]
 Identity = tuple[Any, ...]
 AnswerKey = tuple[str, str, str]  # task, agent, stimulus
-Answered = dict[AnswerKey, dict[str, set[bytes]]]  # the raw responses, by the file that they stand in
+Answered = dict[AnswerKey, dict[str, set[int]]]  # hashes of the raw responses, by the file that they stand in
 
 
 def import_files(
@@ -87,15 +88,16 @@ def import_files(
             run_id = min(source.sha256 for source in sources)[:12]  # the same files make the same records anywhere
             write_json(out / "run.json", new_run_json(run_id, seed=0, samples=0) | {"imports_only": True})
         run = Run(out)
-        entries, records = _merged(run, _earlier_sources(out / "import.json"), sources, options)
-        content = {"schema": IMPORT, "run": run.meta["run"], "sources": entries}
+        merged = _merged(run, _earlier_sources(out / "import.json"), sources, options)
+        content = {"schema": IMPORT, "run": run.meta["run"], "sources": merged.entries}
         with ExitStack() as stack:  # all are written before the first is put in place
             files = [stack.enter_context(replacing(out / "import.json"))]
             files[0].write(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
             for kind, file_name in FILES.items():
-                if records[kind] or file_name in run.imports():
+                if merged.has(kind) or file_name in run.imports():
                     files.append(stack.enter_context(replacing(run.records_path(file_name))))
-                    files[-1].writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in records[kind])
+                    lines = (orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in merged.records(kind))
+                    files[-1].writelines(lines)
             for file in files:
                 file.flush()
     for source in sources:
@@ -187,8 +189,35 @@ def _identity(entry: Mapping[str, Any]) -> Identity:
     return entry["sha256"], entry["task"], entry["name"]
 
 
-def _merged(run: Run, before: Rows, sources: Sequence[Source], options: ImportOptions) -> tuple[Rows, dict[str, Rows]]:
-    """``import.json``'s list and the records by kind; ``sources`` replace earlier imports of the same."""
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """``import.json``'s list, and by its entries' identity the new files and the records of files that stay."""
+
+    run: str
+    entries: Rows
+    sources: Mapping[Identity, Source]
+    kept: Mapping[Identity, Rows]
+
+    def has(self, kind: str) -> bool:
+        """Whether there is any record of a kind."""
+        return next(self.records(kind), None) is not None
+
+    def records(self, kind: str) -> Iterator[dict[str, Any]]:
+        """The records of a kind, in the order of the files; several answers to one stimulus are numbered."""
+        samples: Counter[AnswerKey] = Counter()
+        for entry in self.entries:
+            source = self.sources.get(_identity(entry))
+            rows = self.kept.get(_identity(entry), ()) if source is None else source.records(self.run)
+            for row in rows:
+                if row["kind"] == kind:
+                    key = (row["task"], row["agent"], row["stimulus"])
+                    row["sample"] = samples[key]
+                    samples[key] += 1
+                    yield row
+
+
+def _merged(run: Run, before: Rows, sources: Sequence[Source], options: ImportOptions) -> _Merged:
+    """The new files beside those that were imported before; they replace earlier imports of the same."""
     entries = list(before)
     by_identity: dict[Identity, Source] = {}
     for source in sources:
@@ -203,28 +232,19 @@ def _merged(run: Run, before: Rows, sources: Sequence[Source], options: ImportOp
         entries.insert(place, entry)
         by_identity[_identity(entry)] = source
     kept = _kept_records(run, {_identity(entry) for entry in before})
-    records: dict[str, Rows] = {kind: [] for kind in FILES}
-    answered: Answered = defaultdict(dict)
+    answered: Answered = {}
     for place, entry in enumerate(entries):
-        key = _identity(entry)
-        rows = kept.get(key, [])
-        if key in by_identity:
-            source = by_identity[key]
-            _compare(source, answered, options)
-            rows = list(source.records(run.meta["run"]))
-            entries[place] = {**source.summary(), "path": entry["path"]}
-        for row in rows:
-            records[row["kind"]].append(row)
-            if _has_name(row["agent"]):
-                raws = answered[row["task"], row["agent"], row["stimulus"]].setdefault(entry["path"], set())
-                raws.add(orjson.dumps(row["raw"]))
-    for rows in records.values():
-        samples: Counter[AnswerKey] = Counter()
-        for row in rows:
-            answers_of = (row["task"], row["agent"], row["stimulus"])
-            row["sample"] = samples[answers_of]
-            samples[answers_of] += 1
-    return entries, records
+        identity = _identity(entry)
+        source_or_none = by_identity.get(identity)
+        if source_or_none is not None:
+            _compare(source_or_none, answered, options)
+            entries[place] = {**source_or_none.summary(), "path": entry["path"]}
+        if any(_identity(later) in by_identity for later in entries[place + 1 :]):
+            for row in kept.get(identity, ()) if source_or_none is None else source_or_none.records(""):
+                if _has_name(row["agent"]):
+                    raws = answered.setdefault((row["task"], row["agent"], row["stimulus"]), {})
+                    raws.setdefault(entry["path"], set()).add(hash(orjson.dumps(row["raw"])))
+    return _Merged(str(run.meta["run"]), entries, by_identity, kept)
 
 
 def _kept_records(run: Run, known: set[Identity]) -> dict[Identity, Rows]:
@@ -257,7 +277,7 @@ def _compare(source: Source, answered: Answered, options: ImportOptions) -> None
             continue
         again.append(answer)
         files |= dict.fromkeys(others)
-        raw = orjson.dumps(answer["raw"])
+        raw = hash(orjson.dumps(answer["raw"]))
         if any(raw in raws for raws in others.values()):
             equal.add(at)
     if not again:

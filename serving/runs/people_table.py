@@ -7,7 +7,7 @@ twice are one answer where a column of time, index or id shows it.
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -91,8 +91,10 @@ def _text_of_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _unguarded(cells: Mapping[str, str]) -> dict[str, str]:
-    return {name: unguarded(cell) if cell.startswith("'") else cell for name, cell in cells.items()}
+def _unguarded(cells: Mapping[str, str]) -> Mapping[str, str]:
+    if not any(cell.startswith("'") for cell in cells.values()):
+        return cells
+    return {name: unguarded(cell) for name, cell in cells.items()}
 
 
 # rows that are no answers
@@ -228,10 +230,13 @@ def drop_equal_rows(source: Source, table: PeopleTable, person: str | None, *, d
     there: then the value is a row's own, and equal rows are the same row, saved twice. Several such columns count
     together. A day or a person's number repeats from row to row, and proves nothing.
     """
+    hashes = [hash(_cells(row, table)) for row in table.rows]
+    if len(set(hashes)) == len(hashes):
+        return  # of a large table the hashes alone are held
     first: dict[tuple[str, ...], TableRow] = {}
     again: list[TableRow] = []
     for row in table.rows:
-        if first.setdefault(tuple(row.cells.get(name, "") for name in table.columns.names), row) is not row:
+        if first.setdefault(_cells(row, table), row) is not row:
             again.append(row)
     if not again:
         return
@@ -255,6 +260,10 @@ def drop_equal_rows(source: Source, table: PeopleTable, person: str | None, *, d
             f"{count(len(again), 'row')} (at {places}) stand twice, equal in all cells, and count as further answers; "
             "if the file was saved twice, --drop-equal counts each once"
         )
+
+
+def _cells(row: TableRow, table: PeopleTable) -> tuple[str, ...]:
+    return tuple(row.cells.get(name, "") for name in table.columns.names)
 
 
 def _tells_rows_apart(rows: Sequence[TableRow], proofs: Sequence[str], person: str | None) -> bool:
@@ -281,9 +290,11 @@ def tell_several_answers(
     ``answered`` has the person, the stimulus and the row of each answer; ``what`` is "answer" or "verdict";
     ``counts_once``: only the first counts in scores.
     """
+    times = Counter(hash((agent, stimulus)) for agent, stimulus, _ in answered)
     groups: dict[tuple[str, str], list[TableRow]] = defaultdict(list)
     for agent, stimulus, row in answered:
-        groups[agent, stimulus].append(row)
+        if times[hash((agent, stimulus))] > 1:  # of a large table few keys are held
+            groups[agent, stimulus].append(row)
     several = [rows for rows in groups.values() if len(rows) > 1]
     if not several:
         return

@@ -30,8 +30,10 @@ class TableReader:
         self.options = options
         self.problems: list[Problem] = list(table.problems)
         self._stimulus_columns: Sequence[str] = ()
+        self._time_column = self.columns.find("rt", TIMES)
         self._person: str | None = None
         self._numbers = False
+        self._names: dict[str, str] = {}  # of people, by their cells
         self._without_answer: list[TableRow] = []
         self._without_stimulus: list[TableRow] = []
         self._with_word: dict[str, list[TableRow]] = {}
@@ -115,21 +117,16 @@ class TableReader:
     def person(self, row: TableRow) -> str:
         """The agent's name of who answered in a row."""
         cell = "" if self._person is None else row.cells.get(self._person, "").strip()
-        if is_blank(cell):
-            return person("")
-        return person(without_decimals(cell) if self._numbers else cell)
+        if cell not in self._names:
+            name = without_decimals(cell) if self._numbers else cell
+            self._names[cell] = person("" if is_blank(cell) else name)
+        return self._names[cell]
 
     # times
 
-    @property
-    def time_column(self) -> str | None:
-        """The column of times of response."""
-        return self.columns.find("rt", TIMES)
-
     def is_timed(self, row: TableRow) -> bool:
         """Whether a row has a time of response."""
-        column = self.time_column
-        return column is not None and has_time(row.cells.get(column))
+        return self._time_column is not None and has_time(row.cells.get(self._time_column))
 
     def times(self, rows: Sequence[TableRow]) -> dict[int, float]:
         """Times of response in milliseconds, by the place in ``rows``.
@@ -137,7 +134,7 @@ class TableReader:
         The unit is ``--rt``; without it a file in which every time is below 20 has them in seconds: they are converted,
         and a remark says so.
         """
-        column = self.time_column
+        column = self._time_column
         if column is None:
             return {}
         times = {}
@@ -154,7 +151,10 @@ class TableReader:
         tell_rows(
             self.source, unclear, "rows_with_several_times", "{rows} (at {places}) with several times: no rt is kept"
         )
-        return {at: time * self.milliseconds(column, list(times.values())) for at, time in times.items()}
+        unit = self.milliseconds(column, list(times.values()))
+        if unit == 1:
+            return times
+        return {at: round(time * unit, 6) for at, time in times.items()}
 
     def milliseconds(self, column: str, times: Sequence[float]) -> float:
         """How many milliseconds the unit of these times has: 1, or 1,000 of seconds."""

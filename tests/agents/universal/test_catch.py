@@ -114,8 +114,8 @@ def test_a_scanpath_may_be_another_images(tmp_path: Path) -> None:
 
 
 def test_a_scanpath_of_a_screen_with_bars_is_put_on_the_same_place_of_the_screen(tmp_path: Path) -> None:
-    """This picture, 64 x 48, would be 128 x 96 on a screen of 184 x 96, between bars of 28. A path that leaves it, since
-    its own picture was wider, is not drawn."""
+    """This picture, 64 x 48, would be 128 x 96 on a screen of 184 x 96, between bars of 28. A path that leaves it,
+    as its own picture was wider, is not drawn."""
 
     def record(name: str, fixations: list[list[float]]) -> Any:
         answer = {**run_folders.ANSWERS["attention_prediction"], "fixations": fixations, "frame": [184, 96]}

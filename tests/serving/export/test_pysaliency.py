@@ -214,8 +214,8 @@ def test_a_screen_of_which_nothing_is_said_is_refused(tmp_path: Path, capsys: py
     who = f"{run}/records/humans.jsonl: human:0, stimulus 'cup/1.jpg'"
     assert f"{who}: its frame is 1680 x 1050, and the picture 640 x 480" in told
     assert told.count("its frame is") == 5
-    assert "how the picture filled the frame: 7 (5 are named)" in told
-    assert "import the answers again with --fit bars" in told
+    assert "turinglike: 7 scanpaths cannot be placed on the picture (5 are named): the frame has another shape" in told
+    assert "Import the answers again with --fit bars" in told
     assert "--fit stretch" in told
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cup.jpg", "run"]
     for form in ("jsonl", "csv", "parquet", "coco-search18"):  # which have the frame beside it, or machines alone
@@ -228,7 +228,7 @@ def test_without_the_picture_two_screens_cannot_be_compared(tmp_path: Path, caps
     assert main(["export", str(run), "--format", "pysaliency", "--out", str(tmp_path / "out")]) == 2
     told = capsys.readouterr().err
     assert "its frame is 1680 x 1050, another answer's 640 x 480, and there is no picture" in told
-    assert "put the pictures where the run looks for them" in told
+    assert "Put the pictures where the run looks for them" in told
 
 
 def test_pysaliency_without_h5py_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,9 +57,10 @@ class PathsOnPictures:
         if not self.number:
             return
         named = f" ({NAMED} are named)" if self.number > NAMED else ""
+        paths = count(self.number, "scanpath")
         raise InputError(
-            f"{count(self.number, 'scanpath')} cannot be placed on the picture{named}: the frame has another shape, and "
-            f"nothing says how the picture filled it. {' '.join(self._ways)}",
+            f"{paths} cannot be placed on the picture{named}: the frame has another shape, and nothing says how the "
+            f"picture filled it. {' '.join(self._ways)}",
             self._problems,
         )
 

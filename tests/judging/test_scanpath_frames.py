@@ -90,3 +90,27 @@ def test_a_frame_without_pixels_is_named(tmp_path: Path, capsys: pytest.CaptureF
     run = write_run(tmp_path / "run", [stimulus("0", GAZE, image="0.png")], {"gbvs": rows}, {"gbvs": agent_entry(GAZE)})
     assert main(["trials", str(run), "--out", str(tmp_path / "T")]) == 2
     assert "gbvs, stimulus '0': answer: a frame of 0 x 480" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({"target_present": True}, {"present": ["cup"]}),
+        ({"target_present": None, "target_box": [1, 2, 3, 4]}, {"present": ["cup"]}),
+        ({"target_present": False}, {}),
+        ({}, {}),  # nobody says whether the target is there
+        ({"present": [], "absent": ["fork"]}, {"absent": ["fork"]}),
+    ],
+)
+def test_a_target_is_present_where_something_says_so(
+    tmp_path: Path, fields: dict[str, Any], wanted: dict[str, Any]
+) -> None:
+    """Control questions ask for it."""
+    for name in ("a", "cup"):
+        PILImage.new("RGB", (640, 480)).save(tmp_path / f"{name}.png")
+    row = stimulus("0", GAZE, image="a.png", target_image="cup.png", mode="search", meta={"target": "cup"}, **fields)
+    rows = {"gbvs": [record("0", GAZE, "gbvs")], "humans": [record("0", GAZE, "human:1", **PERSON)]}
+    run = write_run(tmp_path / "run", [row], rows, {"gbvs": agent_entry(GAZE)})
+    assert main(["trials", str(run), "--out", str(tmp_path / "T"), "--seed", "1"]) == 0
+    with (tmp_path / "T.key.csv").open() as file:
+        assert [json.loads(key["objects"]) for key in csv.DictReader(file)] == [wanted] * 2

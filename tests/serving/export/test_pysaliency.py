@@ -15,6 +15,8 @@ from run_folders import ANSWERS, agent_entry, failed, record, stimulus, write_ru
 from agents.errors import InputError, UnavailableError
 from serving.cli import main
 from serving.export.exporting import export
+from serving.runs.records import people_record
+from serving.runs.run import Run
 
 GAZE, COLOR = "attention_prediction", "color_estimation"
 PEOPLE = {"kind": "human", "seed": None, "timing": None, "worker": None, "created": None, "stimulus_sha256": None}
@@ -198,6 +200,29 @@ def test_a_screen_with_bars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert people[0]["frame"] == [1680, 1050]
     assert "outside their image, kept: 8 fixations\n" in capsys.readouterr().out
     assert json.loads((tmp_path / "out.export.json").read_text())["fixations_outside_the_image"] == 8
+
+
+def test_a_list_of_coco_search18_on_pictures_without_bars(tmp_path: Path) -> None:
+    """From the list to the export: the target's box and a person's path come to the picture of 640 x 480."""
+    (tmp_path / "pic" / "cup").mkdir(parents=True)
+    PILImage.new("RGB", (640, 480)).save(tmp_path / "pic" / "cup" / "1.jpg")
+    xs, ys = zip(*LETTERBOX, strict=True)
+    entry = {"name": "1.jpg", "subject": 1, "task": "cup", "condition": "present", "bbox": [420, 200, 100, 100]}
+    (tmp_path / "list.json").write_text(json.dumps([{**entry, "X": xs, "Y": ys, "T": [200] * 4}]))
+    made = ["set", str(tmp_path / "list.json"), "--images", str(tmp_path / "pic"), "--out", str(tmp_path / "set.jsonl")]
+    assert main([*made, "--frame", "1680x1050", "--fit", "bars"]) == 0
+    run = tmp_path / "run"
+    assert main(["generate", str(tmp_path / "set.jsonl"), "--agents", "center", "--here", "--out", str(run)]) == 0
+    screen = {**gaze(LETTERBOX, (1680, 1050), fit="bars"), "durations_ms": [200.0] * 4}
+    person = {"task": GAZE, "stimulus": "cup/1.jpg", "agent": "human:01", "answer": screen}
+    Run(run).write_records("humans", [people_record(Run(run).meta["run"], person)])
+    export(run, "pysaliency", tmp_path / "out")
+    machine, human = read_trains(tmp_path / "out")
+    assert human["x"] == pytest.approx([0, 320, 640, 150.857], abs=0.001)
+    assert human["y"] == pytest.approx([0, 240, 480, 114.286], abs=0.001)
+    assert machine["target_bbox"] == human["target_bbox"] == pytest.approx([128, 91.4286, 45.7143, 45.7143], abs=0.001)
+    assert human["duration"] == [0.2] * 4
+    assert machine["frame"] == [640, 480]
 
 
 def test_a_stretched_screen(tmp_path: Path) -> None:

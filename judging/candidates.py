@@ -110,7 +110,7 @@ class AnswerReader:
 
     def candidates(self, tasks: Collection[str], lengths: Sequence[int]) -> list[Candidate]:
         """Raises InputError with all scanpaths that nothing places on their picture."""
-        found = []
+        found: list[Candidate] = []
         for run, record, stimulus in self._answered(tasks):
             found += self._candidates(run, record, stimulus, lengths)
         self._paths.refuse()

@@ -28,8 +28,8 @@ class CocoImage(BaseModel):
     @classmethod
     def _named_by_its_address(cls, value: Any) -> Any:
         if isinstance(value, dict) and "file_name" not in value and isinstance(value.get("coco_url"), str):
-            *_, folder, name = ["", *value["coco_url"].split("/")]
-            return {**value, "file_name": name, "folder": folder}
+            before, _, name = value["coco_url"].rpartition("/")
+            return {**value, "file_name": name, "folder": before.rpartition("/")[2]}
         return value
 
 

@@ -27,7 +27,7 @@ from serving.runs.stimulus_lookup import WARNING, StimulusLookup, common_stimuli
 from serving.web.alarms import Alarms
 from serving.web.viewer_provenance import about_run
 from serving.web.viewer_scanpaths import TASK, ViewedScanpaths
-from serving.web.viewer_statistics import UNKNOWN, Statistics
+from serving.web.viewer_statistics import UNKNOWN, Labelled, Statistics
 
 CHUNK = 300_000  # bytes of records in a chunk, from which on the next begins
 SEARCHED = 24_000_000  # characters of answers that the index holds to be searched, over all records
@@ -195,7 +195,7 @@ class Gathered:
             for label, _, record in answers_here:
                 self._count(place, names[label], record)
                 index.record(label, record, longest)
-            parsed = [(name, record) for name, record in labelled if well_formed(record)]
+            parsed: Labelled = [(name, record) for name, record in labelled if well_formed(record)]
             for name, record in parsed:
                 self._alarms.add_record(name, record)
             if row.get("task") == TASK:

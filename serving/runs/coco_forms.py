@@ -13,11 +13,11 @@ SEARCH_FRAME = (1680, 1050)  # of COCO-Search18's fixations and boxes: its pictu
 
 
 class CocoImage(BaseModel):
-    """LVIS 1.0 has no file names but addresses of COCO's pictures, whose last ``folder`` some keep."""
+    """LVIS 1.0 has no file names but addresses of COCO's pictures, whose last folder (``url_folder``) some keep."""
 
     id: StrictInt
     file_name: StrictStr
-    folder: StrictStr | None = None
+    url_folder: StrictStr | None = None
     domain: Literal["in-domain", "near-domain", "out-domain"] | None = None  # of nocaps
     open_images_id: StrictStr | None = None
     neg_category_ids: list[StrictInt] | None = None  # of LVIS: looked for, and not there
@@ -29,7 +29,7 @@ class CocoImage(BaseModel):
     def _named_by_its_address(cls, value: Any) -> Any:
         if isinstance(value, dict) and "file_name" not in value and isinstance(value.get("coco_url"), str):
             before, _, name = value["coco_url"].rpartition("/")
-            return {**value, "file_name": name, "folder": before.rpartition("/")[2]}
+            return {**value, "file_name": name, "url_folder": before.rpartition("/")[2]}
         return value
 
 

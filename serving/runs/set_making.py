@@ -123,8 +123,8 @@ def _coco(coco: Coco, source: str, place: str, images: Path, task: str | None) -
     task = task or ("object_detection" if coco.categories else "image_captioning")
     for image in sorted(coco.images, key=lambda image: image.file_name):
         file = image.file_name
-        if image.folder and (images / image.folder / file).is_file():
-            file = f"{image.folder}/{file}"
+        if image.url_folder and (images / image.url_folder / file).is_file():
+            file = f"{image.url_folder}/{file}"
         row: Row = {"id": image.file_name, "task": task, "image": f"{place}/{file}"}
         row |= {"source": "coco" if image.domain is None else "nocaps"}
         row |= {"source_id": str(image.id) if image.open_images_id is None else image.open_images_id}

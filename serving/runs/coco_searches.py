@@ -46,7 +46,8 @@ class Searches:
         boxes: dict[str, list[float]] = {}
         for entry in self._entries:
             if entry.stimulus in rows:
-                differing += entry.bbox is not None and boxes.get(entry.stimulus) != entry.bbox
+                has_box = entry.target is not None and entry.bbox is not None
+                differing += has_box and boxes.get(entry.stimulus) != entry.bbox
                 continue
             folder = f"{entry.task}/" if (self._images / (entry.task or "") / entry.name).is_file() else ""
             file = f"{folder}{entry.name}"
@@ -58,8 +59,8 @@ class Searches:
             if entry.target and entry.bbox is not None:
                 boxes[entry.stimulus] = entry.bbox
                 row |= {"mode": "search", "target_box": self._on_picture(entry.stimulus, file, entry.bbox)}
-                if entry.condition in PRESENCE:
-                    row["target_present"] = PRESENCE[entry.condition]
+                if (is_there := PRESENCE.get(str(entry.condition))) is not None:
+                    row["target_present"] = is_there
                 row |= {"meta": {"target": entry.target}}
             rows[entry.stimulus] = row
         self._refuse()
@@ -114,11 +115,11 @@ class Searches:
 
     def _tell(self) -> None:
         if self._others:
-            few = "is" if self._others == 1 else "are"
+            width, height = SEARCH_FRAME
             print(
-                f"boxes are taken as pixels of the pictures, of which {self._others:,} of {self._boxes:,} {few} not "
-                f"{as_text(SEARCH_FRAME)}, COCO-Search18's frame: if the boxes are in that frame, give "
-                f"--frame {SEARCH_FRAME[0]}x{SEARCH_FRAME[1]} with {WAY_OUT}"
+                f"boxes are taken as pixels of their pictures, though {self._others:,} of {self._boxes:,} have one "
+                f"of another size than {as_text(SEARCH_FRAME)}, COCO-Search18's frame. If the boxes are in that frame, "
+                f"give --frame {width}x{height} with {WAY_OUT}."
             )
         if self._leaving:
             print(f"boxes that leave the picture: {len(self._leaving):,}, such as {self._leaving[0]}")

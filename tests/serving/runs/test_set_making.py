@@ -412,7 +412,9 @@ def test_boxes_of_pictures_that_are_not_as_large_as_the_screen_are_told(
     assert searched(tmp_path, [ON_SCREEN, two, three], sizes=sizes) == 0
     assert boxes(tmp_path)["cup/one.jpg"] == [420, 200, 100, 100]
     told = capsys.readouterr().out
-    assert "boxes are taken as pixels of the pictures, of which 2 of 3 are not 1680 x 1050" in told
+    assert (
+        "boxes are taken as pixels of their pictures, though 2 of 3 have one of another size than 1680 x 1050" in told
+    )
     assert "give --frame 1680x1050 with --fit bars" in told
     assert (
         "boxes that leave the picture: 1, such as [600, 400, 100, 100] of cup/three.jpg, whose picture is 640 x 480"
@@ -464,9 +466,16 @@ def test_a_frame_is_for_boxes(
     assert not (tmp_path / "set.jsonl").exists()
 
 
+def test_boxes_of_free_viewing_are_no_targets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    free = {**ON_SCREEN, "condition": "freeview"}
+    assert searched(tmp_path, [free, {**free, "subject": 3, "bbox": [1, 2, 3, 4]}]) == 0
+    assert boxes(tmp_path) == {"one.jpg": None}
+    assert capsys.readouterr().out == "1 stimulus (attention_prediction 1): no problems.\n"
+
+
 def test_what_an_entry_does_not_say_is_not_made_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whether the target is there; and of two boxes of a search the first is taken, with a word."""
-    unsaid = {name: value for name, value in ON_SCREEN.items() if name != "condition"}
+    unsaid = {**ON_SCREEN, "condition": ["?"]}
     entries = [unsaid, {**ON_SCREEN, "task": "fork"}, {**ON_SCREEN, "task": "fork", "bbox": [1, 2, 3, 4], "subject": 9}]
     assert searched(tmp_path, entries) == 0
     rows = [json.loads(line) for line in (tmp_path / "set.jsonl").read_text().splitlines()]

@@ -17,6 +17,7 @@ from agents.errors import ImageError, InputError, Problem
 from agents.stimuli import Asked, canonical, parse_row
 from judging import blindness
 from judging.candidates import AnsweredStimulus, Candidate
+from serving.export.scanpaths import presence
 from serving.runs.atomic_files import replacing
 from serving.runs.csv_tables import by_line, load_table, unguarded, write_rows
 from serving.runs.output_paths import MODIFIED, new_folder, refuse_existing
@@ -272,9 +273,10 @@ def _key_row(candidate: Candidate, repeat_of: str) -> dict[str, Any]:
 
 
 def _objects(row: Mapping[str, Any]) -> dict[str, list[str]]:
+    """``present`` and ``absent``, as far as they are known; what is not known has no key."""
     objects = {name: row[name] for name in ("present", "absent") if row.get(name)}
     target = (row.get("meta") or {}).get("target")
-    if isinstance(target, str) and row.get("mode") == "search" and row.get("target_present") is not False:
+    if isinstance(target, str) and presence(row) == 1:
         objects.setdefault("present", [target])  # which COCO-Search18 names
     return objects
 

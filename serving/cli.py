@@ -6,8 +6,10 @@ folder cannot be written; 5 Ray failed; 70 an internal error, with a traceback; 
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import get_args
 
 from agents import __version__
+from agents.attention.frames import Fit
 from agents.errors import InputError, printable
 from agents.selection import resolve
 from agents.stimuli import MODES
@@ -60,6 +62,10 @@ def build_parser() -> argparse.ArgumentParser:
     making.add_argument("-o", "--out", required=True, type=path, metavar="FILE", help="the set")
     making.add_argument("--images", type=path, metavar="DIR", help="the pictures that annotations name")
     making.add_argument("--task", type=task, metavar="TASK", help="what is asked (default: what was annotated)")
+    about_boxes = "pixels of the frame in which the boxes of COCO-Search18's list are, often 1680x1050"
+    making.add_argument("--frame", type=frame, metavar="WxH", help=about_boxes)
+    how = "how pictures filled that frame: in its middle with bars, or stretched to its sides"
+    making.add_argument("--fit", choices=get_args(Fit), help=how)
     making.add_argument("--force", action="store_true", help="replace what is at --out")
 
     summary = "answer a whole stimulus set; the same command again resumes"

@@ -14,6 +14,7 @@ import orjson
 from pydantic import PrivateAttr, model_validator
 
 from agents.answers import BY_TASK, ConversationAnswer, ObjectAnswer, ScanpathAnswer
+from agents.attention.frames import as_text, lacks_fit, to_picture
 from agents.errors import AnswerError
 from agents.images import Image
 from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus, as_dict, parse_row
@@ -183,17 +184,32 @@ def _picture(record: TypedRecord, stimulus: Stimulus | None) -> str:
         header = image.header()
     except (AnswerError, MemoryError):
         return ""
-    width, height = across, down = header.width, header.height
-    if isinstance(record.answer, ScanpathAnswer):  # drawn in its own frame, whatever the picture's size
-        across, down = record.answer.frame
+    width, height = header.width, header.height
+    answer = record.answer
+    told = ""
+    if isinstance(answer, ScanpathAnswer):
+        answer, told = _on_picture(answer, (width, height))
     scale = PICTURE / max(width, height)
     source = f"data:image/jpeg;base64,{base64.b64encode(small).decode()}"
     size = f'width="{width * scale:.0f}" height="{height * scale:.0f}"'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {across} {down}" role="img">'
-        f'<image href="{source}" width="{across}" height="{down}" preserveAspectRatio="none"/>'
-        f"{_marks(record.answer, max(across, down) / PICTURE)}</svg>"
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}" role="img">'
+        f'<image href="{source}" width="{width}" height="{height}" preserveAspectRatio="none"/>'
+        f"{_marks(answer, max(width, height) / PICTURE)}</svg>{told}"
     )
+
+
+def _on_picture(answer: ScanpathAnswer, size: tuple[int, int]) -> tuple[ScanpathAnswer | None, str]:
+    """The path in pixels of its picture, and what a reader must know; None of a frame without pixels."""
+    if min(answer.frame) < 1:
+        return None, ""
+    fit = answer.fit
+    told = ""
+    if lacks_fit(answer.frame, fit, size):
+        fit = "stretch"
+        told = f"<br><small>drawn as if the picture had been stretched to {as_text(answer.frame)}: not said</small>"
+    points = to_picture(answer.fixations, answer.frame, fit, size)
+    return answer.model_copy(update={"fixations": points, "frame": [*size]}), told
 
 
 def _marks(answer: Any, unit: float) -> str:

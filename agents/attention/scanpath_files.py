@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from agents.attention.frames import Fit, outside, to_picture
 from agents.errors import UnavailableError
 
 FRAME = (1280, 1024)  # of the published scanpaths, whose file does not say so
@@ -16,12 +17,23 @@ Whose = Literal["human", "machine"]
 
 @dataclass(frozen=True, slots=True)
 class Scanpath:
-    """Fixations [x, y] in pixels of ``frame`` (width, height) on the picture ``stimulus``."""
+    """Fixations [x, y] in pixels of ``frame`` (width, height) on the picture ``stimulus``, which filled the frame as
+    ``fit`` says (:mod:`agents.attention.frames`)."""
 
     stimulus: str
     fixations: list[list[float]]
     frame: tuple[int, int]
     whose: Whose
+    fit: Fit | None = None
+
+    def on_another(self, size: tuple[int, int]) -> list[list[float]] | None:
+        """The fixations in pixels of another picture of ``size``, None if they leave it by its shape. The size of their
+        own picture is not known. Where it filled the frame, the other one is to fill it, too. Where it had bars, the
+        other one takes its place on the screen, with the bars that it needs."""
+        if self.fit != "bars":
+            return to_picture(self.fixations, self.frame, "stretch", size)
+        points = to_picture(self.fixations, self.frame, "bars", size)
+        return None if outside(points, size) > outside(self.fixations, self.frame) else points
 
 
 def read_scanpaths(file: Path) -> list[Scanpath]:
@@ -59,9 +71,11 @@ def _records(text: str) -> Iterator[Scanpath]:
     people = [row for row in rows if row.get("kind") == "human"]
     for row in people or rows:
         if row["status"] == "ok":
-            width, height = row["answer"]["frame"]
+            answer = row["answer"]
+            width, height = answer["frame"]
             whose: Whose = "human" if people else "machine"
-            yield _scanpath(row["stimulus"], row["answer"]["fixations"], (int(width), int(height)), whose)
+            frame = (int(width), int(height))
+            yield _scanpath(row["stimulus"], answer["fixations"], frame, whose, answer.get("fit"))
 
 
 def _published(content: Any) -> Iterator[Scanpath]:
@@ -72,10 +86,10 @@ def _published(content: Any) -> Iterator[Scanpath]:
                 yield _scanpath(name, row["response"], FRAME, "human" if "groundtruth" in row else "machine")
 
 
-def _scanpath(name: str, fixations: Any, frame: tuple[int, int], whose: Whose) -> Scanpath:
+def _scanpath(name: str, fixations: Any, frame: tuple[int, int], whose: Whose, fit: Fit | None = None) -> Scanpath:
     if min(frame) < 1:
         raise ValueError(f"{name}: a frame of {frame[0]} x {frame[1]}")
-    return Scanpath(str(name), [[float(x), float(y)] for x, y in fixations], frame, whose)
+    return Scanpath(str(name), [[float(x), float(y)] for x, y in fixations], frame, whose, fit)
 
 
 def _unreadable(path: Path, error: Exception) -> UnavailableError:

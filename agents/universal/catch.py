@@ -128,12 +128,16 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
         names = (stimulus.id, stimulus.benchmark_id, stimulus.source_id, stimulus.image.name)
         names_here = {bare for name in names if name for bare in _bare(name)}
         others = [other for other in self._others if names_here.isdisjoint(_bare(other.stimulus))]
-        if not others:
-            raise AnswerError("no_other_image", f"{self.settings.scanpaths} holds no scanpath of another image")
-        other = noise.choice(others)
-        across, down = width / other.frame[0], height / other.frame[1]
-        points = [[x * across, y * down] for x, y in other.fixations][: stimulus.max_fixations]
-        return Reply(_path(points, frame, OTHER_IMAGE), {"stimulus": other.stimulus, "whose": other.whose})
+        points = None
+        while others and points is None:
+            other = noise.choice(others)
+            points = other.on_another(frame)
+            others.remove(other)
+        if points is None:
+            why = f"{self.settings.scanpaths} holds no scanpath of another image that would lie on this one"
+            raise AnswerError("no_other_image", why)
+        path = _path(points[: stimulus.max_fixations], frame, OTHER_IMAGE)
+        return Reply(path, {"stimulus": other.stimulus, "whose": other.whose})
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, noise: random.Random) -> Reply:
         lasting = random.Random(derive_seed(0, self.name, stimulus.id, draw.sample, None, 0))

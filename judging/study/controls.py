@@ -56,6 +56,29 @@ def _named(lacking: Collection[str], stimuli: Mapping[str, Any]) -> str:
     return f"{len(lacking):,} of {len(stimuli):,} stimuli ({names})"
 
 
+def uncertain_options(name: str, rows: Rows) -> str | None:
+    """A warning on clips of which nothing says what is absent, or None: the wrong options are the targets of other
+    searches then, which may be in the picture, too, so that a judge who looks well may be counted as wrong."""
+    stimuli = {str(row["stimulus"]): row for row in rows.values()}
+    of_others = [
+        stimulus
+        for stimulus, row in stimuli.items()
+        if row["asked"] == "attention_prediction" and len(_absent(row)) < CLIP_OPTIONS - 1
+    ]
+    if name != OBJECT or not of_others:
+        return None
+    return (
+        f"trials.control: {OBJECT}: nothing says what is absent of {_named(of_others, stimuli)}. The wrong options are "
+        "other stimuli's objects, which may be in the picture, too. Give `absent` in the stimulus set, or name a table "
+        "of your own"
+    )
+
+
+def _absent(row: Mapping[str, Any]) -> list[str]:
+    present = _words(row["objects"].get("present"))
+    return [word for word in _words(row["objects"].get("absent")) if word not in present]
+
+
 def _of_objects(stimuli: Rows, chance: random.Random) -> dict[str, Control]:
     present = {name: _words(row["objects"].get("present")) for name, row in stimuli.items()}
     every = sorted({word for words in present.values() for word in words})
@@ -65,8 +88,8 @@ def _of_objects(stimuli: Rows, chance: random.Random) -> dict[str, Control]:
     for at, name in enumerate(order):
         is_clip = stimuli[name]["asked"] == "attention_prediction"
         number = CLIP_OPTIONS - 1 if is_clip else 1
-        absent = [word for word in _words(stimuli[name]["objects"].get("absent")) if word not in present[name]]
-        if is_clip and len(absent) < number:
+        absent = _absent(stimuli[name])
+        if is_clip and len(absent) < number:  # see uncertain_options
             absent = [word for word in every if word not in present[name]]
         lacks = [] if present[name] else ["present"]
         lacks += ["absent"] if len(absent) < number else []

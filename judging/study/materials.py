@@ -15,7 +15,7 @@ from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus, parse_r
 from agents.vision import captions
 from agents.vision.colors import WORDS
 from judging.study.agent_server import served_agents
-from judging.study.controls import Control, read_controls
+from judging.study.controls import Control, read_controls, uncertain_options
 from judging.study.events import Judge, State, Step
 from judging.study.exclusions import VerdictRow, verdict_rows
 from judging.study.page_answers import (
@@ -125,13 +125,16 @@ class TrialMaterial(Material):
 
     def warnings(self) -> list[str]:
         trials, least = self.settings.trials, self.settings.exclude.catch
+        uncertain = uncertain_options(trials.control, self.pool.key)
+        warnings = [] if uncertain is None else [uncertain]
         number = round(trials.catch * trials.number)
         if not least or not number:
-            return []
+            return warnings
         out = sum(math.comb(number, caught) for caught in range(number + 1) if caught < least * number) / 2**number
         return [
+            *warnings,
             "exclude.catch: selects judges by their bias to say human, which changes all scores. Of judges who guess, "
-            f"{count(number, 'catch trial')} of each would exclude {out:.0%}. Control questions measure attention"
+            f"{count(number, 'catch trial')} of each would exclude {out:.0%}. Control questions measure attention",
         ]
 
     def about(self) -> str:

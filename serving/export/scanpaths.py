@@ -8,7 +8,7 @@ Fixations outside the image stay, and are counted: pysaliency's measures stop at
 import importlib
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -81,7 +81,7 @@ def target_name(row: Row) -> str:
     return named if isinstance(named, str) else PurePosixPath(image).stem if isinstance(image, str) else "none"
 
 
-def presence(row: Row) -> float:
+def presence(row: Mapping[str, Any]) -> float:
     """1 or 0 for a target's known presence, else NaN."""
     if row.get("mode", "free") == "free":
         return math.nan

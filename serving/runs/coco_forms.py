@@ -1,4 +1,4 @@
-"""COCO's, nocaps's and COCO-Search18's annotations."""
+"""COCO's, nocaps's, LVIS's and COCO-Search18's annotations."""
 
 from __future__ import annotations
 
@@ -9,18 +9,41 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, TypeAda
 from agents.errors import Problem
 from serving.runs.row_problems import shown
 
+SEARCH_FRAME = (1680, 1050)  # of COCO-Search18's fixations and boxes: its pictures were shown there with bars
+
 
 class CocoImage(BaseModel):
+    """LVIS 1.0 has no file names but addresses of COCO's pictures, whose last folder (``url_folder``) some keep."""
+
     id: StrictInt
     file_name: StrictStr
+    url_folder: StrictStr | None = None
     domain: Literal["in-domain", "near-domain", "out-domain"] | None = None  # of nocaps
     open_images_id: StrictStr | None = None
+    neg_category_ids: list[StrictInt] | None = None  # of LVIS: looked for, and not there
+    pos_category_ids: list[StrictInt] = Field(default_factory=list)
+    not_exhaustive_category_ids: list[StrictInt] = Field(default_factory=list)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_by_its_address(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "file_name" not in value and isinstance(value.get("coco_url"), str):
+            before, _, name = value["coco_url"].rpartition("/")
+            return {**value, "file_name": name, "url_folder": before.rpartition("/")[2]}
+        return value
+
+
+class CocoSegment(BaseModel):
+    category_id: StrictInt | None = None
 
 
 class CocoAnnotation(BaseModel):
+    """``segments_info`` is of panoptic annotations, of which an image has a single one."""
+
     image_id: StrictInt
     caption: StrictStr | None = None
     category_id: StrictInt | None = None
+    segments_info: list[CocoSegment] | None = None
 
 
 class CocoCategory(BaseModel):

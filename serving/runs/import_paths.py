@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.answers import ScanpathAnswer, plain
+from agents.attention.frames import outside
 from agents.errors import InputError
 from agents.stimuli import Task
 from serving.runs.import_source import ImportOptions, Size, Source, person
@@ -232,7 +233,6 @@ def add_scaled(source: Source, paths: Sequence[Path], options: ImportOptions, fr
     Coordinates that all lie from 0 to 1 are shares of the frame's width and height, durations that are all below 20 are
     seconds; both are converted and told. Raises InputError for coordinates from -1 to 1, whose origin nobody can know.
     """
-    width, height = frame
     across, down = _pixels_of_a_unit(source, paths, frame)
     times = [time for path in paths for time in path.durations or ()]
     is_seconds = options.rt == "seconds" if options.rt is not None else bool(times) and are_seconds(times)
@@ -252,14 +252,11 @@ def add_scaled(source: Source, paths: Sequence[Path], options: ImportOptions, fr
         durations = path.durations
         if durations is not None and is_seconds:
             durations = [round(time * 1000, 6) for time in durations]
-        for x, y in points:
-            if not (0 <= x < width and 0 <= y < height):
-                source.noticed["fixations_outside_their_frame"] += 1
-            if x < 0 or y < 0:
-                negative += 1
+        source.noticed["fixations_outside_their_frame"] += outside(points, frame)
+        negative += sum(x < 0 or y < 0 for x, y in points)
         answer = ScanpathAnswer(
             fixations=points,
-            frame=[int(width), int(height)],
+            frame=[int(side) for side in frame],
             fit=options.fit,
             durations_ms=durations,
             found=path.found,

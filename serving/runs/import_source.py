@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from agents.attention.frames import Fit
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
 from serving.runs.records import people_record
@@ -27,7 +28,6 @@ LARGEST = 1 << 30  # bytes of a file, which is held in memory
 LINES_SHOWN = 8  # of the lines that a remark names
 
 Size = tuple[float, float]  # width, height
-Fit = Literal["bars", "stretch"]  # how a picture filled the frame that its paths are in
 TimeUnit = Literal["seconds", "ms"]
 
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import orjson
 
+from agents.attention.frames import Fit
 from agents.catalogue import NAME
 from agents.errors import InputError, Problem, printable
 from serving.runs.atomic_files import lock, replacing, write_json
 from serving.runs.import_forms import add_json, add_page
 from serving.runs.import_own_export import add_own_export, is_own_export
-from serving.runs.import_source import Fit, ImportOptions, RowRule, Size, Source, TimeUnit, person, read_bytes
+from serving.runs.import_source import ImportOptions, RowRule, Size, Source, TimeUnit, person, read_bytes
 from serving.runs.import_tables import add_table
 from serving.runs.output_paths import make_parent
 from serving.runs.records import schema_mismatch

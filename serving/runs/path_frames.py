@@ -6,11 +6,12 @@ from typing import Any
 
 from agents.attention.frames import WAY_OUT, Point, Sides, as_text, have_one_shape, lacks_fit, to_picture
 from agents.errors import InputError, Problem
+from serving.runs.row_problems import count
 
 NAMED = 5  # scanpaths that a refusal names
-AGAIN = f"import the answers again with {WAY_OUT}"
-OF_AGENTS = 'an agent says it in its answer: ScanpathAnswer(…, fit="stretch") or fit="bars"'
-PICTURES = "put the pictures where the run looks for them"
+AGAIN = f"Import the answers again with {WAY_OUT}."
+OF_AGENTS = 'An agent says it in its answer: ScanpathAnswer(…, fit="stretch"), or fit="bars".'
+PICTURES = "Put the pictures where the run looks for them."
 IMPORTED = {"human": "humans", "published": "published"}  # kinds of records, and their files
 
 
@@ -56,9 +57,10 @@ class PathsOnPictures:
         if not self.number:
             return
         named = f" ({NAMED} are named)" if self.number > NAMED else ""
+        paths = count(self.number, "scanpath")
         raise InputError(
-            "scanpaths whose frame has another shape than the picture, where nothing says how the picture filled the "
-            f"frame: {self.number:,}{named}. What to do: {'; '.join(self._ways)}",
+            f"{paths} cannot be placed on the picture{named}: the frame has another shape, and nothing says how the "
+            f"picture filled it. {' '.join(self._ways)}",
             self._problems,
         )
 

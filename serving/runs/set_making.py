@@ -8,10 +8,13 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
+from agents.attention.frames import Fit
 from agents.errors import InputError, Problem
 from serving.runs.atomic_files import replacing
 from serving.runs.checking import check_rows, print_report
-from serving.runs.coco_forms import SEARCHES, Coco, Search
+from serving.runs.coco_forms import SEARCHES, Coco
+from serving.runs.coco_objects import AnnotatedObjects
+from serving.runs.coco_searches import Frame, Searches
 from serving.runs.import_source import parse_json, read_bytes, task_of_file
 from serving.runs.output_paths import make_parent, refuse_existing
 from serving.runs.row_problems import as_problems, count, shown
@@ -22,8 +25,20 @@ DOMAINS = {"in-domain": "in", "near-domain": "near", "out-domain": "out"}
 Row = dict[str, Any]
 
 
-def make_set(source: Path, out: Path, *, images: Path | None, task: str | None, force: bool) -> int:
-    """Make the set and print a report; returns 0, or 2 for problems. Raises InputError and StorageError."""
+def make_set(
+    source: Path,
+    out: Path,
+    *,
+    images: Path | None,
+    task: str | None,
+    force: bool,
+    frame: Frame | None = None,
+    fit: Fit | None = None,
+) -> int:
+    """Make the set and print a report; returns 0, or 2 for problems. ``frame`` (width, height) is that of the boxes of
+    COCO-Search18's list, which the picture filled as ``fit`` says. Raises InputError and StorageError."""
+    if fit is not None and frame is None:
+        raise InputError("--fit says how a picture filled the frame of its box: give --frame WIDTHxHEIGHT, too")
     if not source.exists():
         raise InputError(f"{source}: no such file or folder")
     if source.is_dir() or source.suffix.lower() in (".jsonl", ".ndjson", ".csv", ".txt", ".parquet"):
@@ -31,14 +46,16 @@ def make_set(source: Path, out: Path, *, images: Path | None, task: str | None, 
     refuse_existing([out], force=force)
     make_parent(out)
     with replacing(out) as file:
-        for row in _rows(source, out.parent, images, task):
+        for row in _rows(source, out.parent, images, task, frame, fit):
             file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         if not file.tell():
             raise InputError(f"{source}: there is no stimulus in it")
     return print_report(check_rows(read_rows(out)))
 
 
-def _rows(source: Path, beside: Path, images: Path | None, task: str | None) -> Iterator[Row]:
+def _rows(
+    source: Path, beside: Path, images: Path | None, task: str | None, frame: Frame | None, fit: Fit | None
+) -> Iterator[Row]:
     try:
         content = parse_json(read_bytes(source))
     except InputError as error:
@@ -48,6 +65,8 @@ def _rows(source: Path, beside: Path, images: Path | None, task: str | None) -> 
         and "images" not in content
         and all(isinstance(answers, str | list) for answers in content.values())
     )
+    if frame is not None and not isinstance(content, list):
+        raise InputError(f"--frame is for the boxes of COCO-Search18's list, and {source} is another file")
     of_task = task_of_file(source, task) if is_of_benchmark else task
     if is_of_benchmark and of_task == "word_association":
         yield from ({"id": f"{of_task}/{cue}", "benchmark_id": cue, "task": of_task, "cue": cue} for cue in content)
@@ -61,9 +80,9 @@ def _rows(source: Path, beside: Path, images: Path | None, task: str | None) -> 
                 # ids have the task in front, as the benchmark's files use the same names
                 yield {"id": f"{of_task}/{name}", "benchmark_id": name, "task": of_task, "image": f"{place}/{file}"}
         elif isinstance(content, list):
-            yield from _searches(SEARCHES.validate_python(content), place, images, task)
+            yield from Searches(SEARCHES.validate_python(content), source, images, frame, fit).rows(place, task)
         else:
-            yield from _coco(Coco.model_validate(content), str(source), place, task)
+            yield from _coco(Coco.model_validate(content), str(source), place, images, task)
     except ValidationError as error:
         what = f"{source}: neither annotations of COCO's form, nor COCO-Search18's list, nor the published benchmark's"
         raise InputError(what, as_problems(error, str(source))) from None
@@ -95,51 +114,25 @@ def _pictures(names: Iterable[str], images: Path) -> dict[str, str]:
     return files
 
 
-def _coco(coco: Coco, source: str, place: str, task: str | None) -> Iterator[Row]:
+def _coco(coco: Coco, source: str, place: str, images: Path, task: str | None) -> Iterator[Row]:
     if problems := coco.repeated_ids(source):
         raise InputError(f"{source}: {count(len(problems), 'problem')}; no set was made", problems)
-    names = {category.id: category.name for category in coco.categories}
-    present: dict[int, set[str]] = {image.id: set() for image in coco.images}
-    unlisted = 0
-    for annotation in coco.annotations:
-        category = annotation.category_id
-        if annotation.image_id not in present or (names and category is not None and category not in names):
-            unlisted += 1
-        elif category in names:
-            present[annotation.image_id].add(names[category])
-    if unlisted:
-        print(f"left out: {count(unlisted, 'annotation')} of images or categories that the file does not list")
+    objects = AnnotatedObjects.of(coco)
+    if objects.unlisted:
+        print(f"left out: {count(objects.unlisted, 'annotation')} of images or categories that the file does not list")
     task = task or ("object_detection" if coco.categories else "image_captioning")
     for image in sorted(coco.images, key=lambda image: image.file_name):
-        row: Row = {"id": image.file_name, "task": task, "image": f"{place}/{image.file_name}"}
+        file = image.file_name
+        if image.url_folder and (images / image.url_folder / file).is_file():
+            file = f"{image.url_folder}/{file}"
+        row: Row = {"id": image.file_name, "task": task, "image": f"{place}/{file}"}
         row |= {"source": "coco" if image.domain is None else "nocaps"}
         row |= {"source_id": str(image.id) if image.open_images_id is None else image.open_images_id}
         if task == "image_captioning":
             row["domain"] = "coco" if image.domain is None else DOMAINS[image.domain]
-        elif names:
-            here = present[image.id]
-            row |= {"present": sorted(here), "absent": sorted({*names.values()} - here)}
+        elif objects.named:
+            row |= objects.fields(image)
         yield row
-
-
-def _searches(entries: list[Search], place: str, images: Path, task: str | None) -> Iterator[Row]:
-    if task not in (None, "attention_prediction"):
-        raise InputError(f"COCO-Search18 has scanpaths, which are no answers to {task}")
-    without = 0
-    rows: dict[str, Row] = {}
-    for entry in entries:
-        if entry.stimulus in rows:
-            continue
-        folder = f"{entry.task}/" if (images / (entry.task or "") / entry.name).is_file() else ""
-        row: Row = {"id": entry.stimulus, "task": "attention_prediction", "image": f"{place}/{folder}{entry.name}"}
-        row |= {"dataset": "coco-search18"}
-        if entry.target and entry.bbox is None:
-            without += 1
-            continue
-        if entry.target:
-            row |= {"mode": "search", "target_box": entry.bbox, "target_present": entry.condition == "present"}
-            row |= {"meta": {"target": entry.target}}
-        rows[entry.stimulus] = row
-    if without:
-        print(f"left out: {count(without, 'entry', 'entries')} without a box: nothing says what the target looks like")
-    yield from rows.values()
+    if task != "image_captioning" and objects.named:
+        for remark in objects.remarks(coco.images):
+            print(remark)

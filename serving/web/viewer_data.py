@@ -26,7 +26,8 @@ from serving.runs.run import Damage, Kind, Run, is_asked, kind_of
 from serving.runs.stimulus_lookup import WARNING, StimulusLookup, common_stimuli
 from serving.web.alarms import Alarms
 from serving.web.viewer_provenance import about_run
-from serving.web.viewer_statistics import UNKNOWN, Statistics
+from serving.web.viewer_scanpaths import TASK, ViewedScanpaths
+from serving.web.viewer_statistics import UNKNOWN, Labelled, Statistics
 
 CHUNK = 300_000  # bytes of records in a chunk, from which on the next begins
 SEARCHED = 24_000_000  # characters of answers that the index holds to be searched, over all records
@@ -85,8 +86,13 @@ class Gathered:
     _from: array[int] = field(default_factory=lambda: array("Q"))
     _by: array[int] = field(default_factory=lambda: array("I"))
     _sha256: dict[int, str] = field(default_factory=dict)  # of a picture, when it was answered
+    _paths: ViewedScanpaths = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._paths = ViewedScanpaths(self.pictures)
 
     def read(self) -> None:
+        """Raises InputError with all scanpaths that nothing places on their picture."""
         stimuli = StimulusLookup(*self.runs)
         for number, run in enumerate(self.runs):
             kinds: Counter[Kind] = Counter()
@@ -105,8 +111,10 @@ class Gathered:
                     self._of.append(place)
                     self._from.append(at)
                     self._by.append(self._label(number, record))
+                    self._paths.check(run.path, record, self._row_pictures[place])
                     at += self._spool.write(orjson.dumps(record))
         self._from.append(at)
+        self._paths.refuse()
         if len(self.runs) > 1:
             self.common += common_stimuli([str(run.path) for run in self.runs], about)
             self.common += stimuli.differing()
@@ -187,9 +195,11 @@ class Gathered:
             for label, _, record in answers_here:
                 self._count(place, names[label], record)
                 index.record(label, record, longest)
-            parsed = [(name, record) for name, record in labelled if well_formed(record)]
+            parsed: Labelled = [(name, record) for name, record in labelled if well_formed(record)]
             for name, record in parsed:
                 self._alarms.add_record(name, record)
+            if row.get("task") == TASK:
+                parsed = self._paths.in_one_frame(parsed, self._row_pictures[place])
             alike = statistics.stimulus(place, labelled, parsed)
             index.stimulus(row, self._row_pictures[place], len(lines), alike)
             chunk.append(orjson.dumps([line.decode(), [text.decode() for text in lines]]))
@@ -263,6 +273,7 @@ class Gathered:
         if self.damage.lines:
             lines = count(self.damage.lines, "line")
             yield f"{lines} could not be read as records. The first: {self.damage.first}"
+        yield from self._paths.notices()
         for sentence in self.common:
             if sentence.startswith(WARNING):
                 text = sentence.removeprefix(WARNING)

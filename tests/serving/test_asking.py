@@ -163,6 +163,22 @@ def answer_record(task: str, stimulus: str = "s1", agent: str = "a", **changes: 
     return record(stimulus, task, agent, **{"answer": ANSWERS[task], **changes})
 
 
+@pytest.mark.parametrize(("fit", "wanted"), [("bars", [0, 0, 600, 400]), ("stretch", [37.5, 0, 562.5, 400])])
+def test_a_notebook_shows_a_screen_with_bars_without_them(fit: str, wanted: list[float]) -> None:
+    """A picture of 600 x 400 stands on 640 x 400 pixels between bars of 20."""
+    image = parse_row(json.dumps({"id": "i", "task": "color_estimation", "image": str(COFFEE)}), root="/")
+    answer = {**ANSWERS["attention_prediction"], "fixations": [[40, 0], [600, 400]], "frame": [640, 400], "fit": fit}
+    if fit == "bars":
+        answer["fixations"] = [[20, 0], [620, 400]]
+    [figure] = [typed(answer_record("attention_prediction", answer=answer), lambda: image)]
+    page = ElementTree.fromstring(figure._repr_html_().replace("<br>", "<br/>"))
+    svg = "{http://www.w3.org/2000/svg}"
+    places = [float(circle.get(name, "nan")) for circle in page.findall(f".//{svg}circle") for name in ("cx", "cy")]
+    assert places == pytest.approx(wanted)
+    assert page.find(f".//{svg}svg").get("viewBox") == "0 0 600 400"  # type: ignore[union-attr]
+    assert "not said" not in "".join(page.itertext())
+
+
 def test_a_notebook_shows_pictures_paths_boxes_and_text_and_no_markup_of_others(tmp_path: Path) -> None:
     evil = "<script>alert(1)</script>\x00"
     image = parse_row(json.dumps({"id": "i", "task": "color_estimation", "image": str(COFFEE)}), root="/")
@@ -184,6 +200,7 @@ def test_a_notebook_shows_pictures_paths_boxes_and_text_and_no_markup_of_others(
     svg = "{http://www.w3.org/2000/svg}"
     assert (len(paths.findall(f".//{svg}circle")), len(objects.findall(f".//{svg}rect"))) == (3, 2)
     assert paths.find(f".//{svg}image").get("href", "").startswith("data:image/jpeg;base64,")  # type: ignore[union-attr]
+    assert "stretched to 640 x 480: not said" in "".join(paths.itertext())  # the picture is 600 x 400
     for element, text in ((colors, "red"), (words, "→"), (talk, "Ann"), (failure, "alert")):
         assert text in "".join(element.itertext())
     assert answer("null", cues=[f"c{i}" for i in range(40)])._repr_html_().count("<figure") == 24

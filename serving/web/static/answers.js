@@ -155,7 +155,7 @@
       .slice(0, LISTED)
       .map((box, at) => tagged(box, (answer.labels[at] ?? "").slice(0, 40) + score(at), size));
     const label = `The picture with boxes around: ${answer.labels.slice(0, 10).join(", ")}`;
-    return [canvas(picture, [picture.width, picture.height], label, shapes), list];
+    return [canvas(picture, [picture.width, picture.height], label, {}, shapes), list];
   }
 
   function caption(answer, stimulus, picture) {

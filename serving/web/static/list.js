@@ -3,7 +3,7 @@
 
 {
   const { badge, byId, coordinate, count, el, note, quote, small, step, svg } = Turinglike;
-  const { colourOf, line, swatchOf, TASKS } = Turinglike;
+  const { colourOf, line, swatchOf, TASKS, toPicture } = Turinglike;
   const { forList, forOne, PEOPLE, picture, selection, state, stimulus } = Turinglike;
   const PAGE = 25;
   const ANSWERS = 8; // of one stimulus that stand in the list
@@ -176,8 +176,7 @@
 
   function sketch(holder, { answer, kind }, { width, height }) {
     if (!Array.isArray(answer?.fixations) || !Array.isArray(answer.frame)) return;
-    const scale = [width / answer.frame[0], height / answer.frame[1]];
-    const points = answer.fixations.map(([x, y]) => [x * scale[0], y * scale[1]]);
+    const points = toPicture(answer.fixations, answer, [width, height]);
     const fill = colourOf(0, kind);
     const start = ([x, y]) => ({ cx: coordinate(x), cy: coordinate(y), r: Math.max(width, height) / 30, fill });
     holder.append(

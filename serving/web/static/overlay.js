@@ -3,7 +3,7 @@
 
 {
   const { coordinate, count, el, note, quiet, quote, small, svg } = Turinglike;
-  const { canvas, fixation, line, player, swatch, tagged, targetBox } = Turinglike;
+  const { canvas, fixation, haveOneShape, line, player, swatch, tagged, targetBox, toPicture } = Turinglike;
   // Okabe and Ito's colours, which the colour-blind tell apart; people are drawn in their own.
   const COLOURS = ["#ffd400", "#56b4e9", "#e69f00", "#00c08b", "#ff7eb6", "#d55e00", "#b39ddb", "#8bc34a"];
   const PEOPLE = "#ffffff";
@@ -14,13 +14,16 @@
 
   /** `layers`: {label, kind, sample, colour, answer}. The figure of scanpaths, or null if none can be drawn. */
   function paths(layers, stimulus, picture) {
-    const drawn = layers.filter(({ answer }) => answer.fixations.length && answer.frame[0] > 0 && answer.frame[1] > 0);
-    if (!drawn.length) return null;
-    const frame = picture?.width ? [picture.width, picture.height] : drawn[0].answer.frame;
+    const there = layers.filter(({ answer }) => answer.fixations.length && answer.frame[0] > 0 && answer.frame[1] > 0);
+    if (!there.length) return null;
+    const size = picture?.width ? [picture.width, picture.height] : null;
+    const first = there[0].answer;
+    const drawn = size ? there : there.filter(({ answer }) => areAlike(answer, first));
+    const frame = size ?? first.frame;
     const scale = Math.max(...frame);
     for (const layer of drawn) {
-      const [sx, sy] = [frame[0] / layer.answer.frame[0], frame[1] / layer.answer.frame[1]];
-      layer.points = layer.answer.fixations.map(([x, y]) => [x * sx, y * sy]);
+      // Without the picture all have the frame of the first, whatever stood in it.
+      layer.points = toPicture(layer.answer.fixations, size ? layer.answer : { frame: layer.answer.frame }, frame);
       Object.assign(layer, pathShapes(layer, scale / 62));
     }
     const longest = Math.max(...drawn.map(({ points }) => points.length));
@@ -28,7 +31,7 @@
     const density = svg("image.density", { width, height, preserveAspectRatio: "none", visibility: "hidden" });
     const label = `${count(drawn.length, "scanpath")} over the picture`;
     const groups = drawn.map(({ group }) => group);
-    const drawing = canvas(picture, frame, label, targetBox(stimulus, frame, picture), density, groups);
+    const drawing = canvas(picture, frame, label, {}, targetBox(stimulus, frame, picture), density, groups);
     const densities = el("input", { type: "checkbox" });
     const lines = el("input", { type: "checkbox", checked: true });
     function show(upTo) {
@@ -48,8 +51,14 @@
     const ticks = el("div.line", choice(lines, "paths"), choice(densities, "density of the fixations shown"));
     const colours = "Each path in its own colour, people's in white;";
     const about = note(colours, " a density's kernel is a degree of the papers' experiment.");
-    return overlay(drawing, bar, ticks, layered, about);
+    const others = there.length - drawn.length;
+    const left = others > 0 && note(`Not drawn for want of the picture: ${count(others, "path")} of another frame.`);
+    return overlay(drawing, bar, ticks, layered, about, left);
   }
+
+  /** Whether two answers to a picture that is not known have frames that differ in size alone. */
+  const areAlike = (answer, other) =>
+    (answer.fit === "bars") === (other.fit === "bars") && haveOneShape(answer.frame, other.frame);
 
   const overlay = (drawing, ...caption) =>
     el("figure.overlay", { "aria-label": "Answers over the picture" }, drawing, el("figcaption", caption));
@@ -115,7 +124,8 @@
       layer.group = coloured(layer.colour, layer.answer.boxes.slice(0, 100).map(tag));
     });
     const groups = drawn.map(({ group }) => group);
-    const drawing = canvas(picture, frame, `Boxes of ${count(drawn.length, "answer")} over the picture`, groups);
+    const label = `Boxes of ${count(drawn.length, "answer")} over the picture`;
+    const drawing = canvas(picture, frame, label, {}, groups);
     const show = () =>
       drawn.forEach(({ group, box }) => group.setAttribute("visibility", box.checked ? "visible" : "hidden"));
     const caption = legend(drawn, show); // which makes the boxes to tick

@@ -13,13 +13,34 @@
     exhausted: "the whole map was inhibited",
     end: "the model ended the path",
   };
+  const FITS = {
+    bars: "in the middle, with bars on two sides",
+    stretch: "stretched to its sides",
+  };
   const still = matchMedia("(prefers-reduced-motion: reduce)");
 
-  /** `shapes` over the picture, which is stretched to `frame` = [width, height] pixels. */
-  function canvas(picture, [width, height], label, ...shapes) {
-    const under = picture?.url
-      ? svg("image", { href: picture.url, width, height, preserveAspectRatio: "none" })
-      : svg("rect.nothing", { width: "100%", height: "100%" });
+  /** Whether two aspect ratios differ by at most 1 %. */
+  function haveOneShape([width, height], [other, high]) {
+    const [less, more] = [width * high, height * other].toSorted((left, right) => left - right);
+    return 100 * more <= 101 * less;
+  }
+
+  /** Points of an answer's frame in pixels of its picture of `size` = [width, height]: the picture stood in the frame's
+   * middle with bars on two sides, or else each of its sides was scaled on its own (agents/attention/frames.py). */
+  function toPicture(points, { frame, fit }, size) {
+    const [across, down] = [size[0] / frame[0], size[1] / frame[1]];
+    if (fit !== "bars") return points.map(([x, y]) => [x * across, y * down]);
+    const scale = Math.max(across, down);
+    const place = (value, axis) => (value - frame[axis] / 2) * scale + size[axis] / 2;
+    return points.map(([x, y]) => [place(x, 0), place(y, 1)]);
+  }
+
+  /** `shapes` over the picture, which fills `frame` = [width, height] pixels: stretched, or in its middle by `bars`. */
+  function canvas(picture, [width, height], label, { fit = "stretch" }, ...shapes) {
+    const nothing = svg("rect.nothing", { width: "100%", height: "100%" });
+    const kept = fit === "bars" ? "xMidYMid meet" : "none";
+    const image = picture?.url && svg("image", { href: picture.url, width, height, preserveAspectRatio: kept });
+    const under = image ? [fit === "bars" && nothing, image] : nothing;
     const drawn = svg(
       "svg.canvas",
       { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
@@ -32,17 +53,25 @@
 
   /** A path over its picture, if there is one. */
   function scanpath(answer, stimulus, picture) {
-    const { fixations, frame } = answer;
+    const { fixations, frame, fit } = answer;
     const [width, height] = frame;
+    const size = picture?.width ? [picture.width, picture.height] : null;
     const drawn = width > 0 && height > 0 && fixations.length > 0 && picture !== null;
-    const outside = fixations.flatMap(([x, y], at) => (x >= 0 && x < width && y >= 0 && y < height ? [] : [at + 1]));
-    const list = `${outside.slice(0, 10).join(", ")}${outside.length > 10 ? ", …" : ""}`;
+    const isInside = ([x, y], [across, down]) => x >= 0 && x < across && y >= 0 && y < down;
+    const numbers = fixations.map((_, at) => at + 1);
+    const outside = numbers.filter((number) => !isInside(fixations[number - 1], frame));
+    const placed = fit === "bars" && size ? toPicture(fixations, answer, size) : null;
+    const onBars = placed ? numbers.filter((at) => !outside.includes(at) && !isInside(placed[at - 1], size)) : [];
+    const list = (several) => `${several.slice(0, 10).join(", ")}${several.length > 10 ? ", …" : ""}`;
+    const isUnsaid = drawn && size !== null && !fit && !haveOneShape(frame, size);
     return [
       drawn && play(answer, stimulus, picture),
       drawn &&
         fixations.length > DRAWN &&
         note(`The first ${DRAWN} of ${count(fixations.length, "fixation")} are drawn.`),
-      outside.length > 0 && note(`Outside the frame: ${list}.`),
+      outside.length > 0 && note(`Outside the frame: ${list(outside)}.`),
+      onBars.length > 0 && note(`On the bars beside the picture: ${list(onBars)}.`),
+      isUnsaid && note("Frame and picture differ in shape. Drawn as if stretched; the answer does not say so."),
       pairs(facts(answer)),
       folded("Coordinates, x and y in pixels of the frame", el("ol.points", listed(answer))),
     ];
@@ -60,6 +89,7 @@
     if (answer.forced_first) rows.push(["first fixation", "forced to where every path starts; it is not a prediction"]);
     if (answer.selection) rows.push(["selection", quote(answer.selection)]);
     rows.push(["frame", `${answer.frame[0]} × ${answer.frame[1]} px`]);
+    if (Object.hasOwn(FITS, answer.fit)) rows.push(["picture in the frame", FITS[answer.fit]]);
     return rows;
   }
 
@@ -78,7 +108,8 @@
       picture,
       frame,
       `Scanpath of ${count(points.length, "fixation")} drawn on the picture`,
-      targetBox(stimulus, frame, picture),
+      { fit: answer.fit },
+      targetBox(stimulus, frame, picture, answer.fit),
       side > 0 && svg("rect.window", { x, y, width: coordinate(side), height: coordinate(side) }),
       svg("polyline.under", { points: line(points) }),
       svg("polyline.path", { points: line(points) }),
@@ -91,12 +122,15 @@
   /** Points as a polyline has them. */
   const line = (points) => points.map((point) => point.map(coordinate).join(",")).join(" ");
 
-  function targetBox(stimulus, frame, picture) {
+  function targetBox(stimulus, frame, picture, fit = "stretch") {
     const box = stimulus.target_box;
     if (!Array.isArray(box) || box.length !== 4 || !box.every(Number.isFinite) || !picture?.width) return [];
-    const sx = frame[0] / picture.width; // the box is in pixels of the picture
-    const sy = frame[1] / picture.height;
-    const [x, y, width, height] = [box[0] * sx, box[1] * sy, box[2] * sx, box[3] * sy].map(coordinate);
+    const [across, down] = [frame[0] / picture.width, frame[1] / picture.height]; // the box is in pixels of the picture
+    const kept = Math.min(across, down);
+    const [sx, sy] = fit === "bars" ? [kept, kept] : [across, down];
+    const [left, top] = [(frame[0] - picture.width * sx) / 2, (frame[1] - picture.height * sy) / 2];
+    const places = [left + box[0] * sx, top + box[1] * sy, box[2] * sx, box[3] * sy];
+    const [x, y, width, height] = places.map(coordinate);
     return [svg("rect.box", { x, y, width, height })];
   }
 
@@ -182,5 +216,15 @@
     return el("figcaption", bar, calm);
   }
 
-  Object.assign(Turinglike, { canvas, fixation, line, player, scanpath, tagged, targetBox });
+  Object.assign(Turinglike, {
+    canvas,
+    fixation,
+    haveOneShape,
+    line,
+    player,
+    scanpath,
+    tagged,
+    targetBox,
+    toPicture,
+  });
 }

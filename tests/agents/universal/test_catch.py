@@ -113,6 +113,27 @@ def test_a_scanpath_may_be_another_images(tmp_path: Path) -> None:
     assert agent.provenance() == {"scanpaths_sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
 
 
+def test_a_scanpath_of_a_screen_with_bars_is_put_on_the_same_place_of_the_screen(tmp_path: Path) -> None:
+    """This picture, 64 x 48, would be 128 x 96 on a screen of 184 x 96, between bars of 28. A path that leaves it,
+    as its own picture was wider, is not drawn."""
+
+    def record(name: str, fixations: list[list[float]]) -> Any:
+        answer = {**run_folders.ANSWERS["attention_prediction"], "fixations": fixations, "frame": [184, 96]}
+        return run_folders.record(name, "attention_prediction", answer={**answer, "fit": "bars"})
+
+    rows = [record("alike", [[28, 0], [92, 48], [154, 94]]), record("wide", [[92, 48], [10, 48]])]
+    file = tmp_path / "paths.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    agent = make(scanpath="other_image", scanpaths=str(file))
+    trial = stimulus("attention_prediction")
+    drawn = {str(answer(agent, trial, seed).fixations) for seed in range(20)}
+    assert drawn == {"[[0.0, 0.0], [32.0, 24.0], [63.0, 47.0]]"}
+    file.write_text(json.dumps(rows[1]))
+    [error] = make(scanpath="other_image", scanpaths=str(file)).respond([agent.prepare(trial)], [Draw(1)])
+    assert getattr(error, "code", None) == "no_other_image"
+    assert "that would lie on this one" in str(error)
+
+
 @pytest.mark.parametrize("imported", [False, True])
 def test_swapped_paths_are_those_of_people_in_the_published_ground_truth(tmp_path: Path, imported: bool) -> None:
     """The form of the benchmark's groundtruth_dictionaries/fv.json."""

@@ -9,7 +9,7 @@ import pytest
 import study_folders
 
 from agents.errors import InputError
-from judging.study.controls import read_controls
+from judging.study.controls import read_controls, uncertain_options
 from judging.study.materials import TrialMaterial
 from judging.study.study import Study, view
 from serving.cli import main
@@ -46,6 +46,19 @@ def test_one_of_three_objects_is_in_a_clip() -> None:
         assert control.correct == names[at % 4]
         assert len(set(control.options) & set(names)) == 3
     assert min(Counter(each.options.index(each.correct) for each in controls.values()).values()) > 80  # of 133
+
+
+def test_options_that_may_be_in_the_clip_after_all_are_told() -> None:
+    """Of two of three clips nothing says what is absent, or too little for two wrong options."""
+    made = rows("attention_prediction", 3, present=["cup"], absent=["fork", "sink"])
+    assert uncertain_options("object", made) is None
+    made["t1"]["objects"] = {"present": ["fork"]}
+    made["t2"]["objects"] = {"present": ["sink"], "absent": ["cup", "Sink"]}
+    told = uncertain_options("object", made)
+    assert told is not None
+    assert "nothing says what is absent of 2 of 3 stimuli (s1, s2)" in told
+    assert uncertain_options("", made) is None
+    assert uncertain_options("object", rows("color_estimation", 3, present=["cup"])) is None  # which is refused
 
 
 @pytest.mark.parametrize(

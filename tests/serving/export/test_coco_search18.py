@@ -128,7 +128,7 @@ def test_an_agent_that_does_not_say_how_its_frame_was_filled(tmp_path: Path) -> 
         tmp_path / "run", [stimulus("s", GAZE, image="1.png")], {"square": rows}, {"square": agent_entry(GAZE)}
     )
     for form in ("coco-search18", "pysaliency", "turingtest"):
-        with pytest.raises(InputError, match=r'an agent says it in its answer: .*fit="stretch"') as refused:
+        with pytest.raises(InputError, match=r'An agent says it in its answer: .*fit="stretch"') as refused:
             export(run, form, tmp_path / "out")
         [problem] = refused.value.problems
         assert str(problem).startswith(f"{run}/records/square.jsonl: square, stimulus 's': its frame is 224 x 224")

@@ -236,6 +236,20 @@ def test_turingtest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(list(Run(tmp_path / "back").records("published"))) == 6
 
 
+def test_how_a_picture_fills_its_frame_is_a_column(tmp_path: Path) -> None:
+    """Empty where an answer does not say it; the other columns are those of earlier versions, in their order."""
+    screen = {**ANSWERS[GAZE], "frame": [1680, 1050], "fit": "bars"}
+    rows = [record("g1", GAZE, "all"), record("g2", GAZE, "all", answer=screen)]
+    run = write_run(tmp_path / "run", [], {"all": rows}, {"all": agent_entry(GAZE)})
+    export(run, "csv", tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="") as file:
+        cells = list(csv.DictReader(file))
+    assert [row["answer.fit"] for row in cells] == ["", "bars"]
+    assert [name for name in cells[0] if name.startswith("answer.")] == [f"answer.{key}" for key in screen]
+    export(run, "parquet", tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet")["answer.fit"].to_pylist() == [None, "bars"]
+
+
 def test_the_benchmarks_frame_is_that_of_its_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """1280 x 1024, of which half is 640 x 512; a picture of another shape is stretched to it, with a word."""
     stimuli, rows = [], []

@@ -15,6 +15,8 @@ from run_folders import ANSWERS, agent_entry, failed, record, stimulus, write_ru
 from agents.errors import InputError, UnavailableError
 from serving.cli import main
 from serving.export.exporting import export
+from serving.runs.records import people_record
+from serving.runs.run import Run
 
 GAZE, COLOR = "attention_prediction", "color_estimation"
 PEOPLE = {"kind": "human", "seed": None, "timing": None, "worker": None, "created": None, "stimulus_sha256": None}
@@ -200,6 +202,29 @@ def test_a_screen_with_bars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert json.loads((tmp_path / "out.export.json").read_text())["fixations_outside_the_image"] == 8
 
 
+def test_a_list_of_coco_search18_on_pictures_without_bars(tmp_path: Path) -> None:
+    """From the list to the export: the target's box and a person's path come to the picture of 640 x 480."""
+    (tmp_path / "pic" / "cup").mkdir(parents=True)
+    PILImage.new("RGB", (640, 480)).save(tmp_path / "pic" / "cup" / "1.jpg")
+    xs, ys = zip(*LETTERBOX, strict=True)
+    entry = {"name": "1.jpg", "subject": 1, "task": "cup", "condition": "present", "bbox": [420, 200, 100, 100]}
+    (tmp_path / "list.json").write_text(json.dumps([{**entry, "X": xs, "Y": ys, "T": [200] * 4}]))
+    made = ["set", str(tmp_path / "list.json"), "--images", str(tmp_path / "pic"), "--out", str(tmp_path / "set.jsonl")]
+    assert main([*made, "--frame", "1680x1050", "--fit", "bars"]) == 0
+    run = tmp_path / "run"
+    assert main(["generate", str(tmp_path / "set.jsonl"), "--agents", "center", "--here", "--out", str(run)]) == 0
+    screen = {**gaze(LETTERBOX, (1680, 1050), fit="bars"), "durations_ms": [200.0] * 4}
+    person = {"task": GAZE, "stimulus": "cup/1.jpg", "agent": "human:01", "answer": screen}
+    Run(run).write_records("humans", [people_record(Run(run).meta["run"], person)])
+    export(run, "pysaliency", tmp_path / "out")
+    machine, human = read_trains(tmp_path / "out")
+    assert human["x"] == pytest.approx([0, 320, 640, 150.857], abs=0.001)
+    assert human["y"] == pytest.approx([0, 240, 480, 114.286], abs=0.001)
+    assert machine["target_bbox"] == human["target_bbox"] == pytest.approx([128, 91.4286, 45.7143, 45.7143], abs=0.001)
+    assert human["duration"] == [0.2] * 4
+    assert machine["frame"] == [640, 480]
+
+
 def test_a_stretched_screen(tmp_path: Path) -> None:
     export(_on_a_screen(tmp_path, fit="stretch"), "pysaliency", tmp_path / "out")
     stretched = read_trains(tmp_path / "out")[1]
@@ -214,8 +239,8 @@ def test_a_screen_of_which_nothing_is_said_is_refused(tmp_path: Path, capsys: py
     who = f"{run}/records/humans.jsonl: human:0, stimulus 'cup/1.jpg'"
     assert f"{who}: its frame is 1680 x 1050, and the picture 640 x 480" in told
     assert told.count("its frame is") == 5
-    assert "how the picture filled the frame: 7 (5 are named)" in told
-    assert "import the answers again with --fit bars" in told
+    assert "turinglike: 7 scanpaths cannot be placed on the picture (5 are named): the frame has another shape" in told
+    assert "Import the answers again with --fit bars" in told
     assert "--fit stretch" in told
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cup.jpg", "run"]
     for form in ("jsonl", "csv", "parquet", "coco-search18"):  # which have the frame beside it, or machines alone
@@ -228,7 +253,7 @@ def test_without_the_picture_two_screens_cannot_be_compared(tmp_path: Path, caps
     assert main(["export", str(run), "--format", "pysaliency", "--out", str(tmp_path / "out")]) == 2
     told = capsys.readouterr().err
     assert "its frame is 1680 x 1050, another answer's 640 x 480, and there is no picture" in told
-    assert "put the pictures where the run looks for them" in told
+    assert "Put the pictures where the run looks for them" in told
 
 
 def test_pysaliency_without_h5py_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -216,6 +216,63 @@ def test_scanpaths_lie_on_each_other_and_are_gone_through(folder: Folder, seen: 
 
 
 @pytest.mark.slow
+def test_a_screen_with_bars_is_drawn_as_it_was_seen(folder: Folder, seen: Seen) -> None:
+    """A picture of 40 x 30 on a screen of 80 x 30, between bars of 20: over each other in the picture, alone on the
+    screen; a fixation on a bar is named."""
+    box = {"mode": "search", "target_box": [10, 6, 4, 3]}
+    row = folder.ask("attention_prediction", "gaze", image=folder.picture("a.png"), **box)
+    folder.agent("gbvs", "attention_prediction")
+    folder.record("gbvs", row, {**PATH, "fixations": [[0, 0], [20, 15], [40, 30]]})
+    screen = {**PATH, "fixations": [[20, 0], [40, 15], [60, 30], [5, 5]], "frame": [80, 30], "fit": "bars"}
+    folder.record("human:1", row, screen, kind="human")
+    url = write_report([folder.write()]).as_uri()
+    page = seen.go(url, "view=one&of=attention_prediction&stimulus=gaze")
+    drawn = page.eval_on_selector_all(
+        ".layer",
+        "all => all.map(one => [...one.querySelectorAll('circle')].map(c => [c.cx.baseVal.value, c.cy.baseVal.value]))",
+    )
+    corners = [[0, 0], [20, 15], [40, 30]]
+    assert drawn == [corners, [*corners, [-15, 5]]]
+    alone = page.evaluate(
+        """(answer) => {
+        const picture = { url: "data:image/png;base64,", width: 40, height: 30 };
+        const parts = Turinglike.scanpath(answer, { target_box: [10, 6, 4, 3] }, picture).filter(Boolean);
+        const svg = parts[0].querySelector("svg");
+        const box = svg.querySelector("rect.box");
+        return {
+          view: svg.getAttribute("viewBox"),
+          kept: svg.querySelector("image").getAttribute("preserveAspectRatio"),
+          box: ["x", "y", "width", "height"].map((name) => Number(box.getAttribute(name))),
+          told: parts.map((part) => part.textContent).join("\\n"),
+        };
+        }""",
+        screen,
+    )
+    assert (alone["view"], alone["kept"], alone["box"]) == ("0 0 80 30", "xMidYMid meet", [30, 6, 4, 3])
+    assert "On the bars beside the picture: 4." in alone["told"]
+    assert "Outside the frame: 3." in alone["told"]
+    assert "in the middle, with bars on two sides" in alone["told"]
+    page = seen.go(url, "view=list")
+    page.wait_for_selector("#found .sketch polyline >> nth=3", state="attached")
+    lines = page.eval_on_selector_all(
+        "#found .sketch polyline.over", "all => all.map(one => one.getAttribute('points'))"
+    )
+    assert lines == ["0,0 20,15 40,30", "0,0 20,15 40,30 -15,5"]
+
+
+@pytest.mark.slow
+def test_without_the_picture_paths_of_several_screens_do_not_lie_on_each_other(folder: Folder, seen: Seen) -> None:
+    row = folder.ask("attention_prediction", "gaze", image="gone.png")
+    folder.agent("gbvs", "attention_prediction")
+    folder.record("gbvs", row, PATH)
+    screen = {**PATH, "frame": [80, 30], "fit": "bars"}
+    folder.record("human:1", row, screen, kind="human")
+    page = seen.go(write_report([folder.write()]).as_uri(), "view=one&of=attention_prediction&stimulus=gaze")
+    assert page.locator(".layer").count() == 1
+    assert "Not drawn for want of the picture: 1 path of another frame." in page.inner_text("figure.overlay")
+
+
+@pytest.mark.slow
 def test_nothing_that_was_said_becomes_markup(folder: Folder, seen: Seen, tmp_path: Path) -> None:
     _evil(folder)
     url = write_report([folder.write()], tmp_path / "out").as_uri()

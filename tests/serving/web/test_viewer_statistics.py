@@ -4,12 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 import pytest
-from made_runs import Folder
+from made_runs import PATH, Folder
 from scipy import stats
 
 from agents.answer_numbers import likeness
+from agents.errors import InputError
+from serving.cli import main
 from serving.runs.run import Run
+from serving.web.view import viewer
 from serving.web.viewer_data import gathered
 from serving.web.viewer_statistics import Mean, Statistics, wilson
 
@@ -61,15 +65,78 @@ def test_likeness(task: str, one: dict[str, Any], other: dict[str, Any], value: 
     )
 
 
-def _figures(folder: Folder) -> tuple[dict[tuple[str, str], dict[str, Any]], list[int]]:
-    """The figures by task and title, and the likeness of each stimulus's answers in per cent."""
-    import orjson
-
+def _index(folder: Folder) -> tuple[dict[str, Any], dict[tuple[str, str], dict[str, Any]]]:
+    """The index, and its figures by task and title."""
     pieces: dict[str, bytes] = {}
     with gathered([Run(folder.write())]) as data:
         data.write(lambda name, chunk: pieces.update({name: chunk}), pictures=lambda number, image: None)
     index = orjson.loads(pieces["index"])
-    return {(one["task"], one["title"]): one for one in index["figures"]}, index["stimuli"]["alike"]
+    return index, {(one["task"], one["title"]): one for one in index["figures"]}
+
+
+def _figures(folder: Folder) -> tuple[dict[tuple[str, str], dict[str, Any]], list[int]]:
+    """The figures by task and title, and the likeness of each stimulus's answers in per cent."""
+    index, figures = _index(folder)
+    return figures, index["stimuli"]["alike"]
+
+
+def _paths(folder: Folder, **of_people: Any) -> dict[tuple[str, str], dict[str, Any]]:
+    """The figures of a machine's paths and people's, who looked alike at three pictures of 40 x 30 on a screen."""
+    folder.agent("gbvs", "attention_prediction")
+    for number in range(3):
+        row = folder.ask("attention_prediction", str(number), image=folder.picture(f"{number}.png"))
+        folder.record("gbvs", row, {**PATH, "fixations": [[0, 0], [20, 15], [40, 30]]})
+        folder.record("human:1", row, {**PATH, "frame": [80, 30], **of_people}, kind="human")
+    return _figures(folder)[0]
+
+
+def test_paths_on_a_screen_are_compared_on_the_picture(tmp_path: Path) -> None:
+    """The same fixations through bars of 20 pixels agree in all; and the mean saccade is 25 pixels of 40."""
+    figures = _paths(Folder(tmp_path), fixations=[[20, 0], [40, 15], [60, 30]], fit="bars")
+    task = "attention_prediction"
+    agreement = figures[task, "Agreement with people"]
+    assert agreement["panels"][0]["values"][0][0] == 1.0
+    numbers = {panel["title"]: panel["values"] for panel in figures[task, "The answers in numbers"]["panels"]}
+    for name, wanted in (("saccade, widths", 25 / 40), ("distance to the centre, widths", 2 / 3 * 25 / 40)):
+        assert [row[0] for row in numbers[name]] == [pytest.approx(wanted)] * 2
+
+
+def test_stretched_paths_are_compared_on_the_picture(tmp_path: Path) -> None:
+    figures = _paths(Folder(tmp_path), fixations=[[0, 0], [40, 15], [80, 30]], fit="stretch")
+    assert figures["attention_prediction", "Agreement with people"]["panels"][0]["values"][0][0] == 1.0
+
+
+def test_a_path_that_nothing_places_on_its_picture_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Folder(tmp_path)
+    with pytest.raises(InputError, match=r"^3 scanpaths cannot be placed on the picture: .* Import the answers again"):
+        _paths(folder)
+    with pytest.raises(InputError, match="--fit bars"), viewer([folder.path]):
+        pass
+    capsys.readouterr()
+    for command in (["report", str(folder.path), "--out", str(tmp_path / "out")], ["view", str(folder.path)]):
+        assert main(command) == 2
+        told = capsys.readouterr().err
+        assert "human:1, stimulus '0': its frame is 80 x 30, and the picture 40 x 30" in told
+        assert "--fit bars, if the screen had bars and the aspect ratio was kept, or --fit stretch" in told
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_pictures_paths_of_several_screens_are_compared_nowhere(tmp_path: Path) -> None:
+    """And with a word; of one shape they are compared as they are."""
+    folder = Folder(tmp_path)
+    row = folder.ask("attention_prediction", "gone", image="gone.png")
+    folder.agent("gbvs", "attention_prediction")
+    folder.record("gbvs", row, PATH)
+    folder.record("human:1", row, {**PATH, "frame": [80, 30], "fit": "bars"}, kind="human")
+    index, figures = _index(folder)
+    assert figures == {}
+    assert [sentence for sentence in index["notices"] if "Statistics lack the scanpaths of 1 stimulus" in sentence]
+    folder.records["humans"][0]["answer"] = PATH
+    index, figures = _index(folder)
+    assert figures["attention_prediction", "Agreement with people"]["panels"][0]["values"][0][0] == 1.0
+    assert not [sentence for sentence in index["notices"] if "Statistics lack" in sentence]
 
 
 def _color(word: str) -> dict[str, Any]:

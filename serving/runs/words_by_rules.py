@@ -33,3 +33,20 @@ def word_by_rules(record: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str
     cue = row.get("cue")
     judged = judge(answer["word"], str(cue if cue is not None else record["stimulus"]), RuleSettings())
     return {"word": None if judged.rule is not None else judged.word, "rule": judged.rule}
+
+
+def changed_by_rules(record: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, str | None] | None:
+    """The same where the rules change or drop what was written; None where they leave it."""
+    by_rules = word_by_rules(record, row)
+    if by_rules is None or by_rules["word"] == record["answer"]["word"].strip().lower():
+        return None
+    return by_rules
+
+
+def in_words(written: str, by_rules: Mapping[str, str | None] | None) -> str:
+    """Both in a line: "Cats → cat", "the (left out: stop_word)"."""
+    if by_rules is None:
+        return written
+    if by_rules["rule"] is not None:
+        return f"{written} (left out: {by_rules['rule']})"
+    return f"{written} → {by_rules['word']}"

@@ -15,17 +15,17 @@ from typing import IO, Any
 
 import numpy as np
 import orjson
-from pydantic import ValidationError
 
-from agents import __version__, answers
-from agents.answer_numbers import texts
+from agents import __version__
 from agents.errors import ImageError, printable
 from agents.images import Image
 from serving.runs.row_problems import count
 from serving.runs.run import Damage, Kind, Run, is_asked, kind_of
 from serving.runs.stimulus_lookup import WARNING, StimulusLookup, common_stimuli
+from serving.runs.words_by_rules import changed_by_rules, in_words
 from serving.web.alarms import Alarms
 from serving.web.viewer_provenance import about_run
+from serving.web.viewer_records import as_compared, flags_of, one_line, well_formed
 from serving.web.viewer_scanpaths import TASK, ViewedScanpaths
 from serving.web.viewer_statistics import UNKNOWN, Labelled, Statistics
 
@@ -192,17 +192,19 @@ class Gathered:
             answers_here.sort(key=lambda answer: (ranks[answer[0]], answer[2]["sample"]))
             lines = [line for _, line, _ in answers_here]
             labelled = [(names[label], record) for label, _, record in answers_here]
-            for label, _, record in answers_here:
+            by_rules = [changed_by_rules(record, row) for _, _, record in answers_here]
+            for (label, _, record), word in zip(answers_here, by_rules, strict=True):
                 self._count(place, names[label], record)
-                index.record(label, record, longest)
+                index.record(label, record, longest, word)
             parsed: Labelled = [(name, record) for name, record in labelled if well_formed(record)]
             for name, record in parsed:
                 self._alarms.add_record(name, record)
+            parsed = as_compared(parsed, row)
             if row.get("task") == TASK:
                 parsed = self._paths.in_one_frame(parsed, self._row_pictures[place])
             alike = statistics.stimulus(place, labelled, parsed)
             index.stimulus(row, self._row_pictures[place], len(lines), alike)
-            chunk.append(orjson.dumps([line.decode(), [text.decode() for text in lines]]))
+            chunk.append(orjson.dumps([line.decode(), [text.decode() for text in lines], by_rules]))
             size += len(chunk[-1])
             if size > CHUNK or place == len(self._rows) - 1:
                 put(str(len(index.chunks) - 1), b"[" + b",".join(chunk) + b"]")
@@ -294,13 +296,16 @@ class Index:
         self.meta: dict[str, tuple[Codes, array[int]]] = {}
         self.flags["[]"]
 
-    def record(self, agent: int, record: Mapping[str, Any], longest: int) -> None:
+    def record(
+        self, agent: int, record: Mapping[str, Any], longest: int, by_rules: Mapping[str, str | None] | None
+    ) -> None:
         columns = self.per_record
+        line = in_words(one_line(record), by_rules)
         columns["agent"].append(agent)
         columns["sample"].append(min(record["sample"], 2**31 - 1))
         columns["status"].append(STATUSES.index(record["status"]))
         columns["flags"].append(self.flags[orjson.dumps(flags_of(record)).decode()])
-        columns["text"].append(self.texts[one_line(record)[:longest]])
+        columns["text"].append(self.texts[line[:longest]])
         columns["attempts"].append(len(record["attempts"]))
 
     def stimulus(self, row: Mapping[str, Any], picture: int, records: int, alike: float | None) -> None:
@@ -336,46 +341,6 @@ class Index:
             ],
             "chunks": self.chunks,
         }
-
-
-def one_line(record: Mapping[str, Any]) -> str:
-    """An answer, or a failure's reason, in a line."""
-    answer = record["answer"]
-    if record["status"] == "failed":
-        return f"{record['error'].get('code')}: {record['error'].get('message')}"
-    if answer is None:
-        return "no answer"
-    try:
-        if record["task"] == "attention_prediction":
-            return count(len(answer["fixations"]), "fixation")
-        if record["task"] == "judgement":
-            return " – ".join(str(answer[name]) for name in ("verdict", "reason") if answer[name])
-        text = (" / " if record["task"] == "conversation" else ", ").join(texts(answer))
-        return " ".join(text.split()) or "nothing"
-    except (KeyError, TypeError, AttributeError):
-        return "an answer of another form"
-
-
-def flags_of(record: Mapping[str, Any]) -> list[str]:
-    """The answer's flags, and the filters that rejected or noted something."""
-    of_answer = (record["answer"] or {}).get("flags")
-    flags = [flag for flag in of_answer if isinstance(flag, str)] if isinstance(of_answer, list) else []
-    for attempt in record["attempts"]:
-        for verdict in attempt["verdicts"]:
-            flags.append(f"{verdict['filter']} {'rejected' if verdict['rejected'] else 'noted'}"[:100])
-    return sorted(set(flags))
-
-
-def well_formed(record: Mapping[str, Any]) -> bool:
-    """Whether a record has a valid accepted answer."""
-    kind = answers.BY_TASK.get(record["task"])
-    if record["status"] != "ok" or kind is None:
-        return False
-    try:
-        kind.model_validate(record["answer"])
-    except ValidationError:
-        return False
-    return bool(record["task"] != "attention_prediction" or min(record["answer"]["frame"]) > 0)
 
 
 @contextmanager

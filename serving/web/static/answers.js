@@ -172,11 +172,12 @@
     ];
   }
 
-  function word({ word: best, candidates, skipped }) {
+  function word({ word: best, candidates, skipped, by_rules: byRules }) {
     const passed = ({ word: other, rule }) => el("li", quote(other), " ", small(rule));
     const list = (title, tag, rows) => rows.length > 0 && [el("p.small", title), el(tag, rows)];
     return [
       el("p.word", el("strong", quote(best))),
+      byRules && el("p.small", "By the papers' rules ", byRules.word ? quote(byRules.word) : `left out: ${byRules.rule}`),
       list(
         "Candidates, best first",
         "ol.words",

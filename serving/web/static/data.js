@@ -40,7 +40,8 @@
     return chunk;
   }
 
-  /** A stimulus of the set by its number: its row, and the lines of its records in the order of the index. */
+  /** A stimulus of the set by its number: its row, the lines of its records in the order of the index, and of words
+   * what the papers' rules make of each, or null. */
   async function stimulus(number) {
     const starts = Turinglike.index.chunks;
     let [low, high] = [0, starts.length - 1];
@@ -49,8 +50,8 @@
       if (starts[middle] <= number) low = middle;
       else high = middle;
     }
-    const [row, lines] = (await chunk(low))[number - starts[low]];
-    return { row: JSON.parse(row), lines };
+    const [row, lines, byRules] = (await chunk(low))[number - starts[low]];
+    return { row: JSON.parse(row), lines, byRules };
   }
 
   /** A picture that can be drawn on: its URL and its own size in pixels. `trouble` says why it cannot be shown. */

@@ -19,7 +19,7 @@
       latest = section.replaceChildren(note("There is no such stimulus here."));
       return;
     }
-    const { row, lines } = await stimulus(number);
+    const { row, lines, byRules } = await stimulus(number);
     if (turn !== asked) return; // somebody has gone on meanwhile
     const drawn = [location.hash, ...lines].join("\n");
     if (drawn === latest) return; // what is folded out stays so
@@ -29,6 +29,7 @@
     const first = index.stimuli.first[number];
     const answers = lines.map((line, nth) => {
       const record = JSON.parse(line);
+      if (byRules[nth] !== null) record.answer.by_rules = byRules[nth];
       const agent = index.agents[index.records.agent[first + nth]];
       return { record, line, name: record.sample > 0 ? `${agent} (sample ${record.sample})` : agent, agent };
     });
@@ -114,7 +115,9 @@
     if (word === undefined || stands.length < 3) return null;
     const entries = new Map();
     for (const { record, name } of stands) {
-      const text = String(record.answer[word]).toLowerCase();
+      const byRules = record.answer.by_rules;
+      const written = String(record.answer[word]).toLowerCase();
+      const text = byRules === undefined ? written : (byRules.word ?? `${written} (left out: ${byRules.rule})`);
       if (!entries.has(text)) entries.set(text, { text, people: 0, agents: [] });
       if (record.kind === "human") entries.get(text).people += 1;
       else entries.get(text).agents.push(name);

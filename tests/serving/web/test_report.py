@@ -96,9 +96,9 @@ def test_every_record_is_there_as_it_is_and_the_index_says_the_same(
         folder.record("human:07", row, ANSWERS[row["task"]], kind="human")
     found = read(folder.write())
     written = sorted(json.dumps(one, sort_keys=True) for some in folder.records.values() for one in some)
-    lines = [line for _, some in found.shown for line in some]
+    lines = [line for _, some, _ in found.shown for line in some]
     assert sorted(json.dumps(json.loads(line), sort_keys=True) for line in lines) == written
-    assert [json.loads(row) for row, _ in found.shown] == folder.stimuli
+    assert [json.loads(row) for row, *_ in found.shown] == folder.stimuli
     assert len(found.index["chunks"]) > 4
     for line, told in zip(lines, found.records(), strict=True):
         record = json.loads(line)
@@ -305,3 +305,18 @@ def _paths(*shifts: int) -> list[dict[str, Any]]:
 def test_alarms(folder: Folder, said: dict[str, list[dict[str, Any]]], told: str) -> None:
     task = "attention_prediction" if "g" in said else "color_estimation"
     assert _answered(folder, task, said).startswith(told)
+
+
+def test_words_stand_as_written_and_by_the_papers_rules(folder: Folder) -> None:
+    """The page has both; statistics compare words after the rules, so that "Cats" and "cat" are one."""
+    row = folder.ask("word_association", "w", cue="animal")
+    for at, word in enumerate(("Cats", "the", "cat")):
+        answer = {**ANSWERS["word_association"], "word": word}
+        folder.record(f"human:{at}", row, answer, kind="human")
+    found = read(folder.write())
+    [(_, lines, by_rules)] = found.shown
+    assert [json.loads(line)["answer"]["word"] for line in lines] == ["Cats", "the", "cat"]
+    assert by_rules == [{"word": "cat", "rule": None}, {"word": None, "rule": "stop_word"}, None]
+    assert found.index["texts"] == ["Cats → cat", "the (left out: stop_word)", "cat"]
+    [agreement] = [figure for figure in found.index["figures"] if figure["title"] == "Agreement"]
+    assert agreement["values"][0][0][0] == 1

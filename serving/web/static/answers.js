@@ -174,16 +174,13 @@
 
   function word({ word: best, candidates, skipped, by_rules: byRules }) {
     const passed = ({ word: other, rule }) => el("li", quote(other), " ", small(rule));
-    const list = (title, tag, rows) => rows.length > 0 && [el("p.small", title), el(tag, rows)];
+    const list = (title, tag, items, item) =>
+      items.length > 0 && [el("p.small", title), el(tag, firstOf(items, LISTED, item))];
     return [
       el("p.word", el("strong", quote(best))),
-      byRules && el("p.small", "By the papers' rules ", byRules.word ? quote(byRules.word) : `left out: ${byRules.rule}`),
-      list(
-        "Candidates, best first",
-        "ol.words",
-        firstOf(candidates ?? [], LISTED, (text) => el("li", quote(text))),
-      ),
-      list("Passed over, and the rule that said so", "ul.words", firstOf(skipped, LISTED, passed)),
+      byRules && el("p.small", "By the papers' rules: ", byRules.word ? quote(byRules.word) : `left out (${byRules.rule})`),
+      list("Candidates, best first", "ol.words", candidates ?? [], (text) => el("li", quote(text))),
+      list("Passed over, and the rule that said so", "ul.words", skipped, passed),
     ];
   }
 

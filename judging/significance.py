@@ -162,8 +162,8 @@ def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
 def _of_two_factors(right: pd.Series, judged: pd.DataFrame, first: str, second: str) -> list[BetweenValues]:
     """Analysis of variance, sums of squares of type II, of the judges' means in the cells of two columns.
 
-    F divides by the variance within cells. Where no cell varies there is none to divide by: what least squares leaves is
-    rounding, and F would be 1e30. Means are rounded first, so that 0.1 + 0.2 and 0.3 are alike."""
+    F divides by the variance within cells. Where no cell varies there is none to divide by: what least squares leaves
+    is rounding, and F would be 1e30. Means are rounded first, so that 0.1 + 0.2 and 0.3 are alike."""
     from statsmodels.formula.api import ols
     from statsmodels.stats.anova import anova_lm
 

@@ -1,4 +1,4 @@
-"""The slope of log odds, also where a value separates right from wrong verdicts, against the enumeration of all orders."""
+"""The slope of log odds, also where a value separates right from wrong verdicts, against all orders of the verdicts."""
 
 import math
 from itertools import combinations
@@ -55,7 +55,9 @@ def _mirrored_low(values: list[float], right: list[int]) -> float:
     mirrored = [-value for value in reversed(values)]
     wrong = [1 - is_right for is_right in reversed(right)]
     scale = 1 / np.ptp(values)
-    return float(optimize.brentq(lambda steep: _chance(mirrored, wrong, steep) - 0.025, -200 * scale, 200 * scale, xtol=1e-13))
+    return float(
+        optimize.brentq(lambda steep: _chance(mirrored, wrong, steep) - 0.025, -200 * scale, 200 * scale, xtol=1e-13)
+    )
 
 
 def test_without_separation_the_slope_is_the_likeliest() -> None:
@@ -75,9 +77,7 @@ def test_without_separation_the_slope_is_the_likeliest() -> None:
     assert slope is not None
     assert not slope.is_separated
     assert slope.change.value == pytest.approx(best.x[1], abs=1e-6)
-    assert (slope.change.low, slope.change.high) == pytest.approx(
-        stats.norm.interval(0.95, best.x[1], error), abs=1e-5
-    )
+    assert (slope.change.low, slope.change.high) == pytest.approx(stats.norm.interval(0.95, best.x[1], error), abs=1e-5)
     assert slope.p == pytest.approx(2 * stats.norm.sf(abs(best.x[1] / error)), rel=1e-4)
 
 

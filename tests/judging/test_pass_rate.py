@@ -180,6 +180,11 @@ def test_two_alternatives_have_their_dprime_and_the_bias_of_place() -> None:
     assert row.dprime.value == pytest.approx(2**0.5 * z(84.5 / 101))
     ends = binomtest(84, 100).proportion_ci(method="exact")
     assert (row.dprime.low, row.dprime.high) == pytest.approx([2**0.5 * z(end) for end in ends])
+    [uncorrected] = pass_rates(pd.DataFrame(rows), [], "1/2N").rates
+    assert uncorrected.dprime.value == pytest.approx(2**0.5 * z(0.84))
+    right = [{**row, "verdict": row["truth"]} for row in rows]
+    [perfect] = pass_rates(pd.DataFrame(right), [], "1/2N").rates
+    assert perfect.dprime.value == pytest.approx(2**0.5 * z(1 - 1 / 200))
     named = sum(row["verdict"] == "machine" for row in rows)
     assert row.first.value == named / 100
     assert (row.first.low, row.first.high) == pytest.approx(binomtest(named, 100).proportion_ci(method="exact"))

@@ -246,16 +246,16 @@ def _in_cells(right: dict[tuple[str, str], list[float]]) -> pd.DataFrame:
 
 
 def test_two_factors_without_variance_in_their_cells_have_no_test() -> None:
-    """Women always right, men in half, whatever their school: least squares would leave rounding, and F of 1e30."""
+    """Women are always right, men in half: least squares would leave rounding alone, and an F of 1e30."""
     cells = {(sex, school): [1.0 if sex == "w" else 0.5] * 2 for sex in "wm" for school in "xy"}
     [result] = between_values(_in_cells(cells), "sex*school")
     assert (result.column, result.test) == ("sex*school", "no test: nothing varies within the cells")
     assert result.p is result.statistic is result.effect is None
-    [same] = between_values(_in_cells(dict.fromkeys(cells, [0.7, 0.7])), "sex*school")
+    [same] = between_values(_in_cells({cell: [0.7, 0.7] for cell in cells}), "sex*school")
     assert same.test == "no test: nothing varies within the cells"
     varied = between_values(_in_cells(cells | {("m", "y"): [0.4, 0.6]}), "sex*school")  # in a single cell
     assert [test.freedom for test in varied] == ["1, 4"] * 3
-    assert varied[0].statistic == pytest.approx(0.5 / (0.02 / 4))  # of 8 judges half is 0.5 below, each side 0.25
+    assert varied[0].statistic == pytest.approx(0.5 / (0.02 / 4))  # 8 judges, each 0.25 from the mean
 
 
 def test_shares_that_differ_by_rounding_alone_do_not_vary_within_cells() -> None:
@@ -273,7 +273,9 @@ def test_two_factors_that_cannot_be_tested_say_why() -> None:
     cells = {("w", "x"): [1.0, 0.5], ("w", "y"): [0.5, 0.7], ("m", "x"): [0.2, 0.3]}
     [missing] = between_values(_in_cells(cells), "sex*school")
     assert missing.test == "no test: no judge is at sex m with school y"
-    [single] = between_values(_in_cells({cell: shares for cell, shares in cells.items() if cell[0] == "w"}), "sex*school")
+    [single] = between_values(
+        _in_cells({cell: shares for cell, shares in cells.items() if cell[0] == "w"}), "sex*school"
+    )
     assert single.test == "no test: sex has fewer than two values"
     [alone] = between_values(_in_cells({(sex, school): [0.5] for sex in "wm" for school in "xy"}), "sex*school")
     assert alone.test == "no test: each cell has a single judge"

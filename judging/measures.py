@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import orjson
@@ -42,10 +42,9 @@ SPLITS = {"stimulus": GROUPED, "row": "single rows", "agent": "grouped, agent he
           "speaker": "grouped, person held out", "other": "grouped, one other agent alone"}  # fmt: skip
 SettingsByJudge = Mapping[str, Mapping[str, Any]]  # of judges
 # The d' of a rate of 0 or 1 is infinite. "log-linear" adds half a verdict to each kind, whatever the rate (Hautus
-# 1995): it is less biased, but moves every d' towards 0. "1/2N" puts 1/(2N) for 0 and 1 - 1/(2N) for 1, N being the number of
-# verdicts, and leaves other rates as they are (Macmillan and Kaplan 1985), as metadpy does.
+# 1995): it is less biased, but moves every d' towards 0. "1/2N" puts 1/(2N) for 0 and 1 - 1/(2N) for 1, N being the
+# number of verdicts, and leaves other rates as they are (Macmillan and Kaplan 1985), as metadpy does.
 Correction = Literal["log-linear", "1/2N"]
-CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 LOG_LINEAR: Correction = "log-linear"
 
 

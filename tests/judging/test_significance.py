@@ -237,12 +237,13 @@ def test_two_factors_are_tested_as_by_the_sums_of_squares() -> None:
 
 def _in_cells(right: dict[tuple[str, str], list[float]]) -> pd.DataFrame:
     """Judges of a sex and a school with these shares of ten right verdicts on people's answers."""
-    rows = [
-        {"judge": f"{sex}{school}{at}", "sex": sex, "school": school, "sex*school": f"{sex}, {school}", "truth": "human",
-         "verdict": "human" if number < round(10 * share) else "machine"}
-        for (sex, school), shares in right.items() for at, share in enumerate(shares) for number in range(10)
-    ]  # fmt: skip
-    return pd.DataFrame(rows)
+    parts = []
+    for (sex, school), shares in right.items():
+        for at, share in enumerate(shares):
+            verdicts = np.where(np.arange(10) < round(10 * share), "human", "machine")
+            parts.append(pd.DataFrame({"verdict": verdicts}).assign(judge=f"{sex}{school}{at}", sex=sex, school=school))
+    table = pd.concat(parts, ignore_index=True).assign(truth="human")
+    return table.assign(**{"sex*school": table["sex"] + ", " + table["school"]})
 
 
 def test_two_factors_without_variance_in_their_cells_have_no_test() -> None:

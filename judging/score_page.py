@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from agents import __version__
+from judging.answer_statistics import KAPPA
 from judging.conclusions import SCOPE, sentences
 from judging.figures import TASK_NAMES, figure_of, without_repetition
 from judging.measures import ALL, LOG_LINEAR, Correction, Score, SettingsByJudge
@@ -45,6 +46,7 @@ def page(scores: Scores, figures: Mapping[str, str]) -> str:
         count=count,
         picture=_picture,
         scope=SCOPE,
+        kappa_name=KAPPA,
         sentences=sentences,
         population_sentences=population_sentences,
         figure_of=figure_of,

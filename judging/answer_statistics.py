@@ -2,7 +2,6 @@
 detectability (Fig. 8)."""
 
 import math
-import re
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +17,7 @@ from agents.answer_numbers import WORD_OF, cliffs_delta, cohens_d, numbers, roun
 from agents.contract import is_installed
 from agents.language.filters.texts import sentences
 from agents.stimuli import TASKS
+from agents.word_boundaries import words
 from judging.measures import ALL, Score
 from judging.tables import Table
 from judging.verdicts import PEOPLE, Answers
@@ -209,8 +209,9 @@ def caption_measures(answers: Answers, scores: Iterable[Score]) -> CaptionMeasur
 
 
 def plain_words(text: str) -> Words:
-    """A caption's words in small letters, without punctuation but for apostrophes and hyphens inside a word."""
-    return re.findall(r"\w+(?:['’-]\w+)*", text.lower())
+    """A caption's words in small letters, without punctuation but for apostrophes and hyphens inside a word, and for
+    points and commas inside a number."""
+    return words(text)
 
 
 def bleu(pairs: Sequence[Pair]) -> float | None:

@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri, stdtrit
 
 from agents.answer_numbers import rounding
+from agents.word_boundaries import count_words
 from judging.candidates import PEOPLE_OF_PAIR, is_person
 from judging.contrasts import ByColumn, by_column, corrected
 from judging.jackknife import CONFIDENCE, Codes, Drawn, Floats
@@ -175,7 +176,7 @@ def _mean_words(
     messages: Sequence[Mapping[str, Any]], delays: Sequence[float | None], letter: str | None, is_machine: bool
 ) -> float | None:
     numbers = [
-        (len(line["text"].split()), delay is not None)
+        (count_words(line["text"]), delay is not None)
         for line, delay in zip(messages, delays, strict=True)
         if (line["speaker"] == letter) == is_machine
     ]

@@ -74,8 +74,9 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
 
 
 def gray_with_a_hue(stimulus: Stimulus, reply: Reply) -> Verdict | None:
-    """The filter that notes a neutral dominant colour whose word is a hue: its channels differ by a bin at most, and the
-    papers' map calls every gray from 36 to 83 green, as the nearest CSS3 name is "darkslategray". The answer stands."""
+    """The filter that notes a neutral dominant colour whose word is a hue: its channels differ by a bin at most, and
+    the papers' map calls every gray from 36 to 83 green, as the nearest CSS3 name is "darkslategray". The answer
+    stands."""
     assert isinstance(reply.answer, ColorAnswer)
     red, green, blue = reply.answer.rgb or WHITE
     if max(red, green, blue) - min(red, green, blue) > BIN or reply.answer.color in NEUTRAL:

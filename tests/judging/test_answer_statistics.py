@@ -1,6 +1,7 @@
 """Statistics of answers: against SciPy, hand-made answers, and through the command."""
 
 import math
+import unicodedata
 from typing import Any
 
 import numpy as np
@@ -176,6 +177,20 @@ def test_captions_of_fewer_than_four_words_have_no_bleu() -> None:
     assert git.bleu is not None
     assert git.why is None
     assert "why" in CaptionMeasures("", Table([git]), Table([])).agents.records()[0]
+
+
+def test_a_letter_and_its_marks_are_compared_as_one() -> None:
+    """An accent that stands alone, and vowel signs of Hindi; a caption that is another's in every word has 10."""
+    composed = plain_words("Un café très noir")
+    decomposed = plain_words(unicodedata.normalize("NFD", "un café très noir"))
+    assert composed == decomposed == ["un", "café", "très", "noir"]
+    hindi = plain_words("एक आदमी कुत्ते को घुमा रहा है।")
+    assert len(hindi) == 7
+    cider = CiderD([[hindi], [composed]])
+    assert cider.score(hindi, [hindi]) == pytest.approx(10)
+    assert cider.score(decomposed, [composed]) == pytest.approx(10)
+    numbers = plain_words("3.5 of 1,000 men at 5:30, it’s late")
+    assert " ".join(numbers) == "3.5 of 1,000 men at 5:30 it's late"
 
 
 def test_cider_d_in_closed_form() -> None:

@@ -160,6 +160,17 @@ def test_words_per_message_are_of_the_machine_and_of_the_person_it_speaks_with()
     assert row.difference.high - 4 == pytest.approx(wanted, rel=1e-3)
 
 
+def test_words_per_message_of_scripts_without_spaces() -> None:
+    item = pair(0, (1, 1))
+    for side in ("answer", "beside"):
+        item[side]["messages"] = [
+            {"speaker": line["speaker"], "text": "我喝咖啡" if line["speaker"] == "A" else "मैं चाय पीता हूँ जी"}
+            for line in item[side]["messages"]
+        ]
+    [row] = words_per_message([item])
+    assert (row.agent_words, row.person_words) == (5, 4)
+
+
 def test_words_that_the_machine_wrote_itself_are_not_the_persons() -> None:
     item = pair(0, (8, 5))
     side = "answer" if item["truth"] == "machine" else "beside"

@@ -14,7 +14,7 @@ from judging.tables import Estimate
 
 FORM = "+.4f"
 TAIL = (1 - CONFIDENCE) / 2
-WIDEST = 60.0  # log odds of a share that is 0 or 1 in double precision
+CERTAIN = 60.0  # log odds beyond which a share is 0 or 1 in double precision
 
 
 class Slope(NamedTuple):
@@ -68,7 +68,8 @@ def slope_of_log_odds(values: Floats, right: Floats) -> Slope | None:
 def _counts(values: Floats, right: Floats) -> Counts:
     distinct, place = np.unique(values, return_inverse=True)
     size = len(distinct)
-    return Counts(distinct, np.bincount(place, right, size), np.bincount(place, minlength=size).astype(np.float64))
+    number_right = np.bincount(place, right, size).astype(np.float64)
+    return Counts(distinct, number_right, np.bincount(place, minlength=size).astype(np.float64))
 
 
 def _is_separated(counts: Counts) -> bool:
@@ -92,17 +93,21 @@ def _fitted(counts: Counts) -> Slope:
 
 def _exact(counts: Counts, sign: int) -> Slope:
     """Of verdicts that are separated with a positive slope; ``sign`` -1 of mirrored ones."""
-    p = min(2 * _chance(counts, 0.0), 1.0)
-    # _chance grows with the slope from 0 to 1, and so passes TAIL once.
-    reach = 1 / float(np.ptp(counts.values))
-    while _chance(counts, reach) < TAIL:
-        reach *= 2
-    least = -1 / float(np.ptp(counts.values))
-    while _chance(counts, least) > TAIL:
-        least *= 2
-    low = float(brentq(lambda slope: _chance(counts, slope) - TAIL, least, reach, xtol=1e-12))
+    orders = _log_ways(counts.right.sum(), counts.total.sum())
+    without_slope = float(np.exp(_log_ways(counts.right, counts.total).sum() - orders))
+    # The chance grows with the slope, from 0 to 1, and so is TAIL at one slope.
+    step = 1 / float(np.ptp(counts.values))
+    if without_slope < TAIL:
+        lower, upper = 0.0, step
+        while _chance(counts, upper) < TAIL:
+            lower, upper = upper, 2 * upper
+    else:
+        lower, upper = -step, 0.0
+        while _chance(counts, lower) > TAIL:
+            lower, upper = 2 * lower, lower
+    low = float(brentq(lambda slope: _chance(counts, slope) - TAIL, lower, upper, xtol=1e-12 * step))
     ends = (low, np.inf) if sign > 0 else (-np.inf, -low)
-    return Slope(Estimate(sign * np.inf, *ends, FORM), max(p, LEAST_P), True)
+    return Slope(Estimate(sign * np.inf, *ends, FORM), min(max(2 * without_slope, LEAST_P), 1.0), True)
 
 
 def _chance(counts: Counts, slope: float) -> float:
@@ -116,14 +121,20 @@ def _chance(counts: Counts, slope: float) -> float:
     def surplus(intercept: float) -> float:
         return float((total * expit(intercept + places)).sum() - number)
 
-    widest = WIDEST + float(np.abs(places).max())
+    widest = CERTAIN + float(np.abs(places).max())
     odds = brentq(surplus, -widest, widest) + places
-    of_all = np.ones(1)
-    for size, odd in zip(total.astype(np.int64), odds, strict=True):
-        of_all = np.convolve(of_all, np.exp(_log_binomial(np.arange(size + 1.0), size, odd)))
-    return float(np.exp(_log_binomial(right, total, odds).sum()) / of_all[number])
+    certain = int(total[odds > CERTAIN].sum())  # right; below -CERTAIN none is
+    of_others = np.ones(1)
+    is_open = np.abs(odds) <= CERTAIN
+    for size, odd in zip(total[is_open].astype(np.int64), odds[is_open], strict=True):
+        of_others = np.convolve(of_others, np.exp(_log_binomial(np.arange(size + 1.0), size, odd)))
+    return float(np.exp(_log_binomial(right, total, odds).sum()) / of_others[number - certain])
 
 
 def _log_binomial(right: Floats, total: Floats | int, log_odds: Floats | float) -> Floats:
-    ways = gammaln(total + 1) - gammaln(right + 1) - gammaln(total - right + 1)
+    ways = _log_ways(right, total)
     return np.asarray(ways + right * log_expit(log_odds) + (total - right) * log_expit(-log_odds))
+
+
+def _log_ways(right: Floats, total: Floats | int) -> Floats:
+    return np.asarray(gammaln(total + 1) - gammaln(right + 1) - gammaln(total - right + 1))

@@ -205,9 +205,9 @@ def sentences(rows: Iterable[Population]) -> Iterator[str]:
     it is said of these stimuli; by the interval alone, that it is not sure among so many tests."""
     for agent, of_agent in groupby(rows, key=lambda row: row.agent):
         tested = [row for row in of_agent if row.holm is not None]
-        of_others = []
-        of_these = []
-        unsure = []
+        of_others = list[Population]()
+        of_these = list[Population]()
+        unsure = list[Population]()
         for row in tested:
             leaves_out_0 = row.difference.low > 0 or row.difference.high < 0
             is_significant = row.holm is not None and row.holm < ALPHA

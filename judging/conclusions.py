@@ -21,8 +21,8 @@ LEAST = {"judges": 6, "stimuli": 10, "people who answered": 6}  # fewer say litt
 SINGULARS = {"judges": "judge", "stimuli": "stimulus", "people who answered": "person who answered"}
 CHANCE = "; chance is 50 %"  # in the first sentence on an agent
 SCOPE = (
-    "This decision is for judges, stimuli and people who answered like these, all of whom count as drawn; "
-    "`turinglike study status` decides for these stimuli alone, so that the two may differ."
+    "This decision is for judges, stimuli and people who answered like these: where there are several, they count as "
+    "drawn. `turinglike study status` decides for these stimuli alone, so that the two may differ."
 )
 
 

@@ -104,7 +104,7 @@ def test_the_correction_of_dprime_is_a_choice_and_is_named(verdicts: Path, tmp_p
 
 def test_the_page_says_for_whom_it_decides(verdicts: Path, tmp_path: Path) -> None:
     assert main(["score", str(verdicts / "V"), "--out", str(tmp_path / "S")]) == 0
-    scope = "for judges, stimuli and people who answered like these, all of whom count as drawn"
+    scope = "for judges, stimuli and people who answered like these: where there are several, they count as drawn"
     page = (tmp_path / "S" / "index.html").read_text()
     assert page.index(scope) < page.index("All agents and judges")
     assert scope in json.loads((tmp_path / "S" / "scores.json").read_bytes())["methods"]

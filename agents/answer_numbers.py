@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.vision.colors import WORDS
+from agents.word_boundaries import count_words, words
 
 RETURN_RADIUS = 43 / 1280  # of the frame's width: a degree in the papers' experiment
 NEAR = 0.1  # of the frame's diagonal: two fixations closer than this look at the same place
@@ -32,7 +33,7 @@ def numbers(task: str, answer: Answer, speaker: str | None = None) -> Iterator[t
     match task:
         case "image_captioning" | "conversation":
             for text in texts(answer, speaker):
-                yield "words", len(text.split())
+                yield "words", count_words(text)
                 yield "letters", _letters(text)
                 yield "capitals", sum(map(str.isupper, text))
                 yield "punctuation", sum(letter in string.punctuation for letter in text)
@@ -128,7 +129,7 @@ def likeness(task: str, first: Answer, second: Answer) -> float | None:
 
 def words_of(text: str) -> set[str]:
     """Distinct words, without case and punctuation."""
-    return {word for part in text.casefold().split() if (word := part.strip(string.punctuation))}
+    return set(words(text))
 
 
 def _in_common(first: set[str], second: set[str]) -> float:

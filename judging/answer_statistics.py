@@ -2,7 +2,6 @@
 detectability (Fig. 8)."""
 
 import math
-import re
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +17,7 @@ from agents.answer_numbers import WORD_OF, cliffs_delta, cohens_d, numbers, roun
 from agents.contract import is_installed
 from agents.language.filters.texts import sentences
 from agents.stimuli import TASKS
+from agents.word_boundaries import words
 from judging.measures import ALL, Score
 from judging.tables import Table
 from judging.verdicts import PEOPLE, Answers
@@ -33,6 +33,7 @@ PARTS_OF_SPEECH = {  # by how their tags of the Penn Treebank begin
     "prepositions": "IN",
 }
 LEAST_AGENTS = 3
+KAPPA = "consistency (Fleiss' kappa)"
 LONGEST_GRAM = 4  # of n-grams
 SIGMA = 6.0
 Words = Sequence[str]
@@ -57,7 +58,8 @@ class Statistic:
 
 @dataclass(slots=True)
 class CaptionScore:
-    """BLEU-4 of the corpus, 0 to 100, and the mean CIDEr-D, 0 to 10; None for too few references."""
+    """BLEU-4 of the corpus, 0 to 100, and the mean CIDEr-D, 0 to 10; None for too few references. ``why`` there is no
+    BLEU-4 although there are references."""
 
     of: str
     captions: int
@@ -65,6 +67,7 @@ class CaptionScore:
     cider_d: float | None = None
     bleu_one_left_out: float | None = None
     cider_d_one_left_out: float | None = None
+    why: str | None = None
 
 
 @dataclass(slots=True)
@@ -114,7 +117,7 @@ def answer_statistics(answers: Answers) -> Table[Statistic]:
         for group in sorted(words, key=lambda label: (label != PEOPLE, label)):
             repeated = [answered for answered in words[group].values() if len(answered) > 1]
             if (kappa := consistency(repeated)) is not None:
-                rows.append(Statistic(task, "consistency (Fleiss' kappa)", group, len(repeated), kappa, None))
+                rows.append(Statistic(task, KAPPA, group, len(repeated), kappa, None))
     return Table(rows)
 
 
@@ -142,8 +145,12 @@ def _tagger() -> Callable[[str], Sequence[tuple[str, str]]] | None:
 
 
 def consistency(answered: Sequence[Sequence[str]]) -> float | None:
-    """Fleiss' kappa (1971) of the answers to each stimulus, two at least, whose numbers may differ; None where all
-    answers are the same."""
+    """Fleiss' kappa (1971) of the answers to each stimulus, two at least; None where all answers are the same.
+
+    Fleiss defined it for equal numbers of answers. Where they differ each stimulus counts once in the observed
+    agreement (the mean of its shares of equal pairs), and each answer once in that expected by chance (the shares of
+    all answers together). irrCAC (after Gwet 2014) takes the mean of each stimulus's shares for the latter, with
+    stimuli of a single answer among them: 0.1318 here may be 0.1248 there. With equal numbers both are the same."""
     counts = [Counter(answers) for answers in answered]
     pooled = Counter(chain.from_iterable(answered))
     chance = sum((number / pooled.total()) ** 2 for number in pooled.values())
@@ -189,26 +196,31 @@ def caption_measures(answers: Answers, scores: Iterable[Score]) -> CaptionMeasur
     if references:
         left_out = [pair for captions in references.values() for pair in _each_beside_the_others(captions)]
         number = sum(map(len, references.values()))
-        rows.append(CaptionScore(PEOPLE, number, None, None, *_measured(left_out, cider)))
+        rows.append(CaptionScore(PEOPLE, number, None, None, *_measured(left_out, cider), _why_no_bleu(left_out)))
     for of, captions in sorted(written.items()):
         pairs = [
             (words, references[on]) for on, of_picture in captions.items() if on in references for words in of_picture
         ]
         left_out = [(words, others) for words, all_of in pairs for _, others in _each_beside_the_others(all_of)]
-        rows.append(CaptionScore(of, len(pairs), *_measured(pairs, cider), *_measured(left_out, cider)))
+        figures = (*_measured(pairs, cider), *_measured(left_out, cider))
+        rows.append(CaptionScore(of, len(pairs), *figures, _why_no_bleu(pairs)))
     note = _note([len(captions) for captions in references.values()])
     return CaptionMeasures(note, Table(rows), Table(_correlations(rows, [*scores])))
 
 
 def plain_words(text: str) -> Words:
-    """A caption's words in small letters, without punctuation but for apostrophes and hyphens inside a word."""
-    return re.findall(r"\w+(?:['’-]\w+)*", text.lower())
+    """A caption's words in small letters, without punctuation but for apostrophes and hyphens inside a word, and for
+    points and commas inside a number."""
+    return words(text)
 
 
-def bleu(pairs: Sequence[Pair]) -> float:
-    """BLEU-4 of a corpus, 0 to 100."""
+def bleu(pairs: Sequence[Pair]) -> float | None:
+    """BLEU-4 of a corpus, 0 to 100. None where no caption has four words: there is no 4-gram that could be in a
+    reference, and programs say 0 (sacrebleu), 3 (pycocoevalcap) or 1e-75 (nltk) even of captions that are equal."""
     from sacrebleu.metrics.bleu import BLEU
 
+    if all(len(words) < LONGEST_GRAM for words, _ in pairs):
+        return None
     captions = [" ".join(words) for words, _ in pairs]
     references = [[" ".join(reference) for reference in of_caption] for _, of_caption in pairs]
     streams = [list(stream) for stream in zip_longest(*references)]  # None: has no such reference
@@ -260,6 +272,12 @@ def _measured(pairs: Sequence[Pair], cider: CiderD) -> tuple[float | None, float
     if not pairs:
         return None, None
     return bleu(pairs), float(np.mean([cider.score(words, references) for words, references in pairs]))
+
+
+def _why_no_bleu(pairs: Sequence[Pair]) -> str | None:
+    if pairs and all(len(words) < LONGEST_GRAM for words, _ in pairs):
+        return f"no BLEU-4: every caption has fewer than {LONGEST_GRAM} words"
+    return None
 
 
 def _note(numbers: Sequence[int]) -> str:

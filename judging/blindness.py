@@ -15,6 +15,7 @@ from judging.tells import tells
 
 FOLDS = 10
 PERMUTATIONS = 99
+ROUNDING = 1e-9  # of shares
 LEAST = 40  # trials of each kind; with fewer nothing can be concluded
 Trial = Mapping[str, Any]
 
@@ -55,8 +56,9 @@ def measure_blindness(
 def detected(
     inputs: NDArray[np.float64], is_machine: NDArray[np.bool_], groups: Sequence[str], seed: int
 ) -> dict[str, float]:
-    """Cross-validated detectability of items [n, dimensions]; 95 % interval after Nadeau and Bengio (2003); ``p``: the
-    share of permutations of truth, within stimuli and between those with as many items, that reach it."""
+    """Cross-validated detectability of items [n, dimensions]; 95 % interval after Nadeau and Bengio (2003) within 0 and
+    1, exact where no item varies; ``p``: the share of permutations of truth, within stimuli and between those with as
+    many items, that reach it."""
     clusters, chance = np.unique(groups, return_inverse=True)[1], np.random.default_rng(seed)
     size = np.bincount(clusters)[clusters]
     folds = min(FOLDS, len(set(groups)))
@@ -74,8 +76,10 @@ def detected(
     added = (right[:, 0] - expected) / np.where(is_machine, is_machine.sum(), (~is_machine).sum())
     wider = math.sqrt(1 + folds / (folds - 1))
     half = wider * 1.96 * math.sqrt((np.bincount(clusters, added) ** 2).sum()) / 2
-    values = {"detectability": reached[0], "low": reached[0] - half, "high": reached[0] + half}
-    values["p"] = float((reached >= reached[0] - 1e-9).mean())
+    if half < ROUNDING:  # no item shows an error: a share of others may (Clopper and Pearson 1934)
+        half = 1 - 0.025 ** (1 / len(set(groups)))
+    values = {"detectability": reached[0], "low": max(reached[0] - half, 0), "high": min(reached[0] + half, 1)}
+    values["p"] = float((reached >= reached[0] - ROUNDING).mean())
     return {name: round(float(value), 4) for name, value in values.items()}
 
 

@@ -68,6 +68,12 @@ def register(commands: Commands) -> None:
     add(
         "--bounds", type=_bounds, default=0.05, metavar="B", help="an agent passes that is surely within 0.5 ± B (0.05)"
     )
+    add(
+        "--dprime-correction",
+        choices=("log-linear", "1/2N"),
+        default="log-linear",
+        help="of d': log-linear moves all rates (default), 1/2N those of 0 and 1 alone, as metadpy does",
+    )
     add("--force", action="store_true", help="replace the scores at --out")
 
     summary = "judges and agents of all studies on a common scale, by a mixed model"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from judging.contrasts import ALPHA, AgainstPeople
 from judging.measures import Score
+from judging.tables import Estimate
 from judging.verdicts import PEOPLE
 
 PASSES, DETECTED, TAKEN, OPEN, UNKNOWN, BLIND = (
@@ -19,6 +20,10 @@ PASSES, DETECTED, TAKEN, OPEN, UNKNOWN, BLIND = (
 LEAST = {"judges": 6, "stimuli": 10, "people who answered": 6}  # fewer say little of others like them
 SINGULARS = {"judges": "judge", "stimuli": "stimulus", "people who answered": "person who answered"}
 CHANCE = "; chance is 50 %"  # in the first sentence on an agent
+SCOPE = (
+    "This decision is for judges, stimuli and people who answered like these: where there are several, they count as "
+    "drawn. `turinglike study status` decides for these stimuli alone, so that the two may differ."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ def conclude(
         judge = test.judge or ""
         score = by_pair[judge, test.agent]
         outcome = BLIND if score.is_one_word else _outcome(test, judge in trained)
-        why = _why(test, outcome, score, bounds)
+        why = _why(test, outcome, score, bounds, judge in trained)
         if outcome == PASSES and judge not in able:
             why += f", but no agent here shows that {judge} can tell any"
         if rows and rows[-1].agent == test.agent:
@@ -64,18 +69,25 @@ def _outcome(test: AgainstPeople, is_trained: bool) -> str:
     return TAKEN if is_above else DETECTED
 
 
-def _why(test: AgainstPeople, outcome: str, score: Score, bounds: float) -> str:
-    are_people, rate = test.judge == PEOPLE, score.detectability_judges
+def _why(test: AgainstPeople, outcome: str, score: Score, bounds: float, is_trained: bool) -> str:
+    """The figures behind an outcome. The interval is of 95 %, and no end of it looks like 50 % without being it; an
+    agent passes by its interval of 90 % (two tests at 0.05, a side each), which is named, as that of 95 % may reach
+    beyond the bounds."""
     if outcome == BLIND:
         return f"{test.judge} said the same of every answer"
     if outcome == UNKNOWN:
         return f"{test.judge}, {test.test}"
+    are_people = test.judge == PEOPLE
     if outcome == DETECTED:
         verb = "tell it from people" if are_people else "tells it from people"
     else:
         verb = "are right" if are_people else "is right"
-    form = ".0f" if rate.high - rate.low > 0.02 else ".1f"
-    value, low, high = (f"{100 * end:{form}}" for end in (rate.value, rate.low, rate.high))
+    rate = score.detectability_judges
+    percent = Estimate(
+        100 * rate.value, 100 * rate.low, 100 * rate.high, ".0f" if rate.high - rate.low > 0.02 else ".1f"
+    )
+    percent = percent.apart_from(50)
+    value, low, high = (f"{end:{percent.form}}" for end in (percent.value, percent.low, percent.high))
     counts = {"judges": test.judges if are_people else None, "stimuli": test.stimuli}
     if test.people is not None and test.people < (test.stimuli or 0):  # or else the stimuli are the fewer
         counts["people who answered"] = test.people
@@ -83,18 +95,27 @@ def _why(test: AgainstPeople, outcome: str, score: Score, bounds: float) -> str:
     of_each = [f"{number:,} {SINGULARS[name] if number == 1 else name}" for name, number in known.items()]
     of_judges = ", by the mean of judges," if abs(rate.value - score.detectability.value) >= 0.005 else ""
     text = f"{test.judge} {verb} in {value} % of trials{of_judges} ({low} to {high} %{CHANCE}; {', '.join(of_each)})"
-    within = f"within {50 - 100 * bounds:.3g} to {50 + 100 * bounds:.3g} %"
+    within = f", its 90 % interval within {50 - 100 * bounds:.3g} to {50 + 100 * bounds:.3g} %"
     if outcome == PASSES:
-        text += f", {within}"
+        text += within
         text += ", though surely not at 50 %" if (test.holm or 1) < ALPHA else ""
-    if outcome == OPEN and test.bounds <= bounds:
-        text += f", {within}, though not so surely among {test.family} agents"
-    elif outcome == OPEN and rate.low > 0.5:
-        text += f", which is not sure among {test.family} tests"
-    if outcome == OPEN and (more := [name for name, number in known.items() if number > 1]):
-        text += f"; to decide it takes more {' and '.join(more)}"
+    if outcome == OPEN:
+        text += _why_open(test, rate, bounds, within, is_trained)
+        more = [name for name, number in known.items() if number > 1]
+        text += f"; to decide it takes more {' and '.join(more)}" if more else ""
     few = [name for name, number in known.items() if number < LEAST[name]]
     return text + (f" – too few {' and '.join(few)} to speak of others" if few else "")
+
+
+def _why_open(test: AgainstPeople, rate: Estimate, bounds: float, within: str, is_trained: bool) -> str:
+    """Why nothing is decided although the interval seems to decide."""
+    if test.bounds <= bounds:
+        return f"{within}, though not so surely among {test.family} agents"
+    if is_trained and rate.high < 0.5:
+        return ", which a trained judge may be by its folds alone"
+    if rate.low > 0.5 or rate.high < 0.5:
+        return f", which is not sure among {test.family} tests"
+    return ""
 
 
 def sentences(conclusions: Iterable[Conclusion]) -> dict[str, list[tuple[str, str]]]:

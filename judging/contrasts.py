@@ -232,10 +232,13 @@ def _slope(judged: pd.DataFrame, sides: Sequence[Sequence[Cells]], places: Float
     terms = np.stack([cells * away**2, cells, cells * away, cells * right, cells * away * right])
     result, every, weights = jackknife(terms, slopes, drawn_from), np.arange(len(cells)), _weights(compared)
     value, (error, freedom) = float(result.sum(every, weights)), map(float, result.deviation(every, weights))
-    half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error if error else np.nan
-    p = 2 * float(stdtr(freedom, -abs(value) / error)) if error else np.nan
-    less = Estimate(value, value - half, value + half, "+.3f")
-    return replace(test, difference=less, **_figures(p, result, every))
+    if error == 0:
+        test = replace(test, difference=Estimate(value, form="+.3f"), **_figures(np.nan, result, every))
+        return test.fails("the slope is the same without any judge, stimulus or person")
+    half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
+    p = 2 * float(stdtr(freedom, -abs(value) / error))
+    difference = Estimate(value, value - half, value + half, "+.3f")
+    return replace(test, difference=difference, **_figures(p, result, every))
 
 
 def slopes(sums: Floats) -> Floats:

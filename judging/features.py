@@ -23,6 +23,7 @@ from agents.language.minilm import PACKAGE, SentenceModel, packaged_folder
 from agents.language.word_embeddings import EmbeddingAgent
 from agents.language.words.vectors import embedded
 from agents.loading import load_weights
+from agents.word_boundaries import count_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,7 +104,7 @@ def embedded_texts(trial: Trial) -> list[str]:
             return [*said, trial["cue"]]
         case "conversation":
             spoken = [sentence for text in said for sentence in sentences(text)]
-            return [sentence for sentence in spoken if len(sentence.split()) >= LEAST_WORDS]
+            return [sentence for sentence in spoken if count_words(sentence) >= LEAST_WORDS]
     return said
 
 
@@ -123,7 +124,7 @@ def texts(trial: Trial) -> list[str]:
 def length(trial: Trial) -> list[float]:
     parts = texts(trial)
     text = " ".join(parts)
-    return [len(text), len(text.split()), len(parts), len(trial["answer"].get("fixations") or ())]
+    return [len(text), count_words(text), len(parts), len(trial["answer"].get("fixations") or ())]
 
 
 def punctuation(trial: Trial) -> list[float]:

@@ -1,7 +1,8 @@
 """How well judges tell machines from people: rates, detectability, d', criterion, and their intervals.
 
 p(H|H) and p(M|M) are the shares of people's and machines' answers judged rightly, detectability their mean. d' and the
-criterion c (positive: bias to "human") have the log-linear correction (Macmillan and Creelman 2005; Hautus 1995).
+criterion c (positive: bias to "human") need a correction of rates of 0 and 1 (:data:`Correction`; Macmillan and
+Creelman 2005).
 Intervals are those of :mod:`judging.jackknife`. A judge's detectability stands beside the best cue's, and beside its
 own in stricter folds (:func:`ledger`).
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import orjson
@@ -40,6 +41,11 @@ GROUPED = "grouped by stimulus"
 SPLITS = {"stimulus": GROUPED, "row": "single rows", "agent": "grouped, agent held out",
           "speaker": "grouped, person held out", "other": "grouped, one other agent alone"}  # fmt: skip
 SettingsByJudge = Mapping[str, Mapping[str, Any]]  # of judges
+# The d' of a rate of 0 or 1 is infinite. "log-linear" adds half a verdict to each kind, whatever the rate (Hautus
+# 1995): it is less biased, but moves every d' towards 0. "1/2N" puts 1/(2N) for 0 and 1 - 1/(2N) for 1, N being the
+# number of verdicts, and leaves other rates as they are (Macmillan and Kaplan 1985), as metadpy does.
+Correction = Literal["log-linear", "1/2N"]
+LOG_LINEAR: Correction = "log-linear"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +114,11 @@ def count_missing(verdict: NDArray[Any]) -> dict[str, Any]:
     return {why: int((verdict == why).sum()) for why in MISSING}
 
 
-def summarize(verdicts: pd.DataFrame, agents: Sequence[str], drawn: Drawn | None = None) -> list[Score]:
-    """The measures of all agents, then of each, over all judges of a task's ``verdicts``."""
+def summarize(
+    verdicts: pd.DataFrame, agents: Sequence[str], drawn: Drawn | None = None, correction: Correction = LOG_LINEAR
+) -> list[Score]:
+    """The measures of all agents, then of each, over all judges of a task's ``verdicts``. ``correction`` is that of d'
+    and the criterion."""
     import pandas as pd
 
     whose = verdicts["agent"].where(verdicts["truth"] == "machine", "")
@@ -122,7 +131,7 @@ def summarize(verdicts: pd.DataFrame, agents: Sequence[str], drawn: Drawn | None
     cells = np.insert(of_agents, 1, ~of_agents[0], axis=0)  # people's, all agents', each agent's
     result, of_each = (compute(right, cells, drawn_from, drawn) for compute in (rates, rates_of_judges))
     correct = cells @ right
-    probits = _probits(correct, result.number)
+    probits = z_scores(correct, result.number, correction)
     both = np.stack([np.zeros(len(agents) + 1, dtype=np.int64), np.arange(1, len(cells))], axis=1)
     sums: dict[str, tuple[Jackknife, Codes, Floats, Floats | None]] = {
         "p_human": (result, both[:, :1], np.ones(1), None),
@@ -137,7 +146,7 @@ def summarize(verdicts: pd.DataFrame, agents: Sequence[str], drawn: Drawn | None
         value = (summed.value if values is None else values)[of] @ times
         ends = summed.interval(of, times, probits=values)
         estimates[name] = [Estimate(*figures) for figures in np.array([value, *ends]).T.tolist()]
-    dprime_judges = _dprime_of_judges(right, cells, drawn_from.judges)
+    dprime_judges = _dprime_of_judges(right, cells, drawn_from.judges, correction)
     scores = []
     for at, agent in enumerate([ALL, *agents]):
         of_agent = (row == 0) | ((row > 0) if agent == ALL else (row == at))
@@ -180,18 +189,24 @@ def is_right(verdicts: pd.DataFrame) -> Floats:
     return right
 
 
-def _probits(correct: Floats, number: Floats) -> Floats:
-    probits: Floats = ndtri((correct + 0.5) / (number + 1))
-    return np.where(number > 0, probits, np.nan)
+def z_scores(correct: Floats, number: Floats, correction: Correction) -> Floats:
+    """z of the rates of ``correct`` verdicts among ``number``, corrected so that they are finite; NaN of none."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if correction == LOG_LINEAR:
+            rate = (correct + 0.5) / (number + 1)
+        else:
+            least = 1 / (2 * number)
+            rate = np.clip(correct / number, least, 1 - least)
+    return np.where(number > 0, ndtri(rate), np.nan)
 
 
-def _dprime_of_judges(right: Floats, cells: Cells, judges: Codes) -> Floats:
+def _dprime_of_judges(right: Floats, cells: Cells, judges: Codes, correction: Correction) -> Floats:
     size = int(judges.max(initial=-1)) + 1
     correct, number = (
         np.array([np.bincount(judges[cell], weights[cell], size) for cell in cells])
         for weights in (right, np.ones_like(right))
     )
-    probits = _probits(correct, number)
+    probits = z_scores(correct, number, correction)
     each = probits[0] + probits[1:]
     with np.errstate(invalid="ignore"):
         return np.asarray(np.nansum(each, axis=1) / (~np.isnan(each)).sum(axis=1))

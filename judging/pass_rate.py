@@ -16,10 +16,21 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri, stdtrit
 
 from agents.answer_numbers import rounding
+from agents.word_boundaries import count_words
 from judging.candidates import PEOPLE_OF_PAIR, is_person
 from judging.contrasts import ByColumn, by_column, corrected
 from judging.jackknife import CONFIDENCE, Codes, Drawn, Floats
-from judging.measures import ALL, NAMELESS, Judged, clusters, count_missing, share
+from judging.measures import (
+    ALL,
+    LOG_LINEAR,
+    NAMELESS,
+    Correction,
+    Judged,
+    clusters,
+    count_missing,
+    share,
+    z_scores,
+)
 from judging.significance import alpha_of_people
 from judging.tables import NO_FIGURE, Estimate, Table
 from judging.trial_set import VERDICTS
@@ -38,7 +49,7 @@ class PassRate(Judged):
     """``interval`` is its kind; ``p_exact``: of the two-sided binomial test against 0.5, as if no verdicts had a judge
     or a pair in common (Jones and Bergen 2025, arXiv 2503.23674); ``first``: the share of verdicts that name the first
     conversation; ``dprime``: the square root of 2 times z of the share right (two-alternative forced choice, Macmillan
-    and Creelman 2005; log-linear)."""
+    and Creelman 2005), corrected as :data:`judging.measures.Correction` says."""
 
     turns: int | None = None
     mode: str | None = None
@@ -92,7 +103,7 @@ class PassRates:
     words: Table[Words]
 
 
-def pass_rates(table: pd.DataFrame, by: Sequence[str]) -> PassRates:
+def pass_rates(table: pd.DataFrame, by: Sequence[str], correction: Correction = LOG_LINEAR) -> PassRates:
     """The pass rates of verdicts that count; to intervals, connected pairs are a single pair. The tests are of
     detectability, the mean share of right verdicts with the machine in the first and in the second conversation."""
     import pandas as pd
@@ -118,11 +129,11 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str]) -> PassRates:
                     "turns": None if pd.isna(turns) else int(turns),
                     "mode": None if pd.isna(mode) else mode,
                 }
-                rates.append(replace(_rate(part, drawn), judge=judge, agent=agent, **cell))
+                rates.append(replace(_rate(part, drawn, correction), judge=judge, agent=agent, **cell))
         for column in by:
             for value, part in of_judge.groupby(column):
                 name = column.removeprefix("meta.")
-                by_columns.append(replace(_rate(part, drawn), judge=judge, column=name, value=value))
+                by_columns.append(replace(_rate(part, drawn, correction), judge=judge, column=name, value=value))
     for judge, of_judge in by_judge(table[~is_pair]):
         for truth, part in of_judge.groupby("truth"):
             judged = part[part["verdict"].isin(VERDICTS)]
@@ -165,7 +176,7 @@ def _mean_words(
     messages: Sequence[Mapping[str, Any]], delays: Sequence[float | None], letter: str | None, is_machine: bool
 ) -> float | None:
     numbers = [
-        (len(line["text"].split()), delay is not None)
+        (count_words(line["text"]), delay is not None)
         for line, delay in zip(messages, delays, strict=True)
         if (line["speaker"] == letter) == is_machine
     ]
@@ -173,7 +184,7 @@ def _mean_words(
     return float(np.mean(words)) if words else None
 
 
-def _rate(verdicts: pd.DataFrame, drawn: Drawn) -> PassRate:
+def _rate(verdicts: pd.DataFrame, drawn: Drawn, correction: Correction) -> PassRate:
     from scipy.stats import binomtest
 
     judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
@@ -181,7 +192,8 @@ def _rate(verdicts: pd.DataFrame, drawn: Drawn) -> PassRate:
     pairs, number = clusters(judged.assign(stimulus=_connected(judged))), len(judged)
     rate, is_exact = share((~right).to_numpy(dtype=np.float64), pairs, drawn)
     names_first = (judged["verdict"] == "machine").to_numpy(dtype=np.float64)
-    dprime = math.sqrt(2) * ndtri([(right.sum() + 0.5) / (number + 1), 1 - rate.high, 1 - rate.low])
+    z = z_scores(np.array([right.sum()], dtype=np.float64), np.array([number], dtype=np.float64), correction)
+    dprime = math.sqrt(2) * np.concatenate([z, ndtri([1 - rate.high, 1 - rate.low])])
     return PassRate(
         pairs=int(judged["trial"].nunique()),
         judges=int(judged["judge"].nunique()),

@@ -181,25 +181,61 @@ def _mean(values: Floats, axis: int) -> Floats:
 
 
 def _estimate(values: Floats, low: float, high: float) -> Estimate:
-    """The mean over stimuli with its 95 % interval by Student's t, within ``low`` and ``high``; none of few stimuli."""
+    """The mean over stimuli with its 95 % interval by Student's t, within ``low`` and ``high``; without an interval of
+    few stimuli, and of stimuli that do not vary, whose interval would have no width as if others could not differ."""
     from scipy.stats import t
 
     known = values[np.isfinite(values)]
-    if len(known) < FEWEST:
-        return Estimate(float(known.mean())) if len(known) else NO_FIGURE
-    mean, half = known.mean(), t.ppf(0.975, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known))
-    return Estimate(float(mean), max(float(mean - half), low), min(float(mean + half), high))
+    if not len(known):
+        return NO_FIGURE
+    mean = float(known.mean())
+    if len(known) < FEWEST or np.ptp(known) < ROUNDING:
+        return Estimate(mean)
+    half = float(t.ppf(0.975, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known)))
+    return Estimate(mean, max(mean - half, low), min(mean + half, high))
 
 
 def sentences(rows: Iterable[Population]) -> Iterator[str]:
-    """For each agent of a task in which measures it differs from people, by its p after Holm's correction; "on these
-    stimuli" where the interval over stimuli does not say so."""
+    """What is said of each agent of a task, by two kinds of evidence that may disagree.
+
+    ``holm`` is of these stimuli: who gave which answer is permuted within each of them, and of a distance it is
+    one-sided. The interval is of others like them: it goes by how the difference varies over stimuli, to both sides. So
+    the answers to four stimuli may surely differ from people's, while the interval holds 0, as each of these stimuli
+    may be unlike others. That an agent does not answer as people do, with nothing added, takes both. By ``holm`` alone
+    it is said of these stimuli; by the interval alone, that it is not sure among so many tests."""
     for agent, of_agent in groupby(rows, key=lambda row: row.agent):
-        figures = [
-            f"{row.measure} {row.beside_people.value:.2f}, people {row.people.value:.2f}, difference {row.difference}"
-            + ("" if row.difference.low > 0 or row.difference.high < 0 else " on these stimuli")
-            for row in of_agent
-            if row.holm is not None and row.holm < ALPHA
-        ]
+        tested = [row for row in of_agent if row.holm is not None]
+        of_others = list[Population]()
+        of_these = list[Population]()
+        unsure = list[Population]()
+        for row in tested:
+            leaves_out_0 = row.difference.low > 0 or row.difference.high < 0
+            is_significant = row.holm is not None and row.holm < ALPHA
+            if is_significant:
+                (of_others if leaves_out_0 else of_these).append(row)
+            elif leaves_out_0:
+                unsure.append(row)
+        parts = []
+        if of_others:
+            parts.append(f"{agent} does not answer as these people do: {_figures(of_others)}.")
+        if of_these:
+            also = " also" if of_others else ""
+            parts.append(
+                f"On these stimuli {agent}{also} differs from these people in {_figures(of_these)}; "
+                "no interval leaves 0 out, so that on other stimuli it may not."
+            )
+        if unsure:
+            parts.append(
+                f"{agent} may differ from these people in {_figures(unsure)}; "
+                f"the interval leaves 0 out, but that is not sure among {unsure[0].family} tests."
+            )
         none = f"{agent}: no difference from these people was seen, which does not prove that there is none."
-        yield f"{agent} does not answer as these people do: {'; '.join(figures)}." if figures else none
+        yield " ".join(parts) or none
+
+
+def _figures(rows: Iterable[Population]) -> str:
+    return "; ".join(
+        f"{row.measure} {row.beside_people.value:.2f}, people {row.people.value:.2f}, "
+        f"difference {row.difference.apart_from(0)}"
+        for row in rows
+    )

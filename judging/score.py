@@ -16,11 +16,21 @@ from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
 from judging.answer_statistics import CaptionMeasures, Statistic, answer_statistics, caption_measures
-from judging.conclusions import Conclusion, conclude, sentences
+from judging.conclusions import SCOPE, Conclusion, conclude, sentences
 from judging.contrasts import AgainstPeople, Test
 from judging.figures import TASK_NAMES, figures, who_judged, without_repetition
 from judging.jackknife import rates
-from judging.measures import ALL, Score, SettingsByJudge, Worth, clusters, ledger, summarize
+from judging.measures import (
+    ALL,
+    LOG_LINEAR,
+    Correction,
+    Score,
+    SettingsByJudge,
+    Worth,
+    clusters,
+    ledger,
+    summarize,
+)
 from judging.pass_rate import PassRates, pass_rates, words_per_message
 from judging.populations import Population, read_populations
 from judging.populations import sentences as population_sentences
@@ -34,6 +44,7 @@ from judging.verdicts import (
     AND,
     BOTH,
     ELSEWHERE,
+    PEOPLE,
     by_judge,
     counted,
     holds_answers,
@@ -117,6 +128,7 @@ class Scores:
     published: Table[PublishedFigure] = EMPTY
     populations: Table[Population] = EMPTY
     methods: str = ""
+    dprime_correction: Correction = LOG_LINEAR
 
 
 def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
@@ -157,7 +169,7 @@ def _of_verdicts(options: argparse.Namespace, folders: Sequence[Path]) -> tuple[
     if not kept["verdict"].isin(VERDICTS).any():
         raise InputError("the study's rules exclude every verdict; `turinglike study status` says which and when")
     settings = settings_of(runs)
-    scores = compute_scores(kept, by, settings, options.bounds)
+    scores = compute_scores(kept, by, settings, options.bounds, options.dprime_correction)
     constant = [judge for judge, chosen in settings.items() if chosen.get("cue") == "constant"]  # which catches nothing
     scores.catch = catch_rates(table[~table["judge"].isin(constant)])
     answers = read_answers(runs)
@@ -173,15 +185,19 @@ def _of_verdicts(options: argparse.Namespace, folders: Sequence[Path]) -> tuple[
     if options.against:
         scores.published = beside_published(options.against, scores.scores.data, settings)
     sets = {run.key.resolve(): run.about for run in runs}
-    scores.methods = methods(table, settings, list(sets.values()), options.bounds)
+    scores.methods = methods(table, settings, list(sets.values()), options.bounds, options.dprime_correction)
     return table, scores
 
 
 def compute_scores(
-    table: pd.DataFrame, by: Sequence[str], settings: SettingsByJudge | None = None, bounds: float = BOUNDS
+    table: pd.DataFrame,
+    by: Sequence[str],
+    settings: SettingsByJudge | None = None,
+    bounds: float = BOUNDS,
+    correction: Correction = LOG_LINEAR,
 ) -> Scores:
     """The figures of verdicts that count, of several of a judge on a trial the first; ``bounds`` as in
-    :func:`judging.contrasts.of_agents`."""
+    :func:`judging.contrasts.of_agents`, ``correction`` of d' and the criterion."""
     settings = settings or {}
     trained = {judge for judge, chosen in settings.items() if "split" in chosen}
     samples = _alike(table, table[table["sample"] > 0], "trial")
@@ -189,7 +205,7 @@ def compute_scores(
     repeats = _alike(table, table[table["repeat_of"].notna()], "repeat_of")
     main = table[~table["catch"] & table["repeat_of"].isna()]
     is_pair = main["beside_truth"].notna()
-    pairs = pass_rates(main[is_pair], by) if is_pair.any() else None
+    pairs = pass_rates(main[is_pair], by, correction) if is_pair.any() else None
     main = main[~is_pair]
     if "phase" in main.columns and main["phase"].nunique() > 1 and "phase" not in by:
         by = [*by, "phase"]
@@ -206,7 +222,8 @@ def compute_scores(
         of_judges = []
         for judge, of_judge in by_judge(of_phases):
             verdicts = counted(of_judge)
-            of_judges += [replace(row, task=task, judge=judge) for row in summarize(verdicts, agents)]
+            of_all = summarize(verdicts, agents, correction=correction)
+            of_judges += [replace(row, task=task, judge=judge) for row in of_all]
             ranked += [replace(row, task=task, judge=judge) for row in rankings(verdicts)]
             sexes += perceived_sexes(task, judge, verdicts)
             for column in by:
@@ -214,7 +231,8 @@ def compute_scores(
                 whole = counted(of_judge, column)
                 drawn = clusters(whole).drawn()
                 for value, part in whole.groupby(column):
-                    by_columns += [replace(row, **place, value=value) for row in summarize(part, agents, drawn)]
+                    of_value = summarize(part, agents, drawn, correction)
+                    by_columns += [replace(row, **place, value=value) for row in of_value]
         rows += of_judges
         worth += ledger(of_task, of_judges, settings)
         agreements[task] = agreement(of_task)
@@ -236,6 +254,7 @@ def compute_scores(
         pairs,
         Table(ranked),
         Table(sexes),
+        dprime_correction=correction,
     )
 
 
@@ -344,6 +363,8 @@ def _print(scores: Scores, say: Callable[[str], None]) -> None:
     for task, conclusions in scores.conclusions.items():
         for reasons in sentences(conclusions).values():
             say(" ".join(f"{headline} ({TASK_NAMES[task].lower()}): {why}." for headline, why in reasons))
+    if any(row.judge == PEOPLE for conclusions in scores.conclusions.values() for row in conclusions):
+        say(SCOPE)
     view_of_populations = "task agent measure people beside_people itself difference holm"
     scores.populations.grid(view_of_populations).print()
     for task in scores.populations.distinct("task"):

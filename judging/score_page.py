@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from agents import __version__
-from judging.conclusions import sentences
+from judging.answer_statistics import KAPPA
+from judging.conclusions import SCOPE, sentences
 from judging.figures import TASK_NAMES, figure_of, without_repetition
-from judging.measures import ALL, Score, SettingsByJudge
+from judging.measures import ALL, LOG_LINEAR, Correction, Score, SettingsByJudge
 from judging.populations import sentences as population_sentences
 from judging.published import published
 from judging.tables import Grid, Table
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
     from judging.score import Scores
 
+CORRECTION_IN_WORDS: Mapping[Correction, str] = {
+    "log-linear": "the log-linear correction, half a verdict added to each kind (Hautus 1995)",
+    "1/2N": "rates of 0 and 1 as 1/(2N) and 1 minus 1/(2N) of N verdicts (Macmillan and Kaplan 1985)",
+}
 FITS = "display:block;max-width:100%;height:auto"
 
 
@@ -33,12 +38,15 @@ def page(scores: Scores, figures: Mapping[str, str]) -> str:
         "scores.html",
         title="Scores",
         scores=scores,
+        correction=CORRECTION_IN_WORDS[scores.dprime_correction],
         figures=figures,
         task_names=TASK_NAMES,
         papers=published()["papers"],
         all_agents=ALL,
         count=count,
         picture=_picture,
+        scope=SCOPE,
+        kappa_name=KAPPA,
         sentences=sentences,
         population_sentences=population_sentences,
         figure_of=figure_of,
@@ -63,8 +71,14 @@ def _judges_by_agents(scores: Table[Score]) -> Grid | None:
     return Grid("p(M|M) by judge and agent", ["judge", *agents], rows)
 
 
-def methods(table: pd.DataFrame, settings: SettingsByJudge, sets: Sequence[Mapping[str, Any]], bounds: float) -> str:
-    """The paragraph; ``sets`` are the contents of ``TRIALS.trials.json``."""
+def methods(
+    table: pd.DataFrame,
+    settings: SettingsByJudge,
+    sets: Sequence[Mapping[str, Any]],
+    bounds: float,
+    correction: Correction = LOG_LINEAR,
+) -> str:
+    """The paragraph; ``sets`` are the contents of ``TRIALS.trials.json``, ``correction`` is that of d'."""
     excluded = table["excluded"].dropna()
     is_paired = table["beside_truth"].notna()
     libraries = ("numpy", "scipy", "statsmodels", "scikit-learn")
@@ -73,6 +87,8 @@ def methods(table: pd.DataFrame, settings: SettingsByJudge, sets: Sequence[Mappi
         "methods.txt",
         version=__version__,
         bounds=bounds,
+        scope=SCOPE,
+        correction=CORRECTION_IN_WORDS[correction],
         packages=", ".join(f"{name} {metadata.version(name)}" for name in libraries),
         verdicts=count(len(table), "verdict"),
         judges=count(table["judge"].nunique(), "judge"),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from judging.contrasts import AgainstHalf, Difference, Test, between_judges, by_column, corrected, of_agents
-from judging.jackknife import CONFIDENCE, Codes, Floats
+from judging.jackknife import CONFIDENCE, ROUNDING, Codes, Floats
 from judging.tables import Estimate, Table
 from judging.trends import trends
 from judging.trial_set import VERDICTS
@@ -120,13 +120,18 @@ def among_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AmongAge
 def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
     """The mean correctness at a column's values, of judges, else stimuli: two by Mann-Whitney and the probability of
     superiority, more by analysis of variance and eta squared, a column "A*B" by that of two factors and their
-    interaction (2025 paper, Methods and Results). Empty where both have several values."""
+    interaction (2025 paper, Methods and Results). Empty where both have several values. Where nothing varies within the
+    values, or the cells of two factors, there is no test: its F or U would be rounding alone."""
     from scipy.stats import f_oneway, mannwhitneyu
 
     judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[column].notna()]
     right = (judged["verdict"] == judged["truth"]).astype(float)
     if AND in column:
-        return _of_two_factors(right, judged, *column.split(AND))
+        first, second, *more = column.split(AND)
+        if more:
+            test = BetweenValues(column=column, unit="judge", values=f"beside {column}")
+            return [test.fails("the analysis of variance is of two columns")]
+        return _of_two_factors(right, judged, first, second)
     unit = next((name for name in ("judge", "stimulus") if judged.groupby(name)[column].nunique().max() == 1), None)
     if unit is None:
         return []
@@ -155,26 +160,26 @@ def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
 
 
 def _of_two_factors(right: pd.Series, judged: pd.DataFrame, first: str, second: str) -> list[BetweenValues]:
+    """Analysis of variance, sums of squares of type II, of the judges' means in the cells of two columns.
+
+    F divides by the variance within cells. Where no cell varies there is none to divide by: what least squares leaves
+    is rounding, and F would be 1e30. Means are rounded first, so that 0.1 + 0.2 and 0.3 are alike."""
     from statsmodels.formula.api import ols
     from statsmodels.stats.anova import anova_lm
 
     keys = [judged[name].astype(str).rename(letter) for letter, name in (("a", first), ("b", second))]
-    means = right.rename("right").groupby([*keys, judged["judge"]]).mean().reset_index()
-    levels = means.groupby(["a", "b"]).size().unstack()
-    if (
-        min(levels.shape) < 2
-        or levels.isna().any(axis=None)
-        or len(means) <= levels.size
-        or np.ptp(means["right"]) == 0
-    ):
-        return []
+    means = right.rename("right").groupby([*keys, judged["judge"]]).mean().round(DIGITS).reset_index()
+    name = f"{first}{AND}{second}"
+    why = _why_not_two_factors(means, first, second)
+    if why is not None:
+        return [BetweenValues(column=name, unit="judge", values=f"beside {name}").fails(why)]
     parts = anova_lm(ols("right ~ C(a) * C(b)", means).fit(), typ=2)
     residual = parts.loc["Residual"]
     return [
         BetweenValues(
-            column=name,
+            column=column,
             unit="judge",
-            values=f"beside {first}{AND}{second}",
+            values=f"beside {name}",
             test="analysis of variance, two factors",
             freedom=f"{parts.loc[term, 'df']:.0f}, {residual['df']:.0f}",
             statistic=float(parts.loc[term, "F"]),
@@ -182,8 +187,25 @@ def _of_two_factors(right: pd.Series, judged: pd.DataFrame, first: str, second: 
             effect=float(parts.loc[term, "sum_sq"] / (parts.loc[term, "sum_sq"] + residual["sum_sq"])),
             effect_is="partial eta squared",
         )
-        for term, name in (("C(a)", first), ("C(b)", second), ("C(a):C(b)", f"{first}{AND}{second}"))
+        for term, column in (("C(a)", first), ("C(b)", second), ("C(a):C(b)", name))
     ]
+
+
+def _why_not_two_factors(means: pd.DataFrame, first: str, second: str) -> str | None:
+    """Why the judges' means ("right", by "a" and "b") cannot be tested; None where they can."""
+    of_cells = means.groupby(["a", "b"])["right"]
+    cells = of_cells.size().unstack()
+    for letter, name in (("a", first), ("b", second)):
+        if means[letter].nunique() < 2:
+            return f"{name} has fewer than two values"
+    if cells.isna().any(axis=None):
+        value, other = cells.isna().stack().idxmax()
+        return f"no judge is at {first} {value} with {second} {other}"
+    if len(means) <= cells.size:
+        return "each cell has a single judge"
+    if not (of_cells.max() > of_cells.min()).any():
+        return "nothing varies within the cells"
+    return None
 
 
 def t_tests(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
@@ -319,7 +341,9 @@ def alpha_of_people(verdicts: pd.DataFrame) -> Estimate:
 
 
 def krippendorff_alpha(counts: NDArray[np.int64], clusters: Codes) -> Estimate:
-    """Krippendorff's alpha (2011) of nominal values: how often a unit [row] of a cluster has each [column]."""
+    """Krippendorff's alpha (2011) of nominal values: how often a unit [row] of a cluster has each [column]. There is no
+    interval of a single cluster, nor where it does not matter which is left out: with equal verdicts everywhere it
+    would have no width, as if alpha were sure to be 1."""
     is_pairable = counts.sum(axis=1) >= 2
     pairable, codes = counts[is_pairable].astype(np.float64), np.unique(clusters[is_pairable], return_inverse=True)[1]
     number = pairable.sum(axis=1)
@@ -327,8 +351,11 @@ def krippendorff_alpha(counts: NDArray[np.int64], clusters: Codes) -> Estimate:
     sums = np.array([np.bincount(codes, column) for column in (differ, *pairable.T)])
     total, size = sums.sum(axis=1), sums.shape[1]
     left = _alpha(total[:, None] - sums)
-    error = np.sqrt((size - 1) / max(size, 1) * ((left - left.mean()) ** 2).sum()) if size > 1 else np.nan
-    value, half = float(_alpha(total)), float(stdtrit(max(size - 1, 1), (1 + CONFIDENCE) / 2) * error)
+    value = float(_alpha(total))
+    if size < 2 or np.ptp(left) < ROUNDING:
+        return Estimate(value)
+    error = np.sqrt((size - 1) / size * ((left - left.mean()) ** 2).sum())
+    half = float(stdtrit(size - 1, (1 + CONFIDENCE) / 2) * error)
     return Estimate(value, value - half, min(value + half, 1.0))
 
 

@@ -16,6 +16,7 @@ from serving.terminal import plain_table, print_table
 
 R = TypeVar("R")
 FILE_NAMES = {"task": "asked"}  # of fields that files call otherwise
+MOST_DIGITS = 9  # of a figure; what is nearer to another is rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,16 @@ class Estimate:
 
     def __html__(self) -> Markup:
         return Markup(self._written("{} <small>({} to {})</small>"))
+
+    def apart_from(self, null: float) -> Estimate:
+        """This figure, written with as many digits as it takes that no end of the interval looks like ``null`` without
+        being it: 0.004 would be 0.00, and an interval that leaves 0 out would seem to hold it."""
+        digits = int(self.form[-2])
+        for more in range(digits, MOST_DIGITS + 1):
+            written = replace(self, form=f"{self.form[:-2]}{more}f")
+            if all(end == null or round(end, more) != round(null, more) for end in (self.low, self.high)):
+                return written
+        return written
 
     def _written(self, with_interval: str) -> str:
         if math.isnan(self.value):

@@ -3,7 +3,6 @@ answers only."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from judging.contrasts import Test
+from judging.log_odds import slope_of_log_odds
 from judging.tables import Estimate
 from judging.trial_set import VERDICTS
 
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 LEAST_JUDGES, LEAST_VALUES = 6, 3  # of Wilcoxon's test; of a line and what is beside it
 DIGITS = 12  # of slopes, which rounding must not part
 TYPE = "meta.type"  # of a conversation: H-H, H-M, M-M
+SEPARATED = "exact regression of log odds: a value separates right from wrong verdicts"
 
 
 @dataclass(slots=True, kw_only=True)
 class Trend(Test):
-    """``change`` is by 1 of the column: of the share right, or of its log odds. Of residuals it is the share at the
-    largest value less that of the line through the others."""
+    """``change`` is by 1 of the column: of the share right, or of its log odds, which is infinite where a value of the
+    column separates right from wrong verdicts (:func:`judging.log_odds.slope_of_log_odds`). Of residuals it is the
+    share at the largest value, minus that of the line through the others."""
 
     column: str
     measure: str
@@ -36,7 +38,7 @@ class Trend(Test):
 def trends(verdicts: pd.DataFrame, column: str) -> list[Trend]:
     """Of p(H|H) and p(M|M), in all conversations and in each type: the slope of each judge's verdicts over the column's
     numbers, and the residual of its largest, both over judges by Wilcoxon's signed ranks; and the slope of all judges'
-    log odds by regression with binomial weights (2025 paper, L227 to 243 and L344)."""
+    log odds by regression with binomial weights (2025 paper, L227 to 243 and L344). What cannot be tested says why."""
     judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[column].notna()]
     values = judged[column].unique()
     if len(values) < LEAST_VALUES or not all(isinstance(value, Real) for value in values):
@@ -55,12 +57,11 @@ def trends(verdicts: pd.DataFrame, column: str) -> list[Trend]:
 
 
 def _tests(judges: np.ndarray, values: np.ndarray, right: pd.Series, place: dict[str, Any]) -> list[Trend]:
-    from scipy.stats import wilcoxon
-    from statsmodels.api import GLM, add_constant, families
-    from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
-
-    answered, largest = right.to_numpy(), values.max()
-    slopes, residuals = [], []
+    """Of the verdicts [verdicts] of ``judges`` at ``values``; ``place`` is where these stand: column, measure, type."""
+    answered = right.to_numpy()
+    largest = values.max()
+    slopes = []
+    residuals = []
     for judge in np.unique(judges):
         of_judge = judges == judge
         below = of_judge & (values < largest)
@@ -69,22 +70,36 @@ def _tests(judges: np.ndarray, values: np.ndarray, right: pd.Series, place: dict
         if below.sum() and np.ptp(values[below]) > 0 and below.sum() < of_judge.sum():
             line = np.polyfit(values[below], answered[below], 1)
             residuals.append(answered[of_judge & ~below].mean() - np.polyval(line, largest))
-    tests = []
-    for name, each in (("slopes", slopes), (f"residuals at {largest:g}", residuals)):
-        mean = Estimate(float(np.mean(each)) if each else np.nan, form="+.4f")
-        test = Trend(test=f"Wilcoxon, {name} of judges", change=mean, judges=len(each), **place)
-        if len(each) < LEAST_JUDGES or not np.any(each):
-            test.fails(f"{name} of {LEAST_JUDGES} judges are needed")
-        else:
-            test.p = float(wilcoxon(np.round(each, DIGITS)).pvalue)
-        tests.append(test)
-    table = np.array([[answered[values == value].sum(), (values == value).sum()] for value in np.unique(values)])
-    if 0 < table[:, 0].sum() < table[:, 1].sum():
-        counts = np.column_stack([table[:, 0], table[:, 1] - table[:, 0]])
-        with warnings.catch_warnings():  # a few values may lie on a line: that is no separation
-            warnings.simplefilter("ignore", PerfectSeparationWarning)
-            fit = GLM(counts, add_constant(np.unique(values)), family=families.Binomial()).fit()
-        low, high = map(float, fit.conf_int()[1])
-        change = Estimate(float(fit.params[1]), low, high, "+.4f")
-        tests.append(Trend(test="binomial regression of log odds", change=change, p=float(fit.pvalues[1]), **place))
-    return tests
+    return [
+        _of_judges("slopes", slopes, place),
+        _of_judges(f"residuals at {largest:g}", residuals, place),
+        _of_log_odds(values, answered, place),
+    ]
+
+
+def _of_judges(name: str, figures: list[float], place: dict[str, Any]) -> Trend:
+    """Wilcoxon's signed ranks of a figure of each judge. They are rounded first: the line through equal answers has a
+    slope of 1e-17, which is none."""
+    from scipy.stats import wilcoxon
+
+    rounded = np.round(figures, DIGITS)
+    mean = Estimate(float(rounded.mean()) if figures else np.nan, form="+.4f")
+    test = Trend(test=f"Wilcoxon, {name} of judges", change=mean, judges=len(figures), **place)
+    if len(figures) < LEAST_JUDGES:
+        return test.fails(f"{name} of {LEAST_JUDGES} judges are needed")
+    if not rounded.any():
+        return test.fails(f"{name} are 0 of every judge")
+    test.p = float(wilcoxon(rounded).pvalue)
+    return test
+
+
+def _of_log_odds(values: np.ndarray, answered: np.ndarray, place: dict[str, Any]) -> Trend:
+    test = Trend(test="binomial regression of log odds", change=Estimate(form="+.4f"), **place)
+    slope = slope_of_log_odds(values, answered)
+    if slope is None:
+        return test.fails(f"every verdict is {'right' if answered.all() else 'wrong'}, so that log odds have no slope")
+    test.change = slope.change
+    test.p = slope.p
+    if slope.is_separated:
+        test.test = SEPARATED
+    return test

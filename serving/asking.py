@@ -14,6 +14,7 @@ import os
 import secrets
 import sys
 import threading
+from collections import Counter
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing, contextmanager
@@ -312,7 +313,28 @@ def ask(options: argparse.Namespace) -> int:
             print(orjson.dumps(record.model_dump(mode="json", by_alias=True)).decode())
     else:
         _print(records)
+        _print_notes(records)
     return int(any(record.status == "failed" for record in records))
+
+
+def _print_notes(records: Records) -> None:
+    """To the standard error stream what filters noted of answers that they let be, of each filter the first; those of
+    conversations are many, and stand in the records."""
+    counts: Counter[tuple[str, str]] = Counter()
+    first: dict[tuple[str, str], str] = {}
+    for record in records:
+        if record.task == "conversation":
+            continue
+        for attempt in record.attempts:
+            for verdict in attempt.verdicts:
+                if not verdict.rejected:
+                    key = (record.agent, verdict.filter)
+                    counts[key] += 1
+                    first.setdefault(key, f"{record.stimulus}: {verdict.found}")
+    for (agent, name), found in first.items():
+        number = counts[agent, name]
+        more = f" (the first of {number} answers)" if number > 1 else ""
+        print(printable(f"noted by {agent}'s filter {name}: {found}{more}"), file=sys.stderr)
 
 
 def _print(records: Records) -> None:

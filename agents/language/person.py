@@ -19,6 +19,7 @@ from agents.language import prompts
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.language.prompts import Remembered
 from agents.stimuli import ConversationStimulus, Utterance
+from agents.word_boundaries import count_words
 
 _PICTURE = "[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u231a-\u23ff\u3030\u303d\u203c\u2049]"
 _JOINABLE = f"{_PICTURE}[\ufe0f\U0001f3fb-\U0001f3ff]*"
@@ -86,7 +87,7 @@ def read_history(path: Path) -> list[HistoryMessage]:
 def style(turns: Sequence[Sequence[HistoryMessage]]) -> str:
     """How the person writes whose turns these are, in sentences in which ``{name}`` stands for the name."""
     texts = [message.text for turn in turns for message in turn]
-    words = [len(text.split()) for text in texts]
+    words = [count_words(text) for text in texts]
     marks = statistics.fmean(text[-1] in ".!?\u2026" for text in texts)
     emoji = statistics.fmean(len(EMOJI.findall(text)) for text in texts)
     cased = [[letter for letter in text if letter.lower() != letter.upper()] for text in texts]

@@ -4,6 +4,7 @@ punctuation mark": in its programs the last full stop, exclamation or question m
 import json
 import random
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -19,6 +20,7 @@ from agents.language.prompts import GREETED, SIDES
 from agents.language.pseudo_dialogue import read_messages
 from agents.language.words.replies import no_word
 from agents.stimuli import ConversationStimulus, Stimulus
+from agents.word_boundaries import count_words
 
 Fallback = Literal["empty", "whole"]
 
@@ -72,7 +74,11 @@ def leading_label(text: str, own: Collection[str], others: Collection[str]) -> L
 
 
 def may_change(text: str) -> bool:
-    """Whether an unfinished ``text`` may begin with a label or a quotation."""
+    """Whether an unfinished ``text`` may begin with a label or a quotation: it has a single word at most. Vowel signs
+    and other marks are no letters to ``\\w``; with them a name in Hindi would be several words, and sent as text before
+    its colon is there."""
+    if not text.isascii():
+        text = "".join(letter for letter in text if not unicodedata.category(letter).startswith("M"))
     return text.lstrip(" *_")[:1] in _QUOTES or re.fullmatch(r"[\W_]*\w*[\W_]*", text) is not None
 
 
@@ -254,4 +260,4 @@ def too_short(
 
 def _word_count(text: str) -> int:
     """Words with a letter or a digit."""
-    return sum(any(map(str.isalnum, word)) for word in text.split())
+    return count_words(" ".join(word for word in text.split() if any(map(str.isalnum, word))))

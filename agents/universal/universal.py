@@ -15,6 +15,7 @@ from agents.stimuli import TASKS, ConversationStimulus, Stimulus, Task, WordStim
 from agents.universal import picture_replies as replies
 from agents.vision.captions import Flag, flags
 from agents.vision.llava_next import INSTRUCTIONS, LENGTHS, Lengths, drawn_length
+from agents.word_boundaries import count_words
 
 SENT = ("PNG", "JPEG", "WEBP", "GIF")  # the formats that servers take
 READ = 20_000  # characters of a reply that are searched for an answer
@@ -103,7 +104,7 @@ class UniversalAgent(ChatAgent):
         elif about.task == "image_captioning":
             limit = drawn_length(self.settings.lengths, about.id, draw.sample)
             caption = replies.read_caption(written)
-            known: list[Flag] = ["too_many_words"] if len(caption.split()) > limit else []
+            known: list[Flag] = ["too_many_words"] if count_words(caption) > limit else []
             finish = "end" if text.finish == "stop" else text.finish
             answer = CaptionAnswer(text=caption, tokens=text.tokens, finish=finish, flags=flags(caption, known))
             notes = {"max_words": limit, "attempt": draw.attempt}

@@ -16,6 +16,7 @@ from agents.loading import dtype_for, load_part, load_pretrained, use_full_float
 from agents.pretrained import PretrainedAgent
 from agents.stimuli import CaptionStimulus, ColorStimulus, ObjectStimulus, Stimulus, Task
 from agents.vision.captions import C, Flag, flags
+from agents.word_boundaries import count_words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -249,7 +250,7 @@ class CaptionAgent(PretrainedAgent[C]):
         kept = str(self._tokenizer.decode([token for token in tokens if token not in self._special]))
         text = self._clean(" ".join(kept.split()))
         known: list[Flag] = ["special_tokens"] if self._special.intersection(tokens) else []
-        if row.limit is not None and len(text.split()) > row.limit:
+        if row.limit is not None and count_words(text) > row.limit:
             known.append("too_many_words")
         finish: Literal["end", "length"] = "end" if ends else "length"
         answer = CaptionAnswer(text=text, tokens=len(tokens), score=score, finish=finish, flags=flags(text, known))

@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from typing import Annotated, Literal, TypeVar, get_args
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_args
 
 from pydantic import Field, model_validator
 
 from agents.pretrained import PretrainedSettings
+from agents.word_boundaries import count_words, words
+
+if TYPE_CHECKING:
+    import regex
 
 Flag = Literal[
     "empty", "special_tokens", "repeated_words", "too_few_words", "too_many_words", "special_characters", "there_is",
@@ -19,32 +24,47 @@ FLAGS: tuple[Flag, ...] = get_args(Flag)
 
 MIN_WORDS = 6
 MOST_IDENTICAL = 4  # times that a word may stand in a caption
-WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
 # What tokenizers leave in text: "[unused0]", "[ unused0 ]", "[SEP]", "<s>", "<|endoftext|>", "<image>".
 SPECIAL_TOKEN = re.compile(
     r"\[ ?(?:unused ?\d+|pad|unk|cls|sep|mask|bos|eos|dec|enc) ?\]|</?[\w|]{1,40}>", re.IGNORECASE
 )
-# Like !, #, $; ordinary punctuation and letters of any language are none.
-SPECIAL_CHARACTER = re.compile(r"[!#$%&*+/<=>@\\^_`{|}~\[\]]|[\x00-\x08\x0e-\x1f\x7f]|[^\x00-\x7f‘’“”–—\w]")
+# Like !, #, $; ordinary punctuation is none.
+SPECIAL_CHARACTER = re.compile(r"[!#$%&*+/<=>@\\^_`{|}~\[\]]|[\x00-\x08\x0e-\x1f\x7f]")
 THERE_IS = re.compile(r"\W*there(?:['’]s|\s+(?:is|are))\b", re.IGNORECASE)
 MENTIONS_IMAGE = re.compile(r"\b(?:image|photo)(?:s|graphs?)?\b", re.IGNORECASE)
 
 
 def flags(text: str, generated: Iterable[Flag] = ()) -> list[Flag]:
-    """In the order of :data:`FLAGS`, with those ``generated``; words are parted by spaces."""
-    words = [word.lower() for word in WORD.findall(text)]
-    thrice = any(first == second == third for first, second, third in zip(words, words[1:], words[2:], strict=False))
+    """In the order of :data:`FLAGS`, with those ``generated``. Too few are words between spaces, as in the papers'
+    program for people."""
+    said = words(text)
+    thrice = any(first == second == third for first, second, third in zip(said, said[1:], said[2:], strict=False))
     checks: dict[Flag, bool] = {
-        "empty": not words,
+        "empty": not said,
         "special_tokens": SPECIAL_TOKEN.search(text) is not None,
-        "repeated_words": thrice or max(Counter(words).values(), default=0) > MOST_IDENTICAL,
-        "too_few_words": len(text.split()) < MIN_WORDS,
-        "special_characters": SPECIAL_CHARACTER.search(text) is not None,
+        "repeated_words": thrice or max(Counter(said).values(), default=0) > MOST_IDENTICAL,
+        "too_few_words": count_words(text) < MIN_WORDS,
+        "special_characters": _has_special_character(text),
         "there_is": THERE_IS.match(text) is not None,
         "mentions_image": MENTIONS_IMAGE.search(text) is not None,
     }
     raised = {*generated, *(flag for flag, holds in checks.items() if holds)}
     return [flag for flag in FLAGS if flag in raised]
+
+
+def _has_special_character(text: str) -> bool:
+    if SPECIAL_CHARACTER.search(text) is not None:
+        return True
+    return not text.isascii() and _special_beyond_ascii().search(text) is not None
+
+
+@cache
+def _special_beyond_ascii() -> regex.Pattern[str]:
+    """Symbols, emoji and marks like "…" and "‼"; letters with what belongs to them, and what ends a sentence or a part
+    of one in any script, are none."""
+    import regex
+
+    return regex.compile(r"[^\x00-\x7f‘’“”–—\w\p{Terminal_Punctuation}]|[‼⁇⁈⁉]", regex.V1)
 
 
 class CaptionSettings(PretrainedSettings):

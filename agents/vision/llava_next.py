@@ -24,6 +24,7 @@ from agents.universal.picture_replies import COLOR, OBJECTS, unparsable
 from agents.vision import colors
 from agents.vision.captioner import CaptionAgent, CaptionRow, Prepared
 from agents.vision.captions import CaptionSettings
+from agents.word_boundaries import count_words
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,7 +52,7 @@ def _read_lengths(value: object) -> object:
     try:
         rows = [json.loads(line) for line in Path(value).read_text(encoding="utf-8").splitlines()]
         texts = [row["answer"]["text"] for row in rows if (row["task"], row["kind"]) == ("image_captioning", "human")]
-        return [length for length in (len(text.split()) for text in texts) if length]
+        return [length for length in (count_words(text) for text in texts) if length]
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise ValueError(f"{value} is no file of records: {type(error).__name__}: {error}") from None
 

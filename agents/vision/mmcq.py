@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from agents.answers import ColorAnswer, Swatch
-from agents.contract import MIB, Agent, Draw, Reply
+from agents.contract import MIB, Agent, Draw, Reply, Verdict
 from agents.contract import Settings as BaseSettings
 from agents.stimuli import ColorStimulus, Stimulus
 from agents.vision import colors
@@ -24,6 +24,7 @@ WHITE: RGB = (255, 255, 255)
 NEARLY_WHITE = 251
 SIDE = 32  # bins per channel: 5 bits
 BIN = 8  # width of a bin
+NEUTRAL = ("black", "gray", "white")
 PIXELS_AT_ONCE = 1 << 20  # keeps what is allocated beside a large image small, and float32 counts exact
 
 
@@ -48,6 +49,11 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
     memory = 512 * MIB  # numpy and OpenCV, and a few photographs of a camera's size being decoded at once
     batch_size = 64
 
+    def __init__(self, settings: Settings, name: str) -> None:
+        super().__init__(settings, name)
+        if settings.naming == "css":
+            self.filters = (gray_with_a_hue,)
+
     def open(self) -> None:
         import cv2  # noqa: F401, once, before there are threads
 
@@ -65,6 +71,22 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
             named = [Swatch(rgb=list(color), population=population) for color, population in swatches]
             replies.append(Reply(ColorAnswer(color=word, css_name=name, rgb=list(rgb), palette=named)))
         return replies
+
+
+def gray_with_a_hue(stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    """The filter that notes a neutral dominant colour whose word is a hue: its channels differ by a bin at most, and
+    the papers' map calls every gray from 36 to 83 green, as the nearest CSS3 name is "darkslategray". The answer
+    stands."""
+    assert isinstance(reply.answer, ColorAnswer)
+    red, green, blue = reply.answer.rgb or WHITE
+    if max(red, green, blue) - min(red, green, blue) > BIN or reply.answer.color in NEUTRAL:
+        return None
+    other = colors.nearest_word((red, green, blue))
+    found = (
+        f"the dominant colour ({red}, {green}, {blue}) is a neutral gray, which the papers' map calls "
+        f"{reply.answer.color}; mmcq-lab says {other}"
+    )
+    return Verdict("gray_with_a_hue", False, found)
 
 
 class Box(NamedTuple):

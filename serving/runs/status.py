@@ -31,6 +31,7 @@ def status(path: Path | str) -> dict[str, Any]:
     - ``unanswered``: keys (stimulus, sample) without a record; ``outside``: records of no such key.
     - ``attempts_per_answer``: attempts, rejected ones included, over records.
     - ``failures`` by code and ``rejections`` (attempts) by filter, most frequent first, with the first example.
+    - ``notes``: attempts of which a filter noted something that did not reject them, by filter in the same way.
     - ``tokens``: of prompts, replies and, where servers count it, reasoning (part of the replies), of all attempts.
     - ``damaged``: lines that are no records, and the first; ``changed``: whether it differs from its checksum.
     - ``complete``: nothing failed, is unanswered, damaged or changed.
@@ -61,6 +62,7 @@ def _of_agent(run: Run, name: str) -> dict[str, Any]:
     statuses: Counter[str] = Counter()
     failures: Groups = {}
     rejections: Groups = {}
+    notes: Groups = {}
     tokens: Counter[str] = Counter()
     within = attempts = 0
     damage = Damage()
@@ -69,10 +71,9 @@ def _of_agent(run: Run, name: str) -> dict[str, Any]:
         within += (record["task"], record["stimulus"]) in keys and record["sample"] < samples
         rejected = 0
         for attempt in record["attempts"]:  # one may stand there because a filter noted something and let it be
-            verdicts = [verdict for verdict in attempt["verdicts"] if verdict["rejected"]]
-            rejected += bool(verdicts)
-            for verdict in verdicts:
-                _add(rejections, verdict["filter"], record, found=verdict["found"])
+            for verdict in attempt["verdicts"]:
+                _add(rejections if verdict["rejected"] else notes, verdict["filter"], record, found=verdict["found"])
+            rejected += any(verdict["rejected"] for verdict in attempt["verdicts"])
         attempts += rejected + (not rejected or record["status"] != "rejected")
         if record["status"] == "failed":
             _add(failures, record["error"]["code"], record, message=record["error"].get("message"))
@@ -87,6 +88,7 @@ def _of_agent(run: Run, name: str) -> dict[str, Any]:
         "tokens": {kind: tokens[kind] for kind in TOKENS} if tokens.total() else None,
         "failures": _most_frequent_first(failures, "code"),
         "rejections": _most_frequent_first(rejections, "filter"),
+        "notes": _most_frequent_first(notes, "filter"),
         "damaged": damage.summary(),
         "expected": expected,
         "unanswered": expected - within,
@@ -153,6 +155,7 @@ def _print(report: dict[str, Any]) -> None:
     used = _table("tokens", "agent", *TOKENS)
     failures = _table("failures", "agent", "code", "records", "example")
     rejections = _table("rejected attempts", "agent", "filter", "attempts", "example")
+    notes = _table("noted, not rejected", "agent", "filter", "attempts", "example")
     for name, agent in report["agents"].items():
         attempts = "-" if agent["attempts_per_answer"] is None else f"{agent['attempts_per_answer']:,.2f}"
         table.add_row(name, agent["kind"] or "-", *(f"{agent[key]:,}" for key in COUNTED), attempts)
@@ -162,10 +165,11 @@ def _print(report: dict[str, Any]) -> None:
             stimulus, message = item["example"]["stimulus"], item["example"]["message"]
             example = f"{stimulus}: {message.removeprefix(f'{stimulus}: ')}"  # an error of a picture names it already
             failures.add_row(name, item["code"], f"{item['count']:,}", example)
-        for item in agent["rejections"]:
-            example = "{stimulus}: {found}".format(**item["example"])
-            rejections.add_row(name, item["filter"], f"{item['count']:,}", example)
-    for part in (table, used, failures, rejections):
+        for found, part in ((agent["rejections"], rejections), (agent["notes"], notes)):
+            for item in found:
+                example = "{stimulus}: {found}".format(**item["example"])
+                part.add_row(name, item["filter"], f"{item['count']:,}", example)
+    for part in (table, used, failures, rejections, notes):
         if part.row_count:
             console.print()
             console.print(part)

@@ -21,6 +21,7 @@ LABELS = 25
 DRAWN = 40  # agents in a figure
 HELD = 200_000  # values of a number and agent that Cliff's delta is taken of
 Z = 1.959964
+ROUNDING = 1e-9  # of a mean
 
 Row = list[float | int | None]
 Labelled = Sequence[tuple[str, Mapping[str, Any]]]
@@ -42,7 +43,8 @@ class Mean:
         return sum(self.counts.values())
 
     def interval(self, *, share: bool = False) -> Row:
-        """[mean, low, high, answers], linearised or for a share Wilson's; low and high None for a single stimulus."""
+        """[mean, low, high, answers], linearised or for a share Wilson's; low and high None for a single stimulus, and
+        for stimuli that do not vary, whose interval would have no width as if others could not differ."""
         sums = np.fromiter(self.sums.values(), float)
         counts = np.fromiter(self.counts.values(), float)
         units, mean = len(sums), float(sums.sum() / counts.sum())
@@ -51,6 +53,8 @@ class Mean:
         if share:
             return wilson(mean, units, self.number)
         error = math.sqrt(units / (units - 1) * float(((sums - mean * counts) ** 2).sum())) / float(counts.sum())
+        if error <= ROUNDING * abs(mean):
+            return [mean, None, None, self.number]
         reach = float(stdtrit(units - 1, 0.975)) * error
         return [mean, mean - reach, mean + reach, self.number]
 

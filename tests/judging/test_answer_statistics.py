@@ -1,6 +1,7 @@
 """Statistics of answers: against SciPy, hand-made answers, and through the command."""
 
 import math
+import unicodedata
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 from agents.answer_numbers import cliffs_delta, cohens_d
 from agents.vision.colors import WORDS
 from judging.answer_statistics import (
+    CaptionMeasures,
     CiderD,
     Statistic,
     answer_statistics,
@@ -146,6 +148,49 @@ def _scores(**of: float) -> list[Score]:
     return [
         Score(task="image_captioning", judge="svm", agent=name, detectability=Estimate(value)) for name, value in values
     ]
+
+
+def test_of_unequal_numbers_of_answers_chance_is_of_all_answers_together() -> None:
+    """irrCAC 0.4.4 has 0.18919 of three answers each, and 0.12207 where some are missing: it takes the mean of each
+    stimulus's shares for chance, those of a single answer too."""
+    equal = ["aab", "abb", "cca", "bbb", "cac"]
+    assert consistency([list(answers) for answers in equal]) == pytest.approx(0.18919, abs=1e-5)
+    unequal = ["aab", "ab", "c", "bbb", "cac"]
+    shares = [[answers.count(letter) / len(answers) for letter in "abc"] for answers in unequal]
+    observed = (1 / 3 + 0 + 1 + 1 / 3) / 4
+    chance = np.square(np.mean(shares, axis=0)).sum()
+    assert (observed - chance) / (1 - chance) == pytest.approx(0.12207, abs=1e-5)
+    pooled = (4**2 + 5**2 + 2**2) / 11**2  # a, b, c of the stimuli with two answers at least
+    several = [list(answers) for answers in unequal if len(answers) > 1]
+    assert consistency(several) == pytest.approx((observed - pooled) / (1 - pooled))
+
+
+def test_captions_of_fewer_than_four_words_have_no_bleu() -> None:
+    """They hold no 4-gram; equal captions would have 0."""
+    answers = [_caption(name, at, "A red bus.") for at in ("s1", "s2") for name in ("human:1", "human:2", "git")]
+    people, git = caption_measures(answers, []).agents
+    assert people.bleu_one_left_out is git.bleu is git.bleu_one_left_out is None
+    assert people.why == git.why == "no BLEU-4: every caption has fewer than 4 words"
+    assert git.cider_d is not None
+    longer = [*answers, _caption("git", "s1", "a red bus stops")]
+    [_, git] = caption_measures(longer, []).agents
+    assert git.bleu is not None
+    assert git.why is None
+    assert "why" in CaptionMeasures("", Table([git]), Table([])).agents.records()[0]
+
+
+def test_a_letter_and_its_marks_are_compared_as_one() -> None:
+    """An accent that stands alone, and vowel signs of Hindi; a caption that is another's in every word has 10."""
+    composed = plain_words("Un café très noir")
+    decomposed = plain_words(unicodedata.normalize("NFD", "un café très noir"))
+    assert composed == decomposed == ["un", "café", "très", "noir"]
+    hindi = plain_words("एक आदमी कुत्ते को घुमा रहा है।")
+    assert len(hindi) == 7
+    cider = CiderD([[hindi], [composed]])
+    assert cider.score(hindi, [hindi]) == pytest.approx(10)
+    assert cider.score(decomposed, [composed]) == pytest.approx(10)
+    numbers = plain_words("3.5 of 1,000 men at 5:30, it’s late")
+    assert " ".join(numbers) == "3.5 of 1,000 men at 5:30 it's late"
 
 
 def test_cider_d_in_closed_form() -> None:

@@ -164,10 +164,15 @@ def test_numbers_of_a_scanpath() -> None:
 
 def test_numbers_of_texts() -> None:
     assert of_trials.length(_text("A dog, 2 cats")) == [13, 4, 1, 0]
+    assert of_trials.length(_text("我每天喝咖啡")) == [6, 6, 1, 0]
+    assert of_trials.length(_text("मैं चाय पीता हूँ")) == [16, 4, 1, 0]
     assert of_trials.punctuation(_text("A Dog, 2 café!")) == [2, 2, 1, 1]
     messages = [{"speaker": "A", "text": "Hi!"}, {"speaker": "B", "text": "Hello there."}]
     assert of_trials.texts({"answer": {"messages": messages}, "speaker": "B"}) == ["Hello there."]
     assert of_trials.texts({"answer": {"labels": ["cat", "dog"]}}) == ["cat", "dog"]
+    spoken = [{"speaker": "A", "text": "我每天早上喝咖啡。好。Yes. I like it a lot, too."}]
+    trial = {"asked": "conversation", "speaker": "A", "answer": {"messages": spoken}}
+    assert of_trials.embedded_texts(trial) == ["我每天早上喝咖啡。", "I like it a lot, too."]
 
 
 def test_frequencies_are_wordfreqs_and_count_the_other_trials() -> None:

@@ -35,6 +35,32 @@ def test_the_measures_of_counts_have_their_closed_forms() -> None:
     assert second.dprime_judges == pytest.approx(second.dprime.value)  # of a single judge
 
 
+@pytest.mark.parametrize(
+    ("hits", "machines", "alarms", "people", "dprime", "criterion"),
+    [
+        (15, 20, 4, 20, 1.516110983768996, 0.08356574168841624),
+        (20, 20, 4, 20, 2.8015852181129683, -0.5591713754835699),
+        (20, 20, 0, 20, 3.9199279690801085, 0.0),
+        (7, 7, 2, 9, 2.22994346647191, -0.35026205944956795),
+        (0, 12, 0, 30, 0.39638083806273894, 1.9298548151536146),
+        (12, 12, 30, 30, -0.39638083806273783, -1.9298548151536141),
+    ],
+)
+def test_dprime_with_1_over_2n_is_metadpys(
+    hits: int, machines: int, alarms: int, people: int, dprime: float, criterion: float
+) -> None:
+    """Figures of metadpy 0.1.2 (sdt.rates, sdt.dprime, sdt.criterion): of machines' answers ``hits`` are said to be a
+    machine's, of people's ``alarms``."""
+    verdicts = table({("h", "human"): (people - alarms, alarms), ("a", "machine"): (machines - hits, hits)})
+    _, row = summarize(verdicts, ["a"], correction="1/2N")
+    assert row.dprime.value == row.dprime_judges == pytest.approx(dprime)
+    assert row.criterion.value == pytest.approx(criterion, abs=1e-12)
+    assert row.dprime.low <= row.dprime.value <= row.dprime.high
+    _, usual = summarize(verdicts, ["a"])
+    assert usual.dprime.value == pytest.approx(Z((hits + 0.5) / (machines + 1)) - Z((alarms + 0.5) / (people + 1)))
+    assert (usual.p_machine, usual.detectability) == (row.p_machine, row.detectability)
+
+
 def test_published_counts_give_the_published_detectability() -> None:
     """The zero-shot judge of colours in the authors' notebook: 557 of 872, 1,716 of 2,616."""
     counts = {("human:1", "human"): (557, 315), ("azure", "machine"): (320, 552), ("google", "machine"): (338, 534),

@@ -160,6 +160,17 @@ def test_words_per_message_are_of_the_machine_and_of_the_person_it_speaks_with()
     assert row.difference.high - 4 == pytest.approx(wanted, rel=1e-3)
 
 
+def test_words_per_message_of_scripts_without_spaces() -> None:
+    item = pair(0, (1, 1))
+    for side in ("answer", "beside"):
+        item[side]["messages"] = [
+            {"speaker": line["speaker"], "text": "我喝咖啡" if line["speaker"] == "A" else "मैं चाय पीता हूँ जी"}
+            for line in item[side]["messages"]
+        ]
+    [row] = words_per_message([item])
+    assert (row.agent_words, row.person_words) == (5, 4)
+
+
 def test_words_that_the_machine_wrote_itself_are_not_the_persons() -> None:
     item = pair(0, (8, 5))
     side = "answer" if item["truth"] == "machine" else "beside"
@@ -180,6 +191,11 @@ def test_two_alternatives_have_their_dprime_and_the_bias_of_place() -> None:
     assert row.dprime.value == pytest.approx(2**0.5 * z(84.5 / 101))
     ends = binomtest(84, 100).proportion_ci(method="exact")
     assert (row.dprime.low, row.dprime.high) == pytest.approx([2**0.5 * z(end) for end in ends])
+    [uncorrected] = pass_rates(pd.DataFrame(rows), [], "1/2N").rates
+    assert uncorrected.dprime.value == pytest.approx(2**0.5 * z(0.84))
+    right = [{**row, "verdict": row["truth"]} for row in rows]
+    [perfect] = pass_rates(pd.DataFrame(right), [], "1/2N").rates
+    assert perfect.dprime.value == pytest.approx(2**0.5 * z(1 - 1 / 200))
     named = sum(row["verdict"] == "machine" for row in rows)
     assert row.first.value == named / 100
     assert (row.first.low, row.first.high) == pytest.approx(binomtest(named, 100).proportion_ci(method="exact"))

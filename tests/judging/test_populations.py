@@ -20,7 +20,7 @@ from scipy.stats import ttest_1samp
 from judging import population_measures as measures
 from judging.jackknife import Floats
 from judging.populations import Population, populations, sentences
-from judging.tables import Table
+from judging.tables import Estimate, Table
 from serving.cli import main
 
 COLORS = ("red", "blue", "green", "white", "black", "gray")
@@ -140,9 +140,11 @@ def test_the_probability_is_that_of_all_permutations(stimuli: int) -> None:
     assert (single.people.value, single.beside_people.value, single.difference.value) == (1, 0, -1)
     assert math.isnan(single.itself.value)
     assert (several.people.value, several.beside_people.value, several.itself.value) == (0, 1, 0)
-    assert math.isnan(several.difference.low) == (stimuli < 4)
+    assert math.isnan(several.difference.low)  # too few stimuli, and four that do not vary
     [sentence] = sentences([replace(several, holm=0.01)])
-    assert sentence.endswith(" on these stimuli.") == (stimuli < 4)
+    assert sentence.startswith(
+        "On these stimuli several differs from these people in total variation 1.00, people 0.00"
+    )
     error = 3.0**-stimuli / 2  # of the permutations that are drawn
     assert single.p == pytest.approx(2 * 3.0**-stimuli, abs=2 * error)  # to either side
     assert several.p == pytest.approx(3.0**-stimuli, abs=error)
@@ -176,6 +178,66 @@ def test_the_commonest_answer_is_told_from_people_and_people_are_not() -> None:
     assert alike == "alike: no difference from these people was seen, which does not prove that there is none."
     assert common.startswith("modal does not answer as these people do: total variation ")
     assert populations(answers).records() == rows.records()
+
+
+def _found(difference: Estimate, holm: float, measure: str = "total variation") -> Population:
+    none = Estimate(0.5)
+    return Population("color_estimation", "x", measure, 8, 40, 40, none, none, none, difference, holm, holm, 4)
+
+
+def test_a_sentence_says_no_more_than_its_interval_and_its_p() -> None:
+    """The p is of these stimuli, and of a distance one-sided; the interval is of others, and to both sides."""
+    holds_0 = Estimate(0.15, -0.01, 0.32)
+    leaves_0_out = Estimate(0.15, 0.0049, 0.3)
+    [both] = sentences([_found(leaves_0_out, 0.01)])
+    assert both == (
+        "x does not answer as these people do: total variation 0.50, people 0.50, difference 0.150 (0.005 to 0.300)."
+    )
+    [of_these] = sentences([_found(holds_0, 0.01)])
+    assert of_these == (
+        "On these stimuli x differs from these people in total variation 0.50, people 0.50, difference 0.15 "
+        "(-0.01 to 0.32); no interval leaves 0 out, so that on other stimuli it may not."
+    )
+    [unsure] = sentences([_found(leaves_0_out, 0.2)])
+    assert unsure == (
+        "x may differ from these people in total variation 0.50, people 0.50, difference 0.150 (0.005 to 0.300); "
+        "the interval leaves 0 out, but that is not sure among 4 tests."
+    )
+    [none] = sentences([_found(holds_0, 0.2), _found(Estimate(1.0), 0.2)])
+    assert none == "x: no difference from these people was seen, which does not prove that there is none."
+    [all_kinds] = sentences(
+        [_found(leaves_0_out, 0.01, "a"), _found(holds_0, 0.01, "b"), _found(leaves_0_out, 0.2, "c")]
+    )
+    assert all_kinds.index("x does not answer as these people do: a ") == 0
+    assert 0 < all_kinds.index("On these stimuli x also differs from these people in b ") < all_kinds.index("in c ")
+    [other_side] = sentences([_found(Estimate(-0.2, -0.3, -0.001), 0.01)])
+    assert other_side.endswith("difference -0.200 (-0.300 to -0.001).")
+
+
+def test_one_picture_unlike_the_others_makes_no_claim_of_other_pictures() -> None:
+    """Of eight pictures an agent's colours are people's on seven, and never on one: these answers surely differ, which
+    says nothing of an average picture."""
+    answers = []
+    for at in range(8):
+        of_agent = "blue" if at == 0 else "red"
+        answers += [*_colors(str(at), "human", *["red"] * 40), *_colors(str(at), "machine", *[of_agent] * 40)]
+    rows = populations(answers)
+    row = _row(rows, "total variation")
+    assert row.holm is not None
+    assert row.holm < 0.05
+    assert row.difference.low < 0 < row.difference.high
+    [sentence] = sentences(rows)
+    assert "does not answer as these people do" not in sentence
+    assert sentence.startswith("On these stimuli machine differs from these people in total variation ")
+
+
+def test_stimuli_that_do_not_vary_have_no_interval() -> None:
+    answers = []
+    for at in range(9):
+        answers += [*_colors(str(at), "human", "red", "red"), *_colors(str(at), "machine", "blue", "blue")]
+    difference = _row(populations(answers), "total variation").difference
+    assert difference.value == 1
+    assert math.isnan(difference.low)
 
 
 def test_few_answers_have_no_measures() -> None:

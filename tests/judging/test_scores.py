@@ -87,6 +87,29 @@ def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> Non
     assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
 
 
+def test_the_correction_of_dprime_is_a_choice_and_is_named(verdicts: Path, tmp_path: Path) -> None:
+    """On the page's glossary, in the methods and in scores.json; both corrections move d' by less than 0.2 here."""
+    figures = []
+    for name, words in (("log-linear", "half a verdict added to each kind"), ("1/2N", "Macmillan and Kaplan 1985")):
+        out = tmp_path / name.replace("/", "-")
+        assert main(["score", str(verdicts / "V"), "--out", str(out), "--dprime-correction", name]) == 0
+        result = json.loads((out / "scores.json").read_bytes())
+        assert result["dprime_correction"] == name
+        assert words in result["methods"]
+        glossary = (out / "index.html").read_text().partition("<dl>")[2].partition("</dl>")[0]
+        assert words in glossary
+        figures.append([row["dprime"] for row in result["scores"]])
+    assert figures[0] != figures[1]
+
+
+def test_the_page_says_for_whom_it_decides(verdicts: Path, tmp_path: Path) -> None:
+    assert main(["score", str(verdicts / "V"), "--out", str(tmp_path / "S")]) == 0
+    scope = "for judges, stimuli and people who answered like these: where there are several, they count as drawn"
+    page = (tmp_path / "S" / "index.html").read_text()
+    assert page.index(scope) < page.index("All agents and judges")
+    assert scope in json.loads((tmp_path / "S" / "scores.json").read_bytes())["methods"]
+
+
 def test_peoples_verdicts_are_imported(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(verdicts, tmp_path / "all")
     run, table = tmp_path / "all" / "V", tmp_path / "people.csv"

@@ -235,6 +235,65 @@ def test_two_factors_are_tested_as_by_the_sums_of_squares() -> None:
         assert test.effect == pytest.approx(part / (part + within))
 
 
+def _in_cells(right: dict[tuple[str, str], list[float]]) -> pd.DataFrame:
+    """Judges of a sex and a school with these shares of ten right verdicts on people's answers."""
+    parts = []
+    for (sex, school), shares in right.items():
+        for at, share in enumerate(shares):
+            verdicts = np.where(np.arange(10) < round(10 * share), "human", "machine")
+            parts.append(pd.DataFrame({"verdict": verdicts}).assign(judge=f"{sex}{school}{at}", sex=sex, school=school))
+    table = pd.concat(parts, ignore_index=True).assign(truth="human")
+    return table.assign(**{"sex*school": table["sex"] + ", " + table["school"]})
+
+
+def test_two_factors_without_variance_in_their_cells_have_no_test() -> None:
+    """Women are always right, men in half: least squares would leave rounding alone, and an F of 1e30."""
+    cells = {(sex, school): [1.0 if sex == "w" else 0.5] * 2 for sex in "wm" for school in "xy"}
+    [result] = between_values(_in_cells(cells), "sex*school")
+    assert (result.column, result.test) == ("sex*school", "no test: nothing varies within the cells")
+    assert result.p is result.statistic is result.effect is None
+    [same] = between_values(_in_cells({cell: [0.7, 0.7] for cell in cells}), "sex*school")
+    assert same.test == "no test: nothing varies within the cells"
+    varied = between_values(_in_cells(cells | {("m", "y"): [0.4, 0.6]}), "sex*school")  # in a single cell
+    assert [test.freedom for test in varied] == ["1, 4"] * 3
+    assert varied[0].statistic == pytest.approx(0.5 / (0.02 / 4))  # 8 judges, each 0.25 from the mean
+
+
+def test_shares_that_differ_by_rounding_alone_do_not_vary_within_cells() -> None:
+    """A judge's mean of 0.1, 0.2 and so on may differ from another's by 1e-17; of equal shares none is left."""
+    chance = np.random.default_rng(0)
+    cells = {(sex, school): [0.3 if sex == "w" else 0.7] * 3 for sex in "wm" for school in "xy"}
+    table = _in_cells(cells).sample(frac=1, random_state=1)
+    weights = pd.Series(chance.choice([3, 7, 11], table["judge"].nunique()), index=table["judge"].unique())
+    repeated = table.loc[table.index.repeat(table["judge"].map(weights))]  # the same shares of 30, 70 and 110 verdicts
+    [result] = between_values(repeated, "sex*school")
+    assert result.test == "no test: nothing varies within the cells"
+
+
+def test_two_factors_that_cannot_be_tested_say_why() -> None:
+    cells = {("w", "x"): [1.0, 0.5], ("w", "y"): [0.5, 0.7], ("m", "x"): [0.2, 0.3]}
+    [missing] = between_values(_in_cells(cells), "sex*school")
+    assert missing.test == "no test: no judge is at sex m with school y"
+    [single] = between_values(
+        _in_cells({cell: shares for cell, shares in cells.items() if cell[0] == "w"}), "sex*school"
+    )
+    assert single.test == "no test: sex has fewer than two values"
+    [alone] = between_values(_in_cells({(sex, school): [0.5] for sex in "wm" for school in "xy"}), "sex*school")
+    assert alone.test == "no test: each cell has a single judge"
+    table = _in_cells(cells).assign(**{"sex*school*hand": "w, x, left"})
+    [three] = between_values(table, "sex*school*hand")
+    assert three.test == "no test: the analysis of variance is of two columns"
+
+
+def test_a_slope_that_no_judge_or_stimulus_changes_has_no_test() -> None:
+    """Everything is right: there is no error to divide by, and not too few verdicts."""
+    table = _study(0).assign(verdict=lambda rows: rows["truth"], length=lambda rows: rows["stimulus"] % 4)
+    [test] = by_column(table, "length")
+    assert test.test == "no test: the slope is the same without any judge, stimulus or person"
+    assert (test.p, test.difference.value) == (None, pytest.approx(0))
+    assert np.isnan(test.difference.low)
+
+
 def test_judges_at_half_are_not_decided_and_few_have_no_wilcoxon() -> None:
     shares = [0.6, 0.8, 0.7, 0.9, 0.4, 0.9, 1.0]
     [_, of_a] = over_judges(_verdicts({"a": shares}), ["a"])
@@ -435,7 +494,9 @@ def test_alpha_of_krippendorffs_own_example() -> None:
     left = [krippendorff_alpha(np.delete(counts, at, 0), np.arange(11)).value for at in range(11)]  # the last is alone
     half = stats.t.ppf(0.975, 10) * np.sqrt(10 / 11 * ((left - np.mean(left)) ** 2).sum())
     assert [result.low, result.high] == pytest.approx([result.value - half, min(1, result.value + half)])
-    assert krippendorff_alpha(np.array([[3, 0], [0, 3]]), np.arange(2)).value == 1
+    alike = krippendorff_alpha(np.array([[3, 0], [0, 3], [3, 0]]), np.arange(3))
+    assert alike.value == 1
+    assert np.isnan([alike.low, alike.high]).all()  # three stimuli do not make it sure
     assert np.isnan(krippendorff_alpha(np.array([[3, 0], [1, 0]]), np.arange(2)).value)
 
 

@@ -284,7 +284,9 @@ def test_metadata_that_gives_truth_away_is_told(tmp_path: Path) -> None:
         (dict(trial, answer={"word": "long word" if key["truth"] == "machine" else "sun"}), key) for trial, key in rows
     ]
     [output] = blindness.measure_blindness(tmp_path, longer, 0)
-    assert output["shown"]["detectability"] == 1
+    assert output["shown"]["detectability"] == output["shown"]["high"] == 1
+    of_stimuli = scipy.stats.binomtest(100, 100).proportion_ci(0.95, method="exact")  # 1 of 1 would have no width
+    assert output["shown"]["low"] == pytest.approx(of_stimuli.low, abs=1e-4)
     assert output["hidden"]["low"] < 0.5 < output["hidden"]["high"]
 
 

@@ -244,6 +244,20 @@ def test_ask_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert ask("null", "--cue", "sun", "--set", "null.fail_load=true")[0] == 3
 
 
+def test_what_a_filter_notes_of_an_answer_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two gray pictures, which the papers' map calls green, and a red one."""
+    for name, color in (("a", (68, 68, 68)), ("b", (52, 52, 52)), ("c", (255, 0, 0))):
+        PILImage.new("RGB", (9, 9), color).save(tmp_path / f"{name}.png")
+    assert main(["ask", "mmcq", *(str(tmp_path / f"{name}.png") for name in "abc")]) == 0
+    out, err = capsys.readouterr()
+    assert out.count("green") == 2
+    [line] = err.splitlines()
+    assert line.startswith("noted by mmcq's filter gray_with_a_hue: a.png: the dominant colour (68, 68, 68) is ")
+    assert line.endswith(" (the first of 2 answers)")
+    assert main(["ask", "mmcq-lab", *(str(tmp_path / f"{name}.png") for name in "abc")]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_the_lines_of_the_readme(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 from pydantic import Field
 
 from agents.contract import Settings
-from agents.language.filters.texts import disclosures, farewell, key, labels, quoted, sentence_ends, sentences, words
+from agents.language.filters.texts import disclosures, farewell, key, labels, quoted, sentence_ends, sentences
 from agents.language.sent_messages import leading_label, short_names
+from agents.word_boundaries import words
 
 
 class FilterSettings(Settings):

@@ -1,12 +1,9 @@
-"""Words, sentences and labels in any script; farewells and disclosures in English."""
+"""Sentences and labels in any script; farewells and disclosures in English."""
 
 import re
-import unicodedata
 from collections.abc import Callable, Collection, Iterator
 
-# Chinese and Japanese are written without spaces: each of their characters counts as a word.
-_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
-WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]+(?:(?:['’\-]|(?<=\d)[.,:](?=\d))[^\W_{_IDEOGRAPHS}]+)*")
+from agents.word_boundaries import words
 
 # A run of full stops, exclamation or question marks with the quotation marks and brackets that it closes.
 _TERMINATORS = ".!?…‽؟۔।。！？．｡"
@@ -134,11 +131,6 @@ _WITHIN = [
         rf"\s*(?:good ?)?bye(?: for now)?{_END}"
     ),
 ]
-
-
-def words(text: str) -> list[str]:
-    """A text's words, without case and variants of characters."""
-    return WORD.findall(unicodedata.normalize("NFKC", text).casefold().replace("’", "'"))
 
 
 def key(text: str) -> str:

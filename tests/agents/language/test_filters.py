@@ -155,6 +155,12 @@ PROMPT = "John greets Alice. Both ask long questions, give long responses and of
         ("word_loop", "a b c a b c a b c", 3, "“a b c” 3 times in a row"),
         ("word_loop", " ".join([*"abcdefghijklmnopqrstu"] * 2), 2, None),
         ("word_loop", "哈哈哈哈", 4, "“哈” 4 times in a row"),
+        ("word_loop", "हाहाहाहा", 4, None),  # laughter, a word
+        ("word_loop", "नानी ने ना ना कहा", 4, None),
+        ("word_loop", "हाँ हाँ हाँ हाँ", 4, "“हाँ” 4 times in a row"),
+        ("too_long", " ".join(["मुझे चाय बहुत पसंद है और तुम क्या पीते हो"] * 5), 50, None),
+        ("too_long", "كِتَابٌ جَمِيلٌ جِدًّا", 2, "3 words, of at most 2"),
+        ("too_short", "தமிழ் பேசுகிறேன்", 3, "2 words, of at least 3"),
         ("list", "Sure:\n- apples\n- pears\n* plums", None, "3 lines with bullets or numbers"),
         ("list", "1. apples\n2) pears\n(3) plums", None, "3 lines with bullets or numbers"),
         ("list", "Kinds:\n\napples\npears\n...\nplums", None, "3 items on lines of their own"),

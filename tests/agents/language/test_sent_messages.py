@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from agents.contract import Draw
+from agents.answers import TurnAnswer
+from agents.contract import Draw, Reply
 from agents.errors import InputError
 from agents.language.engines.text_request import Sampling, settled
 from agents.language.filters import policies
@@ -24,6 +25,7 @@ from agents.language.sent_messages import (
     sent_message,
     short_names,
     spoken,
+    too_short,
     truncate,
 )
 from agents.stimuli import ConversationStimulus
@@ -105,6 +107,17 @@ def test_the_speakers_label_ends_nothing_at_the_beginning(text: str, kept: str) 
 def test_the_beginning_of_a_stream_is_held_back() -> None:
     assert all(map(may_change, ("", "B", "B:", "Oscar: ", "**", "Hello", '"Hello there', "“Hello there")))
     assert not any(map(may_change, ("Hello th", "Oscar: hi there", "no, I am")))
+    assert all(map(may_change, ("हिंदी", "हिंदी:", "தமிழ்", "कविता: ", "cafe\u0301")))  # a name with vowel signs
+    assert not may_change("हिंदी में")
+
+
+def test_words_of_scripts_without_spaces_are_counted() -> None:
+    """A message of eight characters has enough words, and one of a single sign has none."""
+    stimulus = ConversationStimulus(id="c", task="conversation", type="MM")
+    for text, found in (("我今天早上喝咖啡", None), ("मैं चाय पीता हूँ", None), ("好", "1 words: 好"), ("…", "0 words: …")):
+        reply = Reply(TurnAnswer(text=text, finish="stop"), {"text": text, "attempt": 0})
+        verdict = too_short(stimulus, reply, 4, 2)
+        assert (verdict and verdict.found) == found
 
 
 # lengths

@@ -3,6 +3,7 @@
 Every answer is compared with transformers' own ``generate``, called for one image as the models' documentation shows.
 """
 
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -372,6 +373,14 @@ def test_an_image_that_is_a_mere_line_is_refused_where_its_short_side_would_be_e
         ("a man holding a sign that says $5 off", ["special_characters"]),
         ("a person that is holding [ unused0 ] in the hand", ["special_tokens", "special_characters"]),
         ("a cat on a big red mat <|endoftext|>", ["special_tokens", "special_characters"]),
+        ("लाल कोट में एक आदमी कुत्ते को घुमा रहा है।", []),
+        ("كَلْبٌ صَغِيرٌ يَلْعَبُ فِي حَدِيقَةٍ كَبِيرَةٍ، وَحِيدًا", []),
+        (unicodedata.normalize("NFD", "un café très noir près de la forêt"), []),
+        ("एक कुत्ता", ["too_few_words"]),
+        ("एक एक एक आदमी सड़क पर चलता है", ["repeated_words"]),
+        ("一只狗在草地上跑。", []),  # eight characters without a space
+        ("a dog on the beach … so happy", ["special_characters"]),
+        ("a dog on the beach is happy 😀", ["special_characters"]),
     ],
 )
 def test_flags(text: str, expected: list[Flag]) -> None:

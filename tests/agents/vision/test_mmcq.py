@@ -15,7 +15,7 @@ from PIL import Image as PILImage
 
 from agents import catalogue
 from agents.answers import ColorAnswer, plain
-from agents.contract import Agent, Draw
+from agents.contract import Agent, Draw, Verdict
 from agents.images import Image
 from agents.stimuli import ColorStimulus
 from agents.vision.mmcq import WHITE, histogram, palette
@@ -93,6 +93,11 @@ def test_palettes_equal_the_reference(pixels: Pixels, n: int, quality: int) -> N
 
 
 def answer(data: bytes, name: str = "mmcq", **overrides: Any) -> ColorAnswer:
+    return judged(data, name, **overrides)[0]
+
+
+def judged(data: bytes, name: str = "mmcq", **overrides: Any) -> tuple[ColorAnswer, list[Verdict]]:
+    """The answer, and what the agent's filters found in it."""
     agent: Agent[Any] = catalogue.get(name).make(overrides)
     agent.open()
     agent.load("cpu")
@@ -100,7 +105,8 @@ def answer(data: bytes, name: str = "mmcq", **overrides: Any) -> ColorAnswer:
     [reply] = agent.respond([agent.prepare(stimulus)], [Draw(seed=1)])
     assert not isinstance(reply, Exception)
     assert isinstance(reply.answer, ColorAnswer)
-    return reply.answer
+    verdicts = [judge(stimulus, reply) for judge in agent.filters]
+    return reply.answer, [verdict for verdict in verdicts if verdict is not None]
 
 
 def solid(color: tuple[int, ...]) -> Pixels:
@@ -148,3 +154,28 @@ def test_a_white_image_is_white_and_so_is_a_transparent_image() -> None:
 def test_how_a_colour_is_named(rgb: tuple[int, int, int], settings: dict[str, Any], css_name: str, color: str) -> None:
     found = answer(png(solid(rgb)), **settings)
     assert (found.css_name, found.color) == (css_name, color)
+
+
+def test_a_gray_that_is_called_a_hue_is_noted_and_stands() -> None:
+    """Of all grays those from 36 to 83, by bins of 8: 40 to 80; a dark blue is green, too, and no gray."""
+    noted = {}
+    for level in range(4, 256, 8):
+        found, verdicts = judged(png(solid((level, level, level))))
+        if verdicts:
+            [verdict] = verdicts
+            noted[level] = found.color
+            assert (verdict.filter, verdict.rejected) == ("gray_with_a_hue", False)
+            assert f"({level}, {level}, {level}) is a neutral gray" in verdict.found
+            of_lab, of_its_filters = judged(png(solid((level, level, level))), "mmcq-lab")
+            assert verdict.found.endswith(f"mmcq-lab says {of_lab.color}")
+            assert of_its_filters == []
+    assert noted == dict.fromkeys(range(36, 84, 8), "green")
+    assert judged(png(solid((45, 55, 78))))[0].color == "green"
+    assert judged(png(solid((45, 55, 78))))[1] == []
+
+
+def test_a_picture_of_grays_from_black_to_white_is_noted() -> None:
+    ramp = np.repeat(np.arange(256, dtype=np.uint8)[:, None, None], 3, axis=2)
+    found, verdicts = judged(png(np.ascontiguousarray(np.repeat(ramp, 4, axis=1))))
+    assert found.color == "green"
+    assert [verdict.filter for verdict in verdicts] == ["gray_with_a_hue"]

@@ -47,6 +47,9 @@ def test_everything_that_can_happen(tmp_path: Path) -> None:
         {"filter": "min_words", "count": 3, "example": {"stimulus": "w", "sample": 0, "found": "2 words"}},
         {"filter": "starts", "count": 1, "example": {"stimulus": "x", "sample": 0, "found": "2 words"}},
     ]
+    assert blip["notes"] == [
+        {"filter": "min_words", "count": 1, "example": {"stimulus": "v", "sample": 0, "found": "2 words"}}
+    ]
     assert found["agents"]["gbvs"]["expected"] == found["agents"]["gbvs"]["unanswered"] == 0
     assert found["agents"]["late"]["unanswered"] == 5
     assert found["agents"]["late"]["attempts_per_answer"] is None
@@ -60,6 +63,7 @@ def test_what_a_person_sees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert ["blip", "machine", "2", "1", "1", "1", "1.75"] in cells
     assert ["blip", "bad_image", "1", "y:", "cannot", "be", "decoded"] in cells
     assert ["blip", "min_words", "3", "w:", "2", "words"] in cells
+    assert ["blip", "min_words", "1", "v:", "2", "words"] in cells  # noted, not rejected
     assert print_status(path, json=True) == 0
     assert orjson.loads(capsys.readouterr().out) == status(path)
 

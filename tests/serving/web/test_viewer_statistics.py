@@ -38,6 +38,10 @@ def test_an_interval_has_stimuli_as_its_units() -> None:
     alone = Mean()
     alone.add(0, 3.0)
     assert alone.interval() == [3.0, None, None, 1]
+    alike = Mean()
+    for stimulus in range(9):
+        alike.add(stimulus, 0.1)
+    assert alike.interval() == [pytest.approx(0.1), None, None, 9]
 
 
 @pytest.mark.parametrize(

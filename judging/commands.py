@@ -63,6 +63,7 @@ def register(commands: Commands) -> None:
     add("verdicts", nargs="+", type=Path, metavar="VERDICTS", help="run folders of verdicts, or of answers")
     add("-o", "--out", required=True, type=path, metavar="SCORES", help="a folder for the scores")
     add("--key", type=path, metavar="FILE", help="the trials' key, where VERDICTS do not say where the trials are")
+    add("--as-written", action="store_true", help="of answers: words as they were written, without the papers' rules")
     add("--by", metavar="A,B", help="also by these columns: length, place (in a study), topic, any of meta's")
     add("--against", choices=("2022", "2025"), help="also beside the figures that a paper printed")
     add(

@@ -25,6 +25,7 @@ from judging.candidates import AnswerReader
 from judging.contrasts import ALPHA, holm
 from judging.jackknife import ROUNDING, Floats
 from judging.population_measures import Answer, Measure, measures_of
+from judging.same_rules import SameRules
 from judging.tables import NO_FIGURE, Estimate, Table
 
 SPLITS, PERMUTATIONS, FEWEST = 200, 9999, 4  # of an interval as many stimuli, or groups of them
@@ -78,13 +79,23 @@ class Answered(NamedTuple):
         return [(pair[0], pair[1]) for pair in chosen]
 
 
-def read_populations(folders: Sequence[Path]) -> Table[Population]:
-    """Of the answers in run folders, as judges see them. Raises InputError, UnavailableError."""
-    return populations(
-        {"asked": answer.stimulus.task, "stimulus": answer.stimulus.id, "truth": answer.truth, "agent": answer.agent,
-         "speaker": answer.speaker, "answer": answer.answer.model_dump(exclude_none=True)}
-        for answer in AnswerReader(folders, []).candidates(TASKS, range(1, 1000)) if not answer.is_catch
-    )  # fmt: skip
+def read_populations(folders: Sequence[Path], rules: SameRules | None = None) -> Table[Population]:
+    """Of the answers in run folders, as judges see them: words have passed ``rules``, by default the papers'. Raises
+    InputError, UnavailableError."""
+    answers = []
+    for answer in AnswerReader(folders, [], rules).candidates(TASKS, range(1, 1000)):
+        if not answer.is_catch:
+            answers.append(
+                {
+                    "asked": answer.stimulus.task,
+                    "stimulus": answer.stimulus.id,
+                    "truth": answer.truth,
+                    "agent": answer.agent,
+                    "speaker": answer.speaker,
+                    "answer": answer.answer.model_dump(exclude_none=True),
+                }
+            )
+    return populations(answers)
 
 
 def populations(answers: Iterable[Answer]) -> Table[Population]:

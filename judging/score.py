@@ -36,6 +36,7 @@ from judging.populations import Population, read_populations
 from judging.populations import sentences as population_sentences
 from judging.published import CLASSIFIER, PublishedFigure, beside_published, differences_from_paper, kind
 from judging.ranking import Ranking, rankings
+from judging.same_rules import SameRules
 from judging.score_page import methods, page
 from judging.significance import Agreement, agreement, all_tests
 from judging.tables import Estimate, Table, as_json
@@ -140,12 +141,17 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     judged = [folder for folder in options.verdicts if folder not in answered]
     if not judged and (options.by or options.key or options.against):
         raise InputError("--by, --key and --against go with verdicts, and these folders hold answers alone")
+    if options.as_written and not answered:
+        raise InputError("--as-written goes with answers, and these folders hold verdicts, whose trials are made")
     table, scores = _of_verdicts(options, judged) if judged else (None, Scores())
-    scores.populations = read_populations(answered)
+    rules = SameRules(as_written=options.as_written)
+    scores.populations = read_populations(answered, rules)
     if answered and not scores.populations:
         raise InputError(f"{answered[0]}: no stimulus has answers of an agent and of two people")
     with new_folder(options.out, marker=SCORES_FILE, force=options.force) as folder:
         _write(folder, table, scores)
+    for sentence in rules.sentences():
+        say(sentence)
     _print(scores, say)
     if table is not None and (excluded := table["excluded"].value_counts()).any():
         counts = ", ".join(f"{rules.replace(' ', ' and ')} {number:,}" for rules, number in excluded.items())

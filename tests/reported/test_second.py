@@ -135,12 +135,11 @@ def test_08_a_trend_under_separation() -> None:
     ]  # fmt: skip
     found = trends(pd.DataFrame(rows), "length")
     assert found
+    [log_odds] = [test for test in found if test.p is not None and test.p < 1e-10]
+    assert log_odds.change.value == log_odds.change.high == np.inf  # nothing says how steep it is
+    assert 0 < log_odds.change.low < 10
     for test in found:
-        is_told = test.change.low is None or test.change.high is None or np.isnan(test.change.low)
-        is_narrow = not is_told and test.change.high - test.change.low < 100
-        assert is_told or is_narrow
-        if test.p is not None and "binomial" in str(test.test).lower():
-            assert test.p < 1e-10
+        assert test.p is None or test.p < 0.1  # the strongest effect is no chance by any of them
 
 
 def test_09_words_of_scripts_with_combining_signs() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from agents.errors import InputError
+from judging.study.codes import draw_code
 from judging.study.events import Judge
 from judging.study.materials import TYPES
 from judging.study.page_answers import BadAnswer
@@ -34,7 +35,7 @@ async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: 
         raise InputError("a kit is for judges: participants' answers are checked by the server")
     if study.settings.questions.out:
         raise InputError("a kit screens nobody out: leave questions.out empty")
-    kit = secrets.token_hex(8)
+    kit = f"kit-{draw_code()}"
     judges = [await study.enlist(secrets.token_urlsafe(24), kit=kit) for _ in range(number)]
     files = {name: path for judge in judges for name, path in media_of(study, judge).items()}
     about = {

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import secrets
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -21,6 +20,7 @@ from agents.answers import Message, TurnAnswer, Withdrawn
 from agents.language.filters.policies import MEASURE, THRESHOLDS
 from agents.stimuli import ConversationStimulus, as_dict
 from judging.study.agent_server import LONGEST_MESSAGE, AgentClient, NoAnswerError, text_of, tidy
+from judging.study.codes import draw_code
 from judging.study.events import Judge
 from judging.study.materials import TalkMaterial
 from judging.study.meetings import Meeting, Talk
@@ -317,7 +317,8 @@ class TalkLobby(ConversingLobby[Talk]):
             CHANCE.shuffle(speakers)
             stimulus = min(self.stimuli, key=lambda name: (used[name], CHANCE.random()))
             used[stimulus] += 1
-            events.append({"event": "paired", "talk": secrets.token_hex(6), "stimulus": stimulus, "speakers": speakers})
+            name = f"talk-{draw_code()}"
+            events.append({"event": "paired", "talk": name, "stimulus": stimulus, "speakers": speakers})
         await self.note(*events)
 
     def view(self, talk: Talk, code: str) -> View:

@@ -17,6 +17,7 @@ import orjson
 
 from agents.errors import InputError
 from judging.study import events
+from judging.study.codes import draw_code
 from judging.study.events import ASKED, EVENTS, PERSONAL, Judge, State, Step
 from judging.study.exclusions import completion_code
 from judging.study.lobby import Lobby, TalkLobby
@@ -37,7 +38,6 @@ from judging.study.settings import InterrogationSettings, JudgesSettings, Online
 from serving.runs.run import Store
 from serving.timestamps import now
 
-ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # of codes: nothing that looks like something else
 AHEAD = 3  # trials whose pictures are got before they are shown
 STUDY_STATIC = Path(__file__).with_name("static")
 
@@ -145,7 +145,10 @@ class Study:
     async def enlist(
         self, token: str, *, link: str | None = None, kit: str | None = None, about: Mapping[str, str] | None = None
     ) -> Judge:
-        number, code = len(self.state.judges) + 1, "".join(secrets.choice(ALPHABET) for _ in range(8))
+        number = len(self.state.judges) + 1
+        code = draw_code()
+        while code in self.state.judges:
+            code = draw_code()
         keys = list(self.settings.trials.keys) if isinstance(self.settings, JudgesSettings) else []
         of_pairs = isinstance(self.material, TrialMaterial) and self.material.pool.of_pairs
         self._keep(code, about or {})
@@ -155,7 +158,7 @@ class Study:
                 # Counterbalanced: the first is for "human". Of pairs the left is the first conversation's, "machine".
                 "keys": keys if number % 2 and not of_pairs else keys[::-1],
                 "steps": self._steps(),
-                "end_code": self.settings.end.code or secrets.token_hex(5).upper(),
+                "end_code": self.settings.end.code or draw_code().upper(),
             }
         )  # fmt: skip
         return self.state.judges[code]

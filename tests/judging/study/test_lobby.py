@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import signal
 import time
 from pathlib import Path
@@ -75,6 +76,7 @@ def test_two_people_converse_and_become_trials(tmp_path: Path) -> None:
     run(study, converse)
     state = read_state(study)
     [talk] = state.meetings.values()
+    assert re.fullmatch("talk-[bcdfghjkmnpqrstvwxz]{10}", talk.id)  # no number to a spreadsheet
     assert [(one["speaker"], one["text"].partition(" ")[2]) for one in talk.messages] == [
         ("AB"[at % 2], f"says {at}") for at in range(4)
     ]

@@ -17,10 +17,13 @@ import orjson
 from agents.errors import InputError, UnavailableError, printable
 from agents.stimuli import TASKS, parse_row
 from judging.study import events, presets, study_status
-from judging.study.materials import Material, TrialMaterial, material_of, only_task
+from judging.study.material import Material
+from judging.study.materials import MeetingMaterial, material_of, only_task
+from judging.study.phrases import phrase_warnings, read_phrases
 from judging.study.pool import HOW_TO_CATCH, TrialPool
 from judging.study.settings import FILE, JudgesSettings, read_settings
-from judging.study.study import Study, hashed, read_phrases
+from judging.study.study import Study, hashed
+from judging.study.trial_material import TrialMaterial
 from judging.trial_set import TRIALS_FILE
 from serving.runs.atomic_files import lock, write_json
 from serving.runs.output_paths import new_folder, refuse_existing
@@ -90,12 +93,14 @@ def _write_study(out: Path, text: str) -> None:
 def check_study(options: argparse.Namespace) -> None:
     material = material_of(options.study)
     problems = material.problems()
+    warnings = material.warnings()
     try:
         read_phrases(options.study, material.settings)
+        warnings += phrase_warnings(options.study, material.settings)
     except InputError as error:
         problems += [*map(str, error.problems), str(error)]
     problems += material.served_problems()
-    for problem in [*problems, *(f"warning: {warning}" for warning in material.warnings())]:
+    for problem in [*problems, *(f"warning: {warning}" for warning in warnings)]:
         print(printable(problem), file=sys.stderr)
     if problems:
         raise InputError(f"{options.study}: {count(len(problems), 'problem')}")
@@ -136,8 +141,11 @@ def serve_study(options: argparse.Namespace) -> None:
     rules = Rules(frozenset(hosts), None, body_bytes=64 * 1024)
     log = ServerLog(options.quiet)
     log.start()
-    for problem in material.served_problems():
-        print(printable(f"online tests will be void: {problem}"), file=sys.stderr)
+    for warning in phrase_warnings(options.study, material.settings):
+        log.say(f"warning: {warning}")
+    if isinstance(material, MeetingMaterial):
+        for problem in material.served_problems():
+            log.say(f"{material.meetings} with this agent will be void: {problem}")
     with ExitStack() as held:
         check = held.enter_context(lock(options.study))
         study = Study(options.study, material, check)
@@ -211,13 +219,18 @@ def export_study(options: argparse.Namespace) -> None:
         _say(f"{options.out}: all that is kept of {options.judge}")
         return
     material, out = material_of(options.study), options.out
-    number = write(options.study, material, out, personal=options.personal, force=options.force)
+    number, left_out = write(options.study, material, out, personal=options.personal, force=options.force)
     events.append(options.study / events.EXPORTS, [{"at": now(), "out": str(out.resolve())}])
     following = {
         "trial": f"score {out} -o {out}-scores",
         "test": f"score {out / 'verdicts'} -o scores",
     }.get(material.kind, f"trials RUN {out} -o trials")
     what = "verdict" if material.kind in ("trial", "test") else "answer"
+    if left_out and isinstance(material, MeetingMaterial):
+        _say(f"{material.meetings} that are left out: {left_out}")
+    if not number:
+        _say(f"nobody's answer counts: {out} has participants.csv alone, which says who is paid")
+        return
     _say(f"{count(number, what)}: {out}; next: turinglike {following}")
 
 

@@ -14,9 +14,10 @@ import orjson
 from agents.errors import InputError
 from judging.study.codes import draw_code
 from judging.study.events import Judge
-from judging.study.materials import TYPES
+from judging.study.material import TYPES
 from judging.study.page_answers import BadAnswer
-from judging.study.study import STUDY_STATIC, Study, media_of, phrases_sent, view
+from judging.study.phrases import phrases_sent
+from judging.study.study import STUDY_STATIC, Study, media_of, view
 from serving.runs.atomic_files import replacing
 from serving.web.report import STATIC, with_files_inside
 

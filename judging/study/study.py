@@ -4,11 +4,9 @@ import asyncio
 import hashlib
 import random
 import secrets
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,9 +21,9 @@ from judging.study.exclusions import completion_code
 from judging.study.lobby import Lobby, TalkLobby
 from judging.study.lobby_of_tests import OnlineLobby
 from judging.study.lobby_with_clock import InterrogationLobby
-from judging.study.materials import Material, TalkMaterial, TrialMaterial
+from judging.study.material import Material
+from judging.study.materials import TalkMaterial
 from judging.study.page_answers import (
-    OPTIONS,
     BadAnswer,
     InstructionsAnswer,
     Refused,
@@ -34,7 +32,8 @@ from judging.study.page_answers import (
     read_panel_id,
     read_questions,
 )
-from judging.study.settings import InterrogationSettings, JudgesSettings, OnlineSettings, StudySettings
+from judging.study.settings import InterrogationSettings, JudgesSettings, OnlineSettings
+from judging.study.trial_material import TrialMaterial
 from serving.runs.run import Store
 from serving.timestamps import now
 
@@ -275,29 +274,6 @@ def hashed(token: str) -> str:
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()
 
 
-def read_phrases(study: Path, settings: StudySettings) -> dict[str, str]:
-    """The pages' phrases by name. Raises InputError for a file that lacks any."""
-    english = tomllib.loads(resources.files("judging.study").joinpath("phrases.toml").read_text("utf-8"))
-    if not settings.phrases:
-        return english
-    path = study / settings.phrases
-    try:
-        phrases = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: {error}") from None
-    wrong = sorted(english.keys() ^ phrases.keys())
-    wrong += [name for name, text in phrases.items() if not isinstance(text, str)]
-    if wrong:
-        raise InputError(f"{path}: a page's phrase lacks, or none is called so, or it is no text: {', '.join(wrong)}")
-    return phrases
-
-
-def phrases_sent(settings: StudySettings, phrases: Mapping[str, str]) -> dict[str, Any]:
-    about = {"language": settings.language, "title": settings.texts.title}
-    about |= settings.judges.model_dump(include={"worker", "parameters", "screen"})
-    return {**about, "phrases": dict(phrases), "options": OPTIONS}
-
-
 def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
     """The next step, or step ``at``, as JSON."""
     step = judge.current if at is None else judge.steps[at]
@@ -335,4 +311,8 @@ def _end(study: Study, judge: Judge) -> dict[str, Any]:
         address = address.replace(f"{{{name}}}", quote(value, safe=""))
     kind = "end" if judge.ended == "finished" else judge.ended or "closed"
     text = settings.texts.thanks if kind == "end" else ""
-    return {"kind": kind, "text": text, "code": code, "redirect": address or None}
+    page: dict[str, Any] = {"kind": kind, "text": text, "code": code, "redirect": address or None}
+    if kind == "end" and not study.state.has_finished(judge):  # what they took part in does not count: they are told
+        causes = {meeting.cause() for meeting in study.state.met(judge) if meeting is not None}
+        page["note"] = "end_fault" if "fault" in causes else "end_uncounted"
+    return page

@@ -13,9 +13,10 @@ from starlette.exceptions import HTTPException
 from agents.errors import StorageError
 from judging.study.events import Judge, read_personal, read_state
 from judging.study.lobby import Lobby
-from judging.study.materials import TYPES
+from judging.study.material import TYPES
 from judging.study.page_answers import BadAnswer, Refused
-from judging.study.study import STUDY_STATIC, Study, media_of, phrases_sent, view
+from judging.study.phrases import phrases_sent
+from judging.study.study import STUDY_STATIC, Study, media_of, view
 from judging.study.study_status import status_of
 from serving.http.errors import ApiError, on_fault, on_http_error, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type, unless_gone

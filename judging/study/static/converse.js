@@ -38,11 +38,20 @@
       list.lastElementChild?.scrollIntoView({ block: "nearest" });
     }
 
-    function ended({ state }) {
+    /** What is told of a conversation that goes on no more; a machine's fault is not told as somebody who left. */
+    function ending({ state, void: why }, asks) {
+      if (state === "over") return phrase(asks ? "talk_question" : "talk_over");
+      if (state === "void") return phrase({ fault: "talk_failed", away: "talk_away" }[why] ?? "partner_left");
+      return phrase(state);
+    }
+
+    function ended(talk) {
+      const { state } = talk;
+      const asks = state === "over" && view.guess;
       if (state === "nobody") put(phrase("talk_title"));
       for (const node of [place.form, left, status]) node.remove();
-      const end = [el("p.truth", { role: "status" }, phrase({ over: "talk_over", void: "partner_left" }[state] ?? state))];
-      if (state === "over" && view.guess) {
+      const end = [el("p.truth", { role: "status" }, ending(talk, asks))];
+      if (asks) {
         const age = el("input", { maxlength: 40, size: 6 });
         const choice = (guess, sex) => button(`${sex}_${guess}`, (node) => go(view, { guess, sex, age: age.value })(node));
         const guesses = ["human", "machine"].flatMap((guess) => ["female", "male"].map((sex) => choice(guess, sex)));

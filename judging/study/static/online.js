@@ -157,7 +157,8 @@
       const isOver = test.state === "over";
       const next = [button("next", go(view, {}))];
       const buttons = isOver ? next : [button("test_back", back), button("stop_here", go(view, {}), true)];
-      const words = el("p.truth", { role: "status" }, phrase(isOver ? "test_over" : "test_void"));
+      const why = { fault: "test_failed", away: "test_away" }[test.void] ?? "test_void";
+      const words = el("p.truth", { role: "status" }, phrase(isOver ? "test_over" : why));
       place.replaceChildren(words, actions(...buttons));
       place.scrollIntoView({ block: "nearest" });
     }

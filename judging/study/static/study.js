@@ -400,7 +400,8 @@
   }
 
   function end(view) {
-    put(phrase("end_title"), ...paragraphs(view.text), ...codes(view), kit?.buttons(phrase) ?? "");
+    const note = view.note ? el("p.truth", phrase(view.note)) : "";
+    put(phrase("end_title"), note, ...paragraphs(view.text), ...codes(view), kit?.buttons(phrase) ?? "");
   }
 
   document.addEventListener("keydown", (event) => {

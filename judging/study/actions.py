@@ -17,12 +17,13 @@ import orjson
 from agents.errors import InputError, UnavailableError, printable
 from agents.stimuli import TASKS, parse_row
 from judging.study import events, presets, study_status
+from judging.study.codes import hashed
 from judging.study.material import Material
 from judging.study.materials import MeetingMaterial, material_of, only_task
 from judging.study.phrases import phrase_warnings, read_phrases
 from judging.study.pool import HOW_TO_CATCH, TrialPool
 from judging.study.settings import FILE, JudgesSettings, read_settings
-from judging.study.study import Study, hashed
+from judging.study.study import Study
 from judging.study.trial_material import TrialMaterial
 from judging.trial_set import TRIALS_FILE
 from serving.runs.atomic_files import lock, write_json

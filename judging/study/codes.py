@@ -1,5 +1,6 @@
 """Codes that people copy and that spreadsheets open: of judges, of who has finished, of conversations and of kits."""
 
+import hashlib
 import random
 import secrets
 
@@ -17,3 +18,8 @@ def draw_code(chance: random.Random | None = None) -> str:
     """
     choose = secrets.choice if chance is None else chance.choice
     return "".join(choose(LETTERS) for _ in range(LENGTH))
+
+
+def hashed(token: str) -> str:
+    """The SHA-256 of a text, in hexadecimal; all that is kept of links and of sessions."""
+    return hashlib.sha256(token.encode(errors="replace")).hexdigest()

@@ -41,7 +41,7 @@ async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: 
     files = {name: path for judge in judges for name, path in media_of(study, judge).items()}
     about = {
         "kit": kit,
-        **phrases_sent(study.settings, phrases),
+        **phrases_sent(study.settings, phrases, kit),
         "judges": [_judge(study, judge) for judge in judges],
         "files": {f"media/{name}": _data_address(path) for name, path in sorted(files.items())},
     }

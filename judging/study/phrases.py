@@ -44,9 +44,9 @@ def phrase_warnings(study: Path, settings: StudySettings) -> list[str]:
     return [f"{study / settings.phrases}: lacks {', '.join(lacking)}; the pages say these in English"]
 
 
-def phrases_sent(settings: StudySettings, phrases: Mapping[str, str]) -> dict[str, Any]:
-    """What a page is sent before its first step."""
-    about = {"language": settings.language, "title": settings.texts.title}
+def phrases_sent(settings: StudySettings, phrases: Mapping[str, str], study: str) -> dict[str, Any]:
+    """What a page is sent before its first step; ``study`` tells studies apart that a browser has at one address."""
+    about = {"language": settings.language, "title": settings.texts.title, "study": study}
     about |= settings.judges.model_dump(include={"worker", "parameters", "screen"})
     return {**about, "phrases": dict(phrases), "options": OPTIONS}
 

@@ -1,7 +1,6 @@
 """A study while it is served: judges join, are sent a step, answer it. An answer is on disk before its page goes on."""
 
 import asyncio
-import hashlib
 import random
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,8 @@ import orjson
 
 from agents.errors import InputError
 from judging.study import events
-from judging.study.codes import draw_code
+from judging.study.addresses import Address, read_address
+from judging.study.codes import draw_code, hashed
 from judging.study.events import ASKED, EVENTS, PERSONAL, Judge, State, Step
 from judging.study.exclusions import completion_code
 from judging.study.lobby import Lobby, TalkLobby
@@ -29,7 +29,6 @@ from judging.study.page_answers import (
     Refused,
     ToldError,
     parsed,
-    read_panel_id,
     read_questions,
 )
 from judging.study.settings import InterrogationSettings, JudgesSettings, OnlineSettings
@@ -62,6 +61,9 @@ class Study:
         self.store = Store(check, interval=0.01)
         self._writer: asyncio.Task[None] | None = None
         self.personal = events.read_personal(folder)
+        # Also of who left and deleted, until this process ends and the files are without them: at the same browser
+        # somebody else must not be taken for them, and they themselves are told that they have left.
+        self._panel_ids = {code: str(said["worker"]) for code, said in self.personal.items() if "worker" in said}
         began_with = (self.state.settings or {}).get("task", self.settings.task)
         if self.state.judges and began_with != self.settings.task:
             raise InputError(f"{folder}: the people of this study began with {began_with}")
@@ -109,26 +111,37 @@ class Study:
     def cookie(self) -> str:
         return f"judge-{hashed(f'{self.state.began} {self.state.sha256}')[:8]}"
 
-    def find(self, token: str | None, link: str | None = None) -> Judge | None:
-        """The judge whose browser holds the ``token``; None for somebody else's ``link``."""
+    def find(
+        self,
+        token: str | None,
+        link: str | None = None,
+        panel_id: str | None = None,
+        *,
+        code: str | None = None,
+    ) -> Judge | None:
+        """The judge of the browser that holds the ``token``, as far as they are whom its address is for. An address
+        that names nobody is for the judge whose ``code`` the page has, or for whoever was here last. Raises Refused."""
         judge = None if not token else self.state.by_session.get(hashed(token))
-        is_other = link and judge is not None and judge.link not in (None, hashed(link))
-        return None if is_other else judge
+        if judge is None:
+            return None
+        address = self._address(link, panel_id)
+        is_other_page = code not in (None, judge.code) and not address.is_personal
+        return judge if address.is_of(judge, self.panel_id(judge.code)) and not is_other_page else None
 
     async def join(
         self, link: str | None, panel_id: str | None, parameters: Mapping[str, str | None] | None = None
     ) -> tuple[Judge, str]:
         """A judge, the same for the same ``link`` or ``panel_id``, and their session's token. Raises Refused."""
         settings, token = self.settings.judges, secrets.token_urlsafe(24)
-        panel_id = read_panel_id(panel_id, settings.worker)
-        personal = hashed(link) if link and settings.entry == "links" else None
-        if settings.entry == "links" and personal not in events.read_links(self.folder):
+        address = self._address(link, panel_id, parameters)
+        if settings.entry == "links" and address.link not in events.read_links(self.folder):
             raise Refused("no_link")
-        for code, judge in self.state.judges.items():
-            if (personal and judge.link == personal) or (panel_id and self.panel_id(code) == panel_id):
-                await self.note({"event": "session", "judge": code, "session": hashed(token)})
-                await self.loaded(judge)
-                return judge, token
+        known = self._judge_of(address)
+        if known is not None:
+            await self.note({"event": "session", "judge": known.code, "session": hashed(token)})
+            await self.entered(known, parameters or {})
+            await self.loaded(known)
+            return known, token
         finished = sum(map(self.state.has_finished, self.state.judges.values()))
         is_enough = finished >= settings.wanted or (self.lobby is not None and self.lobby.is_enough())
         if self.state.closed or is_enough:
@@ -137,9 +150,29 @@ class Study:
         at_it = sum(judge.ended is None and code not in away for code, judge in self.state.judges.items())
         if finished + at_it >= settings.most:
             raise Refused("full")
-        sent = {name: read_panel_id((parameters or {}).get(name), name) for name in settings.parameters}
-        about = {name: value for name, value in {"worker": panel_id, **sent}.items() if value}
-        return await self.enlist(token, link=personal, about=about), token
+        about = dict(address.parameters)
+        if address.panel_id:
+            about["worker"] = address.panel_id
+        return await self.enlist(token, link=address.link, about=about), token
+
+    def _address(
+        self, link: str | None, panel_id: str | None, parameters: Mapping[str, str | None] | None = None
+    ) -> Address:
+        links = events.read_links(self.folder) if link else set[str]()
+        return read_address(self.settings.judges, links, link, panel_id, parameters or {})
+
+    def _judge_of(self, address: Address) -> Judge | None:
+        """The judge who has the id, or else the link. Raises Refused for a link of somebody with another id."""
+        for code, judge in self.state.judges.items():
+            if address.panel_id and self.panel_id(code) == address.panel_id:
+                return judge
+        judges = self.state.judges.values()
+        judge_of_link = next((judge for judge in judges if address.link and judge.link == address.link), None)
+        if judge_of_link is not None and address.panel_id:
+            if self.panel_id(judge_of_link.code):
+                raise Refused("no_link")
+            self._keep(judge_of_link.code, {"worker": address.panel_id})
+        return judge_of_link
 
     async def enlist(
         self, token: str, *, link: str | None = None, kit: str | None = None, about: Mapping[str, str] | None = None
@@ -161,6 +194,16 @@ class Study:
             }
         )  # fmt: skip
         return self.state.judges[code]
+
+    async def entered(self, judge: Judge, parameters: Mapping[str, str | None]) -> None:
+        """Keep what the address has beside the id where it is new: who comes again from a panel may have another
+        assignment there. What was so at the end stays, for by that the judge was paid. Raises Refused."""
+        kept = self.personal.get(judge.code, {})
+        sent = self._address(None, None, parameters).parameters
+        news = {name: value for name, value in sent.items() if kept.get(name) != value}
+        if judge.ended is None and news:
+            self._keep(judge.code, news)
+            await self.written()
 
     async def loaded(self, judge: Judge) -> None:
         """Note a reload, and block the judge if the settings say so."""
@@ -229,7 +272,7 @@ class Study:
         return self.material.read(judge, step, answer), {}
 
     def panel_id(self, code: str) -> str:
-        return str(self.personal.get(code, {}).get("worker", ""))
+        return self._panel_ids.get(code, "")
 
     # what is written
 
@@ -247,6 +290,8 @@ class Study:
     def _keep(self, code: str, about: Mapping[str, str]) -> None:
         if about:
             self.personal.setdefault(code, {}).update(about)
+            if "worker" in about:
+                self._panel_ids[code] = about["worker"]
             line = {"judge": code, "at": now(), "said": about}
             self.store.put(self.folder / PERSONAL, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
@@ -268,10 +313,6 @@ class Study:
         oldest = datetime.now(UTC) - timedelta(hours=self.settings.judges.hours)
         at_it = [judge for judge in self.state.judges.values() if judge.ended is None and judge.kit is None]
         return {judge.code for judge in at_it if datetime.fromisoformat(judge.at) < oldest}
-
-
-def hashed(token: str) -> str:
-    return hashlib.sha256(token.encode(errors="replace")).hexdigest()
 
 
 def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:

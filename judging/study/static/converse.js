@@ -16,7 +16,7 @@
     const place = writer(phrase("message"), phrase("send"), async (text) => {
       place.off(true);
       place.area.value = "";
-      const { why } = await post("say", { step: view.step, turn: isBurst ? mine : shown, text });
+      const { why } = await post("say", { step: view.step, list: view.list, turn: isBurst ? mine : shown, text });
       if (!why) return;
       status.textContent = phrase(why);
       place.restore(text);
@@ -61,7 +61,7 @@
     }
 
     for (;;) {
-      const talk = await post("talk", { step: view.step, after: shown });
+      const talk = await post("talk", { step: view.step, list: view.list, after: shown });
       if (talk.state === "waiting") continue;
       if (talk.state !== "nobody") draw(talk);
       if (talk.state !== "open") return ended(talk);

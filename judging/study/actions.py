@@ -44,15 +44,13 @@ and what judges wrote in their own words in `events.jsonl`. `links.jsonl` has no
 
 
 def new_study(options: argparse.Namespace) -> None:
-    source, task, preset = options.source, options.task, options.preset
-    if (preset in presets.OF_TESTS) != (source is None):
-        names = " or ".join(presets.OF_TESTS)
-        raise InputError(
-            f"study new: name a trial set or a stimulus set, or give --preset {names}, which are of neither"
-        )
+    source, task, preset = options.source, options.task, options.preset or "plain"
     if source is None:
+        _check_of_tests(preset, task)
         _write_study(options.out, presets.study_of_tests(preset))
         return
+    if preset in presets.OF_TESTS:
+        raise InputError(f"study new: --preset {preset} is of live tests, which show no set: leave {source} out")
     of_trials = (source / TRIALS_FILE).is_file()
     rows = [*read_rows(source / TRIALS_FILE if of_trials else source, choose=only_task(task))]
     if problems := [problem for row in rows for problem in row.problems]:
@@ -66,6 +64,11 @@ def new_study(options: argparse.Namespace) -> None:
         raise InputError(f"{source} is of {tasks or 'no task'}: say with --task which of these the study is of")
     relative = os.path.relpath(source, options.out)
     if not of_trials:
+        if preset != "plain":
+            raise InputError(
+                f"study new: --preset {preset} is of people who judge a folder of `turinglike trials`; {source} is a "
+                "stimulus set, which people answer, and has no presets: leave --preset out"
+            )
         _write_study(options.out, presets.study_of_participants(relative, task, there[task]))
         return
     of_pairs = any(getattr(stimulus, "beside", None) is not None for stimulus in stimuli)
@@ -77,7 +80,23 @@ def new_study(options: argparse.Namespace) -> None:
     for name, value in changed.items():
         why = f"there are no catch trials; {HOW_TO_CATCH}" if name == "catch" else "there are no more stimuli"
         _say(f"trials.{name} = {value}: {why}")
-    _write_study(options.out, presets.study_of_judges(relative, task, preset, of_pairs=of_pairs, changed=changed))
+    text = presets.study_of_judges(relative, task, preset, of_pairs=of_pairs, changed=changed)
+    wanted = 0 if of_pairs else presets.preset(preset, task)[0].get("feedback", 0)
+    feedback = tomllib.loads(text)["trials"]["feedback"]
+    if feedback != wanted:
+        _say(f"trials.feedback = {feedback}, not {wanted}: the other half of the trials is without")
+    _write_study(options.out, text)
+
+
+def _check_of_tests(preset: str, task: str | None) -> None:
+    """Raises InputError for what goes with no live tests."""
+    if preset not in presets.OF_TESTS:
+        names = " or ".join(presets.OF_TESTS)
+        raise InputError(
+            f"study new: name a trial set or a stimulus set, or give --preset {names}, which are of neither"
+        )
+    if task not in (None, "conversation"):
+        raise InputError(f"study new: --preset {preset} is of conversations, not of {task}: leave --task out")
 
 
 def _write_study(out: Path, text: str) -> None:
@@ -113,6 +132,8 @@ def make_links(options: argparse.Namespace) -> None:
     settings = read_settings(options.study)
     if settings.judges.entry != "links":
         raise InputError(f'{options.study / FILE}: judges.entry is "{settings.judges.entry}": no link is needed')
+    if set("?#") & set(options.address):
+        raise InputError(f"study links: --address {options.address}: give it without ? and #; each link adds ?link=…")
     tokens = [secrets.token_urlsafe(16) for _ in range(options.number)]
     events.append(options.study / events.LINKS, [{"link": hashed(token), "at": now()} for token in tokens])
     for token in tokens:
@@ -166,15 +187,23 @@ def show_status(options: argparse.Namespace) -> None:
 
 
 def plan_judges(options: argparse.Namespace) -> None:
-    from judging.study.planning import plan
+    from judging.study.planning import Measure, plan
 
     if options.study:
+        numbers = ("half_width", "measure", "agents", "per_judge", "stimuli")
+        given = [f"--{name.replace('_', '-')}" for name in numbers if getattr(options, name) is not None]
+        if given:
+            raise InputError(
+                f"study plan: {', '.join(given)}: {options.study} has its own numbers, and its plan is of these: leave "
+                "the options out, or leave the study out"
+            )
         print(*map(printable, _plan_of(options.study).splitlines()), sep="\n")
         return
     if not (options.agents and options.per_judge and options.stimuli):
         raise InputError("study plan: name a study, or give --agents, --per-judge and --stimuli")
-    measure = options.measure
-    judges, width = plan(options.half_width, options.agents, options.per_judge, options.stimuli, measure=measure)
+    measure: Measure = options.measure or "detectability"
+    half_width = 0.05 if options.half_width is None else options.half_width
+    judges, width = plan(half_width, options.agents, options.per_judge, options.stimuli, measure=measure)
     if judges is None:
         _say(f"no number of judges brings {measure} below ± {width:.3f} (95 %): more stimuli do")
     else:
@@ -214,7 +243,11 @@ def _plan_of(folder: Path) -> str:
 def export_study(options: argparse.Namespace) -> None:
     from judging.study.study_export import export as write
 
-    if options.judge:
+    if options.judge is not None:
+        if options.personal:
+            raise InputError(
+                "study export: --judge writes all that is kept of a person, what is personal too: leave --personal out"
+            )
         refuse_existing([options.out], force=options.force)
         write_json(options.out, events.read_person(options.study, options.judge))
         _say(f"{options.out}: all that is kept of {options.judge}")
@@ -236,12 +269,14 @@ def export_study(options: argparse.Namespace) -> None:
 
 
 def make_kit(options: argparse.Namespace) -> None:
-    from judging.study.kit import write_kit
+    from judging.study.kit import unused_in_kits, write_kit
 
     refuse_existing([options.out], force=False)
     material = material_of(options.study)
     phrases = read_phrases(options.study, material.settings)
     _in_study(options.study, material, lambda study: write_kit(study, phrases, options.number, options.out))
+    if unused := unused_in_kits(material.settings):
+        _say(f"in a kit these do nothing: {', '.join(unused)}")
     _say(f"{options.out}: {count(options.number, 'judge')}; then turinglike study import {options.study} FILE.json")
 
 

@@ -17,6 +17,7 @@ from judging.study.events import Judge
 from judging.study.material import TYPES
 from judging.study.page_answers import BadAnswer
 from judging.study.phrases import phrases_sent
+from judging.study.settings import StudySettings
 from judging.study.study import STUDY_STATIC, Study, media_of, view
 from serving.runs.atomic_files import replacing
 from serving.web.report import STATIC, with_files_inside
@@ -52,6 +53,22 @@ async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: 
     page = page.replace("</head>", f'<script type="application/json" id="kit">{data}</script>\n</head>', 1)
     with replacing(out) as file:
         file.write(page.encode())
+
+
+def unused_in_kits(settings: StudySettings) -> list[str]:
+    """The choices of ``study.toml`` that a kit cannot keep, for it has no server and no panel."""
+    judges, end = settings.judges, settings.end
+    chosen = {
+        "judges.entry": judges.entry == "links",
+        "judges.reload": judges.reload == "block",
+        "judges.worker": judges.worker,
+        "judges.parameters": judges.parameters,
+        "end.code": end.code,
+        "end.failed_checks": end.failed_checks,
+        "end.no_consent": end.no_consent,
+        "end.redirect": end.redirect,
+    }
+    return [name for name, is_chosen in chosen.items() if is_chosen]
 
 
 def _judge(study: Study, judge: Judge) -> dict[str, Any]:

@@ -79,6 +79,10 @@ class AskMaterial(SetMaterial):
     def about(self) -> str:
         return f"{super().about()} of {count(len(self.stimuli), 'stimulus', 'stimuli')}"
 
+    def warnings(self) -> list[str]:
+        of_talks = sorted({"talk", "delays"} & self.settings.model_fields_set)
+        return [f"{name}: is of conversations, and does nothing here" for name in of_talks]
+
     def problems(self) -> list[str]:
         problems = []
         if len(self.stimuli) < self.number:
@@ -206,6 +210,12 @@ class TalkMaterial(SetMaterial, MeetingMaterial):
 
     def show(self, judge: Judge, step: Step) -> dict[str, Any]:
         return {**super().show(judge, step), "asked": "conversation", "guess": self.settings.talk.guess}
+
+    def warnings(self) -> list[str]:
+        talk = self.settings.talk
+        if talk.agent and not talk.machines:
+            return [f"talk.agent: nobody meets {talk.agent}, for talk.machines is 0"]
+        return []
 
     def problems(self) -> list[str]:
         return super().problems() + [

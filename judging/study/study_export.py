@@ -77,9 +77,15 @@ def _write_participants(
     path: Path, state: State, known: Personal, verdicts: Sequence[VerdictRow], material: Material
 ) -> None:
     """Who is ``paid`` (1: who finished and failed no checks), by which rules verdicts are excluded, and of meetings
-    whether any counts, and why not (``void``)."""
+    whether any counts, and why others do not (``void``)."""
     settings = material.settings
-    of_meetings = OF_MEETINGS if isinstance(material, MeetingMaterial) else ()
+    of_meetings: Sequence[str] = ()
+    counting = set[str]()  # who took part in a meeting that counts, whether or not they went on after it
+    if isinstance(material, MeetingMaterial):
+        of_meetings = OF_MEETINGS
+        for meeting in state.meetings.values():
+            if meeting.void is None and material.is_over(meeting):
+                counting.update(meeting.people)
     columns = ("participant", "worker", *settings.judges.parameters, *OF_PARTICIPANTS, *of_meetings, *FIELDS, *CLOSING)
     excluded: dict[str, list[list[str]]] = defaultdict(list)
     for row in verdicts:
@@ -97,7 +103,7 @@ def _write_participants(
             "excluded": len(rules),
             "rules": " ".join(dict.fromkeys(rule for each in rules for rule in each)),
             "consent": judge.of("consent").get("consent"),
-            "counts": int(state.has_finished(judge)),
+            "counts": int(code in counting),
             "void": " ".join(_voids(code, judge, state)),
             **known.get(code, {}),
         }

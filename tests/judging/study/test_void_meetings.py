@@ -271,6 +271,10 @@ def test_a_whole_conversation_is_exported_whoever_answers_about_it(
     assert half["raw"]["sexes"] == {third: "male", fourth: None}
     assert half["raw"]["ages"] == {third: "40", fourth: None}
     assert main(["trials", str(tmp_path / "people"), "-o", str(tmp_path / "T"), "--every", "--lengths", "4"]) == 0
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "pay"), "--personal"]) == 0
+    rows = [(row["paid"], row["counts"], row["void"]) for row in participants(tmp_path / "pay")]
+    closed_the_page, speaks = ("0", "1", ""), ("0", "0", "")
+    assert rows == [closed_the_page, closed_the_page, ("1", "1", ""), closed_the_page, speaks, speaks]
 
 
 def test_a_conversation_whose_topic_is_gone_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

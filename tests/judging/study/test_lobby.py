@@ -17,7 +17,7 @@ import pytest
 import scipy.stats
 import server_process
 from online_studies import replies
-from study_folders import BAD, Visitor, arrivals, arrived, begin_in, exported, lobby_of, run, serving
+from study_folders import BAD, Visitor, arrivals, arrived, begin_in, exported, lobby_of, machines_stop, run, serving
 from talk_studies import ALONE, converse, made, say, speak
 
 from judging.study.events import read_state
@@ -111,8 +111,7 @@ def test_who_leaves_and_deletes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
             with pytest.raises(Refused, match="not_yet"):
                 await held
         assert await waits == ("void" if when == "speaks" else "over")
-        await asyncio.sleep(0)
-        assert all(task.done() for task in lobby.tasks.values())
+        await machines_stop(lobby)
         assert (await served.answer(stays, stays.step, {})).is_new
         gone.append(leaves.code)
 

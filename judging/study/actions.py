@@ -44,7 +44,9 @@ and what judges wrote in their own words in `events.jsonl`. `links.jsonl` has no
 
 
 def new_study(options: argparse.Namespace) -> None:
-    source, task, preset = options.source, options.task, options.preset or "plain"
+    source = options.source
+    task = options.task
+    preset = options.preset or "plain"
     if source is None:
         _check_of_tests(preset, task)
         _write_study(options.out, presets.study_of_tests(preset))

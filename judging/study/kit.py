@@ -57,8 +57,9 @@ async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: 
 
 def unused_in_kits(settings: StudySettings) -> list[str]:
     """The choices of ``study.toml`` that a kit cannot keep, for it has no server and no panel."""
-    judges, end = settings.judges, settings.end
-    chosen = {
+    judges = settings.judges
+    end = settings.end
+    choices = {
         "judges.entry": judges.entry == "links",
         "judges.reload": judges.reload == "block",
         "judges.worker": judges.worker,
@@ -68,7 +69,7 @@ def unused_in_kits(settings: StudySettings) -> list[str]:
         "end.no_consent": end.no_consent,
         "end.redirect": end.redirect,
     }
-    return [name for name, is_chosen in chosen.items() if is_chosen]
+    return [name for name, is_made in choices.items() if is_made]
 
 
 def _judge(study: Study, judge: Judge) -> dict[str, Any]:

@@ -136,12 +136,12 @@ class Study:
         address = self._address(link, panel_id, parameters)
         if settings.entry == "links" and address.link not in events.read_links(self.folder):
             raise Refused("no_link")
-        known = self._judge_of(address)
-        if known is not None:
-            await self.note({"event": "session", "judge": known.code, "session": hashed(token)})
-            await self.entered(known, parameters or {})
-            await self.loaded(known)
-            return known, token
+        judge = self._judge_of(address)
+        if judge is not None:
+            await self.note({"event": "session", "judge": judge.code, "session": hashed(token)})
+            await self.entered(judge, parameters or {})
+            await self.loaded(judge)
+            return judge, token
         finished = sum(map(self.state.has_finished, self.state.judges.values()))
         is_enough = finished >= settings.wanted or (self.lobby is not None and self.lobby.is_enough())
         if self.state.closed or is_enough:
@@ -150,10 +150,10 @@ class Study:
         at_it = sum(judge.ended is None and code not in away for code, judge in self.state.judges.items())
         if finished + at_it >= settings.most:
             raise Refused("full")
-        about = dict(address.parameters)
+        personal = dict(address.parameters)
         if address.panel_id:
-            about["worker"] = address.panel_id
-        return await self.enlist(token, link=address.link, about=about), token
+            personal["worker"] = address.panel_id
+        return await self.enlist(token, link=address.link, about=personal), token
 
     def _address(
         self, link: str | None, panel_id: str | None, parameters: Mapping[str, str | None] | None = None

@@ -151,7 +151,8 @@ def test_nobodys_message_is_said_by_another(tmp_path: Path) -> None:
     """Two people converse; at the browser of the first a third begins, and the first's tab is open still."""
     study = talk_studies.made(tmp_path, worker="PID")
     with serving(study) as server:
-        browser, other = Visitor(server.port), Visitor(server.port)
+        browser = Visitor(server.port)
+        other = Visitor(server.port)
         pages = []
         for where, name in ((browser, "aa"), (other, "bb")):
             page = where.post("/join", worker=name)[1]

@@ -117,7 +117,8 @@ def test_a_kit_can_be_saved_at_any_time_and_says_when_nobody_is_left(browser: Br
     """Within a list, at its end, and when all its judges have begun, without loading the page again."""
     trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(10))
     study = study_folders.write_study(tmp_path / "study", trials, "word_association", number=2)
-    kit, answers = tmp_path / "kit.html", tmp_path / "answers.json"
+    kit = tmp_path / "kit.html"
+    answers = tmp_path / "answers.json"
     assert turinglike("study", "kit", study, 2, "-o", kit) == 0
     context = browser.new_context(accept_downloads=True)
     page = context.new_page()
@@ -146,7 +147,8 @@ def test_a_kit_can_be_saved_at_any_time_and_says_when_nobody_is_left(browser: Br
 def test_two_tabs_of_a_kit_lose_nothing_and_each_has_its_judge(browser: Browser, tmp_path: Path) -> None:
     trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(10))
     study = study_folders.write_study(tmp_path / "study", trials, "word_association", number=2)
-    kit, answers = tmp_path / "kit.html", tmp_path / "answers.json"
+    kit = tmp_path / "kit.html"
+    answers = tmp_path / "answers.json"
     assert turinglike("study", "kit", study, 2, "-o", kit) == 0
     context = browser.new_context(accept_downloads=True)
     one, other, late = (context.new_page() for _ in range(3))

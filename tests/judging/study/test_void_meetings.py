@@ -40,7 +40,8 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def told() -> Iterator[list[logging.LogRecord]]:
     """What the server's log says of a study."""
-    log, records = logging.getLogger("turinglike.study"), list[logging.LogRecord]()
+    log = logging.getLogger("turinglike.study")
+    records: list[logging.LogRecord] = []
     handler = logging.Handler()
     handler.emit = records.append  # type: ignore[method-assign]
     log.addHandler(handler)
@@ -196,7 +197,8 @@ def test_who_left_is_told_so_and_who_stayed_is_not_blamed(
     study = made(tmp_path)
 
     async def work(served: Study) -> None:
-        lobby, stays, leaves = lobby_of(served), await arrived(served, "talk"), await arrived(served, "talk")
+        lobby = lobby_of(served)
+        stays, leaves = [await arrived(served, "talk") for _ in range(2)]
         await asyncio.gather(lobby.look(stays), lobby.look(leaves))
         lobby.seen[leaves.code] -= 46
         assert (await lobby.at(stays, -1))["void"] == "left"
@@ -289,7 +291,8 @@ def test_a_conversation_whose_topic_is_gone_is_named(tmp_path: Path, capsys: pyt
 
 def test_an_older_study_counts_as_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its codes are of digits, and its conversations of hexadecimal numbers."""
-    study, at = made(tmp_path, exchanges=1), "2026-01-01T00:00:00.000Z"
+    study = made(tmp_path, exchanges=1)
+    at = "2026-01-01T00:00:00.000Z"
     joined = {"session": "s", "number": 1, "keys": [], "end_code": "0123456789", "link": None, "kit": None}
     step = {"kind": "talk", "trials": [], "phase": "test", "again": False}
     events: list[dict[str, Any]] = [

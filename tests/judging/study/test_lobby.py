@@ -50,7 +50,12 @@ def test_two_people_converse_and_become_trials(tmp_path: Path) -> None:
     assert first not in events
     assert " says " not in events
     assert list(read_state(study).judges) == [second]
+    [left] = read_state(study).meetings.values()
+    assert ({*left.people}, left.void, left.messages) == ({"nobody", second}, "forgotten", [])
     assert main(["study", "export", str(study), "-o", str(tmp_path / "half")]) == 2  # half of it is no conversation
+    assert main(["study", "forget", str(study), second]) == 0
+    [left] = read_state(study).meetings.values()
+    assert (left.people, left.void) == (["nobody", "nobody"], "forgotten")
 
 
 def test_the_same_two_may_meet_again_and_each_record_has_its_key(tmp_path: Path) -> None:
@@ -418,5 +423,6 @@ def test_two_browsers_converse_and_one_leaves(browser: Browser, tmp_path: Path, 
         pages[1].get_by_role("button", name="Continue").click()
         pages[1].locator(".code").wait_for()
         pages[1].context.close()
-    talks = [(len(talk.messages), talk.void is None) for talk in read_state(study).meetings.values()]  # type: ignore[attr-defined]
-    assert talks == ([] if deletes else [(3, False)])
+    [talk] = read_state(study).meetings.values()
+    assert (len(talk.messages), talk.void == "forgotten") == ((0, True) if deletes else (3, False))
+    assert talk.void is not None

@@ -220,6 +220,62 @@ def test_who_left_is_told_so_and_who_stayed_is_not_blamed(
     assert [row["void"] for row in participants(tmp_path / "pay")] == ["left", "away", "nobody"]
 
 
+@pytest.mark.parametrize("kind", ["talk", "test"])
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_what_somebody_deleted_stays_deleted_and_void_for_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: str, has_ended: bool
+) -> None:
+    """While the server runs, after it has ended and deleted, and after ``study forget`` of the other one's partner."""
+    seen: list[Any] = []
+
+    def look(name: str) -> None:
+        assert main(["study", "export", str(study), "-o", str(tmp_path / name), "--personal"]) == 0
+        rows = [(row["outcome"], row["paid"], row["counts"], row["void"]) for row in participants(tmp_path / name)]
+        status, _ = status_of(study, capsys)
+        seen.append((rows, status["void"], status["conversations" if kind == "talk" else "tests"]["void"]))
+
+    async def meet(served: Study, judge: Judge) -> str:
+        if kind == "talk":
+            return await speak(served, judge, "secret")
+        return str((await online_studies.take_part(served, judge, "secret"))[-1]["state"])
+
+    async def work(served: Study) -> None:
+        replies(monkeypatch)
+        leaves, stays = [await arrived(served, kind) for _ in range(2)]
+        if has_ended:
+            assert await asyncio.gather(meet(served, leaves), meet(served, stays)) == ["over", "over"]
+            await ended(served, leaves)
+            await ended(served, stays)
+        else:
+            await asyncio.gather(*(lobby_of(served).look(judge) for judge in (leaves, stays)))
+        await served.leave(leaves)
+        if not has_ended:
+            assert await meet(served, stays) == "void"
+            await ended(served, stays)
+        gone.append(leaves.code)
+        look("while it runs")
+
+    async def forgotten(served: Study) -> None:
+        replies(monkeypatch)
+        both = [await arrived(served, kind) for _ in range(2)]
+        assert await asyncio.gather(*(meet(served, judge) for judge in both)) == ["over", "over"]
+        for judge in both:
+            await ended(served, judge)
+        gone.append(both[0].code)
+
+    gone: list[str] = []
+    study = made(tmp_path, 2, guess=False) if kind == "talk" else online_studies.made(tmp_path, exchanges=[1])
+    run(study, work)
+    look("after it")
+    assert seen[0] == seen[1] == ([("finished", "1", "0", "deleted")], {"a participant deleted it": 1}, 1)
+    run(study, forgotten)
+    assert main(["study", "forget", str(study), gone[1]]) == 0
+    look("forgotten")
+    assert seen[2] == ([("finished", "1", "0", "deleted")] * 2, {"a participant deleted it": 2}, 2)
+    events = (study / "events.jsonl").read_text()
+    assert not any(word in events for word in (*gone, "secret"))
+
+
 def test_a_test_whose_machine_fails_is_told_as_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[logging.LogRecord]
 ) -> None:

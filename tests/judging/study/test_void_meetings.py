@@ -220,6 +220,70 @@ def test_who_left_is_told_so_and_who_stayed_is_not_blamed(
     assert [row["void"] for row in participants(tmp_path / "pay")] == ["left", "away", "nobody"]
 
 
+def test_who_closed_the_page_has_the_reason_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody goes on after the conversation: who left, who was left, whose agent failed, and two who still speak."""
+
+    async def work(served: Study) -> None:
+        lobby = lobby_of(served)
+        leaves, stays = [await arrived(served, "talk") for _ in range(2)]
+        await asyncio.gather(lobby.look(leaves), lobby.look(stays))
+        lobby.seen[leaves.code] -= 46
+        assert (await lobby.at(stays, -1))["void"] == "left"
+        lobby.settings = lobby.settings.model_copy(update={"agent": "eliza", "machines": 1.0})
+        fails(monkeypatch)
+        assert await speak(served, await arrived(served, "talk"), "x") == "void"
+        lobby.settings = lobby.settings.model_copy(update={"machines": 0.0})
+        both = [await arrived(served, "talk") for _ in range(2)]
+        await asyncio.gather(*(lobby.look(judge) for judge in both))
+
+    run(study := made(tmp_path), work)
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "pay"), "--personal"]) == 0
+    rows = [(row["outcome"], row["paid"], row["counts"], row["void"]) for row in participants(tmp_path / "pay")]
+    assert rows == [("", "0", "0", void) for void in ("away", "left", "fault", "unfinished", "unfinished")]
+
+
+def test_a_void_test_before_one_that_counts_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replies(monkeypatch)
+    study = online_studies.made(tmp_path, exchanges=[1])
+
+    async def work(served: Study) -> None:
+        lobby = lobby_of(served)
+        leaves, stays = [await arrived(served, "test") for _ in range(2)]
+        for judge in (leaves, stays):
+            await lobby.at(judge, "")
+        lobby.seen[leaves.code] -= 46
+        found = await lobby.at(stays, "")
+        assert await lobby.move(stays, {"test": found["test"], "act": "back"}) is None
+        both = [stays, await arrived(served, "test")]
+        states = [online_studies.take_part(served, judge, "q") for judge in both]
+        assert [seen[-1]["state"] for seen in await asyncio.gather(*states)] == ["over", "over"]
+        for judge in both:
+            await ended(served, judge)
+
+    run(study, work)
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "pay"), "--personal"]) == 0
+    rows = [(row["paid"], row["counts"], row["void"]) for row in participants(tmp_path / "pay")]
+    assert rows == [("0", "0", "away"), ("1", "1", "left"), ("1", "1", "")]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_two_who_are_away_the_first_has_left(tmp_path: Path, first: int) -> None:
+    """Whichever of the two speaks first."""
+
+    async def work(served: Study) -> None:
+        lobby = lobby_of(served)
+        both = [await arrived(served, "talk") for _ in range(2)]
+        await asyncio.gather(*(lobby.look(judge) for judge in both))
+        [talk] = served.state.meetings.values()
+        for at, code in enumerate(talk.people):
+            lobby.seen[code] -= 60 if at == first else 50
+        lobby._swept = float("-inf")
+        await lobby.look(await arrived(served, "talk"))
+        assert talk.left_by() == talk.people[first]
+
+    run(made(tmp_path), work)
+
+
 @pytest.mark.parametrize("kind", ["talk", "test"])
 @pytest.mark.parametrize("has_ended", [False, True])
 def test_what_somebody_deleted_stays_deleted_and_void_for_the_other(
@@ -331,7 +395,7 @@ def test_a_whole_conversation_is_exported_whoever_answers_about_it(
     assert main(["trials", str(tmp_path / "people"), "-o", str(tmp_path / "T"), "--every", "--lengths", "4"]) == 0
     assert main(["study", "export", str(study), "-o", str(tmp_path / "pay"), "--personal"]) == 0
     rows = [(row["paid"], row["counts"], row["void"]) for row in participants(tmp_path / "pay")]
-    closed_the_page, speaks = ("0", "1", ""), ("0", "0", "")
+    closed_the_page, speaks = ("0", "1", ""), ("0", "0", "unfinished")
     assert rows == [closed_the_page, closed_the_page, ("1", "1", ""), closed_the_page, speaks, speaks]
 
 
@@ -367,6 +431,13 @@ def test_an_older_study_counts_as_it_did(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["study", "forget", str(study), "23456789"]) == 0
     state: State = read_state(study)
     assert not state.has_finished(state.judges["2345e678"])  # of whom the conversation was taken away
+    older = [line for line in (study / "events.jsonl").read_text().splitlines() if '"talk":"0123456e1234"' not in line]
+    ended_here = [json.dumps({**events[-1], "at": at}, separators=(",", ":"))]  # as that version left the file
+    (study / "events.jsonl").write_text("".join(f"{line}\n" for line in [*older, *ended_here]))
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "pay"), "--personal"]) == 0
+    assert [(row["paid"], row["counts"], row["void"]) for row in participants(tmp_path / "pay")] == [
+        ("1", "0", "deleted")
+    ]
 
 
 def test_a_server_says_in_its_log_that_conversations_are_void(tmp_path: Path) -> None:

@@ -128,6 +128,64 @@ def test_status_decides_on_agents_up_to_the_first_judge_who_is_still_at_it(
         assert decided == (("open", before) if hours < 2 else (wanted, number))
 
 
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_status_says_why_judges_who_finished_do_not_count_yet(
+    is_closed: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One finishes, two begin and do no more, three finish after them."""
+    judges = [{"say": right, "hours_ago": hours, "steps": steps} for hours, steps in ((5, 8), (1.5, 4), (1, 2))]
+    judges += [{"say": right}] * 3
+    study = judged(tmp_path, judges, "word_association", study_folders.word_trials(40), number=8, analysis_bounds=0.3)
+    waited_for = list(read_state(study).judges.values())[1]
+    if is_closed:
+        assert main(["study", "close", str(study)]) == 0
+    capsys.readouterr()
+    assert main(["study", "status", str(study), "--json"]) == 0
+    status = json.loads(capsys.readouterr().out)
+    assert {name: status["agents"][name]["judges"] for name in ("alpha", "beta")} == {"alpha": 1, "beta": 1}
+    until = datetime.fromisoformat(waited_for.at) + timedelta(hours=2)
+    of_joining = "They joined after judge 2 ({code}), who {is_at_it}"
+    who = {"number": 2, "judge": waited_for.code}
+    if is_closed:
+        told = of_joining.format(code=waited_for.code, is_at_it="was at it when the study was closed.")
+        assert status["waits_for"] == {**who, "until": None}
+        assert status["not_counted"] == f"3 of 4 judges who finished do not count for these decisions. {told}"
+    else:
+        told = of_joining.format(code=waited_for.code, is_at_it="is still at it.")
+        assert status["waits_for"] == {**who, "until": until.isoformat(timespec="seconds")}
+        assert status["not_counted"] == (
+            f"3 of 4 judges who finished do not count for these decisions yet. {told} Judge 2 is waited for until "
+            f"{until:%Y-%m-%d %H:%M} UTC, or longer if they go on."
+        )
+    assert main(["study", "status", str(study)]) == 0
+    assert status["not_counted"] in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_status_says_that_kits_are_part_of_no_decision(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And nothing where all who finished count."""
+    study = judged(tmp_path, [{"say": right}], "word_association", study_folders.word_trials(40), number=8)
+
+    def status() -> dict[str, Any]:
+        capsys.readouterr()
+        assert main(["study", "status", str(study), "--json"]) == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return found
+
+    async def of_kit(served: Study) -> None:
+        judge = await served.enlist("a token", kit="k")
+        while judge.current is not None:
+            await served.answer(judge, judge.step, {"verdicts": ["human"]} if judge.step else {})
+
+    assert not {"not_counted", "waits_for"} & status().keys()
+    study_folders.run(study, of_kit)
+    assert status()["judges"]["finished"] == 2
+    assert status()["agents"]["alpha"]["judges"] == 1
+    assert "waits_for" not in status()
+    assert status()["not_counted"] == (
+        "Of kits 1 judge finished, and none counts for these decisions: kits come back in no order of joining."
+    )
+
+
 def test_excluded_verdicts_are_not_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = {"say": always_human, "before": {"country": "Iceland"}}
     judges = [judge for at in range(3) for judge in ({"say": right, "worker": f"A1B2{at}"}, other)]
@@ -270,8 +328,9 @@ def test_scores_by_the_judges_answers_and_by_phase(tmp_path: Path, capsys: pytes
     for text, number in {"Word association:": 2, "gender": 1, "female": 1, "bachelor": 1, "6": 4}.items():
         assert texts.count(text) == number
     assert "not said" not in texts
-    factors = {test["column"] for test in tests["papers_between_values"] if "two factors" in test["test"]}
-    assert {"gender", "education", "gender*education"} <= factors
+    between = {test["column"]: test["test"] for test in tests["papers_between_values"]}
+    assert between["gender"] == "Mann-Whitney"
+    assert between["gender*education"] == "no test: nothing varies within the cells"  # all women are alike, and all men
 
 
 def test_the_perceived_sex_is_asked_of_each_speaker(tmp_path: Path) -> None:

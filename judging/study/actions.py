@@ -71,17 +71,24 @@ def new_study(options: argparse.Namespace) -> None:
                 f"study new: --preset {preset} is of people who judge a folder of `turinglike trials`; {source} is a "
                 "stimulus set, which people answer, and has no presets: leave --preset out"
             )
-        _write_study(options.out, presets.study_of_participants(relative, task, there[task]))
+        text = presets.study_of_participants(relative, task, there[task])
+        number = tomllib.loads(text)["answers"]["number"]
+        wanted = tomllib.loads(presets.study_of_participants(relative, task))["answers"]["number"]
+        if number != wanted:
+            _say(f"answers.number = {number}, not {wanted}: the set has {count(number, 'stimulus', 'stimuli')}")
+        _write_study(options.out, text)
         return
     of_pairs = any(getattr(stimulus, "beside", None) is not None for stimulus in stimuli)
     if of_pairs and preset != "plain":
         raise InputError(f"--preset {preset}: the papers have no pairs of conversations")
     text = presets.study_of_judges(relative, task, preset, of_pairs=of_pairs)
     pool = TrialPool(source, JudgesSettings.model_validate(tomllib.loads(text)))
+    number = pool.settings.trials.number
     changed = pool.fit()
-    for name, value in changed.items():
-        why = f"there are no catch trials; {HOW_TO_CATCH}" if name == "catch" else "there are no more stimuli"
-        _say(f"trials.{name} = {value}: {why}")
+    if "catch" in changed:
+        _say(f"trials.catch = {changed['catch']}: there are no catch trials; {HOW_TO_CATCH}")
+    if "number" in changed:
+        _say(f"trials.number = {changed['number']}, not {number}: {pool.why_no_more()}")
     text = presets.study_of_judges(relative, task, preset, of_pairs=of_pairs, changed=changed)
     wanted = 0 if of_pairs else presets.preset(preset, task)[0].get("feedback", 0)
     feedback = tomllib.loads(text)["trials"]["feedback"]

@@ -4,6 +4,9 @@
 {
   const { el, field } = Turinglike;
 
+  /** Whether a text shows nothing: is of blanks and invisible characters alone, as the server sees it. */
+  const isBlank = (text) => !/[^\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Z}]/u.test(text);
+
   function askFields(view, phrase) {
     const text = (name) => el("input", { id: name, name, type: "text", maxlength: 60, spellcheck: "true" });
     const examples = view.examples ?? [];
@@ -29,5 +32,5 @@
     return [el("p", phrase("q_prompt")), ...pairs, field("answer", `${view.cue} –`, text("answer"))];
   }
 
-  Object.assign(Turinglike, { askFields });
+  Object.assign(Turinglike, { askFields, isBlank });
 }

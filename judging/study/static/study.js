@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { ahead, askFields, byId, duration, el, field, kit, notice, quote, sentBy, shown, wait } = Turinglike;
+  const { ahead, askFields, byId, duration, el, field, isBlank, kit, notice, quote, sentBy, shown, wait } = Turinglike;
 
   const page = byId("page");
   const query = new URLSearchParams(location.search);
@@ -138,7 +138,7 @@
   function questions(view) {
     const required = view.fields.filter((name) => view.required.includes(name));
     const answer = (node) => {
-      const filled = Object.fromEntries([...new FormData(node)].filter(([, value]) => value !== ""));
+      const filled = Object.fromEntries([...new FormData(node)].filter(([, value]) => !isBlank(value)));
       const lacking = required.find((name) => !(name in filled));
       if (!lacking) return send(view, filled);
       problem.textContent = phrase("incomplete");
@@ -295,7 +295,7 @@
     const answer = (node) => {
       if (fields.disabled || submit.getAttribute("aria-disabled") === "true") return;
       const texts = [...new FormData(node).values()].map((text) => text.trim());
-      if (texts.some((text) => !text)) {
+      if (texts.some(isBlank)) {
         problem.textContent = phrase("incomplete");
         return;
       }

@@ -264,6 +264,25 @@ def test_a_file_that_is_saved_after_each_person_is_taken_in(
     assert (study / "events.jsonl").read_bytes() == events
 
 
+def test_an_older_kits_file_with_texts_that_show_nothing_is_taken_in(tmp_path: Path) -> None:
+    """Older pages let blanks pass as answers; what such a file brought is there, and it may come a second time."""
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(10))
+    study = study_folders.write_study(
+        tmp_path / "study", trials, "word_association", number=1, reason=True, before=["country"], required=["country"]
+    )
+    assert turinglike("study", "kit", study, "1", "-o", tmp_path / "kit.html") == 0
+    [code] = read_state(study).judges
+    sent = [{"country": " "}, {}, {"verdicts": ["human"], "reason": " \u200b"}]
+    file = written(tmp_path / "a.json", data_of(tmp_path / "kit.html")["kit"], (code, sent))
+    assert turinglike("study", "import", study, file) == 0
+    [judge] = read_state(study).judges.values()
+    assert (judge.ended, judge.answers[-1]["reason"]) == ("finished", "")
+    events = (study / "events.jsonl").read_text()
+    (study / "events.jsonl").write_text(events.replace('"reason":""', '"reason":" "'))  # as older versions kept it
+    assert turinglike("study", "import", study, file) == 0
+    assert [judge.answers[-1]["reason"] for judge in read_state(study).judges.values()] == [" "]
+
+
 def test_who_was_forgotten(
     kit: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

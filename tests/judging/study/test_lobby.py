@@ -155,7 +155,7 @@ def test_nobody_speaks_out_of_turn_or_for_another(tmp_path: Path) -> None:
         assert await say(served, second, 0, "me first") == "not_your_turn"
         assert await say(served, first, 1, "later") == "not_your_turn"
         assert await say(served, people[2], 0, "I am another") == "partner_left"
-        for text in (None, 3, " ", "x" * 2001):
+        for text in (None, 3, " ", "\u200b\n", "x" * 2001):
             assert await say(served, first, 0, text) == "incomplete"
         served.state.closed = "2026-01-01T00:00:00Z"
         assert await say(served, first, 0, "hello") == "closed"
@@ -370,6 +370,17 @@ def test_nobody_is_asked_of_the_other_where_guess_is_false(tmp_path: Path) -> No
     run(study, converse)
     [record] = exported(study)
     assert all(set(record["raw"][name].values()) == {None} for name in ("guesses", "sexes", "ages"))
+
+
+def test_an_age_that_shows_nothing_is_not_said(tmp_path: Path) -> None:
+    async def work(served: Study) -> None:
+        both = [await arrived(served, "talk") for _ in range(2)]
+        assert await asyncio.gather(*(speak(served, judge, "x") for judge in both)) == ["over", "over"]
+        for judge, age in zip(both, ("\u200b ", "30"), strict=True):
+            assert (await served.answer(judge, judge.step, {"guess": "human", "sex": "male", "age": age})).is_new
+
+    run(study := made(tmp_path, exchanges=2), work)
+    assert sorted(exported(study)[0]["raw"]["ages"].values()) == ["", "30"]
 
 
 def test_two_browsers_say_whom_they_spoke_with(browser: Browser, tmp_path: Path) -> None:

@@ -93,6 +93,24 @@ def test_a_judge_a_person_and_a_machine(
     assert main(["study", "export", str(study), "-o", str(tmp_path / "none")]) == 2
 
 
+def test_a_reason_that_shows_nothing_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replies(monkeypatch)
+
+    async def work(served: Study) -> None:
+        judge = await arrived(served, "test")
+        lobby = lobby_of(served)
+        for act in ("ready", "ask", "judge"):
+            version = ""
+            while (view := await lobby.at(judge, version))["act"] != act:
+                version = view["version"]
+            said = {"test": view["test"], "act": act, "turn": view["turn"], "text": "why?", "human": 1}
+            assert await lobby.move(judge, said | {"reason": "\u200b \u2060"}) is None
+        [test] = served.state.meetings.values()
+        assert [judged.reason for judged in test.judged] == [None]  # type: ignore[attr-defined]
+
+    run(made(tmp_path, exchanges=[1], two_machines=1.0), work)
+
+
 def test_an_agent_may_be_ready_after_the_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What an agent sends from a page older than the judge's question is taken."""
     replies(monkeypatch)
@@ -254,7 +272,7 @@ def test_what_nobody_may_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert await lobby.move(agent, say | {"act": "answer"}) == "not_your_turn"
         assert await lobby.move(judge, say | {"act": "judge", "human": 1}) == "not_your_turn"
         assert await lobby.move(judge, say | {"act": "back"}) == "not_your_turn"
-        for text in (None, 3, " ", "x" * 2001):
+        for text in (None, 3, " ", "\u200b\n", "x" * 2001):
             assert await lobby.move(judge, say | {"act": "ask", "text": text}) == "incomplete"
         assert await lobby.move(judge, say | {"act": "ask"}) is None
         assert await lobby.move(judge, say | {"act": "ask", "turn": 2}) == "not_your_turn"

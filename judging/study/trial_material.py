@@ -96,6 +96,7 @@ class TrialMaterial(Material):
         trials = self.settings.trials
         return {
             "trials": judge.counted(),
+            "of": self.kind,
             **trials.model_dump(include={"practice", "feedback", "prior_told"}),
             "keys": judge.keys,
             "four": trials.choices == "four" and not self.pool.of_pairs,

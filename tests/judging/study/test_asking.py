@@ -183,7 +183,7 @@ def test_an_answer_that_shows_nothing_is_told_in_the_browser(browser: Browser, t
             page.get_by_role("button", name=name).click()
         for field, said in (("#q-country", "Iceland"), ("#answer", "moon")):
             if field == "#answer":
-                page.get_by_role("heading", name="What to do").wait_for()
+                page.get_by_text("Answers that you give, one after the other: 1.").wait_for()
                 page.get_by_role("button", name="Continue").click()
                 page.locator("fieldset.all:enabled").wait_for()
             page.locator(field).fill("\u200b \u2060")

@@ -61,6 +61,9 @@ def test_two_people_judge_in_a_kit_their_answers_come_back_once_and_one_leaves(
     with page.expect_download() as download:
         page.get_by_role("button", name="Save all answers").click()
     download.value.save_as(answers)
+    assert not page.get_by_role("button", name="Leave and delete").is_visible()
+    assert page.get_by_text("It is not your completion code.").count() == 0  # in a kit it is
+    page.get_by_text("I want my answers deleted").click()
     page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Leave and delete").click()
     page.get_by_text("You have left.").wait_for()

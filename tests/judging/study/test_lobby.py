@@ -383,6 +383,23 @@ def test_an_age_that_shows_nothing_is_not_said(tmp_path: Path) -> None:
     assert sorted(exported(study)[0]["raw"]["ages"].values()) == ["", "30"]
 
 
+@pytest.mark.parametrize(
+    ("number", "said"), [(1, "You take part in one conversation."), (3, "You take part in 3 conversations, one after")]
+)
+def test_the_page_tells_how_many_conversations_there_are(
+    browser: Browser, tmp_path: Path, number: int, said: str
+) -> None:
+    study = made(tmp_path, number=number)
+    with serving(study) as server:
+        page = browser.new_context().new_page()
+        page.goto(server.url)
+        for name in ("Begin", "I agree"):
+            page.get_by_role("button", name=name).click()
+        page.get_by_text(said).wait_for()
+        assert page.get_by_text("trials").count() == 0
+        page.context.close()
+
+
 def test_two_browsers_say_whom_they_spoke_with(browser: Browser, tmp_path: Path) -> None:
     study = made(tmp_path, exchanges=2)
     with serving(study) as server:

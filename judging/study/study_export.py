@@ -68,7 +68,8 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
         if personal:
             _write_participants(made / PARTICIPANTS, state, known, rows, material)
         if rows:
-            fields = [*FIELDS, *CLOSING] if personal else []
+            # What a run's records tell of the judges, its table tells, too.
+            fields = [*FIELDS, *CLOSING] if personal else questions
             with (made / TABLE).open("w", encoding="utf-8", newline="") as file:
                 write_rows(file, [*rows[0], *fields], (_cells(row, known, fields) for row in rows))
     return len(records), left_out

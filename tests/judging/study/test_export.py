@@ -21,6 +21,7 @@ from judging.study.settings import read_settings
 from judging.study.stopping import decide
 from judging.study.study import Study, view
 from judging.study.trial_material import TrialMaterial
+from judging.verdicts import open_verdicts, read_verdicts
 from serving.cli import main
 
 Keys = Sequence[dict[str, Any]]
@@ -331,6 +332,35 @@ def test_scores_by_the_judges_answers_and_by_phase(tmp_path: Path, capsys: pytes
     between = {test["column"]: test["test"] for test in tests["papers_between_values"]}
     assert between["gender"] == "Mann-Whitney"
     assert between["gender*education"] == "no test: nothing varies within the cells"  # all women are alike, and all men
+
+
+def test_the_table_of_verdicts_has_the_public_answers_and_places_that_count_practice(tmp_path: Path) -> None:
+    judges = [
+        {"say": right, "before": {"gender": gender, "country": "Iceland, north"}} for gender in ("female", "male")
+    ]
+    study = judged(
+        tmp_path, judges, "word_association", study_folders.word_trials(40), number=4, practice=2,
+        before=["gender", "country"],
+    )  # fmt: skip
+    code_of = {about["gender"]: code for code, about in read_personal(study).items()}
+
+    def table(name: str, *options: str) -> list[dict[str, str]]:
+        assert main(["study", "export", str(study), "-o", str(tmp_path / name), *options]) == 0
+        with (tmp_path / name / "verdicts.csv").open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    assert not {"gender", "country", "age"} & table("without")[0].keys()
+    study_folders.changed(study, public=True)
+    rows = table("public")
+    assert list(rows[0])[-2:] == ["gender", "country"]
+    assert {row["judge"]: (row["gender"], row["country"]) for row in rows} == {
+        code_of[gender]: (gender, "Iceland, north") for gender in ("female", "male")
+    }
+    places = [(row["phase"], int(row["trial_index"])) for row in rows if row["judge"] == code_of["male"]]
+    assert places == [("practice", 0), ("practice", 1), ("test", 2), ("test", 3), ("test", 4), ("test", 5)]
+    verdicts = read_verdicts(open_verdicts([tmp_path / "public"]))
+    assert set(verdicts["place"]) == {2, 3, 4, 5}
+    assert [row["gender"] for row in table("personal", "--personal")] == [row["gender"] for row in rows]
 
 
 def test_the_perceived_sex_is_asked_of_each_speaker(tmp_path: Path) -> None:

@@ -230,14 +230,22 @@ def _plan_of(folder: Path) -> str:
     trials, wanted, bounds = settings.trials.number, settings.judges.wanted, settings.analysis.bounds
     rules = [f"{name} = {value}" for name, value in settings.exclude.model_dump().items() if value]
     numbers = f"{count(wanted, 'judge')}, {count(trials, 'trial')} of each, {count(agents, 'agent')} beside people, "
+    contrast = (
+        "First contrast, by agent: P(said human | machine) minus P(said human | person), two-sided at 0.05 after Holm, "
+        "with two-way clustered variances of judges and stimuli (`turinglike score`)."
+    )
+    if material.pool.of_pairs:
+        contrast = (
+            "First measure, by agent: the X-Turn pass rate, 1 minus the mean of how often a pair was judged rightly "
+            "(0.5 is chance), with its 95 % interval (`turinglike score`)."
+        )
     lines = [
         f"Plan of the study “{settings.texts.title}” ({settings.task}), {now()[:10]}", "",
         f"Numbers: {numbers}{count(stimuli, 'stimulus', 'stimuli')}. Data end when so many judges have finished.",
-        "First contrast, by agent: P(said human | machine) less P(said human | person), two-sided at 0.05 after Holm, "
-        "with two-way clustered variances of judges and stimuli (`turinglike score`).",
+        contrast,
         f"Excluded, before the truth is joined: {', '.join(rules) or 'nothing'}.",
     ]  # fmt: skip
-    if bounds:
+    if bounds and not material.pool.of_pairs:
         passes, power = simulate(wanted, agents, trials, stimuli, bounds)
         lines += [
             f"Equivalence: an agent passes whose detectability has its 90 % interval within 0.5 ± {bounds:g}.",

@@ -424,6 +424,27 @@ def test_a_study_has_a_plan_to_preregister(tmp_path: Path, capsys: pytest.Captur
     assert main(["study", "plan", "--agents", "2"]) == 2
 
 
+def test_what_does_nothing_for_pairs_is_told_and_a_new_study_has_none_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.pair_trials(13))
+    study = tmp_path / "study"
+    assert main(["study", "new", str(trials), "-o", str(study)]) == 0
+    capsys.readouterr()
+    assert main(["study", "check", str(study)]) == 0
+    assert capsys.readouterr().err == ""
+    study_folders.changed(study, bounds=0.05, choices="four", prior_told=True)
+    assert main(["study", "check", str(study)]) == 0
+    said = capsys.readouterr().err
+    for name in ("analysis.bounds", "trials.choices", "trials.prior_told"):
+        assert f"warning: {name}: " in said
+    assert main(["study", "plan", str(study)]) == 0
+    plan = capsys.readouterr().out.split("SHA-256")[0]
+    assert "the X-Turn pass rate" in plan
+    assert "Equivalence" not in plan
+    assert "said human" not in plan
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [

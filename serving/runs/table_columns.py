@@ -8,13 +8,14 @@ and nothing on the score's page shows it.
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents.errors import InputError
 from agents.stimuli import Task
 from serving.runs.import_source import listed
 from serving.runs.row_problems import count, shown
+from serving.runs.table_cells import is_empty
 
 Cells = Mapping[str, str]
 
@@ -36,6 +37,8 @@ PARTICIPANTS = _names("""
 """)
 SUBMISSIONS = _names("responseid submissionid assignmentid recordid runid resultid studyresultid")
 # The number of a submission names a person only where nothing else does: somebody may submit twice.
+
+SESSIONS = _names("session sessionid sessioncode sessionname sessionnr sessionnumber runid jatosstudyresultid")
 
 STIMULI = _names("""
     stimulus cue image stimulusid stimulusname stim stimid cueword imageid imagename imagefile imagepath img picture
@@ -83,18 +86,21 @@ def plain_name(name: str) -> str:
 
 @dataclass(slots=True)
 class Columns:
-    """The columns of a table, and those that the reader used; ``given`` are those of ``--columns``."""
+    """The columns of a table, and those that the reader used; ``given`` are those of ``--columns``, ``empty`` those
+    without a single filled cell."""
 
     names: Sequence[str]
     given: Mapping[str, str] = field(default_factory=dict)
     used: dict[str, None] = field(default_factory=dict)
+    empty: Collection[str] = frozenset()
 
     def named(self, names: Iterable[str]) -> list[str]:
-        """The table's columns of these plain names, in the order of ``names``."""
+        """The table's columns of these plain names, in the order of ``names``; empty columns come last."""
         by_plain: dict[str, list[str]] = defaultdict(list)
         for name in self.names:
             by_plain[plain_name(name)].append(name)
-        return [column for name in names for column in by_plain.get(name, ())]
+        found = [column for name in names for column in by_plain.get(name, ())]
+        return sorted(found, key=lambda column: column in self.empty)
 
     def use(self, column: str) -> str:
         """Note that a column is read."""
@@ -118,23 +124,49 @@ class Columns:
         return [name for name in self.names if name.strip() and name not in self.used and name not in roots]
 
 
+WIDE = (
+    "One row must be one answer: if a row holds all answers of a person, make it long first (pandas.melt in Python, "
+    "pivot_longer in R)"
+)
+
+
 def find_person(columns: Columns, rows: Sequence[Cells], task: Task) -> tuple[str | None, list[str]]:
     """The column of who answered, or None; and remarks on other columns that name people differently.
 
     ``rows`` are those with an answer. A column that is empty in all of them is taken only where there is no other.
-    Raises InputError where another column parts one person of the chosen column into several: which of the two is
-    right, only the user knows.
+    Raises InputError where another column parts one person of the chosen column into several, or where all rows have
+    one name and another column tells several submissions apart: which of the two is right, only the user knows.
     """
     if "subject" in columns.given:
         return columns.use(columns.given["subject"]), []
     groups = (JUDGES, PARTICIPANTS) if task == "judgement" else (PARTICIPANTS, JUDGES)
     empty = [name for names in groups for name in columns.named(names)]
     for names in (*groups, SUBMISSIONS):
-        filled = [name for name in columns.named(names) if any(cells.get(name, "").strip() for cells in rows)]
-        if filled:
-            remarks = [] if names is SUBMISSIONS else _compare(filled[0], filled[1:], rows)
-            return columns.use(filled[0]), remarks
+        filled = [name for name in columns.named(names) if any(not is_empty(cells.get(name, "")) for cells in rows)]
+        if not filled:
+            continue
+        remarks = []
+        if names is not SUBMISSIONS:
+            remarks = _compare(filled[0], filled[1:], rows)
+            _refuse_one_name_for_all(filled[0], columns, rows)
+        return columns.use(filled[0]), remarks
     return (columns.use(empty[0]), []) if empty else (None, [])
+
+
+def _refuse_one_name_for_all(column: str, columns: Columns, rows: Sequence[Cells]) -> None:
+    """Raises InputError where a column has a single name, such as the experimenter's, and another person's or session's
+    column has several: all people would become one."""
+    values = {cell for cells in rows if not is_empty(cell := cells.get(column, "").strip())}
+    if len(values) != 1:
+        return
+    for other in columns.named((*PARTICIPANTS, *JUDGES, *SUBMISSIONS, *SESSIONS)):
+        several = {cell for cells in rows if not is_empty(cell := cells.get(other, "").strip())}
+        if other != column and len(several) > 1:
+            raise InputError(
+                f"does not say clearly who answered: column {shown(column)} is {shown(min(values))!r} in all rows, and "
+                f"column {shown(other)} has {count(len(several), 'value')}; say which is right with "
+                f"--columns subject={shown(other)} or subject={shown(column)}"
+            )
 
 
 def may_prove(name: str) -> bool:
@@ -169,7 +201,7 @@ def _parted(column: str, other: str, rows: Sequence[Cells]) -> str | None:
     for cells in rows:
         name = cells.get(column, "").strip()
         second = cells.get(other, "").strip()
-        if name and second and beside.setdefault(name, second) != second:
+        if not is_empty(name) and not is_empty(second) and beside.setdefault(name, second) != second:
             return name
     return None
 
@@ -193,6 +225,18 @@ def find_response(columns: Columns, task: Task) -> str | None:
         return column
     candidates = columns.named(RESPONSES[task])
     return columns.use(candidates[0]) if len(candidates) == 1 else None
+
+
+def numbered_siblings(columns: Columns, task: Task, column: str | None) -> list[str]:
+    """Filled columns with further answers of a row: ``object2`` and ``object3`` beside ``object`` (``column``), or
+    ``word1`` and ``word2`` where ``column`` is None."""
+    bases = {plain_name(column)} if column is not None else {"response", *RESPONSES[task]}
+    siblings = []
+    for name in columns.names:
+        plain = plain_name(name)
+        if plain.rstrip("0123456789") in bases and plain not in bases and name not in columns.empty:
+            siblings.append(name)
+    return siblings
 
 
 def unread_remark(columns: Columns) -> list[str]:

@@ -119,14 +119,14 @@ def tell_several_answers(
         text += "; the first one counts in scores"
     parting = [name for name in ordered if _may_part(name, values[name], table)]
     if parting:
-        value = list(values[parting[0]])[-1]
+        value = next(value for value in reversed(values[parting[0]]) if value)
         text += f". To take some rows alone: --rows {shown(parting[0])}={shown(value)}"
     source.remarks.append(text)
 
 
 def _may_part(name: str, values: Collection[str], table: PeopleTable) -> bool:
     """Whether a column may part the experiment, into phases or pages: what somebody answered, and when, does not."""
-    return len(values) <= VALUES_SHOWN and not may_prove(name) and name not in table.columns.used
+    return any(values) and len(values) <= VALUES_SHOWN and not may_prove(name) and name not in table.columns.used
 
 
 def _differing(name: str, values: Sequence[str]) -> str:

@@ -42,7 +42,7 @@ SESSIONS = _names("session sessionid sessioncode sessionname sessionnr sessionnu
 
 STIMULI = _names("""
     stimulus cue image stimulusid stimulusname stim stimid cueword imageid imagename imagefile imagepath img picture
-    pictureid photo filename item itemid
+    pictureid photo filename item itemid presentedmedianame presentedstimulusname
 """)
 SHOWN_BY_JSPSYCH = _names("cue cueword image imageid imagename stimulusid stimid item itemid stimulus")
 # jsPsych's own column `stimulus` often holds HTML, so that it comes last.
@@ -58,17 +58,26 @@ RESPONSES: Mapping[str, Sequence[str]] = {
     "judgement": ("verdict", "judgement", "judgment", "answer"),
 }
 TIMES = _names("rt responsetime reactiontime latency rtms keyresprt")
-DURATIONS = _names("t durations durationsms fixationdurations duration currentfixduration fixduration")
-ACROSS = _names("x fixx fixationx currentfixx xpos posx fpogx")
-DOWN = _names("y fixy fixationy currentfixy ypos posy fpogy")
-ORDER = _names("currentfixindex fixationindex fixindex fixation fixationnumber fixationnr fixid fpogid")
-REPETITION = _names("trialindex trial trialid trialnr trialnumber")
+DURATIONS = _names(
+    "t durations durationsms fixationdurations duration currentfixduration fixduration gazeeventduration"
+)
+ACROSS = _names("x fixx fixationx currentfixx xpos posx fpogx fixationpointx")
+DOWN = _names("y fixy fixationy currentfixy ypos posy fpogy fixationpointy")
+ORDER = _names("""
+    currentfixindex fixationindex fixindex fixation fixationnumber fixationnr fixid
+    fpogid eyemovementtypeindex
+""")
+REPETITION = _names("""
+    trialindex trial trialid trialnr trialnumber block blockid blocknr blocknumber session sessionid sessionnr
+    sessionnumber run phase part visit repetition viewing condition target targetname task
+""")  # columns that part two viewings of one stimulus
 TRUTHS = _names("groundtruth truth kind")
 AGENTS = _names("machine machinegroundtruth model agent")
 PROOFS = _names("""
     id uuid nr row rowid rownumber trialindex eventindex index trialnumber trialnr time timestamp datetime date
     timeelapsed created createdat submitted submittedat startdate enddate recordeddate started finishedat starttime
-    endtime responseid submissionid assignmentid recordid utctimestamp localtimestamp utcdateandtime localdateandtime
+    endtime internalnodeid responseid submissionid assignmentid recordid utctimestamp localtimestamp utcdateandtime
+    localdateandtime
 """)
 """Columns of time, index or id, which may show that two equal rows are one row that was saved twice."""
 PROOF_ENDINGS = ("timestamp", "timeelapsed", "datetime", "uuid")
@@ -99,7 +108,11 @@ class Columns:
         by_plain: dict[str, list[str]] = defaultdict(list)
         for name in self.names:
             by_plain[plain_name(name)].append(name)
-        found = [column for name in names for column in by_plain.get(name, ())]
+        found: list[str] = []
+        for name in names:
+            same = by_plain.get(name, [])
+            found += [column for column in same if column == name]  # `response` goes before `Response`
+            found += [column for column in same if column != name]
         return sorted(found, key=lambda column: column in self.empty)
 
     def use(self, column: str) -> str:

@@ -3,8 +3,8 @@ set -euo pipefail
 # Packages: pycocotools 2.0.11 and faster-coco-eval 1.8.0.
 # Found: getCatIds, which looks up a category by its name, takes a single name for a list of letters.
 # Expected: the one category of that name; the function wraps a single value in a list, and a single id works so.
-# Seen: in pycocotools "hot dog" gives dog and hot dog, and "carrot" gives car and carrot, as each name is looked for within the text.
-#   faster-coco-eval gives nothing at all for the same call. Neither warns. A list with one name is right in both.
+# Seen: in pycocotools "hot dog" gives dog and hot dog, and "carrot" gives car and carrot. It looks for each name within the text.
+#   In faster-coco-eval the same call gives nothing at all. Neither warns. A list with one name is right in both.
 # Source: the help of getCatIds calls the names an array of text; _isArrayLike in pycocotools/coco.py is true of text.
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

@@ -3,8 +3,8 @@ set -euo pipefail
 # Packages: pycocotools 2.0.11 and faster-coco-eval 1.8.0.
 # Found: an annotation whose id is 0 can never be found. The evaluation notes the id of the match, and 0 means "no match".
 # Expected: boxes that equal the annotations have an average precision of 1, whatever the ids are.
-# Seen: with two pictures and the ids 1 and 2 it is 1.0; with the ids 0 and 1 it is 0.2525. pycocotools says nothing;
-#   faster-coco-eval gives the same figure with a warning. Label Studio's COCO export (label-studio-sdk 2.1.2) begins at 0.
+# Seen: with two pictures and the ids 1 and 2 it is 1.0. With the ids 0 and 1 it is 0.2525, and pycocotools says nothing.
+#   In faster-coco-eval the figure is the same, with a warning. Label Studio's COCO export (label-studio-sdk 2.1.2) begins at 0.
 # Source: cocodataset/cocoapi#664, MiXaiLL76/faster_coco_eval#77.
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

@@ -5,7 +5,7 @@ set -euo pipefail
 # Expected: the categories keep their numbers (as pictures and annotations do), and the captions of a picture keep their order.
 # Seen: COCO's own numbers dog 18 and toothbrush 90 become 2 and 3; in COCO, 2 is a bicycle and 3 a car. So a program's boxes with
 #   COCO's numbers are scored as others. The captions one, two, three come out as three, two, one, so that "the first caption" is another.
-# Source: datumaro's option reindex, off by default, is for the numbers of pictures and annotations; none keeps the categories'.
+# Source: the help of datumaro's option reindex speaks of pictures and annotations; the exporter numbers the categories from 1.
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"

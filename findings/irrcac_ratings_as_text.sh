@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 set -euo pipefail
 # Package: irrCAC 0.4.4, beside krippendorff 0.9.0.
-# Found: ratings from 1 to 10 that come as text, as a CSV reader with text columns gives them, are put in the order of the alphabet.
+# Found: ratings from 1 to 10 that come as text, as some readers of CSV give them, are put in the order of the alphabet.
 # Expected: 10 is the highest step; or, as krippendorff does, the program refuses text unless it is told the order.
 # Seen: "10" stands between "1" and "2", so two raters who say 9 and 10 count as far apart. Ordinal alpha falls from 0.90 to -0.16.
 #   There is no warning.

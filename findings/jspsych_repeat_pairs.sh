@@ -3,8 +3,8 @@ set -euo pipefail
 # Package: jspsych 8.3.0 from npm, run in node with jsdom 29.1.1 in place of a browser.
 # Found: randomization.repeat turns each list in its list into an object with the keys "0", "1" and so on.
 # Expected: pairs of pictures (a person's and a machine's) come back as pairs, as shuffle gives them back.
-# Seen: ["a.png", "b.png"] becomes {"0": "a.png", "1": "b.png"}. It has no length, so a loop over the pair shows nothing,
-#   and the data hold an object where the design had a list. shuffle and sampleWithoutReplacement keep the lists.
+# Seen: ["a.png", "b.png"] becomes {"0": "a.png", "1": "b.png"}. It has no length, so a loop over the pair shows nothing.
+#   The data hold an object where the design had a list. The functions shuffle and sampleWithoutReplacement keep the lists.
 # Source: jsPsych's reference (jspsych-randomization) says that the result holds the original elements in a random order.
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

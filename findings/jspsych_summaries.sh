@@ -3,8 +3,8 @@ set -euo pipefail
 # Package: jspsych 8.3.0 from npm, run in node with jsdom 29.1.1 in place of a browser.
 # Found: the summaries of a column of data do not agree on what a time-out is. jsPsych stores it as a reaction time of null.
 # Expected: mean, median, minimum and standard deviation leave the time-outs out, or all of them count them.
-# Seen: of 500, 600, 700 and two time-outs the mean is 600 (left out), the median 500, the minimum 0 and the standard deviation 430.12
-#   (counted as 0 milliseconds). Without the time-outs these are 600, 500 and 100.
+# Seen: of 500, 600, 700 and two time-outs the mean is 600, so it leaves them out. The other three count them as 0 milliseconds:
+#   the median is 500, the minimum 0 and the standard deviation 430.12. Without the time-outs these are 600, 500 and 100.
 # Source: jsPsych's reference (jspsych-data) says of each that it is taken of the values in the column, with rt as its example.
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

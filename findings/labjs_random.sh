@@ -5,8 +5,8 @@ set -euo pipefail
 #   1. A seed alone is ignored. It needs algorithm: "alea" beside it; without, each participant gets another order.
 #   2. The smallest distance between repetitions takes all rows of a table for the same value, as each becomes "[object Object]".
 # Expected: the same seed gives the same order; of twelve trials with six words, two of each, an order without neighbours is found.
-# Seen: with the seed alone, two orders of forty differ. With words as text the distance holds; with rows ({word: "sea"}) it gives up
-#   after 10,000 tries with a warning on the console, and returns an order all the same.
+# Seen: with the seed alone, two orders of forty differ. With words as text the distance holds. With rows ({word: "sea"}) it gives up
+#   after 10,000 tries: there is a warning on the console, and an order is returned all the same.
 # Source: lab.js's reference on random data speaks of a smallest distance between repetitions of the same value; rows of a loop are objects.
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

@@ -3,7 +3,7 @@ set -euo pipefail
 # Package: pysaliency 0.2.22 (models and measures of eye movements), with Pillow 13.0.0.
 # Found: FileStimuli counts the channels of a picture by the letters in the name of Pillow's mode.
 # Expected: `shapes` says what the loaded picture has: 16-bit grey (mode "I;16") is (40, 60), YCbCr is (40, 60, 3).
-# Seen: 16-bit grey is (40, 60, 4) and YCbCr (40, 60, 5); a picture with a palette (mode "P") is (40, 60), but loads as (40, 60, 3).
+# Seen: 16-bit grey is (40, 60, 4) and YCbCr (40, 60, 5). A picture with a palette (mode "P") is (40, 60), but loads as (40, 60, 3).
 # Source: the constructor of FileStimuli in pysaliency/datasets.py takes len(img.mode).
 # Note: pysaliency imports torch as it starts, but this part does not use it. An empty module stands in, which saves 200 MB.
 dir=$(mktemp -d)

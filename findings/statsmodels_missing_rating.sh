@@ -3,8 +3,8 @@ set -euo pipefail
 # Package: statsmodels 0.15.0, beside irrCAC 0.4.4.
 # Found: aggregate_raters, which makes the table for Fleiss' kappa, takes a missing rating (NaN) for a category of its own.
 # Expected: an error, as its help announces for what is no integer; or the rating is left out, as irrCAC leaves it out.
-# Seen: the categories are 0, 1 and nan. Two trials that nobody rated count as perfect agreement on nan:
-#   the kappa of three raters rises from 0.56 (irrCAC, and statsmodels without these trials) to 0.75. There is no warning.
+# Seen: the categories are 0, 1 and nan. Two trials that nobody rated count as perfect agreement on nan.
+#   The kappa of three raters rises from 0.56 (by irrCAC, or without these trials) to 0.75. There is no warning.
 # Source: the help of aggregate_raters says that an exception is raised if the data cannot be made integers.
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

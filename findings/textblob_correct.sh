@@ -4,7 +4,7 @@ set -euo pipefail
 # Found: correct() knows words from old books. It turns correct words of today, such as people write for pictures, into others.
 # Expected: a word that is spelled rightly stays.
 # Seen: "a man eats pizza and looks at a laptop" becomes "a man eats penza and looks at a lawton".
-#   robot becomes root, shark sharp, panda and, giraffe griffe, zebra vera. skateboard and sofa stay.
+#   The word robot becomes root, shark sharp, panda and, giraffe griffe, zebra vera. The words skateboard and sofa stay.
 # Source: the head of textblob/en/en-spelling.txt says that its counts come from old books in the public domain and two word lists.
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

@@ -41,7 +41,7 @@ class PeopleTwice:
         """A sentence for each two folders that share people and stimuli."""
         lines = []
         for (first, second), number in self._again.items():
-            people = list(self._people[first, second])
+            people = sorted(self._people[first, second])
             others = f" and {count(len(people) - 1, 'other')}" if len(people) > 1 else ""
             lines.append(
                 f"{shown(people[0])}{others} answered the same stimuli in {self._names[first]} and in "

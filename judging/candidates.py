@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,11 +15,13 @@ from typing import Any, Literal, NamedTuple
 import orjson
 from pydantic import ValidationError
 
-from agents.answers import BY_TASK, ConversationAnswer, Message, ScanpathAnswer, WordAnswer
+from agents.answer_numbers import texts
+from agents.answers import BY_TASK, ConversationAnswer, Message, ScanpathAnswer, WordAnswer, is_blank
 from agents.attention.scanpath_files import OTHER_IMAGE
 from agents.errors import InputError
 from agents.images import Image
 from agents.stimuli import Asked, ShownAnswer
+from judging.people_twice import PeopleTwice
 from judging.same_rules import PEOPLE, SameRules
 from serving.conversations.scenario import speaker_name
 from serving.runs.path_frames import PathsOnPictures, records_file
@@ -27,7 +30,6 @@ from serving.runs.stimulus_lookup import StimulusLookup, common_stimuli
 
 Truth = Literal["human", "machine"]
 Letter = Literal["A", "B"]
-LABELS = 3
 PEOPLE_OF_PAIR = "people"  # the column that names the people's conversation of a pair
 MORE_THAN_TWO = "more than two speakers"
 
@@ -101,6 +103,7 @@ class AnswerReader:
 
     def __init__(self, runs: Sequence[Path], people: Sequence[Path], rules: SameRules | None = None) -> None:
         self.rules = rules or SameRules()
+        self._no_rules = SameRules(as_written=True)  # of catch trials
         in_full = {path.resolve() for path in runs}
         self._of_people = [Run(path) for path in people if path.resolve() not in in_full]
         self._folders = [*map(Run, runs), *self._of_people]
@@ -108,6 +111,7 @@ class AnswerReader:
         self._lookup, self._stimuli = StimulusLookup(*self._folders), dict[tuple[str, str], AnsweredStimulus]()
         self.passed_over = Counter[str]()
         self._paths = PathsOnPictures()
+        self._twice = PeopleTwice([str(run.path) for run in self._folders])
         self._first: dict[str, Mapping[str, Any]] = {}  # the first scanpath on each picture of unknown size
 
     def candidates(self, tasks: Collection[str], lengths: Sequence[int]) -> list[Candidate]:
@@ -125,7 +129,7 @@ class AnswerReader:
 
     def _answered(self, tasks: Collection[str]) -> Iterator[tuple[Path, Record, AnsweredStimulus]]:
         seen = set[bytes]()
-        for folder, names in zip(self._folders, self._names, strict=True):
+        for at, (folder, names) in enumerate(zip(self._folders, self._names, strict=True)):
             for record in chain.from_iterable(map(folder.latest, [*folder.agents(), *folder.imports()])):
                 if record["task"] not in tasks or (folder in self._of_people and record["kind"] != "human"):
                     continue
@@ -137,13 +141,16 @@ class AnswerReader:
                     continue
                 stimulus = self._stimulus(record["task"], record["stimulus"])
                 names.setdefault((stimulus.task, stimulus.id), record["stimulus"])
+                if record["kind"] == "human":
+                    self._twice.add(at, record, stimulus.id)
                 yield folder.path, record, stimulus
 
     def common(self) -> list[str]:
-        """Sentences on the stimuli that several folders have."""
+        """Sentences on the stimuli and the people that several folders have."""
         if len(self._folders) < 2:
             return []
-        return [*common_stimuli([str(run.path) for run in self._folders], self._names), *self._lookup.differing()]
+        in_common = common_stimuli([str(run.path) for run in self._folders], self._names)
+        return [*in_common, *self._lookup.differing(), *self._twice.sentences()]
 
     def _stimulus(self, task: Asked, name: str) -> AnsweredStimulus:
         if (task, name) in self._stimuli:
@@ -178,8 +185,7 @@ class AnswerReader:
             else:
                 visible = self._visible(record, stimulus, answer)
         if visible is None:
-            is_word = isinstance(answer, WordAnswer) and answer.word.strip() != ""
-            self.passed_over["words that the papers' rules drop" if is_word else "empty"] += 1
+            self.passed_over[_why_not(answer)] += 1
             return
         truth: Truth = "human" if record["kind"] == "human" else "machine"
         is_swapped = is_catch and record["answer"].get("selection") == OTHER_IMAGE
@@ -191,23 +197,26 @@ class AnswerReader:
             truth = whose
         yield Candidate(stimulus, record["agent"], truth, is_catch, key, visible, is_swapped=is_swapped)
 
+    def _rules_for(self, record: Record) -> tuple[SameRules, str]:
+        """The rules that an answer passes, and who gave it."""
+        rules = self._no_rules if record["kind"] == "control" else self.rules
+        return rules, PEOPLE if record["kind"] == "human" else record["agent"]
+
     def _visible(self, record: Record, stimulus: AnsweredStimulus, answer: Any) -> ShownAnswer | None:
         """What judges see of an answer in words; None where nothing is left of it. Catch trials pass no rules: they are
         to break them."""
-        is_catch = record["kind"] == "control"
-        who = PEOPLE if record["kind"] == "human" else record["agent"]
+        rules, who = self._rules_for(record)
         match stimulus.task:
             case "object_detection":
-                labels = [label.strip().lower() for label in answer.labels if label.strip()][:LABELS]
+                labels = rules.labels(answer, who)
                 return ShownAnswer(labels=labels) if labels else None
             case "image_captioning":
-                text = " ".join(answer.text.split())
+                text = rules.caption(answer.text, who)
                 return ShownAnswer(text=text) if text else None
             case "color_estimation":
-                color = answer.color.strip().lower() if is_catch else self.rules.color(answer.color, who)
+                color = rules.color(answer.color, who)
                 return ShownAnswer(color=color) if color else None
-        cue = str(stimulus.row.get("cue", stimulus.id))
-        word = answer.word.strip().lower() if is_catch else self.rules.word(answer.word, cue, who)
+        word = rules.word(answer.word, str(stimulus.row.get("cue", stimulus.id)), who)
         return ShownAnswer(word=word) if word else None
 
     def _path(
@@ -224,7 +233,9 @@ class AnswerReader:
             points = answer.fixations if are_alike else None
         if not points:
             return None
-        pixels = [(float(round(x)), float(round(y))) for x, y in points]
+        rules, who = self._rules_for(record)
+        # The pixel of a place is its floor: x = 319.6 lies in the last of 320 columns, and not beyond the picture.
+        pixels = [(float(math.floor(x)), float(math.floor(y))) for x, y in rules.path(points, who)]
         return ShownAnswer.model_validate({"fixations": pixels, "frame": frame})
 
     def _speakers(
@@ -247,6 +258,13 @@ class AnswerReader:
                     yield Candidate(stimulus, agent, truth, is_catch, key, as_shown(excerpt), **about)
         if is_empty:
             self.passed_over["shorter than the shortest excerpt"] += 1
+
+
+def _why_not(answer: Any) -> str:
+    """Why nothing of an answer can be shown."""
+    if is_blank("".join(texts(answer.model_dump()))):
+        return "empty"
+    return "words that the papers' rules drop" if isinstance(answer, WordAnswer) else "of which nothing can be read"
 
 
 def _identity(record: Record) -> bytes:

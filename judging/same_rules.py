@@ -2,24 +2,52 @@
 
 The papers post-process people's words as machines' (2022, S6.1.2; 2025, Methods, L812-818 and L847-849): nouns in the
 singular, verbs in their base form, no typos, no stop words, no words under three letters, none too like the cue. Our
-own agents keep these rules when they answer. People write as they like: without the same rules for them, a judge who
-says "machine" to every base form is right, and what was tested is our own making. The function is
-:func:`agents.language.words.rules.judge`, which changes nothing the second time.
+own agents keep these rules when they answer, and their replies are read: of "the water" the word is "water", of "teal"
+the colour is blue, of "a dog and a cat" there are two objects. People write as they like. If their answers were not
+read alike, "the water" of a machine would stand beside "thewater" of a person, and judges would recognise our reading.
 
-Colours are compared in one spelling. A colour beyond the eleven words that people were offered stays, and is told: an
-agent such as ``mmcq`` can never say it.
+So every answer passes the reader of machines' replies here, once. On what a machine said already it changes nothing:
+the readers give back what they have read. Labels of detectors, which have boxes, are no replies and stay.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
 
-from agents.language.words.rules import RuleSettings, judge
+from agents.answers import ObjectAnswer, is_blank
+from agents.attention.drawing import SHOWN
+from agents.errors import AnswerError
+from agents.language.words.replies import read_word
+from agents.language.words.rules import RuleSettings
+from agents.stimuli import Asked
+from agents.universal.picture_replies import read_caption, read_color, read_objects
 from agents.vision.colors import WORDS as COLORS
 from serving.runs.row_problems import count, shown
 
 PEOPLE = "people"
-EXAMPLES = 4  # words that a sentence shows
+LABELS = 3  # that judges see
+EXAMPLES = 4  # answers that a sentence shows
 HALF = 0.5  # of people's words: if the rules drop more, they are hardly English
+NAMES: dict[Asked, str] = {
+    "word_association": "words by the papers' rules",
+    "color_estimation": "colours, read as replies are",
+    "object_detection": "objects, read as replies are",
+    "image_captioning": "captions, read as replies are",
+    "attention_prediction": "scanpaths, of which judges see 15 fixations",
+}
+P = TypeVar("P")
+GREY = re.compile(r"grey(?=\b|ish)")
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many answers of somebody passed the rules, what was changed, and what was left out with its reason."""
+
+    answers: int = 0
+    changed: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
 
 
 class SameRules:
@@ -28,47 +56,89 @@ class SameRules:
     def __init__(self, *, as_written: bool = False) -> None:
         self.as_written = as_written
         self._settings = RuleSettings()
-        self._answers: Counter[str] = Counter()
-        self._changed: dict[str, Counter[tuple[str, str]]] = {}
-        self._dropped: dict[str, Counter[tuple[str, str]]] = {}
+        self._tallies: dict[tuple[Asked, str], Tally] = {}
         self._colors: dict[str, Counter[str]] = {}
 
     def word(self, written: str, cue: str, who: str) -> str:
         """The word that judges see of an answer to ``cue`` by ``who`` (:data:`PEOPLE` or an agent); "" where the rules
         drop it."""
-        plain = written.strip().lower()
+        plain = _in_a_line(written)
         if self.as_written or not plain:
             return plain
-        self._answers[who] += 1
-        judged = judge(written, cue, self._settings)
-        if judged.rule is not None:
-            self._dropped.setdefault(who, Counter())[plain, judged.rule] += 1
-            return ""
-        if judged.word != plain:
-            self._changed.setdefault(who, Counter())[plain, judged.word] += 1
-        return judged.word
+        word, rule = read_word(written, cue, self._settings)
+        return self._told("word_association", who, plain, word, rule or "")
 
     def color(self, written: str, who: str) -> str:
-        """The colour word that judges see; ``grey`` is spelled ``gray``, as the eleven words are."""
-        plain = " ".join(written.lower().split())
+        """The colour that judges see: one of the eleven words wherever it can be read; other words stay, and are told.
+        ``grey`` is spelled ``gray``, as the eleven words are."""
+        plain = _in_a_line(written)
+        read = plain
         if not self.as_written:
-            plain = plain.replace("grey", "gray")
-        if plain and plain not in COLORS:
-            self._colors.setdefault(who, Counter())[plain] += 1
-        return plain
+            try:
+                read = read_color(written)[0]
+            except AnswerError:
+                read = GREY.sub("gray", plain)
+            read = self._told("color_estimation", who, plain, read)
+        if read and read not in COLORS:
+            self._colors.setdefault(who, Counter())[read] += 1
+        return read
+
+    def labels(self, answer: ObjectAnswer, who: str) -> list[str]:
+        """The first three objects that judges see; [] where there are none."""
+        written = [label for label in map(_in_a_line, answer.labels) if label][:LABELS]
+        if self.as_written or answer.boxes is not None or not written:
+            return written
+        try:
+            read = read_objects(", ".join(answer.labels), LABELS)
+        except AnswerError:
+            read = []
+        self._told("object_detection", who, ", ".join(written), ", ".join(read), "no objects")
+        return read
+
+    def caption(self, written: str, who: str) -> str:
+        """The caption that judges see, in a line, without marks around it; "" where there is none."""
+        plain = " ".join(written.split())
+        if is_blank(plain):
+            return ""
+        if self.as_written:
+            return plain
+        try:
+            read = read_caption(written)
+        except AnswerError:
+            read = ""
+        return self._told("image_captioning", who, plain, read, "no caption")
+
+    def path(self, fixations: Sequence[P], who: str) -> Sequence[P]:
+        """The fixations that judges see: those of the clip, also for judges who get numbers. Papers: 2025, L1294."""
+        seen = fixations[:SHOWN]
+        self._told("attention_prediction", who, f"{len(fixations)} fixations", f"{len(seen)} fixations")
+        return seen
+
+    def _told(self, task: Asked, who: str, written: str, read: str, reason: str = "") -> str:
+        tally = self._tallies.setdefault((task, who), Tally())
+        tally.answers += 1
+        if not read:
+            tally.left_out[f"{written}: {reason}"] += 1
+        elif read != written:
+            tally.changed[f"{written} to {read}"] += 1
+        return read
 
     def sentences(self) -> list[str]:
-        """What the rules did, by whom, for the summary of a command."""
+        """What the rules did, by whom, for the summary of a command: always of words, of other tasks where something
+        changed."""
         lines = []
-        for who in sorted(self._answers, key=lambda name: (name != PEOPLE, name)):
-            changed = self._changed.get(who, Counter())
-            dropped = self._dropped.get(who, Counter())
-            line = f"words by the papers' rules: of {count(self._answers[who], 'answer')} of {who} "
-            line += f"{changed.total():,} changed{_examples([f'{old} to {new}' for old, new in changed])}, "
-            line += f"{dropped.total():,} left out{_examples([f'{word}: {rule}' for word, rule in dropped])}"
-            lines.append(line)
-        dropped_of_people = self._dropped.get(PEOPLE, Counter()).total()
-        if dropped_of_people > HALF * self._answers[PEOPLE]:
+        for task, name in NAMES.items():
+            tallies = {who: tally for (of_task, who), tally in self._tallies.items() if of_task == task}
+            has_news = any(tally.changed or tally.left_out for tally in tallies.values())
+            if task != "word_association" and not has_news:
+                continue
+            for who in sorted(tallies, key=lambda name: (name != PEOPLE, name)):
+                tally = tallies[who]
+                changed = f"{tally.changed.total():,} changed{_examples(list(tally.changed))}"
+                left_out = f"{tally.left_out.total():,} left out{_examples(list(tally.left_out))}"
+                lines.append(f"{name}: of {count(tally.answers, 'answer')} of {who} {changed}, {left_out}")
+        people = self._tallies.get(("word_association", PEOPLE), Tally())
+        if people.left_out.total() > HALF * people.answers:
             lines.append(
                 "more than half of people's words are left out: the rules are for English; --as-written takes words as "
                 "they were written"
@@ -81,21 +151,22 @@ class SameRules:
         return lines
 
     def summary(self) -> dict[str, object]:
-        """The same for the file about a trial set."""
-        people_and_agents = sorted({*self._answers, *self._colors})
-        return {
-            "as_written": self.as_written,
-            "rules": self._settings.model_dump(mode="json"),
-            "by": {
-                who: {
-                    "words": self._answers[who],
-                    "changed": self._changed.get(who, Counter()).total(),
-                    "left_out": self._dropped.get(who, Counter()).total(),
-                    "other_colors": self._colors.get(who, Counter()).total(),
-                }
-                for who in people_and_agents
-            },
-        }
+        """The same for the file about a trial set: by task and by whom."""
+        by_task: dict[str, dict[str, dict[str, int]]] = {}
+        for (task, who), tally in self._tallies.items():
+            numbers = {
+                "answers": tally.answers,
+                "changed": tally.changed.total(),
+                "left_out": tally.left_out.total(),
+            }
+            by_task.setdefault(task, {})[who] = numbers
+        colors = {who: of_person.total() for who, of_person in self._colors.items()}
+        rules = self._settings.model_dump(mode="json")
+        return {"as_written": self.as_written, "rules": rules, "by": by_task, "other_colors": colors}
+
+
+def _in_a_line(text: str) -> str:
+    return "" if is_blank(text) else " ".join(text.lower().split())
 
 
 def _examples(texts: Sequence[str]) -> str:

@@ -48,6 +48,7 @@ from judging.verdicts import (
     PEOPLE,
     by_judge,
     counted,
+    further_verdicts,
     holds_answers,
     open_verdicts,
     read_answers,
@@ -157,6 +158,9 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         counts = ", ".join(f"{rules.replace(' ', ' and ')} {number:,}" for rules, number in excluded.items())
         kept = int(table["excluded"].isna().sum())
         say(f"{kept:,} of {len(table):,} verdicts count; excluded by the study's rules: {counts}")
+    if table is not None:
+        for sentence in further_verdicts(table):
+            say(sentence)
     if options.against:
         say(f"beside the paper's {len(scores.published):,} figures: {options.out / 'published.csv'}")
     say(f"scores: {options.out / 'index.html'}")

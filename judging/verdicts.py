@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from agents.answers import VerdictAnswer
 from agents.errors import InputError, Problem
+from judging.measures import NAMELESS
 from judging.trial_set import (
     TRIALS_FILE,
     VERDICTS,
@@ -26,6 +27,7 @@ from judging.trial_set import (
     read_trial_key,
     refused,
 )
+from serving.runs.row_problems import count
 from serving.runs.run import Run, is_asked, numbered_records
 from serving.runs.run_json import is_changed
 from serving.runs.stimulus_set import read_rows
@@ -139,6 +141,24 @@ def by_judge(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
         yield PEOPLE, table[is_human]
     for judge, verdicts in table[~is_human].groupby("judge"):
         yield str(judge), verdicts
+
+
+def further_verdicts(table: pd.DataFrame) -> list[str]:
+    """What is to be said of people's further verdicts on the same trials, of which the first alone counts: many of them
+    under one name are often several people, whom an import without names took for one."""
+    further = table[(table["sample"] > 0) & (table["judge_kind"] == "human")]
+    if further.empty:
+        return []
+    judges = sorted(further["judge"].unique())
+    named = count(len(judges), "person", "people")
+    sentence = (
+        f"{count(len(further), 'verdict')} of {named} are further ones on the same trials and count nowhere but in "
+        "samples.csv; where rows of practice or of other pages came in, import the file again with --rows"
+    )
+    nameless = [judge for judge in judges if judge in NAMELESS]
+    if nameless:
+        sentence += f"; {', '.join(nameless)} may be several people: import the file again, which needs their names"
+    return [sentence]
 
 
 def verdicts_by_judge(verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -17,10 +17,14 @@ import orjson
 from agents.errors import InputError, UnavailableError, printable
 from agents.stimuli import TASKS, parse_row
 from judging.study import events, presets, study_status
-from judging.study.materials import Material, TrialMaterial, material_of, only_task
+from judging.study.codes import hashed
+from judging.study.material import Material
+from judging.study.materials import MeetingMaterial, material_of, only_task
+from judging.study.phrases import phrase_warnings, read_phrases
 from judging.study.pool import HOW_TO_CATCH, TrialPool
 from judging.study.settings import FILE, JudgesSettings, read_settings
-from judging.study.study import Study, hashed, read_phrases
+from judging.study.study import Study
+from judging.study.trial_material import TrialMaterial
 from judging.trial_set import TRIALS_FILE
 from serving.runs.atomic_files import lock, write_json
 from serving.runs.output_paths import new_folder, refuse_existing
@@ -40,15 +44,15 @@ and what judges wrote in their own words in `events.jsonl`. `links.jsonl` has no
 
 
 def new_study(options: argparse.Namespace) -> None:
-    source, task, preset = options.source, options.task, options.preset
-    if (preset in presets.OF_TESTS) != (source is None):
-        names = " or ".join(presets.OF_TESTS)
-        raise InputError(
-            f"study new: name a trial set or a stimulus set, or give --preset {names}, which are of neither"
-        )
+    source = options.source
+    task = options.task
+    preset = options.preset or "plain"
     if source is None:
+        _check_of_tests(preset, task)
         _write_study(options.out, presets.study_of_tests(preset))
         return
+    if preset in presets.OF_TESTS:
+        raise InputError(f"study new: --preset {preset} is of live tests, which show no set: leave {source} out")
     of_trials = (source / TRIALS_FILE).is_file()
     rows = [*read_rows(source / TRIALS_FILE if of_trials else source, choose=only_task(task))]
     if problems := [problem for row in rows for problem in row.problems]:
@@ -62,6 +66,11 @@ def new_study(options: argparse.Namespace) -> None:
         raise InputError(f"{source} is of {tasks or 'no task'}: say with --task which of these the study is of")
     relative = os.path.relpath(source, options.out)
     if not of_trials:
+        if preset != "plain":
+            raise InputError(
+                f"study new: --preset {preset} is of people who judge a folder of `turinglike trials`; {source} is a "
+                "stimulus set, which people answer, and has no presets: leave --preset out"
+            )
         _write_study(options.out, presets.study_of_participants(relative, task, there[task]))
         return
     of_pairs = any(getattr(stimulus, "beside", None) is not None for stimulus in stimuli)
@@ -73,7 +82,23 @@ def new_study(options: argparse.Namespace) -> None:
     for name, value in changed.items():
         why = f"there are no catch trials; {HOW_TO_CATCH}" if name == "catch" else "there are no more stimuli"
         _say(f"trials.{name} = {value}: {why}")
-    _write_study(options.out, presets.study_of_judges(relative, task, preset, of_pairs=of_pairs, changed=changed))
+    text = presets.study_of_judges(relative, task, preset, of_pairs=of_pairs, changed=changed)
+    wanted = 0 if of_pairs else presets.preset(preset, task)[0].get("feedback", 0)
+    feedback = tomllib.loads(text)["trials"]["feedback"]
+    if feedback != wanted:
+        _say(f"trials.feedback = {feedback}, not {wanted}: the other half of the trials is without")
+    _write_study(options.out, text)
+
+
+def _check_of_tests(preset: str, task: str | None) -> None:
+    """Raises InputError for what goes with no live tests."""
+    if preset not in presets.OF_TESTS:
+        names = " or ".join(presets.OF_TESTS)
+        raise InputError(
+            f"study new: name a trial set or a stimulus set, or give --preset {names}, which are of neither"
+        )
+    if task not in (None, "conversation"):
+        raise InputError(f"study new: --preset {preset} is of conversations, not of {task}: leave --task out")
 
 
 def _write_study(out: Path, text: str) -> None:
@@ -90,12 +115,14 @@ def _write_study(out: Path, text: str) -> None:
 def check_study(options: argparse.Namespace) -> None:
     material = material_of(options.study)
     problems = material.problems()
+    warnings = material.warnings()
     try:
         read_phrases(options.study, material.settings)
+        warnings += phrase_warnings(options.study, material.settings)
     except InputError as error:
         problems += [*map(str, error.problems), str(error)]
     problems += material.served_problems()
-    for problem in [*problems, *(f"warning: {warning}" for warning in material.warnings())]:
+    for problem in [*problems, *(f"warning: {warning}" for warning in warnings)]:
         print(printable(problem), file=sys.stderr)
     if problems:
         raise InputError(f"{options.study}: {count(len(problems), 'problem')}")
@@ -107,6 +134,8 @@ def make_links(options: argparse.Namespace) -> None:
     settings = read_settings(options.study)
     if settings.judges.entry != "links":
         raise InputError(f'{options.study / FILE}: judges.entry is "{settings.judges.entry}": no link is needed')
+    if set("?#") & set(options.address):
+        raise InputError(f"study links: --address {options.address}: give it without ? and #; each link adds ?link=…")
     tokens = [secrets.token_urlsafe(16) for _ in range(options.number)]
     events.append(options.study / events.LINKS, [{"link": hashed(token), "at": now()} for token in tokens])
     for token in tokens:
@@ -136,8 +165,11 @@ def serve_study(options: argparse.Namespace) -> None:
     rules = Rules(frozenset(hosts), None, body_bytes=64 * 1024)
     log = ServerLog(options.quiet)
     log.start()
-    for problem in material.served_problems():
-        print(printable(f"online tests will be void: {problem}"), file=sys.stderr)
+    for warning in phrase_warnings(options.study, material.settings):
+        log.say(f"warning: {warning}")
+    if isinstance(material, MeetingMaterial):
+        for problem in material.served_problems():
+            log.say(f"{material.meetings} with this agent will be void: {problem}")
     with ExitStack() as held:
         check = held.enter_context(lock(options.study))
         study = Study(options.study, material, check)
@@ -157,15 +189,23 @@ def show_status(options: argparse.Namespace) -> None:
 
 
 def plan_judges(options: argparse.Namespace) -> None:
-    from judging.study.planning import plan
+    from judging.study.planning import Measure, plan
 
     if options.study:
+        numbers = ("half_width", "measure", "agents", "per_judge", "stimuli")
+        given = [f"--{name.replace('_', '-')}" for name in numbers if getattr(options, name) is not None]
+        if given:
+            raise InputError(
+                f"study plan: {', '.join(given)}: {options.study} has its own numbers, and its plan is of these: leave "
+                "the options out, or leave the study out"
+            )
         print(*map(printable, _plan_of(options.study).splitlines()), sep="\n")
         return
     if not (options.agents and options.per_judge and options.stimuli):
         raise InputError("study plan: name a study, or give --agents, --per-judge and --stimuli")
-    measure = options.measure
-    judges, width = plan(options.half_width, options.agents, options.per_judge, options.stimuli, measure=measure)
+    measure: Measure = options.measure or "detectability"
+    half_width = 0.05 if options.half_width is None else options.half_width
+    judges, width = plan(half_width, options.agents, options.per_judge, options.stimuli, measure=measure)
     if judges is None:
         _say(f"no number of judges brings {measure} below ± {width:.3f} (95 %): more stimuli do")
     else:
@@ -205,29 +245,40 @@ def _plan_of(folder: Path) -> str:
 def export_study(options: argparse.Namespace) -> None:
     from judging.study.study_export import export as write
 
-    if options.judge:
+    if options.judge is not None:
+        if options.personal:
+            raise InputError(
+                "study export: --judge writes all that is kept of a person, what is personal too: leave --personal out"
+            )
         refuse_existing([options.out], force=options.force)
         write_json(options.out, events.read_person(options.study, options.judge))
         _say(f"{options.out}: all that is kept of {options.judge}")
         return
     material, out = material_of(options.study), options.out
-    number = write(options.study, material, out, personal=options.personal, force=options.force)
+    number, left_out = write(options.study, material, out, personal=options.personal, force=options.force)
     events.append(options.study / events.EXPORTS, [{"at": now(), "out": str(out.resolve())}])
     following = {
         "trial": f"score {out} -o {out}-scores",
         "test": f"score {out / 'verdicts'} -o scores",
     }.get(material.kind, f"trials RUN {out} -o trials")
     what = "verdict" if material.kind in ("trial", "test") else "answer"
+    if left_out and isinstance(material, MeetingMaterial):
+        _say(f"{material.meetings} that are left out: {left_out}")
+    if not number:
+        _say(f"nobody's answer counts: {out} has participants.csv alone, which says who is paid")
+        return
     _say(f"{count(number, what)}: {out}; next: turinglike {following}")
 
 
 def make_kit(options: argparse.Namespace) -> None:
-    from judging.study.kit import write_kit
+    from judging.study.kit import unused_in_kits, write_kit
 
     refuse_existing([options.out], force=False)
     material = material_of(options.study)
     phrases = read_phrases(options.study, material.settings)
     _in_study(options.study, material, lambda study: write_kit(study, phrases, options.number, options.out))
+    if unused := unused_in_kits(material.settings):
+        _say(f"in a kit these do nothing: {', '.join(unused)}")
     _say(f"{options.out}: {count(options.number, 'judge')}; then turinglike study import {options.study} FILE.json")
 
 

@@ -33,9 +33,12 @@ def register(commands: Commands) -> None:
                      help="a folder of `turinglike trials`, or a stimulus set; none for online tests")  # fmt: skip
     new.add_argument("-o", "--out", required=True, type=path, metavar="STUDY", help="a new folder")
     new.add_argument("--task", type=task, metavar="TASK", help="where the set has trials of several")
-    new.add_argument("--preset", choices=("plain", "2022", "2025", "feedback", "online", "interrogation"),
-                     default="plain", help="plain, or as in a paper; live tests of a judge with a person and a "
-                     "machine: online, by questions, or interrogation, by the clock")  # fmt: skip
+    new.add_argument(
+        "--preset",
+        choices=("plain", "2022", "2025", "feedback", "online", "interrogation"),
+        help="of a trial set: plain, or as in a paper; of no set: live tests of a judge with a person and a machine, "
+        "online (by questions) or interrogation (by the clock); a stimulus set has none",
+    )
 
     add("check", "whether all that study.toml asks for can be done")
     add("close", "end a study: nobody may answer any more")
@@ -61,9 +64,8 @@ def register(commands: Commands) -> None:
         of_study=False,
     )
     plan.add_argument("study", nargs="?", type=path, metavar="STUDY", help="has all numbers, and bounds")
-    plan.add_argument("--half-width", type=share, default=0.05, metavar="W",
-                      help="of each agent's 95 %% interval (0.05)")  # fmt: skip
-    plan.add_argument("--measure", choices=("detectability", "p_machine"), default="detectability")
+    plan.add_argument("--half-width", type=share, metavar="W", help="of each agent's 95 %% interval (0.05)")
+    plan.add_argument("--measure", choices=("detectability", "p_machine"), help="detectability unless said")
     plan.add_argument("--agents", type=positive, metavar="N")
     plan.add_argument("--per-judge", type=positive, metavar="N", help="trials of each judge")
     plan.add_argument("--stimuli", type=positive, metavar="N")

@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 import orjson
 
 from agents.errors import InputError
-from judging.study.meetings import Meeting, Talk, begun_test
+from judging.study.meetings import FORGOTTEN, Meeting, Talk, begun_test
 from serving.runs.atomic_files import repair_tail, replacing, sync_folder, writing
 from serving.timestamps import now
 
-ASKED = ("trial", "ask", "talk", "test")  # kinds of steps that are what a study is about
+MEETINGS = ("talk", "test")  # kinds of steps in which people meet
+ASKED = ("trial", "ask", *MEETINGS)  # kinds of steps that are what a study is about
 EVENTS, PERSONAL, LINKS, EXPORTS = "events.jsonl", "personal.jsonl", "links.jsonl", "exports.jsonl"
 Step = dict[str, Any]
 M = TypeVar("M", bound=Meeting)
@@ -140,12 +141,12 @@ class State:
                 judge.ended, judge.answers = "left", []
                 for meeting in self.meetings.values():
                     if judge.code in meeting.people:
-                        meeting.void = "forgotten"
+                        meeting.void = FORGOTTEN
             case "restarted":  # of earlier versions
                 judge.steps, judge.answers = event["steps"], judge.answers[: event["from"]]
             case "step" if event["step"] == judge.step:
                 judge.answers.append(event)
-                if event["kind"] in ("talk", "test"):
+                if event["kind"] in MEETINGS:
                     self.present.pop(judge.code, None)
                 if event.get("agree") is False:
                     judge.ended = "declined"
@@ -164,10 +165,15 @@ class State:
     def counted(self, kind: type[M]) -> list[M]:
         return [each for each in self.meetings.values() if isinstance(each, kind) and each.void is None]
 
+    def met(self, judge: Judge) -> list[Meeting | None]:
+        """The meeting of each step that was one; None where nobody came, or all that is known of it was deleted."""
+        names = [event.get(event["kind"]) for event in judge.answers if event["kind"] in MEETINGS]
+        return [None if name is None else self.meetings.get(name) for name in names]
+
     def has_finished(self, judge: Judge) -> bool:
-        """Online tests that are all void do not count."""
-        tests = [event["test"] for event in judge.answers if event["kind"] == "test"]
-        counts = not tests or any(name is not None and self.meetings[name].void is None for name in tests)
+        """Whether the judge takes one of the wanted places: whose meetings are all void does not."""
+        met = self.met(judge)
+        counts = not met or any(meeting is not None and meeting.void is None for meeting in met)
         return judge.ended == "finished" and counts
 
 
@@ -182,7 +188,7 @@ def without(code: str, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, A
             if kind == "test":
                 judge, *agents = ["nobody" if person == code else person for person in people]
                 yield event | {"judge": judge, "agents": agents}
-                yield {"event": "test_void", "test": event["test"], "why": "forgotten", "at": event["at"]}
+                yield {"event": "test_void", "test": event["test"], "why": FORGOTTEN, "at": event["at"]}
         elif meeting_id(event) in gone:
             if kind == "test_left" and event["who"] != code:
                 yield event

@@ -12,10 +12,13 @@ from typing import Any
 import orjson
 
 from agents.errors import InputError
+from judging.study.codes import draw_code
 from judging.study.events import Judge
-from judging.study.materials import TYPES
+from judging.study.material import TYPES
 from judging.study.page_answers import BadAnswer
-from judging.study.study import STUDY_STATIC, Study, media_of, phrases_sent, view
+from judging.study.phrases import phrases_sent
+from judging.study.settings import StudySettings
+from judging.study.study import STUDY_STATIC, Study, media_of, view
 from serving.runs.atomic_files import replacing
 from serving.web.report import STATIC, with_files_inside
 
@@ -34,12 +37,12 @@ async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: 
         raise InputError("a kit is for judges: participants' answers are checked by the server")
     if study.settings.questions.out:
         raise InputError("a kit screens nobody out: leave questions.out empty")
-    kit = secrets.token_hex(8)
+    kit = f"kit-{draw_code()}"
     judges = [await study.enlist(secrets.token_urlsafe(24), kit=kit) for _ in range(number)]
     files = {name: path for judge in judges for name, path in media_of(study, judge).items()}
     about = {
         "kit": kit,
-        **phrases_sent(study.settings, phrases),
+        **phrases_sent(study.settings, phrases, kit),
         "judges": [_judge(study, judge) for judge in judges],
         "files": {f"media/{name}": _data_address(path) for name, path in sorted(files.items())},
     }
@@ -50,6 +53,23 @@ async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: 
     page = page.replace("</head>", f'<script type="application/json" id="kit">{data}</script>\n</head>', 1)
     with replacing(out) as file:
         file.write(page.encode())
+
+
+def unused_in_kits(settings: StudySettings) -> list[str]:
+    """The choices of ``study.toml`` that a kit cannot keep, for it has no server and no panel."""
+    judges = settings.judges
+    end = settings.end
+    choices = {
+        "judges.entry": judges.entry == "links",
+        "judges.reload": judges.reload == "block",
+        "judges.worker": judges.worker,
+        "judges.parameters": judges.parameters,
+        "end.code": end.code,
+        "end.failed_checks": end.failed_checks,
+        "end.no_consent": end.no_consent,
+        "end.redirect": end.redirect,
+    }
+    return [name for name, is_made in choices.items() if is_made]
 
 
 def _judge(study: Study, judge: Judge) -> dict[str, Any]:

@@ -7,8 +7,8 @@ other, or each an agent."""
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
-import secrets
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -21,9 +21,10 @@ from agents.answers import Message, TurnAnswer, Withdrawn
 from agents.language.filters.policies import MEASURE, THRESHOLDS
 from agents.stimuli import ConversationStimulus, as_dict
 from judging.study.agent_server import LONGEST_MESSAGE, AgentClient, NoAnswerError, text_of, tidy
+from judging.study.codes import draw_code
 from judging.study.events import Judge
 from judging.study.materials import TalkMaterial
-from judging.study.meetings import Meeting, Talk
+from judging.study.meetings import LEFT, Meeting, Talk
 from judging.study.page_answers import BadAnswer, Refused, TextAct, parsed
 from judging.study.settings import Talk as TalkSettings
 from judging.study.settings import TestsOfAll, TimedTests
@@ -38,12 +39,15 @@ LOOK = 0.25  # seconds after which it is looked again whether somebody came, wro
 HELD = 20.0  # seconds for which a question what is new is held open
 SWEEP = 1.0  # seconds after which it is looked again who has left
 TURN_SECONDS = 120.0  # within which an agent answers
+log = logging.getLogger("turinglike.study")
+VOID_PHRASES: Mapping[str | None, str] = {"fault": "talk_failed", "away": "talk_away"}  # of others: partner_left
 M = TypeVar("M", bound=Meeting)
 View = dict[str, Any]
 
 
 class Lobby(ABC, Generic[M]):
     kind: ClassVar[str]
+    noun: ClassVar[str]  # what a reader calls a meeting
     voids: ClassVar[str]  # the event that makes a meeting void
     meeting: type[M]
 
@@ -59,6 +63,8 @@ class Lobby(ABC, Generic[M]):
         self.client = AgentClient()
         self.closing = False
         self._swept = 0.0
+        self._told = ""  # the reason of a void meeting that the log has
+        self._told_fault = False  # whether that was a machine's
 
     def meeting_of(self, code: str) -> M | None:
         meeting = self.state.meeting_of(code)
@@ -145,13 +151,25 @@ class Lobby(ABC, Generic[M]):
 
     def why_void(self, meeting: M) -> str | None:
         return next(
-            (f"{code} left" for code in meeting.people if code in self.state.judges and self.is_away(code)), None
+            (f"{code} {LEFT}" for code in meeting.people if code in self.state.judges and self.is_away(code)), None
         )
 
     async def make_void(self, meeting: M, why: str) -> None:
         if self.phase(meeting) == "open":
             self.stop(meeting.id)
             await self.note({"event": self.voids, self.kind: meeting.id, "why": why})
+            self._tell(meeting)
+
+    def _tell(self, meeting: M) -> None:
+        # Whoever runs the study hears of the first void meeting, and of the next whose reason is another. A fault that
+        # comes back after a machine has answered is news, too.
+        reason = meeting.reason()
+        if reason == self._told:
+            return
+        self._told = reason
+        self._told_fault = meeting.cause() == "fault"
+        level = logging.ERROR if self._told_fault else logging.INFO
+        log.log(level, f"a {self.noun} is void: {reason}; `turinglike study status` counts those that are void")
 
     def phase(self, meeting: M) -> Literal["void", "over", "open"]:
         return "void" if meeting.void is not None else "over" if self.is_over(meeting) else "open"
@@ -188,6 +206,9 @@ class Lobby(ABC, Generic[M]):
             await self.play(meeting, side)
         except NoAnswerError as error:
             await self.make_void(meeting, str(error))
+        else:
+            if self._told_fault:
+                self._told = ""
 
     async def close(self) -> None:
         for task in self.tasks.values():
@@ -287,7 +308,7 @@ class ConversingLobby(Lobby[M]):
 
 
 class TalkLobby(ConversingLobby[Talk]):
-    kind, voids, meeting = "talk", "void", Talk
+    kind, noun, voids, meeting = "talk", "conversation", "void", Talk
 
     def __init__(self, study: Study, material: TalkMaterial) -> None:
         self.settings, self.stimuli = material.settings.talk, material.stimuli
@@ -317,7 +338,8 @@ class TalkLobby(ConversingLobby[Talk]):
             CHANCE.shuffle(speakers)
             stimulus = min(self.stimuli, key=lambda name: (used[name], CHANCE.random()))
             used[stimulus] += 1
-            events.append({"event": "paired", "talk": secrets.token_hex(6), "stimulus": stimulus, "speakers": speakers})
+            name = f"talk-{draw_code()}"
+            events.append({"event": "paired", "talk": name, "stimulus": stimulus, "speakers": speakers})
         await self.note(*events)
 
     def view(self, talk: Talk, code: str) -> View:
@@ -325,6 +347,7 @@ class TalkLobby(ConversingLobby[Talk]):
         side = talk.people.index(code)
         return {
             "state": state,
+            "void": talk.void_to(code),
             "topic": stimulus.topic,
             "mine": SIDES[side],
             "burst": transcript.is_burst,
@@ -336,7 +359,8 @@ class TalkLobby(ConversingLobby[Talk]):
     async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None:
         talk, turn = self.meeting_of(judge.code), body["turn"]
         if talk is None or talk.void:
-            return "partner_left"
+            why = None if talk is None else talk.void_to(judge.code)
+            return VOID_PHRASES.get(why, "partner_left")
         transcript, side = self.part(talk, 1).transcript, talk.people.index(judge.code)
         known = sum(message["speaker"] == SIDES[side] or not transcript.is_burst for message in talk.messages)
         if turn < known:

@@ -18,7 +18,7 @@ import orjson
 from judging.study.agent_server import LONGEST_MESSAGE, text_of, tidy
 from judging.study.events import Judge
 from judging.study.lobby import Lobby, View
-from judging.study.meetings import PARTS, SIDES, Condition, JudgedMeeting, Move, OnlineTest, Pair
+from judging.study.meetings import IDLE, PARTS, SIDES, Condition, JudgedMeeting, Move, OnlineTest, Pair
 from judging.study.page_answers import TextAct, VerdictAct, parsed
 from judging.study.settings import OnlineSettings, TestsOfAll, TestsSettings
 from judging.study.settings import Tests as TestSettings
@@ -34,7 +34,7 @@ TITLE = re.compile(r"\W*(?:mrs?|ms|dr|prof|st|e\.g|i\.e)\.", re.IGNORECASE)
 class JudgedLobby(Lobby[J]):
     """``awaited`` is what is awaited of whom in a test, and since when."""
 
-    kind, voids = "test", "test_void"
+    kind, noun, voids = "test", "test", "test_void"
     settings: TestsSettings
 
     def __init__(self, study: Study, settings: TestsSettings) -> None:
@@ -85,7 +85,7 @@ class JudgedLobby(Lobby[J]):
         if self.awaited.get(test.id, (None, 0.0))[0] != due:
             self.awaited[test.id] = (due, time.monotonic())
         is_late = due and time.monotonic() - self.awaited[test.id][1] > self.settings.tests.seconds_to_act
-        return super().why_void(test) or (f"{due[0][0]} did nothing" if is_late else None)
+        return super().why_void(test) or (f"{due[0][0]} {IDLE}" if is_late else None)
 
     def view(self, test: J, code: str) -> View:
         side = test.people.index(code)
@@ -93,7 +93,7 @@ class JudgedLobby(Lobby[J]):
         role = of_agents if side else "judge"
         act = next((act for who, _, act in self.due(test) if who == code), None)
         about = {"state": self.phase(test), "test": test.id, "role": role, "text": getattr(self.settings.roles, role)}
-        return about | {"act": act, **self.shown(test, side, act)}
+        return about | {"void": test.void_to(code), "act": act, **self.shown(test, side, act)}
 
     # each act is checked and taken into the state at once, so that of two tabs the first counts
 

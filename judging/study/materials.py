@@ -1,9 +1,9 @@
-"""What people of a study meet, step by step."""
+"""What people of a study meet: stimuli that they answer, and people or agents with whom they converse."""
 
 import hashlib
-import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -15,22 +15,13 @@ from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus, parse_r
 from agents.vision import captions
 from agents.vision.colors import WORDS
 from judging.study.agent_server import served_agents
-from judging.study.controls import Control, read_controls, uncertain_options
-from judging.study.events import Judge, State, Step
-from judging.study.exclusions import VerdictRow, verdict_rows
-from judging.study.page_answers import (
-    BadAnswer,
-    StimulusAnswer,
-    TalkAnswer,
-    ToldError,
-    TrialAnswer,
-    fastest_of,
-    parsed,
-    read_texts,
-)
+from judging.study.events import Judge, Step
+from judging.study.material import INSTRUCTIONS, Material
+from judging.study.meetings import JudgedMeeting, Meeting, Talk
+from judging.study.page_answers import StimulusAnswer, TalkAnswer, ToldError, fastest_of, parsed, read_texts
 from judging.study.pool import Seen, TrialPool
-from judging.study.settings import AnswersSettings, JudgesSettings, StudySettings, TestsSettings, read_settings
-from judging.trial_set import TRIALS_FILE, VERDICTS, key_path
+from judging.study.settings import AnswersSettings, JudgesSettings, TestsSettings, read_settings
+from judging.study.trial_material import TrialMaterial
 from serving.runs.checking import check_rows
 from serving.runs.row_problems import count
 from serving.runs.set_rows import Choose
@@ -39,193 +30,7 @@ from serving.runs.stimulus_set import read_rows
 
 FASTEST = 4000.0  # ms; a caption that took less was not written for this picture
 FLAGS = ("too_few_words", "special_characters", "repeated_words", "mentions_image")  # of the form's checks
-TYPES = {"jpeg": "jpeg", "jpg": "jpeg", "png": "png", "gif": "gif", "webp": "webp", "bmp": "bmp", "tiff": "tiff"}
-SENT = {"choices", "sex", "confidence", "reason", "seconds_before", "play_once"}  # of a trial's settings
-INSTRUCTIONS: Step = {"kind": "instructions"}
 SHOWABLE = ("JPEG", "PNG", "GIF", "WEBP", "BMP")  # by browsers
-
-
-class Material:
-    """What a study shows, in ``number`` steps of a ``kind``; ``sha256`` is of what must not change meanwhile."""
-
-    kind: str
-    number: int
-    sha256: str
-    source: Path
-
-    def __init__(self, settings: StudySettings) -> None:
-        self.settings = settings
-
-    def problems(self) -> list[str]:
-        return []
-
-    def warnings(self) -> list[str]:
-        return []
-
-    def served_problems(self) -> list[str]:
-        """The agents that their server lacks."""
-        return []
-
-    def about(self) -> str:
-        return f"{self.settings.task}: {self.number:,} for each participant"
-
-    def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
-        """A person's steps from the instructions on; ``seen`` counts how many had each page."""
-        return [INSTRUCTIONS, *(self.step() for _ in range(self.number))]
-
-    def step(self, *trials: str, phase: str = "test", again: bool = False) -> Step:
-        return {"kind": self.kind, "trials": list(trials), "phase": phase, "again": again}
-
-    def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
-        """What is kept of an answer. Raises BadAnswer, and ToldError."""
-        if answer:
-            raise BadAnswer("has parts that no page sends")
-        return {}
-
-    def instructions(self, judge: Judge, step: Step) -> dict[str, Any]:
-        about = {"practice": 0, "feedback": 0, "samples": [], "four": True}
-        return {"trials": judge.counted(), "tests": self.kind == "test", **about}
-
-    def show(self, judge: Judge, step: Step) -> dict[str, Any]:
-        return {"practice": False}
-
-    def truth(self, step: Step) -> list[str] | None:
-        """Of a step after which the truth is shown."""
-        return None
-
-    def files(self, step: Step) -> dict[str, Path]:
-        """A step's files by name."""
-        return {}
-
-    def rows(self, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[VerdictRow]:
-        return []
-
-
-class TrialMaterial(Material):
-    settings: JudgesSettings
-    kind = "trial"
-
-    def __init__(self, pool: TrialPool, study: Path) -> None:
-        super().__init__(pool.settings)
-        self.pool, self.study, self.number = pool, study, pool.settings.trials.number
-        self.source = pool.folder / TRIALS_FILE
-        self.sha256 = hashlib.sha256(key_path(pool.folder).read_bytes()).hexdigest()
-
-    @cached_property
-    def controls(self) -> dict[str, Control]:
-        return read_controls(self.settings.trials.control, self.study, self.pool.key, self.sha256)
-
-    def problems(self) -> list[str]:
-        problems = self.pool.problems()
-        try:
-            self.controls  # noqa: B018
-        except InputError as error:
-            problems += [*map(str, error.problems), str(error)]
-        return problems
-
-    def warnings(self) -> list[str]:
-        trials, least = self.settings.trials, self.settings.exclude.catch
-        uncertain = uncertain_options(trials.control, self.pool.key)
-        warnings = [] if uncertain is None else [uncertain]
-        number = round(trials.catch * trials.number)
-        if not least or not number:
-            return warnings
-        out = sum(math.comb(number, caught) for caught in range(number + 1) if caught < least * number) / 2**number
-        return [
-            *warnings,
-            "exclude.catch: selects judges by their bias to say human, which changes all scores. Of judges who guess, "
-            f"{count(number, 'catch trial')} of each would exclude {out:.0%}. Control questions measure attention",
-        ]
-
-    def about(self) -> str:
-        cells = ", ".join(f"{len(pages):,} of {name}" for name, pages in sorted(self.pool.cells.items()))
-        return f"{self.settings.task}: {count(self.number, 'trial')} for each judge, of {cells}"
-
-    def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
-        turns, examples = self.pool.draw(seen, chance)
-        trials = [self.step(*turn.page.trials, phase=turn.phase, again=turn.again) for turn in turns]
-        return [INSTRUCTIONS | {"examples": [list(page.trials) for page in examples]}, *trials]
-
-    def control(self, step: Step) -> Control | None:
-        return self.controls.get(str(self.pool.key[step["trials"][0]]["stimulus"]))
-
-    def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
-        sent, settings, control = parsed(TrialAnswer, answer), self.settings.trials, self.control(step)
-        if len(sent.verdicts) != len(step["trials"]):
-            raise BadAnswer(f"verdicts: must be {len(step['trials'])} of human and machine")
-        kept = sent.model_dump(include={"verdicts", "rt", "away", "key"})
-        if settings.confidence:
-            if sent.confidence is None:
-                raise BadAnswer("confidence: is missing")
-            kept["confidence"] = sent.confidence
-        if settings.reason:
-            kept["reason"] = sent.reason
-        if settings.sex:
-            if len(sent.sexes) != len(step["trials"]):
-                raise BadAnswer("sexes: must be as many as the verdicts")
-            kept["sexes"] = sent.sexes
-        if control is not None:
-            if sent.control not in control.options:
-                raise BadAnswer("control: must be an option")
-            kept |= {"control": sent.control, "right": sent.control == control.correct}
-        return kept
-
-    def instructions(self, judge: Judge, step: Step) -> dict[str, Any]:
-        samples = [{**self._trial(page), "truth": self.pool.truth(page)} for page in step.get("examples", [])]
-        trials = self.settings.trials
-        return {
-            "trials": judge.counted(),
-            **trials.model_dump(include={"practice", "feedback", "prior_told"}),
-            "keys": judge.keys,
-            "four": trials.choices == "four" and not self.pool.of_pairs,
-            "pairs": self.pool.of_pairs,
-            "samples": samples,
-        }
-
-    def show(self, judge: Judge, step: Step) -> dict[str, Any]:
-        trials, control = self.settings.trials, self.control(step)
-        pairs = zip(VERDICTS, judge.keys, strict=True)
-        return {
-            **self._trial(step["trials"]),
-            "practice": step["phase"] == "practice",
-            # in the order of the keys, which differs from judge to judge
-            "options": sorted(pairs, key=lambda pair: pair[1] != trials.keys[0]),
-            **trials.model_dump(include=SENT),
-            "control": None if control is None else control.sent,
-        }
-
-    def truth(self, step: Step) -> list[str] | None:
-        return self.pool.truth(step["trials"]) if step.get("phase") in ("practice", "feedback") else None
-
-    def files(self, step: Step) -> dict[str, Path]:
-        trials = [*step.get("trials", []), *(trial for page in step.get("examples", []) for trial in page)]
-        names = [name for trial in trials for _, name in self._named(trial)]
-        return {name: self.pool.folder / "media" / name for name in names}
-
-    def rows(self, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[VerdictRow]:
-        return list(verdict_rows(state, self.settings, self.pool, personal))
-
-    def _trial(self, names: Sequence[str]) -> dict[str, Any]:
-        trial = self.pool.trials[names[0]]
-        page: dict[str, Any] = {
-            "asked": trial.asked,
-            "speakers": [self.pool.trials[name].speaker for name in names],
-            "answer": trial.answer.model_dump(mode="json", exclude_none=True),
-        }
-        if trial.beside is not None:
-            page["beside"] = trial.beside.model_dump(mode="json", exclude_none=True)
-        if trial.cue is not None:
-            page |= {"cue": trial.cue, "examples": [list(pair) for pair in trial.examples]}
-        if trial.asked == "attention_prediction":
-            del page["answer"]  # the clip shows it
-        return page | {field: f"media/{name}" for field, name in self._named(names[0])}
-
-    def _named(self, trial: str) -> Iterator[tuple[str, str]]:
-        images = self.pool.trials[trial].images_by_field()
-        fields = ("clip",) if "clip" in images else ("image", "target_image")  # the clip shows both
-        for field in fields:
-            if field in images:
-                yield field, images[field].name.rpartition("/")[2]
 
 
 def only_task(task: str | None) -> Choose:
@@ -273,6 +78,10 @@ class AskMaterial(SetMaterial):
 
     def about(self) -> str:
         return f"{super().about()} of {count(len(self.stimuli), 'stimulus', 'stimuli')}"
+
+    def warnings(self) -> list[str]:
+        of_talks = sorted({"talk", "delays"} & self.settings.model_fields_set)
+        return [f"{name}: is of conversations, and does nothing here" for name in of_talks]
 
     def problems(self) -> list[str]:
         problems = []
@@ -342,15 +151,74 @@ class AskMaterial(SetMaterial):
         return {f"p{self._numbers[stimulus.id]:05}.{image.header().format.lower()}": image.path}
 
 
-class TalkMaterial(SetMaterial):
+class MeetingMaterial(Material, ABC):
+    """Meetings of people, in which agents of a server may take part. ``meetings`` is what a reader calls them."""
+
+    meeting: str
+    meetings: str
+
+    @abstractmethod
+    def needed_agents(self) -> tuple[str, dict[str, str]]:
+        """The server's address, and the names of the agents that are asked, by their place in ``study.toml``."""
+
+    @abstractmethod
+    def is_over(self, meeting: Meeting) -> bool:
+        """Whether it came to its end. Raises InputError where that cannot be known."""
+
+    def problems(self) -> list[str]:
+        return [f"{place}: name the agent" for place, name in self.needed_agents()[1].items() if not name]
+
+    def served_problems(self) -> list[str]:
+        server, needed = self.needed_agents()
+        named = {place: name for place, name in needed.items() if name}  # of the others ``problems`` tells
+        if not named:
+            return []
+        served, why = served_agents(server)
+        problems = []
+        for place, name in named.items():
+            if why:
+                problems.append(f"{place}: {why}")
+            elif name not in served:
+                others = ", ".join(sorted(served)) or "no agent"
+                problems.append(f"{place}: {server} does not serve {name}; it serves {others}")
+            elif "conversation" not in served[name]:
+                problems.append(f"{place}: {name} answers {', '.join(served[name])}, not conversation")
+        return problems
+
+
+class TalkMaterial(SetMaterial, MeetingMaterial):
+    """Conversations about the topics of a set."""
+
     kind = "talk"
+    meeting = "conversation"
+    meetings = "conversations"
     stimuli: Mapping[str, ConversationStimulus]
+
+    def needed_agents(self) -> tuple[str, dict[str, str]]:
+        talk = self.settings.talk
+        return talk.server, {"talk.agent": talk.agent} if talk.machines else {}
+
+    def is_over(self, meeting: Meeting) -> bool:
+        assert isinstance(meeting, Talk)
+        stimulus = self.stimuli.get(meeting.stimulus)
+        if stimulus is None:
+            raise InputError(
+                f"{self.source}: has no {meeting.stimulus}, about which people of this study conversed; bring the set "
+                "back that the study began with"
+            )
+        return len(meeting.messages) >= stimulus.exchanges
 
     def show(self, judge: Judge, step: Step) -> dict[str, Any]:
         return {**super().show(judge, step), "asked": "conversation", "guess": self.settings.talk.guess}
 
+    def warnings(self) -> list[str]:
+        talk = self.settings.talk
+        if talk.agent and not talk.machines:
+            return [f"talk.agent: nobody meets {talk.agent}, for talk.machines is 0"]
+        return []
+
     def problems(self) -> list[str]:
-        return [
+        return super().problems() + [
             f"{name}: people are not shown what came before (history, opener, pseudo)"
             for name, stimulus in self.stimuli.items()
             if stimulus.history or stimulus.opener is not None or stimulus.pseudo
@@ -362,31 +230,29 @@ class TalkMaterial(SetMaterial):
         return parsed(TalkAnswer, answer).model_dump()
 
 
-class TestsMaterial(Material):
+class TestsMaterial(MeetingMaterial):
+    """Online tests and interrogations."""
+
     settings: TestsSettings
     kind = "test"
+    meeting = "test"
+    meetings = "online tests"
     sha256 = hashlib.sha256(b"online").hexdigest()
 
     def __init__(self, settings: TestsSettings, study: Path) -> None:
         super().__init__(settings)
         self.source, self.number = study, settings.tests.each
-        self.machines = {} if settings.tests.two_people == 1 else settings.machines()
+
+    def needed_agents(self) -> tuple[str, dict[str, str]]:
+        needed = {} if self.settings.tests.two_people == 1 else self.settings.machines()
+        return self.settings.agents.server, needed
+
+    def is_over(self, meeting: Meeting) -> bool:
+        assert isinstance(meeting, JudgedMeeting)
+        return meeting.is_over()
 
     def show(self, judge: Judge, step: Step) -> dict[str, Any]:
         return {**super().show(judge, step), **self.settings.tests.model_dump(include={"words_below", "codes"})}
-
-    def problems(self) -> list[str]:
-        return [f"{place}: name the agent" for place, name in self.machines.items() if not name]
-
-    def served_problems(self) -> list[str]:
-        server, problems = self.settings.agents.server, []
-        served, why = served_agents(server) if self.machines else ({}, "")
-        for place, name in self.machines.items():
-            if name not in served:
-                problems.append(f"{place}: {why or f'{server} does not serve {name}'}")
-            elif "conversation" not in served[name]:
-                problems.append(f"{place}: {name} answers {', '.join(served[name])}, not conversation")
-        return problems
 
 
 def material_of(folder: Path) -> Material:

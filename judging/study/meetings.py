@@ -16,7 +16,9 @@ Pair = Literal["person machine", "two machines", "two people"]
 Part = Literal["person", "machine"]
 Act = Literal["ready", "ask", "answer", "judge"]
 Move = tuple[str, int, Act]  # of whom, the side of an agent or 0 of the judge, what
+Cause = Literal["fault", "left", "away", "deleted"]  # of a void meeting: a machine, a person, oneself, a deletion
 SIDES = (1, 2)
+LEFT, IDLE, FORGOTTEN = "left", "did nothing", "forgotten"  # words of ``void``
 PARTS: Mapping[Pair, tuple[Part, Part]] = {
     "person machine": ("person", "machine"),
     "two machines": ("machine", "machine"),
@@ -52,6 +54,34 @@ class Meeting(ABC):
     def began(self) -> str | None:
         """When the clock began; None before it."""
         return self.at
+
+    def left_by(self) -> str | None:
+        """The code of the person who left, or did nothing, so that it is void."""
+        who, _, what = (self.void or "").partition(" ")
+        return who if who in self.people and what in (LEFT, IDLE) else None
+
+    def cause(self) -> Cause | None:
+        """Why it is void; None where it is not. What is no person's doing is a fault of a machine or its server."""
+        if self.void is None:
+            return None
+        if self.void == FORGOTTEN:
+            return "deleted"
+        return "fault" if self.left_by() is None else "left"
+
+    def void_to(self, code: str) -> Cause | None:
+        """As :meth:`cause`, for one of its people: ``away`` where it was they who left."""
+        return "away" if self.left_by() == code else self.cause()
+
+    def reason(self) -> str:
+        """Why it is void, for who runs the study: nobody is named, but an agent is. "" where it is not void."""
+        who = self.left_by()
+        if who is None:
+            return "a participant deleted it" if self.void == FORGOTTEN else self.void or ""
+        return f"{self.part_of(who)} {(self.void or '').partition(' ')[2]}"
+
+    def part_of(self, code: str) -> str:
+        """What somebody is in the meeting, with an article."""
+        return "a participant"
 
     @abstractmethod
     def lines(self, number: int) -> list[Line]:
@@ -118,6 +148,9 @@ class JudgedMeeting(Meeting):
     @property
     def pair(self) -> Pair:
         return next(pair for pair, parts in PARTS.items() if sorted(parts) == sorted(self.parts))
+
+    def part_of(self, code: str) -> str:
+        return "the judge" if code == self.people[0] else "an agent"
 
     def persons(self) -> list[str]:
         parts = ("person", *self.parts)

@@ -15,6 +15,7 @@ from serving.runs.row_problems import count, field_problems
 
 HumanOrMachine = Literal["human", "machine"]
 LONGEST_REASON = 2000
+LONGEST_ID = 200
 LONGEST_RT = 86_400_000.0  # milliseconds
 OPTIONS: Mapping[str, Sequence[str]] = {
     "age": ("<18", "18-20", "21-25", "26-30", "31-35", "36-40", "41-45", "46-50", ">50"),
@@ -174,8 +175,12 @@ def read_questions(fields: Sequence[str], required: Sequence[str], answer: Mappi
 
 
 def read_panel_id(text: str | None, parameter: str) -> str:
-    """The id in the address's ``parameter``; "" for none or a placeholder ("{{%PROLIFIC_PID%}}", "[worker_id]")."""
-    text = (text or "").strip()[:200]
+    """The id in the address's ``parameter``, as the panel has it: capitals count, blanks around it do not. "" for none
+    or a placeholder ("{{%PROLIFIC_PID%}}", "[worker_id]"). Raises Refused for what no id can be: it is not cut, for two
+    people's could then be alike."""
+    text = (text or "").strip()
+    if len(text) > LONGEST_ID or not text.isprintable():
+        raise Refused("bad_address")
     is_name = re.sub(r"\W|_", "", text.casefold()) == re.sub(r"\W|_", "", parameter.casefold())
     return "" if not parameter or is_name or UNFILLED.fullmatch(text) else text
 

@@ -1,14 +1,11 @@
 """A study while it is served: judges join, are sent a step, answer it. An answer is on disk before its page goes on."""
 
 import asyncio
-import hashlib
 import random
 import secrets
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,27 +14,28 @@ import orjson
 
 from agents.errors import InputError
 from judging.study import events
+from judging.study.addresses import Address, read_address
+from judging.study.codes import draw_code, hashed
 from judging.study.events import ASKED, EVENTS, PERSONAL, Judge, State, Step
 from judging.study.exclusions import completion_code
 from judging.study.lobby import Lobby, TalkLobby
 from judging.study.lobby_of_tests import OnlineLobby
 from judging.study.lobby_with_clock import InterrogationLobby
-from judging.study.materials import Material, TalkMaterial, TrialMaterial
+from judging.study.material import Material
+from judging.study.materials import TalkMaterial
 from judging.study.page_answers import (
-    OPTIONS,
     BadAnswer,
     InstructionsAnswer,
     Refused,
     ToldError,
     parsed,
-    read_panel_id,
     read_questions,
 )
-from judging.study.settings import InterrogationSettings, JudgesSettings, OnlineSettings, StudySettings
+from judging.study.settings import InterrogationSettings, JudgesSettings, OnlineSettings
+from judging.study.trial_material import TrialMaterial
 from serving.runs.run import Store
 from serving.timestamps import now
 
-ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # of codes: nothing that looks like something else
 AHEAD = 3  # trials whose pictures are got before they are shown
 STUDY_STATIC = Path(__file__).with_name("static")
 
@@ -63,6 +61,9 @@ class Study:
         self.store = Store(check, interval=0.01)
         self._writer: asyncio.Task[None] | None = None
         self.personal = events.read_personal(folder)
+        # Also of who left and deleted, until this process ends and the files are without them: at the same browser
+        # somebody else must not be taken for them, and they themselves are told that they have left.
+        self._panel_ids = {code: str(said["worker"]) for code, said in self.personal.items() if "worker" in said}
         began_with = (self.state.settings or {}).get("task", self.settings.task)
         if self.state.judges and began_with != self.settings.task:
             raise InputError(f"{folder}: the people of this study began with {began_with}")
@@ -110,26 +111,37 @@ class Study:
     def cookie(self) -> str:
         return f"judge-{hashed(f'{self.state.began} {self.state.sha256}')[:8]}"
 
-    def find(self, token: str | None, link: str | None = None) -> Judge | None:
-        """The judge whose browser holds the ``token``; None for somebody else's ``link``."""
+    def find(
+        self,
+        token: str | None,
+        link: str | None = None,
+        panel_id: str | None = None,
+        *,
+        code: str | None = None,
+    ) -> Judge | None:
+        """The judge of the browser that holds the ``token``, as far as they are whom its address is for. An address
+        that names nobody is for the judge whose ``code`` the page has, or for whoever was here last. Raises Refused."""
         judge = None if not token else self.state.by_session.get(hashed(token))
-        is_other = link and judge is not None and judge.link not in (None, hashed(link))
-        return None if is_other else judge
+        if judge is None:
+            return None
+        address = self._address(link, panel_id)
+        is_other_page = code not in (None, judge.code) and not address.is_personal
+        return judge if address.is_of(judge, self.panel_id(judge.code)) and not is_other_page else None
 
     async def join(
         self, link: str | None, panel_id: str | None, parameters: Mapping[str, str | None] | None = None
     ) -> tuple[Judge, str]:
         """A judge, the same for the same ``link`` or ``panel_id``, and their session's token. Raises Refused."""
         settings, token = self.settings.judges, secrets.token_urlsafe(24)
-        panel_id = read_panel_id(panel_id, settings.worker)
-        personal = hashed(link) if link and settings.entry == "links" else None
-        if settings.entry == "links" and personal not in events.read_links(self.folder):
+        address = self._address(link, panel_id, parameters)
+        if settings.entry == "links" and address.link not in events.read_links(self.folder):
             raise Refused("no_link")
-        for code, judge in self.state.judges.items():
-            if (personal and judge.link == personal) or (panel_id and self.panel_id(code) == panel_id):
-                await self.note({"event": "session", "judge": code, "session": hashed(token)})
-                await self.loaded(judge)
-                return judge, token
+        judge = self._judge_of(address)
+        if judge is not None:
+            await self.note({"event": "session", "judge": judge.code, "session": hashed(token)})
+            await self.entered(judge, parameters or {})
+            await self.loaded(judge)
+            return judge, token
         finished = sum(map(self.state.has_finished, self.state.judges.values()))
         is_enough = finished >= settings.wanted or (self.lobby is not None and self.lobby.is_enough())
         if self.state.closed or is_enough:
@@ -138,14 +150,37 @@ class Study:
         at_it = sum(judge.ended is None and code not in away for code, judge in self.state.judges.items())
         if finished + at_it >= settings.most:
             raise Refused("full")
-        sent = {name: read_panel_id((parameters or {}).get(name), name) for name in settings.parameters}
-        about = {name: value for name, value in {"worker": panel_id, **sent}.items() if value}
-        return await self.enlist(token, link=personal, about=about), token
+        personal = dict(address.parameters)
+        if address.panel_id:
+            personal["worker"] = address.panel_id
+        return await self.enlist(token, link=address.link, about=personal), token
+
+    def _address(
+        self, link: str | None, panel_id: str | None, parameters: Mapping[str, str | None] | None = None
+    ) -> Address:
+        links = events.read_links(self.folder) if link else set[str]()
+        return read_address(self.settings.judges, links, link, panel_id, parameters or {})
+
+    def _judge_of(self, address: Address) -> Judge | None:
+        """The judge who has the id, or else the link. Raises Refused for a link of somebody with another id."""
+        for code, judge in self.state.judges.items():
+            if address.panel_id and self.panel_id(code) == address.panel_id:
+                return judge
+        judges = self.state.judges.values()
+        judge_of_link = next((judge for judge in judges if address.link and judge.link == address.link), None)
+        if judge_of_link is not None and address.panel_id:
+            if self.panel_id(judge_of_link.code):
+                raise Refused("no_link")
+            self._keep(judge_of_link.code, {"worker": address.panel_id})
+        return judge_of_link
 
     async def enlist(
         self, token: str, *, link: str | None = None, kit: str | None = None, about: Mapping[str, str] | None = None
     ) -> Judge:
-        number, code = len(self.state.judges) + 1, "".join(secrets.choice(ALPHABET) for _ in range(8))
+        number = len(self.state.judges) + 1
+        code = draw_code()
+        while code in self.state.judges:
+            code = draw_code()
         keys = list(self.settings.trials.keys) if isinstance(self.settings, JudgesSettings) else []
         of_pairs = isinstance(self.material, TrialMaterial) and self.material.pool.of_pairs
         self._keep(code, about or {})
@@ -155,10 +190,20 @@ class Study:
                 # Counterbalanced: the first is for "human". Of pairs the left is the first conversation's, "machine".
                 "keys": keys if number % 2 and not of_pairs else keys[::-1],
                 "steps": self._steps(),
-                "end_code": self.settings.end.code or secrets.token_hex(5).upper(),
+                "end_code": self.settings.end.code or draw_code().upper(),
             }
         )  # fmt: skip
         return self.state.judges[code]
+
+    async def entered(self, judge: Judge, parameters: Mapping[str, str | None]) -> None:
+        """Keep what the address has beside the id where it is new: who comes again from a panel may have another
+        assignment there. What was so at the end stays, for by that the judge was paid. Raises Refused."""
+        kept = self.personal.get(judge.code, {})
+        sent = self._address(None, None, parameters).parameters
+        news = {name: value for name, value in sent.items() if kept.get(name) != value}
+        if judge.ended is None and news:
+            self._keep(judge.code, news)
+            await self.written()
 
     async def loaded(self, judge: Judge) -> None:
         """Note a reload, and block the judge if the settings say so."""
@@ -227,7 +272,7 @@ class Study:
         return self.material.read(judge, step, answer), {}
 
     def panel_id(self, code: str) -> str:
-        return str(self.personal.get(code, {}).get("worker", ""))
+        return self._panel_ids.get(code, "")
 
     # what is written
 
@@ -245,6 +290,8 @@ class Study:
     def _keep(self, code: str, about: Mapping[str, str]) -> None:
         if about:
             self.personal.setdefault(code, {}).update(about)
+            if "worker" in about:
+                self._panel_ids[code] = about["worker"]
             line = {"judge": code, "at": now(), "said": about}
             self.store.put(self.folder / PERSONAL, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
@@ -266,33 +313,6 @@ class Study:
         oldest = datetime.now(UTC) - timedelta(hours=self.settings.judges.hours)
         at_it = [judge for judge in self.state.judges.values() if judge.ended is None and judge.kit is None]
         return {judge.code for judge in at_it if datetime.fromisoformat(judge.at) < oldest}
-
-
-def hashed(token: str) -> str:
-    return hashlib.sha256(token.encode(errors="replace")).hexdigest()
-
-
-def read_phrases(study: Path, settings: StudySettings) -> dict[str, str]:
-    """The pages' phrases by name. Raises InputError for a file that lacks any."""
-    english = tomllib.loads(resources.files("judging.study").joinpath("phrases.toml").read_text("utf-8"))
-    if not settings.phrases:
-        return english
-    path = study / settings.phrases
-    try:
-        phrases = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: {error}") from None
-    wrong = sorted(english.keys() ^ phrases.keys())
-    wrong += [name for name, text in phrases.items() if not isinstance(text, str)]
-    if wrong:
-        raise InputError(f"{path}: a page's phrase lacks, or none is called so, or it is no text: {', '.join(wrong)}")
-    return phrases
-
-
-def phrases_sent(settings: StudySettings, phrases: Mapping[str, str]) -> dict[str, Any]:
-    about = {"language": settings.language, "title": settings.texts.title}
-    about |= settings.judges.model_dump(include={"worker", "parameters", "screen"})
-    return {**about, "phrases": dict(phrases), "options": OPTIONS}
 
 
 def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
@@ -332,4 +352,8 @@ def _end(study: Study, judge: Judge) -> dict[str, Any]:
         address = address.replace(f"{{{name}}}", quote(value, safe=""))
     kind = "end" if judge.ended == "finished" else judge.ended or "closed"
     text = settings.texts.thanks if kind == "end" else ""
-    return {"kind": kind, "text": text, "code": code, "redirect": address or None}
+    page: dict[str, Any] = {"kind": kind, "text": text, "code": code, "redirect": address or None}
+    if kind == "end" and not study.state.has_finished(judge):  # what they took part in does not count: they are told
+        causes = {meeting.cause() for meeting in study.state.met(judge) if meeting is not None}
+        page["note"] = "end_fault" if "fault" in causes else "end_uncounted"
+    return page

@@ -13,9 +13,10 @@ from starlette.exceptions import HTTPException
 from agents.errors import StorageError
 from judging.study.events import Judge, read_personal, read_state
 from judging.study.lobby import Lobby
-from judging.study.materials import TYPES
+from judging.study.material import TYPES
 from judging.study.page_answers import BadAnswer, Refused
-from judging.study.study import STUDY_STATIC, Study, media_of, phrases_sent, view
+from judging.study.phrases import phrases_sent
+from judging.study.study import STUDY_STATIC, Study, media_of, view
 from judging.study.study_status import status_of
 from serving.http.errors import ApiError, on_fault, on_http_error, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type, unless_gone
@@ -32,6 +33,8 @@ REFUSALS = {
     "closed": (403, "this study is closed"),
     "full": (503, "there are as many judges as there may be; try again later"),
     "not_yet": (409, "this step is not the next"),
+    "other_judge": (409, "somebody else has begun in this browser since"),
+    "bad_address": (422, "an id of a panel has at most 200 letters, digits and signs that can be printed"),
 }
 
 
@@ -64,28 +67,29 @@ def create_app(
 
     @app.get("/phrases")
     async def all_phrases() -> Response:
-        return _json(phrases_sent(study.settings, phrases))
+        return _json(phrases_sent(study.settings, phrases, study.cookie))
 
     @app.post("/now")
     async def current_step(request: Request) -> Response:
         """Where the judge of this browser is; ``{"kind": "welcome"}`` before they begin."""
         body = await _body(request)
-        judge = study.find(request.cookies.get(study.cookie), _text(body.get("link")))
+        link, panel_id, parameters = _address(body)
+        judge = study.find(request.cookies.get(study.cookie), link, panel_id, code=_string(body, "list"))
         if judge is None:
             return _json({"kind": "welcome"})
         if body.get("loaded") is True:
+            await study.entered(judge, parameters)
             await study.loaded(judge)
         return _json(view(study, judge))
 
     @app.post("/join")
     async def join(request: Request) -> Response:
         body = await _body(request)
-        link, panel_id = (_text(body.get(name)) for name in ("link", "worker"))
-        judge = study.find(request.cookies.get(study.cookie), link)
+        link, panel_id, parameters = _address(body)
+        judge = study.find(request.cookies.get(study.cookie), link, panel_id, code=_string(body, "list"))
         if judge is not None:
+            await study.entered(judge, parameters)
             return _json(view(study, judge))
-        sent = body.get("parameters")
-        parameters = {name: _text(value) for name, value in sent.items()} if isinstance(sent, dict) else {}
         judge, token = await study.join(link, panel_id, parameters)
         response = _json(view(study, judge))
         secure = request.headers.get("origin", "").startswith("https:")
@@ -95,19 +99,18 @@ def create_app(
     @app.post("/answer")
     async def answer(request: Request) -> Response:
         """Keep an answer; the next step is sent once it is on disk."""
-        judge = _judge(study, request)
         body = await _body(request)
+        judge = _poster(study, request, body)
         number = _number(body, "step", least=0)
-        if body.get("list", judge.code) != judge.code:  # of a tab that was left open
-            raise Refused("not_yet")
         receipt = await study.answer(judge, number, body.get("answer"))
         about = {"new": receipt.is_new, "told": receipt.flags, "truth": receipt.truth}
         return _json({**about, "next": view(study, judge)})
 
     @app.post("/leave")
     async def leave(request: Request) -> Response:
-        judge = _judge(study, request)
-        if (await _body(request)).get("list") == judge.code:
+        body = await _body(request)
+        judge = _poster(study, request, body)
+        if body.get("list") == judge.code:  # nobody's answers are deleted by a page that does not say whose
             await study.leave(judge)
         return _json(view(study, judge))
 
@@ -116,7 +119,7 @@ def create_app(
     async def news(request: Request) -> Response:
         """Wait for more messages of a conversation than ``after``, or another view of a test than ``version``."""
         judge, lobby, body = await _in_lobby(study, request)
-        known = _number(body, "after") if lobby.kind == "talk" else _text(body.get("version")) or ""
+        known = _number(body, "after") if lobby.kind == "talk" else _string(body, "version") or ""
         return _json(await unless_gone(request, lobby.at(judge, known)))
 
     @app.post("/say")
@@ -175,11 +178,33 @@ def _judge(study: Study, request: Request) -> Judge:
     return judge
 
 
-async def _in_lobby(study: Study, request: Request) -> tuple[Judge, Lobby[Any], dict[str, Any]]:
+def _poster(study: Study, request: Request, body: dict[str, Any]) -> Judge:
+    """The judge of this browser, unless the page is another judge's: a tab that was left open. What it sends is
+    nobody's here."""
     judge = _judge(study, request)
+    if body.get("list", judge.code) != judge.code:
+        raise Refused("other_judge")
+    return judge
+
+
+async def _in_lobby(study: Study, request: Request) -> tuple[Judge, Lobby[Any], dict[str, Any]]:
+    body = await _body(request)
+    judge = _poster(study, request, body)
     if study.lobby is None or judge.current is None or judge.current["kind"] != study.lobby.kind:
         raise Refused("not_yet")
-    return judge, study.lobby, await _body(request)
+    return judge, study.lobby, body
+
+
+def _address(body: dict[str, Any]) -> tuple[str | None, str | None, dict[str, str | None]]:
+    """What a page found in its address: a personal link, a panel's id, and the other parameters that are kept."""
+    sent = body.get("parameters")
+    parameters = {name: _string(sent, name) for name in sent} if isinstance(sent, dict) else {}
+    return _string(body, "link"), _string(body, "worker"), parameters
+
+
+def _string(body: dict[str, Any], name: str) -> str | None:
+    value = body.get(name)
+    return value if isinstance(value, str) else None
 
 
 async def _body(request: Request) -> dict[str, Any]:
@@ -197,10 +222,6 @@ def _number(body: dict[str, Any], name: str, *, least: int | None = None) -> int
     if type(value) is not int or (least is not None and value < least):
         raise ApiError(422, "invalid_request", f"{name}: must be a whole number")
     return value
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable() else None
 
 
 def _json(value: Any) -> Response:

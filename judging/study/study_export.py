@@ -16,9 +16,11 @@ from agents.stimuli import Asked, ShownAnswer
 from judging.candidates import AnsweredStimulus, Candidate, Letter, Truth, is_person
 from judging.study.events import Judge, State, read_personal, read_state
 from judging.study.exclusions import VerdictRow, completion_code, outcome_of
-from judging.study.materials import Material
+from judging.study.material import Material
+from judging.study.materials import MeetingMaterial, TalkMaterial
 from judging.study.meetings import SIDES, Interrogation, Line, Meeting, OnlineTest, Talk, VerdictOnTest
-from judging.study.settings import CLOSING, FIELDS, StudySettings, TestsSettings
+from judging.study.settings import CLOSING, FIELDS, TestsSettings
+from judging.study.study_status import count_meetings
 from judging.trial_set import TRIALS_FILE, JudgesList, write_trial_set
 from serving.runs.atomic_files import replacing
 from serving.runs.csv_tables import write_rows
@@ -26,15 +28,17 @@ from serving.runs.output_paths import new_folder
 from serving.runs.run_opening import new_people_run
 
 TABLE, PARTICIPANTS, CONVERSATIONS = "verdicts.csv", "participants.csv", "conversations.jsonl"
-OF_PARTICIPANTS = ("outcome", "code", "paid", "answers", "excluded", "rules", "consent", *FIELDS, *CLOSING)
+OF_PARTICIPANTS = ("outcome", "code", "paid", "answers", "excluded", "rules", "consent")
+OF_MEETINGS = ("counts", "void")
 HIDDEN = ("truth", "agent", "correct", "catch", "stimulus")  # of a verdict's row: not among what the judge did
 Record = dict[str, Any]  # as the run writes it, as far as a study knows
 Test = OnlineTest | Interrogation
 Personal = Mapping[str, Mapping[str, Any]]
 
 
-def export(folder: Path, material: Material, out: Path, *, personal: bool, force: bool) -> int:
-    """Write ``out``, with ``personal`` answers; the number of verdicts or answers. Raises InputError, StorageError."""
+def export(folder: Path, material: Material, out: Path, *, personal: bool, force: bool) -> tuple[int, str]:
+    """Write ``out``, with ``personal`` answers. Returns the number of verdicts or answers, and which conversations or
+    tests are left out, in words. Raises InputError, StorageError."""
     known, state = read_personal(folder), read_state(folder)
     rows = material.rows(state, known)
     asked = material.settings.questions
@@ -45,28 +49,44 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
     records = [_verdict_on_test(test, judged, state, about) for test in tests for judged in test.judged]
     records += [_verdict(row, about[row["judge"]]) for row in rows if row["phase"] != "practice"]
     records += [answer for judge in state.judges.values() for answer in _answers(judge, material.settings.task)]
-    records += _numbered(_conversations(state))
-    if not records:
-        raise InputError(f"{folder}: nobody has answered yet")
-    with new_folder(out, marker=CONVERSATIONS if tests else "run.json", force=force) as made:
-        if isinstance(material.settings, TestsSettings):
+    left_out = ""
+    if isinstance(material, MeetingMaterial):
+        left_out = count_meetings(state, material).left_out()
+    if isinstance(material, TalkMaterial):
+        records += _numbered(_conversations(state, material))
+    is_for_payment = personal and bool(state.judges)  # who has finished is paid, whether or not it counts
+    if not records and not is_for_payment:
+        why = f"; its {material.meetings}: {left_out}" if isinstance(material, MeetingMaterial) and left_out else ""
+        raise InputError(f"{folder}: nobody has answered yet{why}")
+    marker = CONVERSATIONS if tests else "run.json" if records else PARTICIPANTS
+    with new_folder(out, marker=marker, force=force) as made:
+        if isinstance(material.settings, TestsSettings) and records:
             _write_tests(made, out, tests, state, records, material.settings.tests.seed)
-        else:
+        elif records:
             new_people_run(made, material.source).write_records("humans", records)
         if personal:
-            _write_participants(made / PARTICIPANTS, state, known, rows, material.settings)
+            _write_participants(made / PARTICIPANTS, state, known, rows, material)
         if rows:
             fields = [*FIELDS, *CLOSING] if personal else []
             with (made / TABLE).open("w", encoding="utf-8", newline="") as file:
                 write_rows(file, [*rows[0], *fields], (_cells(row, known, fields) for row in rows))
-    return len(records)
+    return len(records), left_out
 
 
 def _write_participants(
-    path: Path, state: State, known: Personal, verdicts: Sequence[VerdictRow], settings: StudySettings
+    path: Path, state: State, known: Personal, verdicts: Sequence[VerdictRow], material: Material
 ) -> None:
-    """Who is ``paid`` (1: who finished and failed no checks) and by which rules verdicts are excluded."""
-    columns = ("participant", "worker", *settings.judges.parameters, *OF_PARTICIPANTS)
+    """Who is ``paid`` (1: who finished and failed no checks), by which rules verdicts are excluded, and of meetings
+    whether any counts, and why others do not (``void``)."""
+    settings = material.settings
+    of_meetings: Sequence[str] = ()
+    counting = set[str]()  # who took part in a meeting that counts, whether or not they went on after it
+    if isinstance(material, MeetingMaterial):
+        of_meetings = OF_MEETINGS
+        for meeting in state.meetings.values():
+            if meeting.void is None and material.is_over(meeting):
+                counting.update(meeting.people)
+    columns = ("participant", "worker", *settings.judges.parameters, *OF_PARTICIPANTS, *of_meetings, *FIELDS, *CLOSING)
     excluded: dict[str, list[list[str]]] = defaultdict(list)
     for row in verdicts:
         if row["rules"] and row["phase"] != "practice":
@@ -83,12 +103,21 @@ def _write_participants(
             "excluded": len(rules),
             "rules": " ".join(dict.fromkeys(rule for each in rules for rule in each)),
             "consent": judge.of("consent").get("consent"),
+            "counts": int(code in counting),
+            "void": " ".join(_voids(code, judge, state)),
             **known.get(code, {}),
         }
         return [values.get(name) for name in columns]
 
     with path.open("w", encoding="utf-8", newline="") as file:
         write_rows(file, columns, (cells(*each) for each in state.judges.items() if each[1].ended != "left"))
+
+
+def _voids(code: str, judge: Judge, state: State) -> list[str]:
+    """Why meetings of somebody do not count, in their order."""
+    met = state.met(judge)
+    causes = ["nobody" if meeting is None else meeting.void_to(code) for meeting in met]
+    return [cause for cause in causes if cause is not None]
 
 
 def _cells(row: VerdictRow, known: Personal, fields: Sequence[str]) -> list[Any]:
@@ -142,17 +171,19 @@ def _name(who: str, state: State) -> str:
     return f"human:{who}" if who in state.judges else who
 
 
-def _conversations(state: State) -> Iterator[Record]:
-    # Conversations that are void, or still go on, are no answers.
+def _conversations(state: State, material: TalkMaterial) -> Iterator[Record]:
+    """Those that came to their end, which is when all is said: who closed the page at the questions after it has said
+    nothing of the other (null). Void ones, and those that still go on, are no answers."""
     answers = [answer for judge in state.judges.values() for answer in judge.answers]
     ends = {(answer["talk"], answer["judge"]): answer for answer in answers if answer["kind"] == "talk"}
     for talk in state.counted(Talk):
-        asked = {code: ends[talk.id, code] for code in talk.people if (talk.id, code) in ends}
+        if not material.is_over(talk):
+            continue
         raw: Record = {"talk": talk.id}
         for name, field in {"guesses": "guess", "sexes": "sex", "ages": "age"}.items():  # of the other
-            raw[name] = {code: answer.get(field) for code, answer in asked.items()}
-        if asked:
-            yield {"stimulus": talk.stimulus, "raw": raw, **_conversation(talk, talk.people, state, *_timed(talk))}
+            people = [code for code in talk.people if code in state.judges]
+            raw[name] = {code: ends.get((talk.id, code), {}).get(field) for code in people}
+        yield {"stimulus": talk.stimulus, "raw": raw, **_conversation(talk, talk.people, state, *_timed(talk))}
 
 
 def _timed(talk: Talk) -> tuple[list[Record], list[Record]]:

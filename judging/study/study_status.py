@@ -1,29 +1,62 @@
-"""How far a study is: judges, verdicts, exclusions by rule, answers, online tests."""
+"""How far a study is: judges, verdicts, exclusions by rule, answers, conversations, online tests."""
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from typing import Any
 
-from judging.study.events import State
-from judging.study.materials import Material, TrialMaterial
-from judging.study.meetings import JudgedMeeting, Meeting
+from judging.study.events import Judge, State
+from judging.study.material import Material
+from judging.study.materials import MeetingMaterial
 from judging.study.settings import TestsSettings
 from judging.study.stopping import decide, detectabilities
+from judging.study.trial_material import TrialMaterial
 from serving.runs.row_problems import count
 from serving.terminal import plain_table, print_table
 
+DECIDED_FOR = (
+    "These decisions are for these stimuli. `turinglike score` speaks of other stimuli, and of other people who "
+    "answered, too: it may leave open what is decided here."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MeetingCounts:
+    """Conversations or tests that came to their end (``over``), that did not yet, or never will (``under_way``), and
+    that are void, by the reason."""
+
+    over: int
+    under_way: int
+    void: Mapping[str, int]
+
+    def left_out(self) -> str:
+        """What no export has, in words; "" where it has all."""
+        parts = [f"{self.under_way:,} not at the end"] if self.under_way else []
+        parts += [f"{number:,} void ({reason})" for reason, number in sorted(self.void.items())]
+        return ", ".join(parts)
+
+
+def count_meetings(state: State, material: MeetingMaterial) -> MeetingCounts:
+    """Raises InputError where a conversation's stimulus is gone."""
+    void = Counter(meeting.reason() for meeting in state.meetings.values() if meeting.void is not None)
+    ends = Counter(material.is_over(meeting) for meeting in state.meetings.values() if meeting.void is None)
+    return MeetingCounts(ends[True], ends[False], dict(void))
+
 
 def status_of(state: State, material: Material, personal: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """As JSON. Raises InputError where a conversation's stimulus is gone."""
     people, wanted = state.judges.values(), material.settings.judges.wanted
-    judges = Counter(judge.ended or ("at it" if judge.counted(judge.step) else "begun") for judge in people)
-    status = {"closed": state.closed, "judges": {"wanted": wanted, "joined": len(people), **judges}}
-    if isinstance(material.settings, TestsSettings):
-        held = [test for test in state.meetings.values() if isinstance(test, JudgedMeeting)]
-        void = Counter(_void_reason(test, state) for test in held if test.void is not None)
-        over, under_way = (sum(test.void is None and test.is_over() is ends for test in held) for ends in (True, False))
-        tests = {"wanted": material.settings.tests.wanted, "over": over, "under_way": under_way, "void": void.total()}
-        return status | {"tests": tests, "void": dict(void)}
+    judges = Counter(_stage(judge, state, material) for judge in people)
+    status: dict[str, Any] = {"closed": state.closed, "judges": {"wanted": wanted, "joined": len(people), **judges}}
+    if isinstance(material, MeetingMaterial):
+        held = count_meetings(state, material)
+        numbers = {"over": held.over, "under_way": held.under_way, "void": sum(held.void.values())}
+        status["void"] = held.void
+        if isinstance(material.settings, TestsSettings):
+            return status | {"tests": {"wanted": material.settings.tests.wanted, **numbers}}
+        return status | {"conversations": numbers, "answers": {"all": held.over, "told": 0, "flagged": 0}}
     if material.kind != "trial":
         answers = [event for judge in people for event in judge.answers if event["kind"] == "ask"]
         again = sum(len(judge.told) for judge in people)
@@ -55,14 +88,16 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
             decision = decide(detectabilities(ended, name), material.settings.analysis.bounds, len(names))
             agents[name] |= dict(zip(("decision", "judges"), decision, strict=True))
     counts = {"all": len(rows), "counted": sum(not row["rules"] for row in rows)}
+    if any("decision" in row for row in agents.values()):
+        status["decided_for"] = DECIDED_FOR
     return status | {"verdicts": counts, "excluded": rules, "agents": agents}
 
 
-def _void_reason(test: Meeting, state: State) -> str:
-    code, _, reason = (test.void or "").partition(" ")
-    if code in state.judges:  # nobody is named
-        return f"{'the judge' if code == test.people[0] else 'an agent'} {reason}"
-    return test.void or ""
+def _stage(judge: Judge, state: State, material: Material) -> str:
+    """How far a judge is, in words; who finished without a meeting that counts takes none of the wanted places."""
+    if judge.ended == "finished" and not state.has_finished(judge) and isinstance(material, MeetingMaterial):
+        return f"finished without a {material.meeting} that counts"
+    return judge.ended or ("at it" if judge.counted(judge.step) else "begun")
 
 
 def print_study(status: dict[str, Any]) -> None:
@@ -75,8 +110,9 @@ def print_study(status: dict[str, Any]) -> None:
         tests = status["tests"]
         numbers = f"({tests['under_way']:,} under way, {tests['void']:,} void)"
         print(f"tests: {tests['over']:,} of {tests['wanted']:,} wanted {numbers}")
-        for reason, number in sorted(status["void"].items()):
-            print(f"  void: {number:,} {reason}")
+    elif "conversations" in status:
+        held = status["conversations"]
+        print(f"conversations: {held['over']:,} at the end ({held['under_way']:,} not, {held['void']:,} void)")
     elif "answers" in status:
         answers = status["answers"]
         print(f"answers: {answers['all']:,}, of them {answers['flagged']:,} with a flag")
@@ -92,6 +128,10 @@ def print_study(status: dict[str, Any]) -> None:
             table.add_row(name, f"{row['verdicts']:,}", f"{row['said_human']:.3f}", *decision)
         if status["agents"]:
             print_table(table)
+        if has_bounds:
+            print(status["decided_for"])
+    for reason, number in sorted(status.get("void", {}).items()):
+        print(f"  void: {number:,} {reason}")
     for export in status["exports"]:
         print(f"the export of {export['at'][:10]} has {export['deleted']:,} who were deleted since: {export['out']}")
     if status["closed"]:

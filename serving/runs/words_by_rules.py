@@ -28,11 +28,12 @@ def word_by_rules(record: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str
     answer = record["answer"]
     if not is_word or not isinstance(answer, Mapping) or not isinstance(answer.get("word"), str) or not are_known():
         return None
-    from agents.language.words.rules import RuleSettings, judge
+    from agents.language.words.replies import read_word
+    from agents.language.words.rules import RuleSettings
 
     cue = row.get("cue")
-    judged = judge(answer["word"], str(cue if cue is not None else record["stimulus"]), RuleSettings())
-    return {"word": None if judged.rule is not None else judged.word, "rule": judged.rule}
+    word, rule = read_word(answer["word"], str(cue if cue is not None else record["stimulus"]), RuleSettings())
+    return {"word": word or None, "rule": rule}
 
 
 def changed_by_rules(record: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, str | None] | None:

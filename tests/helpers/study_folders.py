@@ -166,6 +166,13 @@ def lobby_of(study: Study) -> Any:
     return study.lobby
 
 
+async def machines_stop(lobby: Any) -> None:
+    """Wait until no machine takes part in anything any more, which a busy computer may take a while over."""
+    if lobby.tasks:
+        _, at_it = await asyncio.wait(lobby.tasks.values(), timeout=120)
+        assert not at_it
+
+
 async def arrived(study: Study, kind: str) -> Judge:
     """Somebody new, at their first step of that kind."""
     judge, _ = await study.join(None, None)

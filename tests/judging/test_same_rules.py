@@ -9,6 +9,9 @@ import pytest
 from PIL import Image
 from run_folders import record, stimulus, write_run
 
+from agents.language.words.replies import word_answer
+from agents.language.words.rules import RuleSettings
+from agents.stimuli import WordStimulus
 from judging.candidates import AnswerReader
 from judging.same_rules import SameRules
 from judging.tells import tells
@@ -88,7 +91,11 @@ def test_trials_say_whose_words_changed_and_keep_the_raw_answer(
     assert "of 3 answers of people 1 changed (cats to cat), 1 left out (the: stop_word)" in told
     assert "passed over: 1 words that the papers' rules drop" in told
     about = json.loads((tmp_path / "T.trials.json").read_bytes())
-    assert about["same_rules"]["by"]["people"] == {"words": 3, "changed": 1, "left_out": 1, "other_colors": 0}
+    assert about["same_rules"]["by"]["word_association"]["people"] == {
+        "answers": 3,
+        "changed": 1,
+        "left_out": 1,
+    }
     rows = [json.loads(line) for line in (tmp_path / "people" / "records" / "humans.jsonl").read_text().splitlines()]
     assert [(row["answer"]["word"], row["raw"]) for row in rows] == [("Cats", "Cats"), ("the", "the"), ("run", "run")]
     assert main(["trials", *files, "--every", "--as-written", "--out", str(tmp_path / "W"), "--seed", "1"]) == 0
@@ -107,18 +114,89 @@ def test_words_of_another_language_are_told(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_colours_have_one_spelling_and_others_are_told(tmp_path: Path) -> None:
-    rows = [stimulus(f"s{at}.png", "color_estimation", image=str(tmp_path / "run" / "a.png")) for at in range(3)]
-    answers = [record(f"s{at}.png", "color_estimation") for at in range(3)]
+    rows = [stimulus(f"s{at}.png", "color_estimation", image=str(tmp_path / "run" / "a.png")) for at in range(5)]
+    answers = [record(f"s{at}.png", "color_estimation") for at in range(5)]
     machine = write_run(tmp_path / "run", rows, {"mmcq": answers})
     Image.new("RGB", (4, 3)).save(tmp_path / "run" / "a.png")
-    table = people(
-        tmp_path / "people", [("p", "s0.png", "Grey"), ("p", "s1.png", "light grey"), ("p", "s2.png", "red")], "color"
-    )
+    said = ["Grey", "light grey", "dunkelgrau", "teal", "Red."]
+    table = people(tmp_path / "people", [("p", f"s{at}.png", color) for at, color in enumerate(said)], "color")
     rules = SameRules()
     shown = AnswerReader([machine, table], [], rules).candidates(["color_estimation"], [])
-    assert [answer.answer.color for answer in shown if answer.truth == "human"] == ["gray", "light gray", "red"]
-    [line] = rules.sentences()
-    assert line.endswith("which an agent such as mmcq cannot say: 1 of people (light gray)")
+    assert [answer.answer.color for answer in shown if answer.truth == "human"] == [
+        "gray", "gray", "dunkelgrau", "blue", "red",
+    ]  # fmt: skip
+    told = "\n".join(rules.sentences())
+    assert "of 5 answers of mmcq 0 changed, 0 left out" in told
+    assert "of 5 answers of people 4 changed (grey to gray, light grey to gray, teal to blue, red. to red)" in told
+    assert "which an agent such as mmcq cannot say: 1 of people (dunkelgrau)" in told
+
+
+REPLIES = [
+    "the water",
+    "a dog",
+    "ice cream",
+    "swimming pool",
+    "sea, river",
+    "Moon.",
+    '"fire"',
+    "Sorry",
+    "hot-dog stand",
+]
+
+
+def test_the_same_text_is_the_same_word_whoever_wrote_it(tmp_path: Path) -> None:
+    """A chat model's reply is read for its word; a person's text is read alike, so that equal answers stay equal."""
+    cues = {f"c{at}": text for at, text in enumerate(REPLIES)}
+    replies = {}
+    for cue, text in cues.items():
+        shown = WordStimulus(id=cue, task=WORD, cue="thing")
+        replies[cue] = word_answer(shown, text, RuleSettings()).word
+    machine = word_run(tmp_path / "run", {cue: word for cue, word in replies.items() if word})
+    table = people(tmp_path / "people", [("p", cue, text.replace('"', '""')) for cue, text in cues.items()])
+    shown_to_judges: dict[str, dict[str, str | None]] = {"human": {}, "machine": {}}
+    for answer in AnswerReader([machine, table], []).candidates([WORD], []):
+        shown_to_judges[answer.truth][answer.stimulus.id] = answer.answer.word
+    assert shown_to_judges["human"] == shown_to_judges["machine"]
+    assert shown_to_judges["human"]["c0"] == "water"
+
+
+def test_objects_and_captions_are_read_as_replies_are(tmp_path: Path) -> None:
+    texts = ["a dog, a cat, the tree", "dog, cat and tree", "1. dog 2. cat 3. tree", "dog, dog, cat, tree."]
+    folder = people(tmp_path / "o", [(f"p{at}", "a.png", text) for at, text in enumerate(texts)], "object")
+    shown = AnswerReader([folder], []).candidates(["object_detection"], [])
+    assert [answer.answer.labels for answer in shown[:2]] == [["dog", "cat", "tree"]] * 2
+    assert shown[3].answer.labels == ["dog", "cat", "tree"]
+    folder = people(tmp_path / "c", [("p", "a.png", '**Caption:** ""a dog""')], "caption")
+    [shown_caption] = AnswerReader([folder], []).candidates(["image_captioning"], [])
+    assert shown_caption.answer.text == "a dog"
+
+
+def test_labels_of_a_detector_are_no_replies(tmp_path: Path) -> None:
+    """Three boxes with one label stay three: this is what the detector said."""
+    answer = {"labels": ["person"] * 3, "scores": [0.9, 0.8, 0.7], "boxes": [[0, 0, 1, 1]] * 3}
+    rows = [stimulus("s", "object_detection", image="a.png")]
+    run = write_run(tmp_path / "run", rows, {"d": [record("s", "object_detection", "d", answer=answer)]})
+    Image.new("RGB", (4, 3)).save(tmp_path / "run" / "a.png")
+    lines = (run / "stimuli.jsonl").read_text().replace('"a.png"', json.dumps(str(run / "a.png")))
+    (run / "stimuli.jsonl").write_text(lines)
+    [shown] = AnswerReader([run], []).candidates(["object_detection"], [])
+    assert shown.answer.labels == ["person"] * 3
+
+
+def test_every_judge_gets_the_fixations_of_the_clip(tmp_path: Path) -> None:
+    """Fifteen, in the pixels in which they lie: x = 319.6 of a picture 320 wide is its last column."""
+    table = tmp_path / "paths.csv"
+    points = [[319.6, 239.4]] * 20
+    table.write_text(f'image,subject,response\na.png,p,"{points}"\n')
+    options = ["--task", "attention", "--frame", "320x240"]
+    assert main(["import", str(table), *options, "--out", str(tmp_path / "run")]) == 0
+    rules = SameRules()
+    [shown] = AnswerReader([tmp_path / "run"], [], rules).candidates(["attention_prediction"], [])
+    assert shown.answer.fixations == [(319.0, 239.0)] * 15
+    assert rules.sentences() == [
+        "scanpaths, of which judges see 15 fixations: of 1 answer of people 1 changed (20 fixations to 15 fixations), "
+        "0 left out"
+    ]
 
 
 def test_catch_trials_break_the_rules(tmp_path: Path) -> None:

@@ -145,3 +145,26 @@ def test_a_key_without_its_file_says_what_is_missing(
     shutil.copy(key_path(trials), tmp_path / "K.key.csv")
     assert main(["score", str(tmp_path / "V"), "--key", str(tmp_path / "K.key.csv"), "--out", str(tmp_path / "S")]) == 2
     assert "K.trials.json, which has its checksum, is not beside it" in capsys.readouterr().err
+
+
+def test_score_tells_verdicts_that_count_nowhere(
+    trials: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs that were imported before names were needed have all judges as one: their scores say so."""
+    verdicts, _ = given(trials)
+    path, _ = plain_table("judge")(tmp_path, verdicts)
+    assert main(["import", str(path), "--task", "judgement", "--out", str(tmp_path / "V")]) == 0
+    records = tmp_path / "V" / "records" / "humans.jsonl"
+    rows = [json.loads(line) for line in records.read_text().splitlines()]
+    samples: dict[str, int] = {}
+    for row in rows:
+        row["agent"] = "human:unknown"
+        row["sample"] = samples.get(row["stimulus"], 0)
+        samples[row["stimulus"]] = row["sample"] + 1
+    records.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    key = str(key_path(trials))
+    capsys.readouterr()
+    assert main(["score", str(tmp_path / "V"), "--key", key, "--out", str(tmp_path / "S")]) == 0
+    told = capsys.readouterr().out
+    assert f"{len(rows) - len(samples)} verdicts of 1 person are further ones on the same trials" in told
+    assert "human:unknown may be several people" in told

@@ -107,6 +107,17 @@ def word_answer(stimulus: WordStimulus, text: str, rules: RuleSettings, *, cut: 
     return WordAnswer(word=candidates[0] if candidates else "", candidates=candidates, skipped=skipped[:MOST])
 
 
+def read_word(text: str, cue: str, rules: RuleSettings) -> tuple[str, str | None]:
+    """The word of anybody's answer to ``cue``, as replies are read, and None; or "" and the rule that dropped it."""
+    stimulus = WordStimulus.model_validate({"id": "cue", "task": "word_association", "cue": cue})
+    answer = word_answer(stimulus, text, rules)
+    if answer.word:
+        return answer.word, None
+    if answer.skipped:
+        return "", answer.skipped[0].rule
+    return "", judge(text, cue, rules).rule or "no_word"
+
+
 def no_word(answer: WordAnswer, text: str) -> Verdict | None:
     """The filter of replies without an acceptable word; it names the skipped words."""
     if answer.word:
@@ -117,8 +128,9 @@ def no_word(answer: WordAnswer, text: str) -> Verdict | None:
 
 def _readings(text: str, cue: str, cut: bool) -> Iterator[list[str]]:
     text = text[:LONGEST].replace("’", "'").replace("ʼ", "'")
-    if is_apology(text) or _NO_ANSWER.match(text):
-        return
+    alone = _words(unmarked(text))
+    if len(alone) > 1 and (is_apology(text) or _NO_ANSWER.match(text)):
+        return  # a single word, such as "Sorry" to the cue "regret", is an answer
     text = _TAGGED.sub(r"\2", _THOUGHTS.sub("", text).strip()[:ANSWERING])
     bare = _words(unmarked(text))
     if len(bare) == 1 and not (":" in text and bare[0] in _QUESTION):  # whatever the word

@@ -11,9 +11,10 @@
     return el("table", el("thead", el("tr", cells("th", names))), el("tbody", body));
   }
 
-  function show({ judges, excluded, agents, void: reasons, ...numbers }) {
+  function show({ judges, excluded, agents, void: reasons, decided_for: decidedFor, ...numbers }) {
     const facts = Object.entries(judges);
-    for (const what of ["verdicts", "answers", "tests"])
+    const answers = numbers.conversations ? [] : ["answers"]; // each is a conversation
+    for (const what of ["verdicts", ...answers, "conversations", "tests"])
       for (const [name, number] of Object.entries(numbers[what] ?? {}))
         facts.push([`${what}: ${name.replace("_", " ")}`, number]);
     const rows = (of, columns) =>
@@ -25,8 +26,9 @@
         ["answers of", "verdicts", "share human", ...(decided ? ["within bounds", "after judges"] : [])],
         rows(agents, ["verdicts", "said_human", ...(decided ? ["decision", "judges"] : [])]),
       ),
+      decidedFor ? el("p", decidedFor) : "",
       table(["excluded by", "verdicts", "judges"], rows(excluded, ["verdicts", "judges"])),
-      table(["void", "tests"], Object.entries(reasons ?? {})),
+      table(["void", "number"], Object.entries(reasons ?? {})),
     );
   }
 

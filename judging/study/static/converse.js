@@ -16,7 +16,7 @@
     const place = writer(phrase("message"), phrase("send"), async (text) => {
       place.off(true);
       place.area.value = "";
-      const { why } = await post("say", { step: view.step, turn: isBurst ? mine : shown, text });
+      const { why } = await post("say", { step: view.step, list: view.list, turn: isBurst ? mine : shown, text });
       if (!why) return;
       status.textContent = phrase(why);
       place.restore(text);
@@ -38,11 +38,20 @@
       list.lastElementChild?.scrollIntoView({ block: "nearest" });
     }
 
-    function ended({ state }) {
+    /** What is told of a conversation that goes on no more; a machine's fault is not told as somebody who left. */
+    function ending({ state, void: why }, asks) {
+      if (state === "over") return phrase(asks ? "talk_question" : "talk_over");
+      if (state === "void") return phrase({ fault: "talk_failed", away: "talk_away" }[why] ?? "partner_left");
+      return phrase(state);
+    }
+
+    function ended(talk) {
+      const { state } = talk;
+      const asks = state === "over" && view.guess;
       if (state === "nobody") put(phrase("talk_title"));
       for (const node of [place.form, left, status]) node.remove();
-      const end = [el("p.truth", { role: "status" }, phrase({ over: "talk_over", void: "partner_left" }[state] ?? state))];
-      if (state === "over" && view.guess) {
+      const end = [el("p.truth", { role: "status" }, ending(talk, asks))];
+      if (asks) {
         const age = el("input", { maxlength: 40, size: 6 });
         const choice = (guess, sex) => button(`${sex}_${guess}`, (node) => go(view, { guess, sex, age: age.value })(node));
         const guesses = ["human", "machine"].flatMap((guess) => ["female", "male"].map((sex) => choice(guess, sex)));
@@ -52,7 +61,7 @@
     }
 
     for (;;) {
-      const talk = await post("talk", { step: view.step, after: shown });
+      const talk = await post("talk", { step: view.step, list: view.list, after: shown });
       if (talk.state === "waiting") continue;
       if (talk.state !== "nobody") draw(talk);
       if (talk.state !== "open") return ended(talk);

@@ -32,46 +32,63 @@
   if (kept) {
     const about = JSON.parse(kept.textContent);
     const place = `turinglike-kit-${about.kit}`;
-    const state = JSON.parse(localStorage.getItem(place) ?? '{"answers":{},"current":null}');
-    const save = () => localStorage.setItem(place, JSON.stringify(state));
     const error = (code) => Object.assign(new Error(code), { code });
-    const judge = () => about.judges.find((each) => each.judge === state.current);
+    const DONE = ["end", "declined", "left"];
 
-    function now() {
-      if (state.current === null) return { kind: "welcome" };
-      const answers = state.answers[state.current];
-      if (answers === "left") return { kind: "left" };
-      if (answers.some(({ answer }) => answer.agree === false)) return { kind: "declined", step: answers.length };
-      return judge().steps[answers.length]?.view ?? judge().end;
+    // Several tabs may have this file open: each call begins with what any of them has kept. Each has its own judge.
+    const read = () => JSON.parse(localStorage.getItem(place) ?? '{"answers":{},"current":null}');
+    const keep = (state) => localStorage.setItem(place, JSON.stringify(state));
+    /** Of which judge this tab is; after the file is opened anew, of whom it was last. */
+    const code = () => sessionStorage.getItem(place) ?? read().current;
+    const free = (state) => about.judges.find((each) => !(each.judge in state.answers));
+
+    function begin(state, judge) {
+      state.current = judge;
+      keep(state);
+      sessionStorage.setItem(place, judge ?? "");
+    }
+
+    /** Where a judge is. */
+    function viewOf(judge, state = read()) {
+      if (!judge) return { kind: "welcome" };
+      const answers = state.answers[judge];
+      if (answers === "left") return { kind: "left", list: judge };
+      if (answers.some(({ answer }) => answer.agree === false))
+        return { kind: "declined", step: answers.length, list: judge };
+      const { steps, end } = about.judges.find((each) => each.judge === judge);
+      return steps[answers.length]?.view ?? end;
     }
 
     const calls = {
-      now,
+      now: () => viewOf(code()),
       join() {
-        const free = about.judges.find((each) => !(each.judge in state.answers));
-        if (!free) throw error("full");
-        state.current = free.judge;
-        state.answers[free.judge] = [];
-        save();
-        return now();
+        const state = read();
+        const judge = free(state);
+        if (!judge) throw error("kit_full"); // another tab had the last
+        state.answers[judge.judge] = [];
+        begin(state, judge.judge);
+        return viewOf(judge.judge);
       },
-      leave() {
-        state.answers[state.current] = "left";
-        save();
-        return now();
+      leave({ list }) {
+        const state = read();
+        state.answers[list] = "left";
+        keep(state);
+        return viewOf(list);
       },
-      answer({ step, answer }) {
-        const answers = state.answers[state.current];
+      answer({ step, list, answer }) {
+        const state = read();
+        const answers = state.answers[list];
         const isNew = step === answers.length;
-        if (step > answers.length) throw error("not_yet");
+        if (answers === "left" || step > answers.length) throw error("not_yet");
         if (isNew) answers.push({ step, answer, at: new Date().toISOString() });
-        save();
-        return { new: isNew, told: [], truth: isNew ? judge().steps[step].truth : null, next: now() };
+        keep(state);
+        const { steps } = about.judges.find((each) => each.judge === list);
+        return { new: isNew, told: [], truth: isNew ? steps[step].truth : null, next: viewOf(list) };
       },
     };
 
     async function download() {
-      const judges = Object.entries(state.answers).map(([name, answers]) => ({ judge: name, answers }));
+      const judges = Object.entries(read().answers).map(([name, answers]) => ({ judge: name, answers }));
       const body = JSON.stringify({ kit: about.kit, judges });
       const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(body)));
       const sha256 = [...hash].map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -82,22 +99,26 @@
       el("a", { href: URL.createObjectURL(file), download: name }).click();
     }
 
-    /** For the lab: save what is there, and make room for the next judge. */
+    /** For the lab: save what is there, and make room for the next judge; within a list only if that is meant. */
     function buttons(phrase) {
+      const { kind } = calls.now();
       const next = () => {
-        state.current = null;
-        save();
+        if (!DONE.includes(kind) && !confirm(phrase("kit_next_sure"))) return;
+        begin(read(), null);
         location.reload();
       };
-      const isDone = ["end", "declined", "left"].includes(now().kind);
-      return el("div.actions", quiet(phrase("kit_save"), download), isDone && quiet(phrase("kit_next"), next));
+      const on = kind !== "welcome" && quiet(phrase("kit_next"), next);
+      return el("div.actions", quiet(phrase("kit_save"), download), on);
     }
+
+    const isFull = () => !free(read());
 
     async function file(address) {
       const [, kind, data] = /^data:([^;]+);base64,(.*)$/.exec(about.files[address]);
       return new Blob([Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0))], { type: kind });
     }
 
-    Object.assign(Turinglike, { kit: { about, buttons, file }, post: async (address, body) => calls[address](body) });
+    const post = async (address, body) => calls[address](body);
+    Object.assign(Turinglike, { kit: { about, buttons, file, isFull }, post });
   }
 }

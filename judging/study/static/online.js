@@ -19,7 +19,8 @@
     async function act(test, more, allow) {
       allow(false);
       try {
-        const { why } = await post("act", { test: test.test, act: test.act, turn: test.turn, ...more });
+        const which = { list: view.list, test: test.test, act: test.act, turn: test.turn };
+        const { why } = await post("act", { ...which, ...more });
         if (!why || why === "test_void") return;
         status.textContent = phrase(why, view);
         allow(true);
@@ -152,19 +153,20 @@
       draw(test);
       const back = (pressed) => {
         off(pressed);
-        post("act", { test: test.test, act: "back" }).then(() => again(view), failed);
+        post("act", { list: view.list, test: test.test, act: "back" }).then(() => again(view), failed);
       };
       const isOver = test.state === "over";
       const next = [button("next", go(view, {}))];
       const buttons = isOver ? next : [button("test_back", back), button("stop_here", go(view, {}), true)];
-      const words = el("p.truth", { role: "status" }, phrase(isOver ? "test_over" : "test_void"));
+      const why = { fault: "test_failed", away: "test_away" }[test.void] ?? "test_void";
+      const words = el("p.truth", { role: "status" }, phrase(isOver ? "test_over" : why));
       place.replaceChildren(words, actions(...buttons));
       place.scrollIntoView({ block: "nearest" });
     }
 
     let version = "";
     for (;;) {
-      const test = await post("test", { version });
+      const test = await post("test", { list: view.list, version });
       if (test.version === version) continue;
       version = test.version;
       if (test.state === "waiting") {

@@ -15,6 +15,17 @@
   const phrase = (name, values = {}) =>
     (words[name] ?? name).replace(/\{(\w+)\}/g, (_, key) => String(values[key] ?? ""));
   const post = (address, body) => Turinglike.post(address, body, phrase("offline"));
+  /** Whom this page is for: what its address says, and the judge whose pages this tab has had. */
+  const who = () => ({
+    link,
+    worker: query.get(words.worker),
+    parameters: Object.fromEntries(words.parameters.map((name) => [name, query.get(name)])),
+    list: current?.list ?? remembered(),
+  });
+  const isPersonal = () => Boolean(link || query.get(words.worker));
+  // A tab keeps its judge when it is loaded again, as somebody else may have begun in another one.
+  const place = () => `judge ${words.study}`;
+  const remembered = () => (navigator.cookieEnabled ? sessionStorage.getItem(place()) : null);
   const painted = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
 
   /** Put a page up, with its heading, and let those who hear it begin there. */
@@ -72,9 +83,10 @@
   }
 
   async function failed(error) {
-    if (error.code === "not_yet" || error.code === "unauthorized") show(await post("now", { link }));
-    else if (words[error.code]) put(title, el("p", phrase(error.code)));
-    else put(title, el("p.bad", phrase("fault")));
+    const isElsewhere = ["not_yet", "unauthorized", "other_judge"].includes(error.code);
+    if (isElsewhere) return show(await post("now", who()));
+    const text = words[error.code] ? el("p", phrase(error.code)) : el("p.bad", phrase("fault"));
+    put(title, text, kit?.buttons(phrase) ?? "");
   }
 
   // pages
@@ -83,8 +95,11 @@
 
   /** Show a step; by default that there is none: declined, blocked or closed. */
   function show(view) {
+    // This browser is somebody else's now, and nobody has come to this tab by an address of their own.
+    const isLost = !kit && view.kind === "welcome" && Boolean(current?.list ?? (!isPersonal() && remembered()));
     foot((current = view));
-    return (PAGES[view.kind] ?? over)(view);
+    if (view.list && navigator.cookieEnabled) sessionStorage.setItem(place(), view.list);
+    return isLost ? welcome(view, phrase("begin_again")) : (PAGES[view.kind] ?? over)(view);
   }
 
   /** Below every page: the judge's code, and the way out. */
@@ -92,6 +107,8 @@
     const press = () => confirm(phrase("leave_delete_sure")) && post("leave", { list }).then(show, failed);
     const leave = button("leave_delete", press, true);
     const parts = list && kind !== "left" ? [phrase("your_code", { code: list }), leave] : [];
+    const isStep = kind in PAGES && kind !== "welcome" && kind !== "end"; // other pages have these buttons themselves
+    if (kit && isStep) parts.push(kit.buttons(phrase));
     byId("foot").replaceChildren(...parts);
   }
 
@@ -99,15 +116,15 @@
     put(title, el("p", phrase(view.kind)), ...codes(view), kit?.buttons(phrase) ?? "");
   }
 
-  function welcome() {
+  function welcome(view, note = "") {
     if (!kit && !navigator.cookieEnabled) return put(title, el("p.bad", phrase("no_cookies")));
     if (Math.min(screen.width, screen.height) < words.screen) return put(title, el("p.bad", phrase("small_screen")));
+    if (kit?.isFull()) return put(title, el("p", phrase("kit_full")), kit.buttons(phrase));
     const begin = button("begin", (pressed) => {
       off(pressed);
-      const parameters = Object.fromEntries(words.parameters.map((name) => [name, query.get(name)]));
-      post("join", { link, worker: query.get(words.worker), parameters }).then(show).catch(failed);
+      post("join", who()).then(show).catch(failed);
     });
-    put(title, actions(begin), kit?.buttons(phrase) ?? "");
+    put(title, note && el("p.truth", { role: "status" }, note), actions(begin), kit?.buttons(phrase) ?? "");
   }
 
   function consent(view) {
@@ -208,7 +225,7 @@
     } catch {
       notice(phrase("offline"));
       await wait(2000);
-      show(await post("now", { link }));
+      show(await post("now", who()));
       return null;
     }
     notice(null);
@@ -400,7 +417,8 @@
   }
 
   function end(view) {
-    put(phrase("end_title"), ...paragraphs(view.text), ...codes(view), kit?.buttons(phrase) ?? "");
+    const note = view.note ? el("p.truth", phrase(view.note)) : "";
+    put(phrase("end_title"), note, ...paragraphs(view.text), ...codes(view), kit?.buttons(phrase) ?? "");
   }
 
   document.addEventListener("keydown", (event) => {
@@ -418,7 +436,7 @@
     title = about.title;
     document.title = title;
     document.documentElement.lang = about.language;
-    show(await post("now", { loaded: true, link }));
+    show(await post("now", { loaded: true, ...who() }));
   }
   start().catch(failed);
 }

@@ -10,8 +10,8 @@ import study_folders
 
 from agents.errors import InputError
 from judging.study.controls import read_controls, uncertain_options
-from judging.study.materials import TrialMaterial
 from judging.study.study import Study, view
+from judging.study.trial_material import TrialMaterial
 from serving.cli import main
 
 PRESENT, ABSENT = ("Cat", "tree", "tree "), ("dog", "boat", "CAT")

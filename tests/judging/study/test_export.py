@@ -15,11 +15,12 @@ import study_folders
 
 from agents.errors import InputError
 from judging.study.events import read_personal, read_state
-from judging.study.materials import TrialMaterial, material_of
+from judging.study.materials import material_of
 from judging.study.page_answers import BadAnswer
 from judging.study.settings import read_settings
 from judging.study.stopping import decide
 from judging.study.study import Study, view
+from judging.study.trial_material import TrialMaterial
 from serving.cli import main
 
 Keys = Sequence[dict[str, Any]]
@@ -116,8 +117,12 @@ def test_status_decides_on_agents_up_to_the_first_judge_who_is_still_at_it(
     assert number > decide([0.5] * 12, 0.3)[1]
     capsys.readouterr()
     assert main(["study", "status", str(study), "--json"]) == 0
-    agents = json.loads(capsys.readouterr().out)["agents"]
+    status = json.loads(capsys.readouterr().out)
+    agents = status["agents"]
     assert "decision" not in agents["people"]
+    assert main(["study", "status", str(study)]) == 0
+    assert capsys.readouterr().out.replace("\n", " ").count(status["decided_for"]) == 1
+    assert status["decided_for"].startswith("These decisions are for these stimuli.")
     for agent in ("alpha", "beta"):
         decided = (agents[agent]["decision"], agents[agent]["judges"])
         assert decided == (("open", before) if hours < 2 else (wanted, number))

@@ -15,7 +15,7 @@ from study_folders import turinglike
 from judging.study.events import read_state
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 
 def data_of(page: Path) -> dict[str, Any]:
@@ -90,6 +90,97 @@ def test_two_people_judge_in_a_kit_their_answers_come_back_once_and_one_leaves(
         assert turinglike("study", "import", study, *files) == 0
         assert left not in (study / "events.jsonl").read_text()
         assert read_state(study).judges[first] == state.judges[first]
+
+
+def judged_in(page: Page, trials: int, key: str = "f") -> None:
+    """A judge's whole list, from "Begin" on."""
+    page.get_by_role("button", name="Begin").click()
+    page.get_by_role("heading", name="What to do").wait_for()
+    page.get_by_role("button", name="Continue").click()
+    for number in range(1, trials + 1):
+        page.get_by_role("heading", name=f"Trial {number} of {trials}").wait_for()
+        page.locator("fieldset.all:enabled").wait_for()
+        page.keyboard.press(key)
+        page.keyboard.press("Enter")
+    page.locator(".code").wait_for()
+
+
+def saved(page: Page, path: Path) -> dict[str, Any]:
+    """The answers by judge that "Save all answers" saves."""
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save all answers").click()
+    download.value.save_as(path)
+    return {judge["judge"]: judge["answers"] for judge in json.loads(json.loads(path.read_text())["body"])["judges"]}
+
+
+def test_a_kit_can_be_saved_at_any_time_and_says_when_nobody_is_left(browser: Browser, tmp_path: Path) -> None:
+    """Within a list, at its end, and when all its judges have begun, without loading the page again."""
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(10))
+    study = study_folders.write_study(tmp_path / "study", trials, "word_association", number=2)
+    kit = tmp_path / "kit.html"
+    answers = tmp_path / "answers.json"
+    assert turinglike("study", "kit", study, 2, "-o", kit) == 0
+    context = browser.new_context(accept_downloads=True)
+    page = context.new_page()
+    page.goto(kit.as_uri())
+    judged_in(page, 2)
+    assert [len(judge) for judge in saved(page, answers).values()] == [3]
+    page.get_by_role("button", name="Ready for the next person").click()
+    page.get_by_role("button", name="Begin").click()
+    page.get_by_role("heading", name="What to do").wait_for()
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("heading", name="Trial 1 of 2").wait_for()
+    assert [len(judge) for judge in saved(page, answers).values()] == [3, 1]
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    page.get_by_role("button", name="Ready for the next person").click()  # who has thought better of it goes on
+    page.get_by_role("heading", name="Trial 1 of 2").wait_for()
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Ready for the next person").click()
+    page.get_by_text("Everybody for whom this file was made has begun.").wait_for()
+    assert page.get_by_role("button", name="Begin").count() == 0
+    assert [len(judge) for judge in saved(page, answers).values()] == [3, 1]
+    context.close()
+    assert turinglike("study", "import", study, answers) == 0
+    assert [judge.ended for judge in read_state(study).judges.values()] == ["finished", None]
+
+
+def test_two_tabs_of_a_kit_lose_nothing_and_each_has_its_judge(browser: Browser, tmp_path: Path) -> None:
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(10))
+    study = study_folders.write_study(tmp_path / "study", trials, "word_association", number=2)
+    kit = tmp_path / "kit.html"
+    answers = tmp_path / "answers.json"
+    assert turinglike("study", "kit", study, 2, "-o", kit) == 0
+    context = browser.new_context(accept_downloads=True)
+    one, other, late = (context.new_page() for _ in range(3))
+    for page in (one, other, late):
+        page.goto(kit.as_uri())
+    for page in (one, other):
+        page.get_by_role("button", name="Begin").click()
+        page.get_by_role("heading", name="What to do").wait_for()
+    late.get_by_role("button", name="Begin").click()
+    late.get_by_text("Everybody for whom this file was made has begun.").wait_for()
+    late.get_by_role("button", name="Save all answers").wait_for()
+    for page in (one, other):
+        page.get_by_role("button", name="Continue").click()
+        page.get_by_role("heading", name="Trial 1 of 2").wait_for()
+        page.reload()
+    for number in (1, 2):
+        for page, key in ((one, "f"), (other, "j")):
+            page.get_by_role("heading", name=f"Trial {number} of 2").wait_for()
+            page.locator("fieldset.all:enabled").wait_for()
+            page.keyboard.press(key)
+            page.keyboard.press("Enter")
+    for page in (one, other):
+        page.locator(".code").wait_for()
+    kept = saved(one, answers)
+    assert list(kept) == [page.inner_text(".code") for page in (one, other)]
+    assert all(len(judge) == 3 for judge in kept.values())
+    context.close()
+    assert turinglike("study", "import", study, answers) == 0
+    state = read_state(study)
+    for key, judge in zip("fj", state.judges.values(), strict=True):
+        said = {"f": "human", "j": "machine"} if judge.keys[0] == "f" else {"f": "machine", "j": "human"}
+        assert [event["verdicts"] for event in judge.answers if event["kind"] == "trial"] == [[said[key]]] * 2
 
 
 @pytest.fixture

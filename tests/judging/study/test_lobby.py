@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import signal
 import time
 from pathlib import Path
@@ -16,58 +17,16 @@ import pytest
 import scipy.stats
 import server_process
 from online_studies import replies
-from study_folders import BAD, Visitor, arrivals, arrived, begin_in, changed, exported, lobby_of, run, serving
+from study_folders import BAD, Visitor, arrivals, arrived, begin_in, exported, lobby_of, machines_stop, run, serving
+from talk_studies import ALONE, converse, made, say, speak
 
-from judging.study.events import Judge, read_state
-from judging.study.page_answers import BadAnswer, Refused
+from judging.study.events import read_state
+from judging.study.page_answers import Refused
 from judging.study.study import Study
 from serving.cli import main
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
-
-AT_ONCE = {"base": 0, "type_mean": 0, "type_sd": 0, "read_mean": 0, "read_sd": 0, "think_scale": 0}
-ALONE = {"agent": "eliza", "machines": 1.0}
-
-
-def made(folder: Path, exchanges: int = 4, mode: str = "ping-pong", **talk: Any) -> Path:
-    """A study of conversations; ``talk`` are settings, by which an agent answers at once if they do not say else."""
-    row = {"id": "talk", "task": "conversation", "exchanges": exchanges, "topic": "music", "who_starts": "A"}
-    (folder / "set.jsonl").write_text(json.dumps(row | {"mode": mode}) + "\n")
-    assert main(["study", "new", str(folder / "set.jsonl"), "-o", str(folder / "study")]) == 0
-    changed(folder / "study", before=[], after=[], **{**AT_ONCE, **talk})
-    assert main(["study", "check", str(folder / "study")]) == 0
-    return folder / "study"
-
-
-async def say(study: Study, judge: Judge, turn: int, text: Any) -> str | None:
-    return await lobby_of(study).move(judge, {"turn": turn, "text": text})
-
-
-async def speak(study: Study, judge: Judge, name: str) -> str:
-    """Converse to the end, whatever that is; returns its state."""
-    after = -1
-    while True:
-        view = await lobby_of(study).at(judge, after)
-        after = len(view["messages"])
-        if view["state"] not in ("waiting", "open"):
-            return str(view["state"])
-        if view.get("my_turn"):
-            for text in (f"{name} says {after}", "again"):  # sent twice it is there once
-                assert await say(study, judge, after, text) in (None, "partner_left")  # who may leave meanwhile
-
-
-async def converse(study: Study) -> None:
-    """Two new participants, x and y, converse and end."""
-    people = [await arrived(study, "talk") for _ in range(2)]
-    while any(judge.current for judge in people):
-        states = [speak(study, judge, name) for judge, name in zip(people, "xy", strict=True)]
-        assert await asyncio.gather(*states) == ["over", "over"]
-        for judge in people:
-            said = {"guess": "human", "sex": "female", "age": "30"} if study.settings.talk.guess else {}
-            with pytest.raises(BadAnswer):
-                await study.answer(judge, judge.step, {"guess": "dog"})
-            assert (await study.answer(judge, judge.step, said)).is_new
 
 
 def test_two_people_converse_and_become_trials(tmp_path: Path) -> None:
@@ -75,6 +34,7 @@ def test_two_people_converse_and_become_trials(tmp_path: Path) -> None:
     run(study, converse)
     state = read_state(study)
     [talk] = state.meetings.values()
+    assert re.fullmatch("talk-[bcdfghjkmnpqrstvwxz]{10}", talk.id)  # no number to a spreadsheet
     assert [(one["speaker"], one["text"].partition(" ")[2]) for one in talk.messages] == [
         ("AB"[at % 2], f"says {at}") for at in range(4)
     ]
@@ -151,8 +111,7 @@ def test_who_leaves_and_deletes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
             with pytest.raises(Refused, match="not_yet"):
                 await held
         assert await waits == ("void" if when == "speaks" else "over")
-        await asyncio.sleep(0)
-        assert all(task.done() for task in lobby.tasks.values())
+        await machines_stop(lobby)
         assert (await served.answer(stays, stays.step, {})).is_new
         gone.append(leaves.code)
 
@@ -361,7 +320,7 @@ def test_who_comes_back_to_an_agent_too_late_has_left(tmp_path: Path, monkeypatc
             if comes_back == "by a look":
                 assert (await lobby.at(judge, -1))["state"] == "void"
             elif comes_back == "by a message":
-                assert await say(served, judge, 0, "hello") == "partner_left"
+                assert await say(served, judge, 0, "hello") == "talk_away"
         await lobby.at(await arrived(served, "talk"), -1)
         assert [talk.void is None for talk in served.state.meetings.values()] == [False, False, False, True]
 

@@ -384,7 +384,7 @@ def test_two_browsers_hold_a_test_and_one_leaves_the_next(browser: Browser, tmp_
         machine.otherwise = lambda request: misbehaving_server.body(reply)
         study = made(tmp_path, exchanges=[1], each=2, server=machine.url, seconds_away=1.0)
         server = running.enter_context(serving(study))
-        assert "online tests will be void: agents.machine_argues: " in server.said()
+        assert "online tests with this agent will be void: agents.machine_argues: " in server.said()
         pages, faults = [], list[str]()
         for _ in range(2):
             page = browser.new_context().new_page()

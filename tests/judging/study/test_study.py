@@ -15,8 +15,9 @@ from study_folders import run
 from agents.errors import InputError
 from judging.study.events import Judge, count_pages, read_personal, read_state
 from judging.study.page_answers import BadAnswer, Refused
+from judging.study.phrases import LATER, read_phrases
 from judging.study.settings import read_settings
-from judging.study.study import Study, read_phrases, view
+from judging.study.study import Study, view
 from judging.trial_set import QUESTIONS
 from serving.cli import main
 
@@ -181,6 +182,24 @@ def test_the_pages_speak_one_language(tmp_path: Path) -> None:
         text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in changed.items())
         (folder / "de.toml").write_text(text)
         assert main(["study", "check", str(folder)]) == rc
+
+
+def test_a_translation_of_an_older_version_opens_and_what_it_lacks_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of version 0.2.0, which had fewer phrases: the pages say the others in English."""
+    folder = made(tmp_path)
+    english = read_phrases(folder, read_settings(folder))
+    study_folders.changed(folder, phrases="de.toml")
+    older = {name: f"de {text}" for name, text in english.items() if name not in LATER}
+    (folder / "de.toml").write_text("".join(f"{name} = {json.dumps(text)}\n" for name, text in older.items()))
+    capsys.readouterr()
+    assert main(["study", "check", str(folder)]) == 0
+    warning = f"de.toml: lacks {', '.join(sorted(LATER))}; the pages say these in English"
+    assert warning in capsys.readouterr().err
+    with study_folders.serving(folder) as server:
+        assert warning in server.said()
+    assert read_phrases(folder, read_settings(folder)) == {**english, **older}
 
 
 def test_another_task_or_trial_set_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,53 @@
+"""Whom the address that a browser has opened is for."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from judging.study.codes import hashed
+from judging.study.events import Judge
+from judging.study.page_answers import read_panel_id
+from judging.study.settings import People
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """``link``: the SHA-256 of a personal link's token. ``panel_id``: a person's id at a panel; "" where the panel has
+    not filled its parameter in; None where the address has no such parameter. ``parameters``: what else is kept.
+
+    People share browsers: the cookie says who was here last, the address who is here now. So an id decides before
+    anything else, then a link. Only an address with neither leaves it to the cookie, as of who loads the page again.
+    """
+
+    link: str | None = None
+    panel_id: str | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    def is_of(self, judge: Judge, panel_id: str) -> bool:
+        """Whether the judge, whose id at the panel is ``panel_id`` ("": none), may go on here by their cookie."""
+        if self.panel_id:
+            return self.panel_id == panel_id
+        if self.link is not None:
+            return self.link == judge.link
+        return self.panel_id is None or not panel_id
+
+    @property
+    def is_personal(self) -> bool:
+        return bool(self.panel_id) or self.link is not None
+
+
+def read_address(
+    settings: People,
+    links: Collection[str],
+    link: str | None,
+    panel_id: str | None,
+    parameters: Mapping[str, str | None],
+) -> Address:
+    """From what a page found in its address; ``links`` are the hashes of those that were made. An unknown link is
+    nobody's where people enter by links, and means nothing elsewhere. Raises Refused."""
+    token = hashed(link) if link else None
+    sent = {name: read_panel_id(parameters.get(name), name) for name in settings.parameters}
+    return Address(
+        link=token if settings.entry == "links" or token in links else None,
+        panel_id=read_panel_id(panel_id, settings.worker) if settings.worker and panel_id is not None else None,
+        parameters={name: value for name, value in sent.items() if value},
+    )

@@ -1,0 +1,128 @@
+"""What the actions of ``turinglike study`` are told is done or refused, and never passed over in silence."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import study_folders
+
+from serving.cli import main
+
+
+def words(folder: Path) -> Path:
+    """A stimulus set of words."""
+    path = folder / "words.jsonl"
+    path.write_text(json.dumps({"id": "a", "task": "word_association", "cue": "sun"}) + "\n")
+    return path
+
+
+def trials_of(folder: Path, number: int = 30) -> Path:
+    return study_folders.write_trials(folder / "T", study_folders.word_trials(number, catch=8))
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The sentence of a command that does nothing."""
+    capsys.readouterr()
+    assert main(["study", *map(str, arguments)]) == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("preset", ["2022", "2025", "feedback"])
+def test_a_stimulus_set_has_no_presets(tmp_path: Path, capsys: pytest.CaptureFixture[str], preset: str) -> None:
+    said = refused(capsys, "new", words(tmp_path), "--preset", preset, "-o", tmp_path / "study")
+    assert f"--preset {preset} is of people who judge a folder of `turinglike trials`" in said
+    assert "leave --preset out" in said
+    assert not (tmp_path / "study").exists()
+    assert main(["study", "new", str(words(tmp_path)), "--preset", "plain", "-o", str(tmp_path / "study")]) == 0
+
+
+@pytest.mark.parametrize("preset", ["online", "interrogation"])
+def test_live_tests_have_no_set_and_no_other_task(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], preset: str
+) -> None:
+    out = ("-o", tmp_path / "study")
+    for source in (words(tmp_path), trials_of(tmp_path)):
+        said = refused(capsys, "new", source, "--preset", preset, *out)
+        assert f"--preset {preset} is of live tests, which show no set: leave {source} out" in said
+    said = refused(capsys, "new", "--preset", preset, "--task", "word", *out)
+    assert f"--preset {preset} is of conversations, not of word_association" in said
+    assert main(["study", "new", "--preset", preset, "--task", "conversation", *map(str, out)]) == 0
+
+
+def test_no_set_needs_a_preset_of_live_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for preset in ([], ["--preset", "2025"]):
+        said = refused(capsys, "new", *preset, "-o", tmp_path / "study")
+        assert "name a trial set or a stimulus set, or give --preset online or interrogation" in said
+
+
+def test_less_feedback_than_the_preset_has_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A small set has fewer trials, of which half are with the truth."""
+    trials = trials_of(tmp_path)
+    assert main(["study", "new", str(trials), "--preset", "feedback", "-o", str(tmp_path / "study")]) == 0
+    made = tomllib.loads((tmp_path / "study" / "study.toml").read_text())["trials"]
+    assert made["feedback"] == made["number"] // 2
+    assert f"trials.feedback = {made['feedback']}, not 40: the other half of the trials is without" in (
+        capsys.readouterr().out
+    )
+    assert main(["study", "new", str(trials), "-o", str(tmp_path / "plain")]) == 0
+    assert "trials.feedback" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "option", ["--half-width=0.1", "--measure=p_machine", "--agents=3", "--per-judge=40", "--stimuli=9"]
+)
+def test_the_plan_of_a_study_takes_no_other_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    study = study_folders.write_study(tmp_path / "study", trials_of(tmp_path), "word_association", number=10, wanted=5)
+    said = refused(capsys, "plan", study, option)
+    assert f"study plan: {option.partition('=')[0]}: {study} has its own numbers" in said
+    assert main(["study", "plan", str(study)]) == 0
+
+
+def test_a_person_is_exported_with_all_that_is_personal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = study_folders.write_study(tmp_path / "study", trials_of(tmp_path), "word_association", number=4)
+    out = ("-o", tmp_path / "one.json")
+    assert "leave --personal out" in refused(capsys, "export", study, "--judge", "x", "--personal", *out)
+    assert "has no judge" in refused(capsys, "export", study, "--judge", "", *out)
+
+
+@pytest.mark.parametrize("address", ["https://study.example.org/?a=b", "https://study.example.org/#here"])
+def test_links_need_an_address_that_they_can_be_added_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    study = study_folders.write_study(
+        tmp_path / "study", trials_of(tmp_path), "word_association", number=4, entry="links"
+    )
+    assert f"--address {address}: give it without ? and #" in refused(capsys, "links", study, 2, "--address", address)
+    assert not (study / "links.jsonl").exists()
+
+
+def test_what_a_kit_cannot_keep_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def told(name: str, **changes: Any) -> str:
+        study = study_folders.write_study(tmp_path / name, trials, "word_association", number=4, **changes)
+        capsys.readouterr()
+        assert main(["study", "kit", str(study), "1", "-o", str(tmp_path / f"{name}.html")]) == 0
+        return capsys.readouterr().out
+
+    trials = trials_of(tmp_path)
+    said = told("panel", worker="PID", reload="block", redirect="https://panel.example/?cc={code}", code="DONE")
+    assert "in a kit these do nothing: judges.reload, judges.worker, end.code, end.redirect" in said
+    assert "do nothing" not in told("laboratory")
+
+
+def test_settings_that_do_nothing_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An agent whom nobody meets, and a table of conversations where there are none."""
+    (tmp_path / "topics.jsonl").write_text(json.dumps({"id": "t", "task": "conversation", "exchanges": 4}) + "\n")
+    assert main(["study", "new", str(tmp_path / "topics.jsonl"), "-o", str(tmp_path / "talks")]) == 0
+    capsys.readouterr()
+    assert main(["study", "check", str(study_folders.changed(tmp_path / "talks", agent="eliza"))]) == 0
+    assert "warning: talk.agent: nobody meets eliza, for talk.machines is 0" in capsys.readouterr().err
+    assert main(["study", "new", str(words(tmp_path)), "-o", str(tmp_path / "asked")]) == 0
+    with (tmp_path / "asked" / "study.toml").open("a") as file:
+        file.write('\n[talk]\nagent = "eliza"\nmachines = 1.0\n')
+    capsys.readouterr()
+    assert main(["study", "check", str(tmp_path / "asked")]) == 0
+    assert "warning: talk: is of conversations, and does nothing here" in capsys.readouterr().err

@@ -11,7 +11,13 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 export HOME="$dir" # inspect keeps its files there
 python3 -m venv venv
-venv/bin/pip install --quiet --disable-pip-version-check 'inspect-ai==0.3.285' 'numpy==2.3.5' 'pydantic==2.14.4' 'anyio==4.16.0'
+venv/bin/pip install --quiet --disable-pip-version-check --no-deps 'inspect-ai==0.3.285' 'PyYAML==6.0.4' 'Pygments==2.21.0' \
+  'annotated-types==0.8.0' 'anyio==4.16.0' 'attrs==26.1.0' 'botocore==1.43.117' 'certifi==2026.10.18' 'click==8.5.1' 'docstring_parser==0.18.0' \
+  'fsspec==2026.6.0' 'h11==0.16.0' 'httpcore==1.0.9' 'httpx==0.28.1' 'idna==3.20' 'ijson==3.6.0' 'jsonlines==4.0.0' 'jsonpatch==1.48' \
+  'jsonpointer==3.12' 'mmh3==5.3.1' 'nest-asyncio2==1.7.4' 'numpy==2.3.5' 'platformdirs==4.14.8' 'psutil==7.2.2' 'pydantic==2.14.4' \
+  'pydantic_core==2.50.5' 'python-dateutil==2.9.0.post0' 'python-dotenv==1.2.4' 'rich==15.0.0' 'semver==3.1.2' 'shortuuid==1.0.13' \
+  'six==1.17.0' 'sniffio==1.3.1' 'starlette==1.10.0' 'tenacity==9.2.1' 'textual==8.2.8' 'typing-inspection==0.4.5' 'typing_extensions==4.16.0' \
+  'zipfile-zstd==0.0.4' 'zstandard==0.25.0'
 venv/bin/python -W ignore - <<'PY'
 import asyncio
 import sys

@@ -12,8 +12,9 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 python3 -m venv venv
-venv/bin/pip install --quiet --disable-pip-version-check 'label-studio-sdk==2.1.2' 'numpy==2.2.6' 'pandas==3.1.1' 'pillow==13.0.0' \
-  'pydantic==2.14.4' 'lxml==6.1.3'
+venv/bin/pip install --quiet --disable-pip-version-check --no-deps 'label-studio-sdk==2.1.2' 'PyJWT==2.13.0' 'appdirs==1.4.4' \
+  'certifi==2026.10.18' 'charset-normalizer==3.5.2' 'defusedxml==0.7.1' 'idna==3.20' 'ijson==3.6.0' 'lxml==6.1.3' 'nltk==3.10.4' \
+  'numpy==2.2.6' 'pillow==13.0.0' 'regex==2026.11.19' 'requests==2.34.2' 'ujson==6.1.0' 'urllib3==2.8.0'
 venv/bin/python - <<'PY'
 import glob
 import json

@@ -35,7 +35,7 @@ from serving.runs.import_tables import add_rows, typed_answer
 from serving.runs.page_paragraphs import paragraphs
 from serving.runs.path_units import Path as Scanpath
 from serving.runs.path_units import add_scaled
-from serving.runs.row_problems import as_problems
+from serving.runs.row_problems import as_problems, shown
 from serving.runs.run import PERSON
 from serving.runs.table_cells import read_labels
 
@@ -78,6 +78,7 @@ _COCO = TypeAdapter(Coco)
 def add_json(source: Source, data: bytes, options: ImportOptions) -> None:
     """Add the answers of a JSON file of any form. Raises InputError."""
     content = parse_json(data)
+    _refuse_own_file(content)
     if isinstance(content, list):
         _add_list(source, content, options)
     elif options.task == "judgement":
@@ -95,6 +96,16 @@ def add_json(source: Source, data: bytes, options: ImportOptions) -> None:
         _add_captions(source, content)
     else:
         _add_benchmark(source, content, options)
+
+
+def _refuse_own_file(content: Any) -> None:
+    """Raises InputError for a JSON file of ours that holds no answers, and for a kit's, which its study takes in."""
+    schema = content.get("schema") if isinstance(content, dict) else None
+    if not isinstance(schema, str) or not schema.startswith("turinglike."):
+        return
+    if schema.startswith("turinglike.kit/"):
+        raise InputError("is what a judge's kit saved; take it in with: turinglike study import STUDY FILE")
+    raise InputError(f"is a file of Turinglike's own ({shown(schema)}), which holds no answers to import")
 
 
 def _add_list(source: Source, content: list[Any], options: ImportOptions) -> None:

@@ -279,6 +279,25 @@ def test_searches_and_captions_that_stand_twice(tmp_path: Path, capsys: pytest.C
     assert "the id 7 stands in two annotations that differ" in told
 
 
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("turinglike.kit/1", "take it in with: turinglike study import STUDY FILE"),
+        (
+            "turinglike.export/1",
+            "is a file of Turinglike's own (turinglike.export/1), which holds no answers to import",
+        ),
+    ],
+)
+def test_files_of_our_own_that_hold_no_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], schema: str, said: str
+) -> None:
+    (tmp_path / "saved.json").write_text(json.dumps({"schema": schema, "body": "{}"}))
+    for task in ("word", "judgement"):
+        assert main(["import", str(tmp_path / "saved.json"), "--task", task, "--out", str(tmp_path / "run")]) == 2
+        assert said in " ".join(capsys.readouterr().err.split())
+
+
 # verdicts on stimuli of others
 
 

@@ -71,17 +71,24 @@ def new_study(options: argparse.Namespace) -> None:
                 f"study new: --preset {preset} is of people who judge a folder of `turinglike trials`; {source} is a "
                 "stimulus set, which people answer, and has no presets: leave --preset out"
             )
-        _write_study(options.out, presets.study_of_participants(relative, task, there[task]))
+        text = presets.study_of_participants(relative, task, there[task])
+        number = tomllib.loads(text)["answers"]["number"]
+        wanted = tomllib.loads(presets.study_of_participants(relative, task))["answers"]["number"]
+        if number != wanted:
+            _say(f"answers.number = {number}, not {wanted}: the set has {count(number, 'stimulus', 'stimuli')}")
+        _write_study(options.out, text)
         return
     of_pairs = any(getattr(stimulus, "beside", None) is not None for stimulus in stimuli)
     if of_pairs and preset != "plain":
         raise InputError(f"--preset {preset}: the papers have no pairs of conversations")
     text = presets.study_of_judges(relative, task, preset, of_pairs=of_pairs)
     pool = TrialPool(source, JudgesSettings.model_validate(tomllib.loads(text)))
+    number = pool.settings.trials.number
     changed = pool.fit()
-    for name, value in changed.items():
-        why = f"there are no catch trials; {HOW_TO_CATCH}" if name == "catch" else "there are no more stimuli"
-        _say(f"trials.{name} = {value}: {why}")
+    if "catch" in changed:
+        _say(f"trials.catch = {changed['catch']}: there are no catch trials; {HOW_TO_CATCH}")
+    if "number" in changed:
+        _say(f"trials.number = {changed['number']}, not {number}: {pool.why_no_more()}")
     text = presets.study_of_judges(relative, task, preset, of_pairs=of_pairs, changed=changed)
     wanted = 0 if of_pairs else presets.preset(preset, task)[0].get("feedback", 0)
     feedback = tomllib.loads(text)["trials"]["feedback"]
@@ -223,14 +230,22 @@ def _plan_of(folder: Path) -> str:
     trials, wanted, bounds = settings.trials.number, settings.judges.wanted, settings.analysis.bounds
     rules = [f"{name} = {value}" for name, value in settings.exclude.model_dump().items() if value]
     numbers = f"{count(wanted, 'judge')}, {count(trials, 'trial')} of each, {count(agents, 'agent')} beside people, "
+    contrast = (
+        "First contrast, by agent: P(said human | machine) minus P(said human | person), two-sided at 0.05 after Holm, "
+        "with two-way clustered variances of judges and stimuli (`turinglike score`)."
+    )
+    if material.pool.of_pairs:
+        contrast = (
+            "First measure, by agent: the X-Turn pass rate, 1 minus the mean of how often a pair was judged rightly "
+            "(0.5 is chance), with its 95 % interval (`turinglike score`)."
+        )
     lines = [
         f"Plan of the study “{settings.texts.title}” ({settings.task}), {now()[:10]}", "",
         f"Numbers: {numbers}{count(stimuli, 'stimulus', 'stimuli')}. Data end when so many judges have finished.",
-        "First contrast, by agent: P(said human | machine) less P(said human | person), two-sided at 0.05 after Holm, "
-        "with two-way clustered variances of judges and stimuli (`turinglike score`).",
+        contrast,
         f"Excluded, before the truth is joined: {', '.join(rules) or 'nothing'}.",
     ]  # fmt: skip
-    if bounds:
+    if bounds and not material.pool.of_pairs:
         passes, power = simulate(wanted, agents, trials, stimuli, bounds)
         lines += [
             f"Equivalence: an agent passes whose detectability has its 90 % interval within 0.5 ± {bounds:g}.",

@@ -166,7 +166,7 @@ class State:
         return [each for each in self.meetings.values() if isinstance(each, kind) and each.void is None]
 
     def met(self, judge: Judge) -> list[Meeting | None]:
-        """The meeting of each step that was one; None where nobody came, or all that is known of it was deleted."""
+        """The meeting of each step that was one; None where nobody came, or an older version deleted it."""
         names = [event.get(event["kind"]) for event in judge.answers if event["kind"] in MEETINGS]
         return [None if name is None else self.meetings.get(name) for name in names]
 
@@ -178,22 +178,36 @@ class State:
 
 
 def without(code: str, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The events, or personal lines, without a person; their tests stay, void and without content."""
+    """The events, or personal lines, without a person. Their conversations and tests stay: void, without content, and
+    with "nobody" in the person's place. So it is known of the others why it does not count for them; without the
+    meeting it would seem that nobody came."""
     gone: set[str] = set()
     for event in events:
         kind = event.get("event")
-        people = [event["judge"], *event["agents"]] if kind == "test" else event.get("speakers", [])
-        if code in people:
-            gone.add(str(meeting_id(event)))
-            if kind == "test":
-                judge, *agents = ["nobody" if person == code else person for person in people]
-                yield event | {"judge": judge, "agents": agents}
-                yield {"event": "test_void", "test": event["test"], "why": FORGOTTEN, "at": event["at"]}
+        if kind in ("paired", "test") and code in _people_of(event):
+            name = str(meeting_id(event))
+            gone.add(name)
+            yield _with_nobody(event, code)
+            void = {"event": "void", "talk": name} if kind == "paired" else {"event": "test_void", "test": name}
+            yield {**void, "why": FORGOTTEN, "at": event["at"]}
         elif meeting_id(event) in gone:
             if kind == "test_left" and event["who"] != code:
                 yield event
         elif event.get("judge") != code:
             yield event
+
+
+def _people_of(event: Mapping[str, Any]) -> list[str]:
+    """Who meets, of the event that begins a conversation or a test."""
+    return event["speakers"] if event["event"] == "paired" else [event["judge"], *event["agents"]]
+
+
+def _with_nobody(event: Mapping[str, Any], code: str) -> dict[str, Any]:
+    people = ["nobody" if person == code else person for person in _people_of(event)]
+    if event["event"] == "paired":
+        return {**event, "speakers": people}
+    judge, *agents = people
+    return {**event, "judge": judge, "agents": agents}
 
 
 def forget(folder: Path, codes: Collection[str]) -> None:

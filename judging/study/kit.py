@@ -15,7 +15,7 @@ from agents.errors import InputError
 from judging.study.codes import draw_code
 from judging.study.events import Judge
 from judging.study.material import TYPES
-from judging.study.page_answers import BadAnswer
+from judging.study.page_answers import BadAnswer, visible
 from judging.study.phrases import phrases_sent
 from judging.study.settings import StudySettings
 from judging.study.study import STUDY_STATIC, Study, media_of, view
@@ -128,10 +128,15 @@ def _check(study: Study, judge: Judge, answers: Answers, path: Path) -> None:
             kept, _ = study.checked(judge, judge.steps[step], answer["answer"])
         except BadAnswer as error:
             raise InputError(f"{where}: {error}") from None
-        if step < judge.step and not kept.items() <= judge.answers[step].items():
+        if step < judge.step and not kept.items() <= _as_read_now(judge.answers[step]).items():
             raise InputError(f"{where}: is there already, and differs")
         if kept.get("agree") is False and step + 1 < len(answers):
             raise InputError(f"{where}: who does not agree answers nothing more")
+
+
+def _as_read_now(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer that is there: older versions kept a reason that shows nothing as it was sent."""
+    return {**answer, "reason": visible(answer["reason"])} if "reason" in answer else answer
 
 
 def _read(path: Path) -> tuple[str, dict[str, Answers], set[str]]:

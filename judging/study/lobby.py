@@ -150,9 +150,9 @@ class Lobby(ABC, Generic[M]):
                 task.cancel()
 
     def why_void(self, meeting: M) -> str | None:
-        return next(
-            (f"{code} {LEFT}" for code in meeting.people if code in self.state.judges and self.is_away(code)), None
-        )
+        away = [code for code in meeting.people if code in self.state.judges and self.is_away(code)]
+        # Of several who are away it was the first who left: the others may have gone because of that.
+        return f"{min(away, key=self.seen.__getitem__)} {LEFT}" if away else None
 
     async def make_void(self, meeting: M, why: str) -> None:
         if self.phase(meeting) == "open":

@@ -8,6 +8,7 @@ import random
 import re
 import time
 from abc import abstractmethod
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import orjson
 
+from agents.word_boundaries import count_words
 from judging.study.agent_server import LONGEST_MESSAGE, text_of, tidy
 from judging.study.events import Judge
 from judging.study.lobby import Lobby, View
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from judging.study.study import Study
 
 END = re.compile(r"[.!?…]['\"’”)\]]*$")  # of a sentence's last word
+IDEOGRAPHIC_END = re.compile(r"[。！？．｡]+[」』”’）】]*")  # of a sentence that no space follows
 J = TypeVar("J", bound=JudgedMeeting)
 TITLE = re.compile(r"\W*(?:mrs?|ms|dr|prof|st|e\.g|i\.e)\.", re.IGNORECASE)
 
@@ -168,7 +171,7 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
             await self.judge(test, event, parsed(VerdictAct, body))
             return None
         text, before = parsed(TextAct, body).text, 0.0
-        if act == "answer" and len(text.split()) >= self.settings.tests.words_below:
+        if act == "answer" and count_words(text) >= self.settings.tests.words_below:
             return "too_many_words"
         if test.questions:
             before = test.questions[-1].at if act == "answer" else test.shown_at(-1)
@@ -218,12 +221,19 @@ def _acts(test: OnlineTest, side: int) -> list[tuple[str, int | None]]:
 
 
 def shortened(text: str, words: int) -> str:
-    """The sentences with at most ``words`` words together, or the first words."""
-    parts = text.split()
-    if len(parts) > words:
-        ends = [at for at, word in enumerate(parts[:words], start=1) if END.search(word) and not TITLE.fullmatch(word)]
-        text = " ".join(parts[: ends[-1] if ends else words])
-    return text
+    """The sentences with at most ``words`` words together, or the first words, as
+    :func:`agents.word_boundaries.count_words` counts. People's answers are counted so, too: with other words for
+    machines, the judge could tell them by the length."""
+    if count_words(text) <= words:
+        return text
+    # The longest beginning that has no more words ends where a word does: one character more begins the next.
+    longest = bisect_right(range(len(text) + 1), words, key=lambda end: count_words(text[:end])) - 1
+    text = text[:longest].rstrip()
+    ends = [match.end() for match in IDEOGRAPHIC_END.finditer(text)]
+    for part in re.finditer(r"\S+", text):
+        if END.search(part.group()) and not TITLE.fullmatch(part.group()):
+            ends.append(part.end())
+    return text[: max(ends, default=len(text))]
 
 
 def people_of(pair: Pair) -> int:

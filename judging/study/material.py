@@ -54,7 +54,7 @@ class Material:
 
     def instructions(self, judge: Judge, step: Step) -> dict[str, Any]:
         about = {"practice": 0, "feedback": 0, "samples": [], "four": True}
-        return {"trials": judge.counted(), "tests": self.kind == "test", **about}
+        return {"trials": judge.counted(), "of": self.kind, **about}
 
     def show(self, judge: Judge, step: Step) -> dict[str, Any]:
         return {"practice": False}

@@ -60,7 +60,13 @@ def writable(text: Any) -> Any:
     return text.encode("utf-8", "replace").decode() if isinstance(text, str) else text
 
 
+def visible(text: str) -> str:
+    """The text, or "" where it shows nothing: whoever sends blanks or invisible characters alone has said nothing."""
+    return "" if is_blank(text) else text
+
+
 Written = Annotated[str, BeforeValidator(writable)]
+WrittenOrNot = Annotated[Written, AfterValidator(visible)]  # what may be left out
 ROUNDED = AfterValidator(lambda number: round(number, 3))
 
 
@@ -92,7 +98,7 @@ class TrialAnswer(_Timed):
     verdicts: list[HumanOrMachine]
     key: bool = False
     confidence: Annotated[float, Field(ge=0, le=1), ROUNDED] | None = None
-    reason: Annotated[Written, Field(max_length=LONGEST_REASON)] = ""
+    reason: Annotated[WrittenOrNot, Field(max_length=LONGEST_REASON)] = ""
     control: str | None = None
     sexes: list[Literal["female", "male"]] = Field(default_factory=list)
 
@@ -102,7 +108,7 @@ class TalkAnswer(_Sent):
 
     guess: HumanOrMachine | None = None
     sex: Literal["female", "male"] | None = None
-    age: Annotated[Written, Field(max_length=40)] = ""
+    age: Annotated[WrittenOrNot, Field(max_length=40)] = ""
 
 
 class StimulusAnswer(_Timed):
@@ -134,7 +140,7 @@ class VerdictAct(_Act):
     """Which agent the judge takes for the ``human``."""
 
     human: Literal[1, 2]
-    reason: Annotated[Written, Field(max_length=LONGEST_REASON), AfterValidator(tidy)] = ""
+    reason: Annotated[WrittenOrNot, Field(max_length=LONGEST_REASON), AfterValidator(tidy)] = ""
 
 
 class TimedVerdictAct(VerdictAct):
@@ -159,10 +165,10 @@ def fastest_of(rt: float | None, since: float) -> float:
 
 
 def read_questions(fields: Sequence[str], required: Sequence[str], answer: Mapping[str, Any]) -> dict[str, str]:
-    """The answers to ``fields`` that are not empty. Raises BadAnswer."""
+    """The answers to ``fields`` that say something. Raises BadAnswer."""
     kept = {}
     for name, value in answer.items():
-        if value in (None, ""):
+        if value is None or (isinstance(value, str) and is_blank(value)):
             continue
         if name not in fields or not isinstance(value, str) or value not in OPTIONS.get(name, (value,)):
             raise BadAnswer(f"{name}: no such answer")
@@ -191,7 +197,7 @@ def read_texts(task: Asked, sent: str | list[str]) -> list[str]:
     texts = [" ".join(text.split()) for text in ([sent] if isinstance(sent, str) else sent)]
     if len(texts) != number:
         raise BadAnswer(f"answer: must be {count(number, 'text')}")
-    if not all(texts) or max(map(len, texts)) > LONGEST_ANSWER.get(task, 40):
+    if any(map(is_blank, texts)) or max(map(len, texts)) > LONGEST_ANSWER.get(task, 40):
         raise BadAnswer("answer: is empty or too long")
     if task == "color_estimation" and texts[0] not in WORDS:
         raise BadAnswer("answer: must be a colour of the eleven")

@@ -11,8 +11,25 @@ from judging.study.page_answers import OPTIONS
 from judging.study.settings import StudySettings
 
 LATER = frozenset(
-    {"bad_address", "begin_again", "end_fault", "end_uncounted", "kit_full", "kit_next_sure", "talk_away"}
-    | {"talk_failed", "talk_question", "test_away", "test_failed"}
+    {
+        "bad_address",
+        "begin_again",
+        "delete_answers",
+        "delete_finished_sure",
+        "deletion_code",
+        "end_fault",
+        "end_uncounted",
+        "instructions_answers",
+        "instructions_talk",
+        "instructions_talks",
+        "kit_full",
+        "kit_next_sure",
+        "talk_away",
+        "talk_failed",
+        "talk_question",
+        "test_away",
+        "test_failed",
+    }
 )
 """Phrases that came after version 0.2.0. A file of an older study may lack them: such a study opens as before, and the
 pages say these in English, which ``phrase_warnings`` tells. A new phrase is added here, or older studies no longer

@@ -115,18 +115,45 @@ class TrialPool:
         if few := self.lacking():
             problems.append(
                 "trials.number, practice, catch, sample: a judge sees no stimulus and no conversation of people "
-                f"twice: {count(few, 'trial')} of the wanted cannot be drawn; take fewer"
+                f"twice: {count(few, 'trial')} of the wanted cannot be drawn of {self._stimuli()}; take fewer"
             )
         return problems
 
     def lacking(self) -> int:
         """How many of the wanted trials a judge may not get."""
-        wanted = self.settings.trials
-        caught = round(wanted.catch * wanted.number) if self.has_catch() else 0
-        kinds = {bool(page.agents) for page in self.pages if not page.catch} if wanted.sample else set()
         drawn = [self.draw({}, random.Random(seed)) for seed in range(3)]
         fewest = min(sum(not turn.again for turn in turns) + len(examples) for turns, examples in drawn)
-        return wanted.number + wanted.practice + caught + len(kinds) - fewest
+        return self.settings.trials.number + sum(self._beside().values()) - fewest
+
+    def why_no_more(self) -> str:
+        """Why a judge cannot have more trials than ``trials.number`` now is, after :meth:`fit`."""
+        stimuli = len({page.stimulus for page in self.pages})
+        if self.settings.trials.number + sum(self._beside().values()) == stimuli:
+            return f"that is {self._stimuli()}"
+        cells = ", ".join(f"{len(pages):,} of {name}" for name, pages in sorted(self.cells.items()))
+        return (
+            f"no more can be drawn of {self._stimuli()}. No stimulus and no conversation of people comes twice, and "
+            f"kinds come equally often: {cells}"
+        )
+
+    def _beside(self) -> dict[str, int]:
+        """What takes stimuli beside the trials that are counted, and how many."""
+        wanted = self.settings.trials
+        kinds = {bool(page.agents) for page in self.pages if not page.catch} if wanted.sample else set()
+        return {
+            "practice": wanted.practice,
+            "catch trials": round(wanted.catch * wanted.number) if self.has_catch() else 0,
+            "examples": len(kinds),
+        }
+
+    def _stimuli(self) -> str:
+        """How many there are, and what they are needed for beside the trials that are counted."""
+        stimuli = count(len({page.stimulus for page in self.pages}), "stimulus", "stimuli")
+        needed = [f"{number:,} for {name}" for name, number in self._beside().items() if number]
+        if not needed:
+            return stimuli
+        *others, last = needed
+        return f"{stimuli} minus {', '.join(others)} and {last}" if others else f"{stimuli} minus {last}"
 
     def fit(self) -> dict[str, Any]:
         """Reduce the settings to what the set has; returns the changed choices."""

@@ -79,10 +79,11 @@ def study_of_judges(
     )
 
 
-def study_of_participants(stimulus_set: str, task: Asked, most: int) -> str:
-    """Where people answer a stimulus set, each at ``most`` so many stimuli."""
+def study_of_participants(stimulus_set: str, task: Asked, there: int | None = None) -> str:
+    """Where people answer a stimulus set, each the usual number of stimuli, or all that are ``there`` if these are
+    fewer."""
     every = 0 if task == "conversation" else BREAK
-    return _render("participants.toml", stimulus_set=_toml(stimulus_set), task=task, there=most, break_every=every)
+    return _render("participants.toml", stimulus_set=_toml(stimulus_set), task=task, there=there, break_every=every)
 
 
 def study_of_tests(name: str) -> str:

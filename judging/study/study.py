@@ -255,7 +255,9 @@ class Study:
                 return {"agree": answer["agree"]}, {}
             case "questions" | "after" as kind:
                 chosen = self.settings.questions
-                about = read_questions(chosen.before if kind == "questions" else chosen.after, chosen.required, answer)
+                # Nobody of a kit can be asked again: what its page let pass does not cost their other answers.
+                required = chosen.required if judge.kit is None else []
+                about = read_questions(chosen.before if kind == "questions" else chosen.after, required, answer)
                 is_out = any(value in chosen.out.get(name, ()) for name, value in about.items())  # type: ignore[call-overload]
                 return ({"screened": True}, {}) if is_out else ({}, about)
             case "instructions":

@@ -2,7 +2,7 @@
 verdicts."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from agents.answers import BY_TASK, ConversationAnswer, Message, VerdictAnswer, 
 from agents.errors import InputError
 from agents.stimuli import Asked, ShownAnswer
 from judging.candidates import AnsweredStimulus, Candidate, Letter, Truth, is_person
-from judging.study.events import Judge, State, read_personal, read_state
+from judging.study.events import MEETINGS, Judge, State, read_personal, read_state
 from judging.study.exclusions import VerdictRow, completion_code, outcome_of
 from judging.study.material import Material
 from judging.study.materials import MeetingMaterial, TalkMaterial
@@ -30,6 +30,7 @@ from serving.runs.run_opening import new_people_run
 TABLE, PARTICIPANTS, CONVERSATIONS = "verdicts.csv", "participants.csv", "conversations.jsonl"
 OF_PARTICIPANTS = ("outcome", "code", "paid", "answers", "excluded", "rules", "consent")
 OF_MEETINGS = ("counts", "void")
+UNFINISHED = "unfinished"  # a meeting that is not void, and not at its end
 HIDDEN = ("truth", "agent", "correct", "catch", "stimulus")  # of a verdict's row: not among what the judge did
 Record = dict[str, Any]  # as the run writes it, as far as a study knows
 Test = OnlineTest | Interrogation
@@ -67,7 +68,8 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
         if personal:
             _write_participants(made / PARTICIPANTS, state, known, rows, material)
         if rows:
-            fields = [*FIELDS, *CLOSING] if personal else []
+            # What a run's records tell of the judges, its table tells, too.
+            fields = [*FIELDS, *CLOSING] if personal else questions
             with (made / TABLE).open("w", encoding="utf-8", newline="") as file:
                 write_rows(file, [*rows[0], *fields], (_cells(row, known, fields) for row in rows))
     return len(records), left_out
@@ -80,12 +82,13 @@ def _write_participants(
     whether any counts, and why others do not (``void``)."""
     settings = material.settings
     of_meetings: Sequence[str] = ()
-    counting = set[str]()  # who took part in a meeting that counts, whether or not they went on after it
+    counting = list[Meeting]()
     if isinstance(material, MeetingMaterial):
         of_meetings = OF_MEETINGS
-        for meeting in state.meetings.values():
-            if meeting.void is None and material.is_over(meeting):
-                counting.update(meeting.people)
+        there = state.meetings.values()
+        counting = [meeting for meeting in there if meeting.void is None and material.is_over(meeting)]
+    counted = {who for meeting in counting for who in meeting.people}  # also who closed the page after it
+    names = {meeting.id for meeting in counting}
     columns = ("participant", "worker", *settings.judges.parameters, *OF_PARTICIPANTS, *of_meetings, *FIELDS, *CLOSING)
     excluded: dict[str, list[list[str]]] = defaultdict(list)
     for row in verdicts:
@@ -103,8 +106,8 @@ def _write_participants(
             "excluded": len(rules),
             "rules": " ".join(dict.fromkeys(rule for each in rules for rule in each)),
             "consent": judge.of("consent").get("consent"),
-            "counts": int(code in counting),
-            "void": " ".join(_voids(code, judge, state)),
+            "counts": int(code in counted),
+            "void": " ".join(_voids(code, judge, state, names)),
             **known.get(code, {}),
         }
         return [values.get(name) for name in columns]
@@ -113,11 +116,22 @@ def _write_participants(
         write_rows(file, columns, (cells(*each) for each in state.judges.items() if each[1].ended != "left"))
 
 
-def _voids(code: str, judge: Judge, state: State) -> list[str]:
-    """Why meetings of somebody do not count, in their order."""
-    met = state.met(judge)
-    causes = ["nobody" if meeting is None else meeting.void_to(code) for meeting in met]
-    return [cause for cause in causes if cause is not None]
+def _voids(code: str, judge: Judge, state: State, counting: Collection[str]) -> list[str]:
+    """Why meetings of somebody do not count, in the order in which they began; ``counting`` are those that do. All that
+    they were in are told of, whether or not they went on after it: who is paid for the time is decided by this."""
+    causes: list[tuple[str, str]] = []
+    for meeting in state.meetings.values():
+        if code in meeting.people and meeting.id not in counting:
+            causes.append((meeting.at, meeting.void_to(code) or UNFINISHED))
+    for event in judge.answers:
+        if event["kind"] not in MEETINGS:
+            continue
+        name = event.get(event["kind"])
+        if name is None:
+            causes.append((event["at"], "nobody"))
+        elif name not in state.meetings:  # an older version deleted all that was known of it
+            causes.append((event["at"], "deleted"))
+    return [cause for _, cause in sorted(causes, key=lambda at_and_cause: at_and_cause[0])]
 
 
 def _cells(row: VerdictRow, known: Personal, fields: Sequence[str]) -> list[Any]:

@@ -1,10 +1,9 @@
 """How far a study is: judges, verdicts, exclusions by rule, answers, conversations, online tests."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
 from typing import Any
 
 from judging.study.events import Judge, State
@@ -45,6 +44,66 @@ def count_meetings(state: State, material: MeetingMaterial) -> MeetingCounts:
     return MeetingCounts(ends[True], ends[False], dict(void))
 
 
+@dataclass(frozen=True, slots=True)
+class KnownJudges:
+    """Codes of those who ``finished``, in the order of joining, up to the first who may still go on (``waited_for``,
+    until a time if they do nothing more), of those who finished and joined ``later``, and of those who did ``by_kit``.
+
+    A decision takes judges as they joined. The fast finish first and may be unlike the others: who took them as they
+    finish would decide on the fast."""
+
+    finished: Sequence[str]
+    waited_for: Judge | None
+    until: datetime | None
+    later: Sequence[str]
+    by_kit: Sequence[str]
+
+    def left_out(self, state: State) -> dict[str, Any]:
+        """Which judges who finished are part of no decision, in words (``not_counted``), and for whom they wait
+        (``waits_for``), as ``status`` has it; empty where all are."""
+        told: list[str] = []
+        about: dict[str, Any] = {}
+        if self.later and self.waited_for is not None and self.until is not None:
+            judge = self.waited_for
+            until = None if state.closed else self.until.isoformat(timespec="seconds")
+            about["waits_for"] = {"number": judge.number, "judge": judge.code, "until": until}
+            number = f"{len(self.later):,} of {count(len(self.finished) + len(self.later), 'judge')} who finished"
+            before = f"They joined after judge {judge.number} ({judge.code}), who"
+            if state.closed:
+                told.append(f"{number} do not count for these decisions. {before} was at it when the study was closed.")
+            else:
+                told.append(
+                    f"{number} do not count for these decisions yet. {before} is still at it. Judge {judge.number} is "
+                    f"waited for until {self.until:%Y-%m-%d %H:%M} UTC, or longer if they go on."
+                )
+        if self.by_kit:
+            told.append(
+                f"Of kits {count(len(self.by_kit), 'judge')} finished, and none counts for these decisions: kits come "
+                "back in no order of joining."
+            )
+        return about | {"not_counted": " ".join(told)} if told else {}
+
+
+def known_judges(state: State, hours: float) -> KnownJudges:
+    """Who does nothing for so many ``hours`` before now, or before the study was closed, is waited for no more."""
+    end = datetime.fromisoformat(state.closed) if state.closed else datetime.now(UTC)
+    finished: list[str] = []
+    later: list[str] = []
+    by_kit: list[str] = []
+    waited_for, until = None, None
+    for judge in state.judges.values():
+        if judge.kit is not None:
+            if judge.ended == "finished":
+                by_kit.append(judge.code)
+            continue
+        gone = datetime.fromisoformat(judge.at) + timedelta(hours=hours)
+        if waited_for is None and judge.ended is None and gone >= end:
+            waited_for, until = judge, gone.astimezone(UTC)
+        elif judge.ended == "finished":
+            (finished if waited_for is None else later).append(judge.code)
+    return KnownJudges(finished, waited_for, until, later, by_kit)
+
+
 def status_of(state: State, material: Material, personal: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """As JSON. Raises InputError where a conversation's stimulus is gone."""
     people, wanted = state.judges.values(), material.settings.judges.wanted
@@ -77,19 +136,17 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
         for name, group in sorted(verdicts.items())
     }
     if isinstance(material, TrialMaterial) and not material.pool.of_pairs and material.settings.analysis.bounds:
-        end = datetime.fromisoformat(state.closed) if state.closed else datetime.now(UTC)
-        gone = (end - timedelta(hours=material.settings.judges.hours)).isoformat()
-        joined = (judge for judge in people if judge.kit is None)  # kits come back in no order of joining
-        known = takewhile(lambda judge: judge.ended or judge.at < gone, joined)
-        finished = {judge.code for judge in known if judge.ended == "finished"}
+        joined = known_judges(state, material.settings.judges.hours)
+        finished = set(joined.finished)
         ended = [row for row in plain if row["phase"] == "test" and row["judge"] in finished]
         names = {name for page in material.pool.pages if not page.catch for name in page.agents}
         for name in agents.keys() & names:
             decision = decide(detectabilities(ended, name), material.settings.analysis.bounds, len(names))
             agents[name] |= dict(zip(("decision", "judges"), decision, strict=True))
+        if any("decision" in row for row in agents.values()):
+            status["decided_for"] = DECIDED_FOR
+            status |= joined.left_out(state)
     counts = {"all": len(rows), "counted": sum(not row["rules"] for row in rows)}
-    if any("decision" in row for row in agents.values()):
-        status["decided_for"] = DECIDED_FOR
     return status | {"verdicts": counts, "excluded": rules, "agents": agents}
 
 
@@ -130,6 +187,8 @@ def print_study(status: dict[str, Any]) -> None:
             print_table(table)
         if has_bounds:
             print(status["decided_for"])
+        if "not_counted" in status:
+            print(status["not_counted"])
     for reason, number in sorted(status.get("void", {}).items()):
         print(f"  void: {number:,} {reason}")
     for export in status["exports"]:

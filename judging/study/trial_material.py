@@ -48,6 +48,8 @@ class TrialMaterial(Material):
         trials, least = self.settings.trials, self.settings.exclude.catch
         uncertain = uncertain_options(trials.control, self.pool.key)
         warnings = [] if uncertain is None else [uncertain]
+        if self.pool.of_pairs:
+            warnings += self._unused_of_pairs()
         number = round(trials.catch * trials.number)
         if not least or not number:
             return warnings
@@ -57,6 +59,27 @@ class TrialMaterial(Material):
             "exclude.catch: selects judges by their bias to say human, which changes all scores. Of judges who guess, "
             f"{count(number, 'catch trial')} of each would exclude {out:.0%}. Control questions measure attention",
         ]
+
+    def _unused_of_pairs(self) -> list[str]:
+        """What the settings ask for that nobody gets where two conversations stand beside each other."""
+        trials = self.settings.trials
+        unused = []
+        if self.settings.analysis.bounds:
+            unused.append(
+                "analysis.bounds: does nothing for pairs of conversations, whose measure is the pass rate: "
+                "`study status` decides on no agent. Set it to 0"
+            )
+        if trials.choices != "one":
+            unused.append(
+                f'trials.choices: "{trials.choices}" does nothing for pairs of conversations: judges say which of the '
+                'two has the machine. Set it to "one"'
+            )
+        if trials.prior_told:
+            unused.append(
+                "trials.prior_told: does nothing for pairs of conversations: each has one machine, and the page says "
+                "so. Set it to false"
+            )
+        return unused
 
     def about(self) -> str:
         cells = ", ".join(f"{len(pages):,} of {name}" for name, pages in sorted(self.pool.cells.items()))
@@ -96,6 +119,7 @@ class TrialMaterial(Material):
         trials = self.settings.trials
         return {
             "trials": judge.counted(),
+            "of": self.kind,
             **trials.model_dump(include={"practice", "feedback", "prior_told"}),
             "keys": judge.keys,
             "four": trials.choices == "four" and not self.pool.of_pairs,

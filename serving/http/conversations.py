@@ -38,6 +38,12 @@ def _person(who: str) -> str:
     return who
 
 
+def _says_something(text: str) -> str:
+    if answers.is_blank(text):
+        raise PydanticCustomError("text", "shows nothing: it is of blanks and invisible characters alone")
+    return text
+
+
 def _short(pseudo: PseudoDialogue | None) -> PseudoDialogue | None:
     if pseudo is not None and pseudo.topics * pseudo.turns > MOST_PSEUDO:
         raise PydanticCustomError("pseudo", f"the turns of all topics must not be more than {MOST_PSEUDO}")
@@ -80,7 +86,7 @@ class OpenRequest(Body):
 class MessageRequest(Body):
     """Send a message."""
 
-    text: MessageText = Field(examples=["I like books."])
+    text: Annotated[MessageText, AfterValidator(_says_something)] = Field(examples=["I like books."])
 
 
 class ShownMessage(answers.Message):

@@ -11,7 +11,7 @@
     return el("table", el("thead", el("tr", cells("th", names))), el("tbody", body));
   }
 
-  function show({ judges, excluded, agents, void: reasons, decided_for: decidedFor, ...numbers }) {
+  function show({ judges, excluded, agents, void: reasons, decided_for: decidedFor, not_counted: notCounted, ...numbers }) {
     const facts = Object.entries(judges);
     const answers = numbers.conversations ? [] : ["answers"]; // each is a conversation
     for (const what of ["verdicts", ...answers, "conversations", "tests"])
@@ -27,6 +27,7 @@
         rows(agents, ["verdicts", "said_human", ...(decided ? ["decision", "judges"] : [])]),
       ),
       decidedFor ? el("p", decidedFor) : "",
+      notCounted ? el("p", notCounted) : "",
       table(["excluded by", "verdicts", "judges"], rows(excluded, ["verdicts", "judges"])),
       table(["void", "number"], Object.entries(reasons ?? {})),
     );

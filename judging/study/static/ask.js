@@ -4,6 +4,23 @@
 {
   const { el, field } = Turinglike;
 
+  /** Whether a text shows nothing: is of blanks and invisible characters alone, as the server sees it. */
+  const isBlank = (text) => !/[^\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Z}]/u.test(text);
+
+  const LETTER = "(?![\\p{sc=Han}\\p{sc=Hira}\\p{sc=Kana}ー])[\\p{L}\\p{N}]\\p{M}*";
+  const JOINT = `['’\\-‐‑](?=${LETTER})|(?<=\\p{N})[.,:](?=\\p{N})`;
+  const WORD = new RegExp(`(?:${LETTER})(?:${LETTER}|${JOINT})*|(?:[\\p{sc=Kana}ー]\\p{M}*)+|[\\p{L}\\p{N}]\\p{M}*`, "gu");
+
+  /** How many words a text has, as the server counts them: between spaces, and each character of Chinese and Japanese. */
+  function countWords(text) {
+    const inPart = (part) => {
+      if (!/[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}]/u.test(part)) return 1;
+      return part.normalize("NFKC").match(WORD)?.length ?? 1;
+    };
+    const parts = text.split(/\s+/).filter(Boolean);
+    return parts.reduce((sum, part) => sum + inPart(part), 0);
+  }
+
   function askFields(view, phrase) {
     const text = (name) => el("input", { id: name, name, type: "text", maxlength: 60, spellcheck: "true" });
     const examples = view.examples ?? [];
@@ -29,5 +46,5 @@
     return [el("p", phrase("q_prompt")), ...pairs, field("answer", `${view.cue} –`, text("answer"))];
   }
 
-  Object.assign(Turinglike, { askFields });
+  Object.assign(Turinglike, { askFields, countWords, isBlank });
 }

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { bubble, el, sentBy, writer } = Turinglike;
+  const { bubble, countWords, el, sentBy, writer } = Turinglike;
 
   /** Shows a participant's test, from the lobby to its end; `tools` are what the pages share. */
   async function test(view, tools) {
@@ -47,7 +47,7 @@
     function writing(test) {
       const asks = test.act === "ask";
       const most = view.words_below - 1;
-      const words = () => made.area.value.split(/\s+/).filter(Boolean).length;
+      const words = () => countWords(made.area.value);
       const tooMany = () => !asks && words() > most;
       const count = el("p.note", { role: "status" });
       const look = () => {

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { ahead, askFields, byId, duration, el, field, kit, notice, quote, sentBy, shown, wait } = Turinglike;
+  const { ahead, askFields, byId, duration, el, field, isBlank, kit, notice, quote, sentBy, shown, wait } = Turinglike;
 
   const page = byId("page");
   const query = new URLSearchParams(location.search);
@@ -103,14 +103,25 @@
   }
 
   /** Below every page: the judge's code, and the way out. */
-  function foot({ kind, list }) {
-    const press = () => confirm(phrase("leave_delete_sure")) && post("leave", { list }).then(show, failed);
-    const leave = button("leave_delete", press, true);
-    const parts = list && kind !== "left" ? [phrase("your_code", { code: list }), leave] : [];
-    const isStep = kind in PAGES && kind !== "welcome" && kind !== "end"; // other pages have these buttons themselves
+  function foot(view) {
+    const { kind, list } = view;
+    const isStep = kind in PAGES && kind !== "welcome" && kind !== "end"; // other pages have a kit's buttons themselves
+    let parts = [];
+    if (list && kind !== "left")
+      parts = isStep ? [phrase("your_code", { code: list }), leaving(list, "leave_delete_sure")] : footOfEnd(view);
     if (kit && isStep) parts.push(kit.buttons(phrase));
     byId("foot").replaceChildren(...parts);
   }
+
+  /** On a last page: apart from the code for payment, and with the way out folded away, lest it is taken by mistake. */
+  function footOfEnd({ list, code }) {
+    const name = code && code !== list ? "deletion_code" : "your_code"; // in a kit both codes are the same
+    const leave = leaving(list, code ? "delete_finished_sure" : "leave_delete_sure");
+    return [el("p", phrase(name, { code: list })), el("details", el("summary", phrase("delete_answers")), leave)];
+  }
+
+  const leaving = (list, sure) =>
+    button("leave_delete", () => confirm(phrase(sure)) && post("leave", { list }).then(show, failed), true);
 
   function over(view) {
     put(title, el("p", phrase(view.kind)), ...codes(view), kit?.buttons(phrase) ?? "");
@@ -138,7 +149,7 @@
   function questions(view) {
     const required = view.fields.filter((name) => view.required.includes(name));
     const answer = (node) => {
-      const filled = Object.fromEntries([...new FormData(node)].filter(([, value]) => value !== ""));
+      const filled = Object.fromEntries([...new FormData(node)].filter(([, value]) => !isBlank(value)));
       const lacking = required.find((name) => !(name in filled));
       if (!lacking) return send(view, filled);
       problem.textContent = phrase("incomplete");
@@ -174,6 +185,14 @@
       .join(", ");
   const optionText = (value) => words[`o_${value.replace(/\W/g, "_")}`] ?? value;
 
+  /** The phrase that says how many of what there are. */
+  const NUMBER_OF = {
+    ask: "instructions_answers",
+    talk: "instructions_talks",
+    test: "instructions_tests",
+    trial: "instructions_number",
+  };
+
   async function instructions(view) {
     put(phrase("instructions_title"), el("p", phrase("loading")));
     const samples = view.samples.length ? [el("h2", phrase("sample_title"))] : [];
@@ -190,7 +209,7 @@
       ? phrase("keys_of_pairs", { first: machine, second: human })
       : phrase("instructions_keys", { human, machine });
     const facts = [
-      phrase(view.tests ? "instructions_tests" : "instructions_number", view),
+      phrase(view.of === "talk" && view.trials === 1 ? "instructions_talk" : NUMBER_OF[view.of], view),
       view.practice && phrase("instructions_practice", view),
       view.feedback && phrase("instructions_feedback", view),
       view.prior_told && !view.pairs && phrase("instructions_prior"),
@@ -295,7 +314,7 @@
     const answer = (node) => {
       if (fields.disabled || submit.getAttribute("aria-disabled") === "true") return;
       const texts = [...new FormData(node).values()].map((text) => text.trim());
-      if (texts.some((text) => !text)) {
+      if (texts.some(isBlank)) {
         problem.textContent = phrase("incomplete");
         return;
       }

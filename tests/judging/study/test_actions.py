@@ -57,6 +57,54 @@ def test_no_set_needs_a_preset_of_live_tests(tmp_path: Path, capsys: pytest.Capt
         assert "name a trial set or a stimulus set, or give --preset online or interrogation" in said
 
 
+def test_why_a_judge_has_no_more_trials_is_told_in_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All stimuli of the set are counted: those of trials, and what else takes a stimulus of a judge's."""
+
+    def told(name: str, rows: list[Any], *more: str) -> tuple[str, dict[str, Any]]:
+        trials = study_folders.write_trials(tmp_path / name / "T", rows)
+        capsys.readouterr()
+        assert main(["study", "new", str(trials), "-o", str(tmp_path / name / "study"), *more]) == 0
+        made: dict[str, Any] = tomllib.loads((tmp_path / name / "study" / "study.toml").read_text())["trials"]
+        said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("trials.number")]
+        assert main(["study", "check", str(tmp_path / name / "study")]) == 0
+        return " ".join(said), made
+
+    said, made = told("words", study_folders.word_trials(26))
+    assert (made["number"], made["practice"], made["sample"]) == (22, 2, True)
+    assert said == "trials.number = 22, not 50: that is 26 stimuli minus 2 for practice and 2 for examples"
+    said, made = told("catch", study_folders.word_trials(30, catch=8))
+    caught = round(made["catch"] * made["number"])
+    assert made["number"] + made["practice"] + caught + 2 == 30
+    assert said.endswith(f": that is 30 stimuli minus 2 for practice, {caught} for catch trials and 2 for examples")
+    said, made = told("2022", study_folders.word_trials(26), "--preset", "2022")
+    assert (made["number"], said) == (26, "trials.number = 26, not 50: that is 26 stimuli")
+    people_of_six = [row for row in study_folders.word_trials(26) if row[1]["truth"] == "machine" or _number(row) < 6]
+    said, made = told("uneven", people_of_six)
+    assert made["number"] < 22
+    assert "no more can be drawn of 26 stimuli minus 2 for practice and 2 for examples. No stimulus and no" in said
+    assert said.endswith("kinds come equally often: 26 of alpha, 26 of beta, 6 of human")
+    study = study_folders.changed(tmp_path / "words" / "study", number=24)
+    assert "2 trials of the wanted cannot be drawn of 26 stimuli minus 2 for practice and 2 for examples" in refused(
+        capsys, "check", study
+    )
+
+
+def _number(row: tuple[dict[str, Any], dict[str, Any]]) -> int:
+    return int(row[1]["stimulus"].removeprefix("stimulus "))
+
+
+def test_a_participant_of_a_small_set_answers_fewer_and_it_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["study", "new", str(words(tmp_path)), "-o", str(tmp_path / "study")]) == 0
+    assert "answers.number = 1, not 50: the set has 1 stimulus" in capsys.readouterr().out
+    assert tomllib.loads((tmp_path / "study" / "study.toml").read_text())["answers"]["number"] == 1
+    rows = [{"id": f"s{at}", "task": "word_association", "cue": f"cue{at}"} for at in range(60)]
+    (tmp_path / "many.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["study", "new", str(tmp_path / "many.jsonl"), "-o", str(tmp_path / "other")]) == 0
+    assert "answers.number" not in capsys.readouterr().out
+
+
 def test_less_feedback_than_the_preset_has_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A small set has fewer trials, of which half are with the truth."""
     trials = trials_of(tmp_path)

@@ -104,6 +104,21 @@ def test_what_no_page_sends_is_not_kept(tmp_path: Path, task: str, said: dict[st
     run(made(tmp_path, task), work)
 
 
+@pytest.mark.parametrize("blank", ["\u200b", "\u2060 \u00a0", "\ufeff\n", "\u00ad\u200e", "\u3000"])
+@pytest.mark.parametrize("task", ["object_detection", "image_captioning", "word_association"])
+def test_what_shows_nothing_is_no_answer(tmp_path: Path, task: str, blank: str) -> None:
+    """Signs without width, soft hyphens and marks of direction are not seen, and are no word."""
+
+    async def work(study: Study) -> None:
+        judge = await arrived(study, "ask")
+        said = ["dog", blank, "cat"] if task == "object_detection" else blank
+        with pytest.raises(BadAnswer, match="answer: is empty"):
+            await study.answer(judge, judge.step, {"answer": said, "rt": 9000.0})
+        assert judge.answers[-1]["kind"] != "ask"
+
+    run(made(tmp_path, task), work)
+
+
 def test_stimuli_that_fewer_have_answered_come_first(tmp_path: Path) -> None:
     async def work(study: Study) -> None:
         for _ in range(6):
@@ -156,3 +171,27 @@ def test_people_answer_in_a_browser_and_become_trials(browser: Browser, tmp_path
     trials = [json.loads(line) for line in (tmp_path / "T" / "trials.jsonl").read_text().splitlines()]
     assert len(trials) == number
     assert all("image" in trial for trial in trials)
+
+
+def test_an_answer_that_shows_nothing_is_told_in_the_browser(browser: Browser, tmp_path: Path) -> None:
+    study = made(tmp_path, "word_association", number=1)
+    changed(study, before=["country"], required=["country"])
+    with serving(study) as server:
+        page = browser.new_context().new_page()
+        page.goto(server.url)
+        for name in ("Begin", "I agree"):
+            page.get_by_role("button", name=name).click()
+        for field, said in (("#q-country", "Iceland"), ("#answer", "moon")):
+            if field == "#answer":
+                page.get_by_text("Answers that you give, one after the other: 1.").wait_for()
+                page.get_by_role("button", name="Continue").click()
+                page.locator("fieldset.all:enabled").wait_for()
+            page.locator(field).fill("\u200b \u2060")
+            page.get_by_role("button", name="Continue").click()
+            page.get_by_text("Please answer every question on this page.").wait_for()
+            page.locator(field).fill(said)
+            page.get_by_role("button", name="Continue").click()
+        page.locator(".code").wait_for()
+        page.context.close()
+    [judge] = read_state(study).judges.values()
+    assert judge.of("ask")["answer"] == ["moon"]

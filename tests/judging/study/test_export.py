@@ -21,6 +21,7 @@ from judging.study.settings import read_settings
 from judging.study.stopping import decide
 from judging.study.study import Study, view
 from judging.study.trial_material import TrialMaterial
+from judging.verdicts import open_verdicts, read_verdicts
 from serving.cli import main
 
 Keys = Sequence[dict[str, Any]]
@@ -126,6 +127,64 @@ def test_status_decides_on_agents_up_to_the_first_judge_who_is_still_at_it(
     for agent in ("alpha", "beta"):
         decided = (agents[agent]["decision"], agents[agent]["judges"])
         assert decided == (("open", before) if hours < 2 else (wanted, number))
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_status_says_why_judges_who_finished_do_not_count_yet(
+    is_closed: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One finishes, two begin and do no more, three finish after them."""
+    judges = [{"say": right, "hours_ago": hours, "steps": steps} for hours, steps in ((5, 8), (1.5, 4), (1, 2))]
+    judges += [{"say": right}] * 3
+    study = judged(tmp_path, judges, "word_association", study_folders.word_trials(40), number=8, analysis_bounds=0.3)
+    waited_for = list(read_state(study).judges.values())[1]
+    if is_closed:
+        assert main(["study", "close", str(study)]) == 0
+    capsys.readouterr()
+    assert main(["study", "status", str(study), "--json"]) == 0
+    status = json.loads(capsys.readouterr().out)
+    assert {name: status["agents"][name]["judges"] for name in ("alpha", "beta")} == {"alpha": 1, "beta": 1}
+    until = datetime.fromisoformat(waited_for.at) + timedelta(hours=2)
+    of_joining = "They joined after judge 2 ({code}), who {is_at_it}"
+    who = {"number": 2, "judge": waited_for.code}
+    if is_closed:
+        told = of_joining.format(code=waited_for.code, is_at_it="was at it when the study was closed.")
+        assert status["waits_for"] == {**who, "until": None}
+        assert status["not_counted"] == f"3 of 4 judges who finished do not count for these decisions. {told}"
+    else:
+        told = of_joining.format(code=waited_for.code, is_at_it="is still at it.")
+        assert status["waits_for"] == {**who, "until": until.isoformat(timespec="seconds")}
+        assert status["not_counted"] == (
+            f"3 of 4 judges who finished do not count for these decisions yet. {told} Judge 2 is waited for until "
+            f"{until:%Y-%m-%d %H:%M} UTC, or longer if they go on."
+        )
+    assert main(["study", "status", str(study)]) == 0
+    assert status["not_counted"] in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_status_says_that_kits_are_part_of_no_decision(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And nothing where all who finished count."""
+    study = judged(tmp_path, [{"say": right}], "word_association", study_folders.word_trials(40), number=8)
+
+    def status() -> dict[str, Any]:
+        capsys.readouterr()
+        assert main(["study", "status", str(study), "--json"]) == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return found
+
+    async def of_kit(served: Study) -> None:
+        judge = await served.enlist("a token", kit="k")
+        while judge.current is not None:
+            await served.answer(judge, judge.step, {"verdicts": ["human"]} if judge.step else {})
+
+    assert not {"not_counted", "waits_for"} & status().keys()
+    study_folders.run(study, of_kit)
+    assert status()["judges"]["finished"] == 2
+    assert status()["agents"]["alpha"]["judges"] == 1
+    assert "waits_for" not in status()
+    assert status()["not_counted"] == (
+        "Of kits 1 judge finished, and none counts for these decisions: kits come back in no order of joining."
+    )
 
 
 def test_excluded_verdicts_are_not_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -270,8 +329,38 @@ def test_scores_by_the_judges_answers_and_by_phase(tmp_path: Path, capsys: pytes
     for text, number in {"Word association:": 2, "gender": 1, "female": 1, "bachelor": 1, "6": 4}.items():
         assert texts.count(text) == number
     assert "not said" not in texts
-    factors = {test["column"] for test in tests["papers_between_values"] if "two factors" in test["test"]}
-    assert {"gender", "education", "gender*education"} <= factors
+    between = {test["column"]: test["test"] for test in tests["papers_between_values"]}
+    assert between["gender"] == "Mann-Whitney"
+    assert between["gender*education"] == "no test: nothing varies within the cells"  # all women are alike, and all men
+
+
+def test_the_table_of_verdicts_has_the_public_answers_and_places_that_count_practice(tmp_path: Path) -> None:
+    judges = [
+        {"say": right, "before": {"gender": gender, "country": "Iceland, north"}} for gender in ("female", "male")
+    ]
+    study = judged(
+        tmp_path, judges, "word_association", study_folders.word_trials(40), number=4, practice=2,
+        before=["gender", "country"],
+    )  # fmt: skip
+    code_of = {about["gender"]: code for code, about in read_personal(study).items()}
+
+    def table(name: str, *options: str) -> list[dict[str, str]]:
+        assert main(["study", "export", str(study), "-o", str(tmp_path / name), *options]) == 0
+        with (tmp_path / name / "verdicts.csv").open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    assert not {"gender", "country", "age"} & table("without")[0].keys()
+    study_folders.changed(study, public=True)
+    rows = table("public")
+    assert list(rows[0])[-2:] == ["gender", "country"]
+    assert {row["judge"]: (row["gender"], row["country"]) for row in rows} == {
+        code_of[gender]: (gender, "Iceland, north") for gender in ("female", "male")
+    }
+    places = [(row["phase"], int(row["trial_index"])) for row in rows if row["judge"] == code_of["male"]]
+    assert places == [("practice", 0), ("practice", 1), ("test", 2), ("test", 3), ("test", 4), ("test", 5)]
+    verdicts = read_verdicts(open_verdicts([tmp_path / "public"]))
+    assert set(verdicts["place"]) == {2, 3, 4, 5}
+    assert [row["gender"] for row in table("personal", "--personal")] == [row["gender"] for row in rows]
 
 
 def test_the_perceived_sex_is_asked_of_each_speaker(tmp_path: Path) -> None:
@@ -333,6 +422,27 @@ def test_a_study_has_a_plan_to_preregister(tmp_path: Path, capsys: pytest.Captur
     assert f"SHA-256 of study.toml: {hashlib.sha256(source.encode()).hexdigest()}" in text
     assert text.strip().endswith(source.strip())
     assert main(["study", "plan", "--agents", "2"]) == 2
+
+
+def test_what_does_nothing_for_pairs_is_told_and_a_new_study_has_none_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.pair_trials(13))
+    study = tmp_path / "study"
+    assert main(["study", "new", str(trials), "-o", str(study)]) == 0
+    capsys.readouterr()
+    assert main(["study", "check", str(study)]) == 0
+    assert capsys.readouterr().err == ""
+    study_folders.changed(study, bounds=0.05, choices="four", prior_told=True)
+    assert main(["study", "check", str(study)]) == 0
+    said = capsys.readouterr().err
+    for name in ("analysis.bounds", "trials.choices", "trials.prior_told"):
+        assert f"warning: {name}: " in said
+    assert main(["study", "plan", str(study)]) == 0
+    plan = capsys.readouterr().out.split("SHA-256")[0]
+    assert "the X-Turn pass rate" in plan
+    assert "Equivalence" not in plan
+    assert "said human" not in plan
 
 
 @pytest.mark.parametrize(

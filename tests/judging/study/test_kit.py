@@ -61,6 +61,9 @@ def test_two_people_judge_in_a_kit_their_answers_come_back_once_and_one_leaves(
     with page.expect_download() as download:
         page.get_by_role("button", name="Save all answers").click()
     download.value.save_as(answers)
+    assert not page.get_by_role("button", name="Leave and delete").is_visible()
+    assert page.get_by_text("It is not your completion code.").count() == 0  # in a kit it is
+    page.get_by_text("I want my answers deleted").click()
     page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Leave and delete").click()
     page.get_by_text("You have left.").wait_for()
@@ -262,6 +265,25 @@ def test_a_file_that_is_saved_after_each_person_is_taken_in(
     assert turinglike("study", "import", str(study), other) == 2
     assert "is there already, and differs" in capsys.readouterr().err
     assert (study / "events.jsonl").read_bytes() == events
+
+
+def test_an_older_kits_file_with_texts_that_show_nothing_is_taken_in(tmp_path: Path) -> None:
+    """Older pages let blanks pass as answers; what such a file brought is there, and it may come a second time."""
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(10))
+    study = study_folders.write_study(
+        tmp_path / "study", trials, "word_association", number=1, reason=True, before=["country"], required=["country"]
+    )
+    assert turinglike("study", "kit", study, "1", "-o", tmp_path / "kit.html") == 0
+    [code] = read_state(study).judges
+    sent = [{"country": " "}, {}, {"verdicts": ["human"], "reason": " \u200b"}]
+    file = written(tmp_path / "a.json", data_of(tmp_path / "kit.html")["kit"], (code, sent))
+    assert turinglike("study", "import", study, file) == 0
+    [judge] = read_state(study).judges.values()
+    assert (judge.ended, judge.answers[-1]["reason"]) == ("finished", "")
+    events = (study / "events.jsonl").read_text()
+    (study / "events.jsonl").write_text(events.replace('"reason":""', '"reason":" "'))  # as older versions kept it
+    assert turinglike("study", "import", study, file) == 0
+    assert [judge.answers[-1]["reason"] for judge in read_state(study).judges.values()] == [" "]
 
 
 def test_who_was_forgotten(

@@ -50,7 +50,12 @@ def test_two_people_converse_and_become_trials(tmp_path: Path) -> None:
     assert first not in events
     assert " says " not in events
     assert list(read_state(study).judges) == [second]
+    [left] = read_state(study).meetings.values()
+    assert ({*left.people}, left.void, left.messages) == ({"nobody", second}, "forgotten", [])
     assert main(["study", "export", str(study), "-o", str(tmp_path / "half")]) == 2  # half of it is no conversation
+    assert main(["study", "forget", str(study), second]) == 0
+    [left] = read_state(study).meetings.values()
+    assert (left.people, left.void) == (["nobody", "nobody"], "forgotten")
 
 
 def test_the_same_two_may_meet_again_and_each_record_has_its_key(tmp_path: Path) -> None:
@@ -150,7 +155,7 @@ def test_nobody_speaks_out_of_turn_or_for_another(tmp_path: Path) -> None:
         assert await say(served, second, 0, "me first") == "not_your_turn"
         assert await say(served, first, 1, "later") == "not_your_turn"
         assert await say(served, people[2], 0, "I am another") == "partner_left"
-        for text in (None, 3, " ", "x" * 2001):
+        for text in (None, 3, " ", "\u200b\n", "x" * 2001):
             assert await say(served, first, 0, text) == "incomplete"
         served.state.closed = "2026-01-01T00:00:00Z"
         assert await say(served, first, 0, "hello") == "closed"
@@ -367,6 +372,34 @@ def test_nobody_is_asked_of_the_other_where_guess_is_false(tmp_path: Path) -> No
     assert all(set(record["raw"][name].values()) == {None} for name in ("guesses", "sexes", "ages"))
 
 
+def test_an_age_that_shows_nothing_is_not_said(tmp_path: Path) -> None:
+    async def work(served: Study) -> None:
+        both = [await arrived(served, "talk") for _ in range(2)]
+        assert await asyncio.gather(*(speak(served, judge, "x") for judge in both)) == ["over", "over"]
+        for judge, age in zip(both, ("\u200b ", "30"), strict=True):
+            assert (await served.answer(judge, judge.step, {"guess": "human", "sex": "male", "age": age})).is_new
+
+    run(study := made(tmp_path, exchanges=2), work)
+    assert sorted(exported(study)[0]["raw"]["ages"].values()) == ["", "30"]
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(1, "You take part in one conversation."), (3, "You take part in 3 conversations, one after")]
+)
+def test_the_page_tells_how_many_conversations_there_are(
+    browser: Browser, tmp_path: Path, number: int, said: str
+) -> None:
+    study = made(tmp_path, number=number)
+    with serving(study) as server:
+        page = browser.new_context().new_page()
+        page.goto(server.url)
+        for name in ("Begin", "I agree"):
+            page.get_by_role("button", name=name).click()
+        page.get_by_text(said).wait_for()
+        assert page.get_by_text("trials").count() == 0
+        page.context.close()
+
+
 def test_two_browsers_say_whom_they_spoke_with(browser: Browser, tmp_path: Path) -> None:
     study = made(tmp_path, exchanges=2)
     with serving(study) as server:
@@ -418,5 +451,6 @@ def test_two_browsers_converse_and_one_leaves(browser: Browser, tmp_path: Path, 
         pages[1].get_by_role("button", name="Continue").click()
         pages[1].locator(".code").wait_for()
         pages[1].context.close()
-    talks = [(len(talk.messages), talk.void is None) for talk in read_state(study).meetings.values()]  # type: ignore[attr-defined]
-    assert talks == ([] if deletes else [(3, False)])
+    [talk] = read_state(study).meetings.values()
+    assert (len(talk.messages), talk.void == "forgotten") == ((0, True) if deletes else (3, False))
+    assert talk.void is not None

@@ -18,6 +18,7 @@ import server_process
 from online_studies import made, replies, take_part
 from study_folders import BAD, arrivals, arrived, begin_in, changed, lobby_of, run, serving
 
+from agents.word_boundaries import count_words
 from judging.study.events import read_state
 from judging.study.lobby_of_tests import next_cell, shares, shortened
 from judging.study.meetings import PARTS, OnlineTest
@@ -31,6 +32,26 @@ from serving.runs.records import problems
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+TEXTS_OF_WORDS = [
+    "",
+    " ",
+    "one  two\nthree",
+    "well-known - and/or 3.5, don't!",
+    "naïve café",
+    "नमस्ते दुनिया",
+    "안녕하세요 여러분",
+    "我每天早上喝咖啡。",
+    "私はコーヒーが好きです",
+    "ラーメン",
+    "ﾗｰﾒﾝ を食べた",
+    "我用Python写3.5行代码",
+    "…",
+    "。。。",
+    "がぎ\u3099",
+    "他说“well-known”，好吗？ yes",
+    "日本 2026年11月",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -91,6 +112,24 @@ def test_a_judge_a_person_and_a_machine(
     assert (list(state.judges), state.judges[second].ended) == ([second], "finished")
     assert [test.void for test in state.meetings.values()] == ["forgotten"]
     assert main(["study", "export", str(study), "-o", str(tmp_path / "none")]) == 2
+
+
+def test_a_reason_that_shows_nothing_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replies(monkeypatch)
+
+    async def work(served: Study) -> None:
+        judge = await arrived(served, "test")
+        lobby = lobby_of(served)
+        for act in ("ready", "ask", "judge"):
+            version = ""
+            while (view := await lobby.at(judge, version))["act"] != act:
+                version = view["version"]
+            said = {"test": view["test"], "act": act, "turn": view["turn"], "text": "why?", "human": 1}
+            assert await lobby.move(judge, said | {"reason": "\u200b \u2060"}) is None
+        [test] = served.state.meetings.values()
+        assert [judged.reason for judged in test.judged] == [None]  # type: ignore[attr-defined]
+
+    run(made(tmp_path, exchanges=[1], two_machines=1.0), work)
 
 
 def test_an_agent_may_be_ready_after_the_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,11 +293,12 @@ def test_what_nobody_may_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert await lobby.move(agent, say | {"act": "answer"}) == "not_your_turn"
         assert await lobby.move(judge, say | {"act": "judge", "human": 1}) == "not_your_turn"
         assert await lobby.move(judge, say | {"act": "back"}) == "not_your_turn"
-        for text in (None, 3, " ", "x" * 2001):
+        for text in (None, 3, " ", "\u200b\n", "x" * 2001):
             assert await lobby.move(judge, say | {"act": "ask", "text": text}) == "incomplete"
         assert await lobby.move(judge, say | {"act": "ask"}) is None
         assert await lobby.move(judge, say | {"act": "ask", "turn": 2}) == "not_your_turn"
-        assert await lobby.move(agent, say | {"act": "answer", "text": "a " * 15}) == "too_many_words"
+        for text in ("a " * 15, "好" * 15):  # as a machine's answer would be cut
+            assert await lobby.move(agent, say | {"act": "answer", "text": text}) == "too_many_words"
         assert await lobby.move(agent, say | {"act": "answer", "text": "\ud800 a " * 7}) is None
         assert len(test.answers[0]) >= 1
 
@@ -375,6 +415,10 @@ def test_what_a_machine_says_too_much_is_cut() -> None:
     assert shortened("Fine, thank you", 14) == "Fine, thank you"
     assert shortened("It costs 3.50 dollars a day", 5) == "It costs 3.50 dollars a"
     assert shortened('I said "No." Then Dr. Smith came in', 6) == 'I said "No."'
+    assert shortened("我每天早上喝咖啡。你呢？今天很冷", 12) == "我每天早上喝咖啡。你呢？"
+    assert shortened("我每天早上喝咖啡，你喝茶", 5) == "我每天早上"
+    assert shortened("私はコーヒーが好き", 4) == "私はコーヒーが"  # a run of Katakana is one word
+    assert shortened("well-known - and/or 3.5 नमस्ते दुनिया", 5) == "well-known - and/or 3.5 नमस्ते"
 
 
 def test_two_browsers_hold_a_test_and_one_leaves_the_next(browser: Browser, tmp_path: Path) -> None:
@@ -382,7 +426,7 @@ def test_two_browsers_hold_a_test_and_one_leaves_the_next(browser: Browser, tmp_
     with ExitStack() as running:
         machine = running.enter_context(misbehaving_server.running())
         machine.otherwise = lambda request: misbehaving_server.body(reply)
-        study = made(tmp_path, exchanges=[1], each=2, server=machine.url, seconds_away=1.0)
+        study = made(tmp_path, exchanges=[1], each=2, server=machine.url, seconds_away=10.0)
         server = running.enter_context(serving(study))
         assert "online tests with this agent will be void: agents.machine_argues: " in server.said()
         pages, faults = [], list[str]()
@@ -394,11 +438,15 @@ def test_two_browsers_hold_a_test_and_one_leaves_the_next(browser: Browser, tmp_
             page.get_by_role("button", name="I have read this").click()
         [judge] = [page for page in pages if page.get_by_role("heading", name="You are the judge").is_visible()]
         [agent] = [page for page in pages if page is not judge]
+        counted = agent.evaluate("texts => texts.map(Turinglike.countWords)", TEXTS_OF_WORDS)
+        assert counted == [count_words(text) for text in TEXTS_OF_WORDS]
         judge.get_by_label("Your question").fill(f"what? {BAD}")
         judge.keyboard.press("Enter")
         agent.get_by_label("Your answer").fill("word " * 15)
         agent.get_by_role("button", name="Send").click()
         agent.get_by_text("Please use fewer than 15 words.").wait_for()
+        agent.get_by_label("Your answer").fill("好" * 14)
+        agent.get_by_text("14 of at most 14 words").wait_for()
         agent.get_by_label("Your answer").fill(f"mine {BAD}")
         agent.keyboard.press("Enter")
         judge.get_by_text(f"mine {BAD}").wait_for()

@@ -239,6 +239,42 @@ def test_a_judge_leaves_and_deletes_at_any_time(context: BrowserContext, server:
     assert page.faults == []  # type: ignore[attr-defined]
 
 
+def test_on_the_last_page_nobody_takes_the_code_or_the_button_for_the_other(
+    context: BrowserContext, study: Path, tmp_path: Path
+) -> None:
+    """The code for deletion is named so; the button is folded away, and asks before it deletes."""
+    here = study_folders.write_study(tmp_path / "study", study.parent / "T", "image_captioning", number=1)
+    with study_folders.serving(here) as server:
+        page = opened(context, server)
+        page.get_by_role("button", name="Begin").click()
+        page.get_by_text("Number of trials: 1.").wait_for()
+        page.get_by_role("button", name="Leave and delete").wait_for()
+        page.get_by_role("button", name="Continue").click()
+        answer(page)
+        page.locator(".code").wait_for()
+        judge = judge_of(context, here)
+        assert page.locator("main").inner_text().split("\n")[-1] == page.inner_text(".code") == judge.end_code
+        assert judge.code not in page.locator("main").inner_text()
+        said = f"Your code for deletion: {judge.code}. It is not your completion code."
+        assert page.locator("#foot p").inner_text().startswith(said)
+        button = page.get_by_role("button", name="Leave and delete")
+        assert not button.is_visible()
+        page.get_by_text("I want my answers deleted").click()
+        asked: list[str] = []
+        page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+        button.click()
+        assert asked == [
+            "You have finished. All your answers will be deleted, and whoever pays will not know any more that you "
+            "took part. Are you sure?"
+        ]
+        assert judge_of(context, here).ended == "finished"
+        page.once("dialog", lambda dialog: dialog.accept())
+        button.click()
+        page.get_by_text("You have left.").wait_for()
+        assert page.locator("details").count() == 0
+    assert page.faults == []  # type: ignore[attr-defined]
+
+
 def test_a_new_study_of_pairs_asks_of_pairs(tmp_path: Path) -> None:
     trials = study_folders.write_trials(tmp_path / "T", study_folders.pair_trials(13))
     assert main(["study", "new", str(trials), "-o", str(tmp_path / "study")]) == 0

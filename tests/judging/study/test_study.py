@@ -99,6 +99,31 @@ def test_what_no_page_sends_is_not_kept(tmp_path: Path, answer: Any, why: str) -
     run(made(tmp_path, confidence=True, reason=True), work)
 
 
+BLANK = " \u200b\u2060\n"
+
+
+def test_a_text_that_shows_nothing_is_not_said(tmp_path: Path) -> None:
+    """Of a reason and of questions about oneself; one that must be answered is answered with what can be seen."""
+    questions = {"before": ["country"], "required": ["country"], "after": ["comments"]}
+
+    async def work(study: Study) -> None:
+        judge = await joined(study)
+        with pytest.raises(BadAnswer, match="country: must be answered"):
+            await study.answer(judge, judge.step, {"country": BLANK})
+        await study.answer(judge, judge.step, {"country": f"{BLANK}Iceland"})
+        await go_on(study, judge, 1)
+        await study.answer(judge, judge.step, {**said(judge), "confidence": 1.0, "reason": BLANK})
+        assert judge.answers[-1]["reason"] == ""
+        await study.answer(judge, judge.step, {**said(judge), "confidence": 1.0, "reason": f"so{BLANK}"})
+        assert judge.answers[-1]["reason"] == f"so{BLANK}"
+        await study.answer(judge, judge.step, {"comments": BLANK})
+        assert judge.ended == "finished"
+
+    run(folder := made(tmp_path, number=2, confidence=True, reason=True, **questions), work)
+    [about] = read_personal(folder).values()
+    assert about == {"country": f"{BLANK}Iceland"}
+
+
 def test_no_more_judges_than_wanted(tmp_path: Path) -> None:
     async def work(study: Study) -> None:
         judges = [await joined(study) for _ in range(3)]

@@ -220,6 +220,126 @@ def test_who_left_is_told_so_and_who_stayed_is_not_blamed(
     assert [row["void"] for row in participants(tmp_path / "pay")] == ["left", "away", "nobody"]
 
 
+def test_who_closed_the_page_has_the_reason_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody goes on after the conversation: who left, who was left, whose agent failed, and two who still speak."""
+
+    async def work(served: Study) -> None:
+        lobby = lobby_of(served)
+        leaves, stays = [await arrived(served, "talk") for _ in range(2)]
+        await asyncio.gather(lobby.look(leaves), lobby.look(stays))
+        lobby.seen[leaves.code] -= 46
+        assert (await lobby.at(stays, -1))["void"] == "left"
+        lobby.settings = lobby.settings.model_copy(update={"agent": "eliza", "machines": 1.0})
+        fails(monkeypatch)
+        assert await speak(served, await arrived(served, "talk"), "x") == "void"
+        lobby.settings = lobby.settings.model_copy(update={"machines": 0.0})
+        both = [await arrived(served, "talk") for _ in range(2)]
+        await asyncio.gather(*(lobby.look(judge) for judge in both))
+
+    run(study := made(tmp_path), work)
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "pay"), "--personal"]) == 0
+    rows = [(row["outcome"], row["paid"], row["counts"], row["void"]) for row in participants(tmp_path / "pay")]
+    assert rows == [("", "0", "0", void) for void in ("away", "left", "fault", "unfinished", "unfinished")]
+
+
+def test_a_void_test_before_one_that_counts_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replies(monkeypatch)
+    study = online_studies.made(tmp_path, exchanges=[1])
+
+    async def work(served: Study) -> None:
+        lobby = lobby_of(served)
+        leaves, stays = [await arrived(served, "test") for _ in range(2)]
+        for judge in (leaves, stays):
+            await lobby.at(judge, "")
+        lobby.seen[leaves.code] -= 46
+        found = await lobby.at(stays, "")
+        assert await lobby.move(stays, {"test": found["test"], "act": "back"}) is None
+        both = [stays, await arrived(served, "test")]
+        states = [online_studies.take_part(served, judge, "q") for judge in both]
+        assert [seen[-1]["state"] for seen in await asyncio.gather(*states)] == ["over", "over"]
+        for judge in both:
+            await ended(served, judge)
+
+    run(study, work)
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "pay"), "--personal"]) == 0
+    rows = [(row["paid"], row["counts"], row["void"]) for row in participants(tmp_path / "pay")]
+    assert rows == [("0", "0", "away"), ("1", "1", "left"), ("1", "1", "")]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_two_who_are_away_the_first_has_left(tmp_path: Path, first: int) -> None:
+    """Whichever of the two speaks first."""
+
+    async def work(served: Study) -> None:
+        lobby = lobby_of(served)
+        both = [await arrived(served, "talk") for _ in range(2)]
+        await asyncio.gather(*(lobby.look(judge) for judge in both))
+        [talk] = served.state.meetings.values()
+        for at, code in enumerate(talk.people):
+            lobby.seen[code] -= 60 if at == first else 50
+        lobby._swept = float("-inf")
+        await lobby.look(await arrived(served, "talk"))
+        assert talk.left_by() == talk.people[first]
+
+    run(made(tmp_path), work)
+
+
+@pytest.mark.parametrize("kind", ["talk", "test"])
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_what_somebody_deleted_stays_deleted_and_void_for_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: str, has_ended: bool
+) -> None:
+    """While the server runs, after it has ended and deleted, and after ``study forget`` of the other one's partner."""
+    seen: list[Any] = []
+
+    def look(name: str) -> None:
+        assert main(["study", "export", str(study), "-o", str(tmp_path / name), "--personal"]) == 0
+        rows = [(row["outcome"], row["paid"], row["counts"], row["void"]) for row in participants(tmp_path / name)]
+        status, _ = status_of(study, capsys)
+        seen.append((rows, status["void"], status["conversations" if kind == "talk" else "tests"]["void"]))
+
+    async def meet(served: Study, judge: Judge) -> str:
+        if kind == "talk":
+            return await speak(served, judge, "secret")
+        return str((await online_studies.take_part(served, judge, "secret"))[-1]["state"])
+
+    async def work(served: Study) -> None:
+        replies(monkeypatch)
+        leaves, stays = [await arrived(served, kind) for _ in range(2)]
+        if has_ended:
+            assert await asyncio.gather(meet(served, leaves), meet(served, stays)) == ["over", "over"]
+            await ended(served, leaves)
+            await ended(served, stays)
+        else:
+            await asyncio.gather(*(lobby_of(served).look(judge) for judge in (leaves, stays)))
+        await served.leave(leaves)
+        if not has_ended:
+            assert await meet(served, stays) == "void"
+            await ended(served, stays)
+        gone.append(leaves.code)
+        look("while it runs")
+
+    async def forgotten(served: Study) -> None:
+        replies(monkeypatch)
+        both = [await arrived(served, kind) for _ in range(2)]
+        assert await asyncio.gather(*(meet(served, judge) for judge in both)) == ["over", "over"]
+        for judge in both:
+            await ended(served, judge)
+        gone.append(both[0].code)
+
+    gone: list[str] = []
+    study = made(tmp_path, 2, guess=False) if kind == "talk" else online_studies.made(tmp_path, exchanges=[1])
+    run(study, work)
+    look("after it")
+    assert seen[0] == seen[1] == ([("finished", "1", "0", "deleted")], {"a participant deleted it": 1}, 1)
+    run(study, forgotten)
+    assert main(["study", "forget", str(study), gone[1]]) == 0
+    look("forgotten")
+    assert seen[2] == ([("finished", "1", "0", "deleted")] * 2, {"a participant deleted it": 2}, 2)
+    events = (study / "events.jsonl").read_text()
+    assert not any(word in events for word in (*gone, "secret"))
+
+
 def test_a_test_whose_machine_fails_is_told_as_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[logging.LogRecord]
 ) -> None:
@@ -275,7 +395,7 @@ def test_a_whole_conversation_is_exported_whoever_answers_about_it(
     assert main(["trials", str(tmp_path / "people"), "-o", str(tmp_path / "T"), "--every", "--lengths", "4"]) == 0
     assert main(["study", "export", str(study), "-o", str(tmp_path / "pay"), "--personal"]) == 0
     rows = [(row["paid"], row["counts"], row["void"]) for row in participants(tmp_path / "pay")]
-    closed_the_page, speaks = ("0", "1", ""), ("0", "0", "")
+    closed_the_page, speaks = ("0", "1", ""), ("0", "0", "unfinished")
     assert rows == [closed_the_page, closed_the_page, ("1", "1", ""), closed_the_page, speaks, speaks]
 
 
@@ -311,6 +431,13 @@ def test_an_older_study_counts_as_it_did(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["study", "forget", str(study), "23456789"]) == 0
     state: State = read_state(study)
     assert not state.has_finished(state.judges["2345e678"])  # of whom the conversation was taken away
+    older = [line for line in (study / "events.jsonl").read_text().splitlines() if '"talk":"0123456e1234"' not in line]
+    ended_here = [json.dumps({**events[-1], "at": at}, separators=(",", ":"))]  # as that version left the file
+    (study / "events.jsonl").write_text("".join(f"{line}\n" for line in [*older, *ended_here]))
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "pay"), "--personal"]) == 0
+    assert [(row["paid"], row["counts"], row["void"]) for row in participants(tmp_path / "pay")] == [
+        ("1", "0", "deleted")
+    ]
 
 
 def test_a_server_says_in_its_log_that_conversations_are_void(tmp_path: Path) -> None:

@@ -224,6 +224,7 @@ def test_what_is_no_conversation_is_refused(case: str) -> None:
     [
         (b"", 422),
         (b'{"text": ""}', 422),
+        (b'{"text": " \\u200b\\n"}', 422),
         (b'{"text": "\\udfff"}', 422),
         (b'{"text": "x", "speaker": "null"}', 422),
         (b'{"text": "' + b"x" * (MOST_TEXT + 1) + b'"}', 422),

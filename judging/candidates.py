@@ -21,6 +21,7 @@ from agents.attention.scanpath_files import OTHER_IMAGE
 from agents.errors import InputError
 from agents.images import Image
 from agents.stimuli import Asked, ShownAnswer
+from judging.people_twice import PeopleTwice
 from judging.same_rules import PEOPLE, SameRules
 from serving.conversations.scenario import speaker_name
 from serving.runs.path_frames import PathsOnPictures, records_file
@@ -110,6 +111,7 @@ class AnswerReader:
         self._lookup, self._stimuli = StimulusLookup(*self._folders), dict[tuple[str, str], AnsweredStimulus]()
         self.passed_over = Counter[str]()
         self._paths = PathsOnPictures()
+        self._twice = PeopleTwice([str(run.path) for run in self._folders])
         self._first: dict[str, Mapping[str, Any]] = {}  # the first scanpath on each picture of unknown size
 
     def candidates(self, tasks: Collection[str], lengths: Sequence[int]) -> list[Candidate]:
@@ -127,7 +129,7 @@ class AnswerReader:
 
     def _answered(self, tasks: Collection[str]) -> Iterator[tuple[Path, Record, AnsweredStimulus]]:
         seen = set[bytes]()
-        for folder, names in zip(self._folders, self._names, strict=True):
+        for at, (folder, names) in enumerate(zip(self._folders, self._names, strict=True)):
             for record in chain.from_iterable(map(folder.latest, [*folder.agents(), *folder.imports()])):
                 if record["task"] not in tasks or (folder in self._of_people and record["kind"] != "human"):
                     continue
@@ -139,13 +141,16 @@ class AnswerReader:
                     continue
                 stimulus = self._stimulus(record["task"], record["stimulus"])
                 names.setdefault((stimulus.task, stimulus.id), record["stimulus"])
+                if record["kind"] == "human":
+                    self._twice.add(at, record, stimulus.id)
                 yield folder.path, record, stimulus
 
     def common(self) -> list[str]:
-        """Sentences on the stimuli that several folders have."""
+        """Sentences on the stimuli and the people that several folders have."""
         if len(self._folders) < 2:
             return []
-        return [*common_stimuli([str(run.path) for run in self._folders], self._names), *self._lookup.differing()]
+        in_common = common_stimuli([str(run.path) for run in self._folders], self._names)
+        return [*in_common, *self._lookup.differing(), *self._twice.sentences()]
 
     def _stimulus(self, task: Asked, name: str) -> AnsweredStimulus:
         if (task, name) in self._stimuli:

@@ -38,6 +38,20 @@ def in_common(candidates: Sequence[Candidate]) -> list[Candidate]:
     return [answer for answer in candidates if speakers[answer.stimulus.id] == {"", *agents}]
 
 
+def one_sided(candidates: Sequence[Candidate]) -> tuple[int, int]:
+    """How many stimuli have answers of people alone, and how many of machines alone.
+
+    On such a stimulus a judge who has seen a few trials needs no answer to know whose it is.
+    """
+    sides: dict[str, set[str]] = defaultdict(set)
+    for answer in candidates:
+        if not answer.is_catch:
+            sides[answer.stimulus.id].add(answer.truth)
+    of_people = sum(truths == {"human"} for truths in sides.values())
+    of_machines = sum(truths == {"machine"} for truths in sides.values())
+    return of_people, of_machines
+
+
 def by_content(candidates: Sequence[Candidate]) -> Mapping[bytes, list[Candidate]]:
     alike: dict[bytes, list[Candidate]] = defaultdict(list)
     for answer in candidates:

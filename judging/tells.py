@@ -84,6 +84,7 @@ FORMS: Mapping[str, Sequence[Form]] = {
         FOREIGN,
         ("a label of several words", _has_several_words),
         ("a label with an article", _has_articles),
+        ("a full stop at the end of a label", _ends_with_stop),
         ("a label in the plural, or a verb's form", _is_inflected),
     ),
     "image_captioning": (
@@ -126,6 +127,8 @@ def _forms(task: str) -> Iterator[tuple[str, Callable[[Trial], bool]]]:
             yield name, of_texts(has)
     if task == "object_detection":
         yield "fewer than three labels", lambda trial: len(trial["answer"]["labels"]) < 3
+    if task == "conversation":
+        yield "speaks first", lambda trial: bool(trial.get("speaker") == "A")
     if task == "attention_prediction":
         yield "a fixation beyond the picture", _leaves_the_picture
 

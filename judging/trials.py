@@ -13,7 +13,18 @@ from agents.errors import InputError, UnavailableError
 from agents.language.filters.texts import disclosures
 from agents.stimuli import TASKS, Asked
 from judging.candidates import PEOPLE_OF_PAIR, AnswerReader, Candidate
-from judging.drawing import Order, Pool, arrange, draw_list, draw_pool, duplicates, in_common, least_used, unique
+from judging.drawing import (
+    Order,
+    Pool,
+    arrange,
+    draw_list,
+    draw_pool,
+    duplicates,
+    in_common,
+    least_used,
+    one_sided,
+    unique,
+)
 from judging.pairs import LENGTHS as PAIR_LENGTHS
 from judging.pairs import draw_pair_list, draw_pairs, read_dialogues
 from judging.same_rules import SameRules
@@ -167,6 +178,8 @@ def _pool(
     if options.common:
         answers = in_common(answers)
         numbers["in_common"] = len(answers)
+    of_people, of_machines = one_sided(answers)
+    numbers["stimuli_of_one_side"] = {"people": of_people, "machines": of_machines}
     alike = duplicates(answers)
     machines = [{answer.agent for answer in group if answer.truth == "machine"} for group in alike]
     numbers["alike"] = {
@@ -218,6 +231,12 @@ def _summary(task: str, numbers: Mapping[str, Any], rows: Sequence[KeyedTrial]) 
         f"{task}: {count(kinds.total(), 'trial')}, {kinds['human']:,} of people, {kinds['machine']:,} of "
         f"{count(len(numbers['agents']), 'agent')}, {kinds['catch']:,} to catch{swapped}"
     )
+    one_side = numbers["stimuli_of_one_side"]
+    if task != "conversation" and (one_side["people"] or one_side["machines"]):  # talks are stimuli of their own
+        yield (
+            f"  answered by people alone: {count(one_side['people'], 'stimulus', 'stimuli')}; by machines alone: "
+            f"{one_side['machines']:,}. A judge may learn whose they are; --common leaves them out"
+        )
     alike = numbers["alike"]
     if alike["answers"]:
         yield (

@@ -21,7 +21,8 @@ from serving.runs.import_source import RowRule
 from serving.scheduling.interrupts import OWN_ERROR, Interrupted
 
 GROUP = "turinglike.commands"
-SHOWN = 50  # problems on a terminal; --json has them all
+SHOWN = 50  # problems on a terminal
+OF_SETS = ("check", "generate", "bench")  # commands that read a set of stimuli, of which `check --json` says all
 log = logging.getLogger("turinglike.commands")
 
 
@@ -230,7 +231,7 @@ def carry_out(options: argparse.Namespace) -> int:
         sys.stdout.flush()
         return code
     except TuringlikeError as error:
-        complain(error)
+        complain(error, options.command)
         return error.exit_code
     except Interrupted as interrupted:
         more = "" if options.command == "serve" else "; what was written stays: run the same command again to resume"
@@ -270,10 +271,14 @@ def open_standard_streams() -> None:
             setattr(sys, name, os.fdopen(number, mode))
 
 
-def complain(error: TuringlikeError) -> None:
+def complain(error: TuringlikeError, command: str) -> None:
+    """Print an error of a command, with the first problems."""
     problems = error.problems if isinstance(error, InputError) else ()
     for problem in problems[:SHOWN]:
         print(problem, file=sys.stderr)
     if len(problems) > SHOWN:
-        print(f"… and {len(problems) - SHOWN} more; `turinglike check --json` lists them all", file=sys.stderr)
+        more = f"… and {len(problems) - SHOWN} more"
+        if command in OF_SETS:
+            more += "; `turinglike check --json` lists them all"
+        print(more, file=sys.stderr)
     print(f"turinglike: {error}", file=sys.stderr)

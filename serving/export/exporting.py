@@ -4,7 +4,7 @@ A format's ``write(chosen)`` writes an :class:`Export`'s records and returns not
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -162,6 +162,13 @@ class Export:
         self.taken[record["agent"]] -= 1
         self.left_out[why] += 1
 
+    def leave_out_imports(self, tasks: Collection[str]) -> None:
+        """Count the imported answers to ``tasks``, for a form that has a place for machines' alone."""
+        for name in self.run.imports():
+            number = sum(record["task"] in tasks for record in self.run.latest(name))
+            if number:
+                self.left_out["imported"] += number
+
     def everything(self) -> Iterator[Record]:
         for name in [*self.run.agents(), *self.run.imports()]:
             yield from self.records(name)
@@ -187,7 +194,11 @@ class Export:
 
     def left_out_told(self) -> str:
         """What was left out, as a sentence's end."""
-        options = {"rejected": " (--include-rejected)", "control": " (--include-control)"}
+        options = {
+            "rejected": " (--include-rejected)",
+            "control": " (--include-control)",
+            "imported": " (this form is for machines' answers; csv, jsonl and parquet hold both)",
+        }
         return "".join(f"; {number:,} {what} left out{options.get(what, '')}" for what, number in self.left_out.items())
 
 

@@ -33,6 +33,7 @@ Ids = dict[str, str]
 def write_turingtest(chosen: Export) -> dict[str, Any]:
     """Fill the folder; returns notes for the side-car. Raises InputError with every gap."""
     ids = _ids(chosen)
+    chosen.leave_out_imports(FILES)
     gaps: list[Problem] = []
     images = ScanpathImages(chosen.run)
     notes: dict[str, Any] = {"agents_notes": {}, "missing": {}, "remarks": []}
@@ -65,7 +66,7 @@ def write_turingtest(chosen: Export) -> dict[str, Any]:
     if gaps and not chosen.allow_missing:
         verb = "is" if len(gaps) == 1 else "are"
         raise InputError(f"{count(len(gaps), 'answer')} {verb} missing (--allow-missing exports the others)", gaps)
-    if not chosen.taken.total():
+    if not chosen.taken.total() and not chosen.left_out:
         raise InputError(
             f"{chosen.run.path}: there is nothing to export in this format, which has no place for visual search "
             "(use pysaliency or jsonl) and conversations (use jsonl)"

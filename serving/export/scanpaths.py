@@ -178,6 +178,7 @@ def write_coco_search18(chosen: Export) -> dict[str, Any]:
     subjects: dict[tuple[str, int], int] = {}
     frames: dict[str, dict[str, list[int]]] = {}
     images = ScanpathImages(chosen.run)
+    chosen.leave_out_imports((TASK,))
     items = []
     for record in scanpaths(chosen, imported=False):
         row = chosen.run.stimulus_of(record) or {}

@@ -40,6 +40,7 @@ class CocoSegment(BaseModel):
 class CocoAnnotation(BaseModel):
     """``segments_info`` is of panoptic annotations, of which an image has a single one."""
 
+    id: StrictInt | None = None
     image_id: StrictInt
     caption: StrictStr | None = None
     category_id: StrictInt | None = None

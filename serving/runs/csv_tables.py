@@ -31,6 +31,8 @@ def read_table(data: bytes, where: str) -> CsvTable:
     text = without_mark(data, where).decode("utf-8", "surrogateescape")
     rows = _rows(text)
     line, header, problem = next(rows, (1, [], None))
+    if re.match(r"sep=,\r?\n", text):  # Excel's own first line
+        line, header, problem = next(rows, (2, [], None))
     names = [cell.strip() for cell in header]
     separator = _other_separator(text.lstrip("\r\n").partition("\n")[0])
     if separator is not None:

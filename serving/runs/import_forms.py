@@ -9,20 +9,18 @@
 Lists of rows with other columns are tables (:mod:`serving.runs.import_tables`).
 """
 
-import html
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
+import orjson
 from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr, TypeAdapter, ValidationError
 
 from agents.answers import ConversationAnswer, Message, plain
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
-from serving.runs.coco_forms import PATHS, Coco
-from serving.runs.import_paths import Path as Scanpath
-from serving.runs.import_paths import add_scaled
+from serving.runs.coco_forms import PATHS, Coco, CocoAnnotation
 from serving.runs.import_source import (
     UNKNOWN,
     ImportOptions,
@@ -34,13 +32,14 @@ from serving.runs.import_source import (
     task_of_file,
 )
 from serving.runs.import_tables import add_rows, typed_answer
+from serving.runs.page_paragraphs import paragraphs
+from serving.runs.path_units import Path as Scanpath
+from serving.runs.path_units import add_scaled
 from serving.runs.row_problems import as_problems
 from serving.runs.run import PERSON
 from serving.runs.table_cells import read_labels
 
 FRAME: Size = (1280, 1024)  # of the benchmark's scanpaths
-_PARAGRAPH = re.compile(r"<p\b[^>]*>(.*?)(?=</p>|<p\b|\Z)", re.DOTALL | re.IGNORECASE)
-_TAG = re.compile("</?[a-z][^>]*>", re.IGNORECASE)
 _LABELLED = re.compile(r"\s*([AB])\s*:\s*(.*)", re.DOTALL)
 _FIELDS = {"response", "groundtruth", "human_groundtruth", "machine_groundtruth", "imageID", "cueWord"}
 _CHATS = ("mapping", "conversation", "conversations", "messages")  # of exports of chats with a model
@@ -109,6 +108,11 @@ def _add_list(source: Source, content: list[Any], options: ImportOptions) -> Non
         return
     if any(isinstance(row, list) for row in content):
         raise InputError("is a list of lists; each entry must be a row, an object with the columns' names")
+    if firsts and {"annotations", "data"} <= firsts[0].keys():
+        raise InputError(
+            "is Label Studio's full JSON, which is not read; export the project as CSV or as JSON-MIN, whose rows are "
+            "answers"
+        )
     chats = [name for name in _CHATS if firsts and name in firsts[0]]
     if chats and options.task in (None, "conversation"):
         raise InputError(
@@ -188,8 +192,7 @@ def add_page(source: Source, data: bytes, options: ImportOptions) -> None:
         page = data.decode()
     except UnicodeDecodeError as error:
         raise InputError(f"is not text in UTF-8: {error}") from None
-    paragraphs = (html.unescape(_TAG.sub("", text)) for text in _PARAGRAPH.findall(page))
-    texts = [text for text in paragraphs if text.strip()]
+    texts = [text for text in paragraphs(page) if text.strip()]
     lines = [(match[1], match[2].strip()) for text in texts if (match := _LABELLED.fullmatch(text))]
     source.noticed["paragraphs_without_a_speaker"] = len(texts) - len(lines)
     source.name = options.name
@@ -214,7 +217,13 @@ def _add_captions(source: Source, content: dict[str, Any]) -> None:
     coco = _validated(_COCO, content, source.path)
     refuse(coco.repeated_ids(str(source.path)))
     names = {image.id: image.file_name for image in coco.images}
+    first: dict[int, CocoAnnotation] = {}
     for annotation in coco.annotations:
+        if annotation.id is not None and (before := first.setdefault(annotation.id, annotation)) is not annotation:
+            if before != annotation:
+                raise InputError(f"the id {annotation.id} stands in two annotations that differ")
+            source.noticed["annotations_that_stand_twice"] += 1
+            continue
         if annotation.caption is None:
             raise InputError("has annotations without a caption; `turinglike set` makes a set of them")
         if annotation.image_id in names:
@@ -232,7 +241,13 @@ def _add_search_paths(source: Source, content: list[Any], options: ImportOptions
     if options.frame is None and entries:
         raise InputError("does not say of which frame its paths are; give --frame WIDTHxHEIGHT (often 1680x1050)")
     paths = []
+    seen = set()
     for entry, raw in zip(entries, content, strict=True):
+        whole = orjson.dumps(raw, option=orjson.OPT_SORT_KEYS)
+        if whole in seen:
+            source.noticed["equal_rows_counted_once"] += 1  # nobody looks at the same pixels for the same times again
+            continue
+        seen.add(whole)
         agent = f"published:{options.name}"
         if options.name is None:
             agent = person(str(entry.subject).zfill(2))

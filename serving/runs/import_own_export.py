@@ -17,12 +17,13 @@ from pydantic import BaseModel, ValidationError
 from agents.answers import BY_TASK, plain
 from agents.errors import InputError, Problem
 from agents.stimuli import SHORT, Task
-from serving.runs.csv_tables import by_line, read_table, unguarded
+from serving.runs.csv_tables import CsvTable, by_line, read_table, unguarded
 from serving.runs.import_source import ImportOptions, Source, refuse
 from serving.runs.row_problems import as_problems
 
 COLUMNS = ("schema", "run", "task", "stimulus", "stimulus_sha256", "agent", "kind", "sample", "seed", "status")
 """The first columns of our own table of records."""
+IDENTITY = ("run", "task", "stimulus", "agent", "kind", "sample")  # of a record
 SHORT_OF: dict[str, str] = {name: short for short, name in SHORT.items()}
 KINDS = ("machine", "human", "published", "control")
 
@@ -30,14 +31,19 @@ KINDS = ("machine", "human", "published", "control")
 def is_own_export(data: bytes) -> bool:
     """Whether a CSV begins as our own export of records does."""
     first = data.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode("utf-8", "replace")
-    return tuple(next(csv.reader(io.StringIO(first)), ()))[: len(COLUMNS)] == COLUMNS
+    try:
+        cells = next(csv.reader(io.StringIO(first)), [])
+    except csv.Error:
+        return False  # it is no CSV, which its reader tells
+    return tuple(cells)[: len(COLUMNS)] == COLUMNS
 
 
 def add_own_export(source: Source, data: bytes, options: ImportOptions) -> None:
     """Add the answers of our own CSV of records to one task. Raises InputError with every problem."""
     table = read_table(data, str(source.path))
     source.form = "records"
-    tasks = list(dict.fromkeys(cells["task"] for _, cells in table.rows))
+    rows = _rows_once(source, table)
+    tasks = list(dict.fromkeys(cells["task"] for _, cells in rows))
     task = options.task or (tasks[0] if len(tasks) == 1 else None)
     if task is None:
         names = ", ".join(SHORT_OF.get(name, name) for name in tasks)
@@ -47,7 +53,7 @@ def add_own_export(source: Source, data: bytes, options: ImportOptions) -> None:
     source.task = next(name for name in BY_TASK if name == task)
     problems = list(table.problems)
     left_out: Counter[str] = Counter()
-    for line, cells in table.rows:
+    for line, cells in rows:
         if cells["task"] != task:
             left_out["answers_to_other_tasks"] += 1
         elif cells["kind"] == "control":
@@ -60,6 +66,29 @@ def add_own_export(source: Source, data: bytes, options: ImportOptions) -> None:
             problems += _add_record(source, line, cells)
     source.noticed += left_out
     refuse(by_line(problems))
+
+
+def _rows_once(source: Source, table: CsvTable) -> list[tuple[int, dict[str, str]]]:
+    """The rows without header lines (of tables that were put together), each record once: its run, agent, stimulus and
+    sample are its own. Raises InputError for two rows of one record that differ."""
+    rows = []
+    first: dict[tuple[str, ...], tuple[int, dict[str, str]]] = {}
+    problems = []
+    for line, cells in table.rows:
+        if cells["task"] == "task":
+            source.noticed["header_lines_again"] += 1
+            continue
+        key = tuple(cells[name] for name in IDENTITY)
+        before = first.setdefault(key, (line, cells))
+        if before[1] is cells:
+            rows.append((line, cells))
+        elif before[1] == cells:
+            source.noticed["equal_rows_counted_once"] += 1
+        else:
+            message = f"is the same record as line {before[0]}, and differs from it"
+            problems.append(Problem(str(source.path), line, "sample", message))
+    refuse(problems)
+    return rows
 
 
 def _add_record(source: Source, line: int, cells: Mapping[str, str]) -> list[Problem]:
@@ -84,8 +113,9 @@ def _answer(task: Task, model: type[BaseModel], cells: Mapping[str, str]) -> dic
         cell = unguarded(cells.get(f"answer.{name}", ""))
         if cell != "":
             fields[name] = cell if name in _texts(model) else orjson.loads(cell)
-    if task == "word_association":
-        fields.setdefault("word", "")
+    for name in _texts(model):
+        if model.model_fields[name].is_required():
+            fields.setdefault(name, "")  # an empty answer is an empty cell
     return fields
 
 

@@ -72,7 +72,8 @@ class Source:
     """A file and the answers in it.
 
     ``noticed`` counts by reason what was left out or is odd; ``remarks`` are sentences about the whole file, such as
-    the columns that nobody read. Both are printed and stand in ``import.json``. ``used`` names the options that had a
+    the columns that nobody read. Both are printed and stand in ``import.json``. ``notes`` are sentences about earlier
+    imports, which are printed alone. ``used`` names the options that had a
     meaning for this file, so that none is ignored in silence. ``same_as`` is a file with the same bytes that was
     imported before.
     """
@@ -85,6 +86,7 @@ class Source:
     answers: list[dict[str, Any]] = field(default_factory=list)
     noticed: Counter[str] = field(default_factory=Counter)
     remarks: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     same_as: str | None = None
 

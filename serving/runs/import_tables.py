@@ -8,23 +8,27 @@ from agents.errors import InputError
 from agents.stimuli import Task
 from serving.runs.csv_tables import by_line
 from serving.runs.import_paths import add_paths
-from serving.runs.import_source import UNKNOWN, ImportOptions, Source, person, refuse, task_of_file
+from serving.runs.import_source import ImportOptions, Source, person, refuse, task_of_file
 from serving.runs.import_verdicts import add_verdicts
 from serving.runs.people_table import (
     PeopleTable,
     TableRow,
     fill_columns,
     keep_rows,
+    note_empty_columns,
     table_of_csv,
     table_of_json,
-    tell_several_answers,
 )
+from serving.runs.repeated_rows import tell_several_answers
 from serving.runs.table_cells import CellText, read_labels, read_text
-from serving.runs.table_columns import AGENTS, FIELDS, TRUTHS, unread_remark
+from serving.runs.table_columns import FIELDS, unread_remark
 from serving.runs.table_reader import TableReader
+from serving.runs.truth_column import machines_of
 
-PEOPLE = ("", "human", "person", "people")  # words of a column of truth
-MACHINES = ("machine", "published")
+OWN_VERDICTS = (  # columns of the tables of verdicts that `score` and `study export` write
+    {"judge_kind", "trial", "truth", "beside_truth"},
+    {"trial_index", "again", "control_right", "by_key"},
+)
 
 
 def add_table(source: Source, data: bytes, options: ImportOptions) -> None:
@@ -45,9 +49,15 @@ def _add(source: Source, table: PeopleTable, options: ImportOptions) -> None:
         unknown = [name for name in options.columns if name not in FIELDS]
         if unknown:
             raise InputError(f"--columns: there is no field {', '.join(unknown)}; there are {', '.join(FIELDS)}")
-        fill_columns(table)
+        fill_columns(source, table)
     keep_rows(source, table, options.rows)
+    note_empty_columns(table)
     reader = TableReader(source, table, options)
+    if any(names <= {*table.columns.names} for names in OWN_VERDICTS):
+        raise InputError(
+            "is a table of verdicts that `score` or `study export` wrote. It holds practice, controls and excluded "
+            "verdicts too: score the folder beside it, which knows them"
+        )
     if source.task == "judgement":
         add_verdicts(reader)
     elif source.task == "attention_prediction":
@@ -85,7 +95,7 @@ def _add_answers(reader: TableReader) -> None:
     reader.tell_left_out(column, "rows_without_a_stimulus", "rows_without_an_answer")
     if not said and not reader.problems:
         reader.refuse_nothing()
-    machines = _machines(reader, [row for row in reader.table.rows if id(row) in said])
+    machines = machines_of(reader, [row for row in reader.table.rows if id(row) in said])
     reader.name_people([row for row in reader.table.rows if id(row) in said and id(row) not in machines])
     reader.drop_equal_rows()
     rows = [row for row in reader.table.rows if id(row) in said]
@@ -108,24 +118,7 @@ def _read(task: Task, row: TableRow, column: str, *, is_timed: bool) -> tuple[Ce
         return CellText("wrong", fault=f"must be a text, not {cell}"), ()
     if task == "object_detection":
         return read_labels(cell, has_time=is_timed)
-    return read_text(cell, has_time=is_timed), ()
-
-
-def _machines(reader: TableReader, rows: Sequence[TableRow]) -> dict[int, str]:
-    """The machines' names in the rows that a column of truth (``groundtruth``, ``kind``) calls theirs, by row."""
-    for column in reader.columns.named(TRUTHS):
-        words = {row.cells.get(column, "").strip().lower() for row in rows}
-        if not words <= {*PEOPLE, *MACHINES}:
-            continue  # it says something else
-        reader.columns.use(column)
-        agents = reader.columns.find("agent", AGENTS)
-        machines = {}
-        for row in rows:
-            if row.cells.get(column, "").strip().lower() in MACHINES:
-                name = "" if agents is None else row.cells.get(agents, "").strip()
-                machines[id(row)] = f"published:{name or UNKNOWN}"
-        return machines
-    return {}
+    return read_text(cell, has_time=is_timed, is_long=task == "image_captioning"), ()
 
 
 def typed_answer(task: Task, text: str, labels: Sequence[str] = ()) -> dict[str, Any]:

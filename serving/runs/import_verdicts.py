@@ -1,25 +1,30 @@
 """Verdicts of people's tables: on trials of ours, or on stimuli of others with the truth beside them."""
 
+from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from agents.answers import VerdictAnswer, is_blank, plain
 from agents.errors import InputError
-from serving.runs.import_source import UNKNOWN
-from serving.runs.people_table import TableRow, tell_several_answers, trial_column
-from serving.runs.table_cells import NUMBER, CellText, read_text, shortened, verdict_of
+from serving.runs.import_source import UNKNOWN, listed
+from serving.runs.people_table import TableRow, trial_column
+from serving.runs.repeated_rows import tell_several_answers
+from serving.runs.row_problems import shown
+from serving.runs.table_cells import NUMBER, CellText, is_empty, read_text, shortened, verdict_of
 from serving.runs.table_columns import AGENTS, TRIALS, TRIALS_OF_JSPSYCH
 from serving.runs.table_reader import TableReader
 
 TRUTHS = ("truth", "groundtruth")
 CHOICES = (("machine", "human"), ("first", "second"))  # of one interval and of two
+WORDS_SHOWN = 8  # of those that are no verdicts
 
 
 def add_verdicts(reader: TableReader) -> None:
     """Add the verdicts of a table. Raises InputError."""
     columns = reader.columns
     has_truth = "truth" in columns.given or bool(columns.named(TRUTHS))
-    if has_truth and not reader.table.is_jspsych:
+    if "truth" in columns.given or (has_truth and not reader.table.is_jspsych):
         reader.source.form = "judgements"
         _add_elsewhere(reader)
     else:
@@ -37,6 +42,7 @@ def _add_on_trials(reader: TableReader) -> None:
     if verdict is None and response is None:
         response = reader.response_column()
     judged: list[tuple[TableRow, str, dict[str, Any]]] = []
+    wrong: list[_WrongWord] = []
     for row in reader.table.rows:
         trial = reader.stimulus(row)
         column, text = _said(reader, row, verdict, response)
@@ -47,9 +53,10 @@ def _add_on_trials(reader: TableReader) -> None:
         elif text.state == "wrong":
             reader.fault(row, column, text.fault)
         elif (answer := _answer(text.text, reader)) is None:
-            reader.fault(row, column, _wrong_verdict(row.cells.get(column, ""), column == verdict))
+            wrong.append(_WrongWord(row, column, text.text))
         else:
             judged.append((row, trial, answer))
+    _tell_wrong_words(reader, wrong, CHOICES[0], is_all=not judged)
     no_trial = "screens_that_name_no_trial" if is_jspsych else "rows_without_a_stimulus"
     no_answer = "trials_without_a_response" if is_jspsych else "rows_without_an_answer"
     reader.tell_left_out(response or verdict or "", no_trial, no_answer)
@@ -92,10 +99,35 @@ def _answer(text: str, reader: TableReader) -> dict[str, Any] | None:
     return None if word is None else plain(VerdictAnswer.model_validate({"verdict": word}))
 
 
-def _wrong_verdict(value: str, is_word: bool) -> str:
-    if is_word:
-        return f"must be human or machine, not {shortened(value)!r}"
-    return f"must be human or machine, or what --responses give a meaning, not {shortened(value)!r}"
+class _WrongWord(NamedTuple):
+    row: TableRow
+    column: str
+    word: str
+
+
+def _tell_wrong_words(
+    reader: TableReader, wrong: Sequence[_WrongWord], choices: Sequence[str], *, is_all: bool
+) -> None:
+    """Note the words that are no verdicts. Where no verdict of a file is understood, a single sentence says what its
+    words are: their meaning is what the user must give."""
+    words = list(dict.fromkeys(each.word.strip().lower() for each in wrong))
+    allowed = " or ".join(sorted(choices))
+    has_meanings = choices == CHOICES[0]
+    if is_all and 0 < len(words) <= WORDS_SHOWN and has_meanings:
+        example = ",".join(f"{word}={meaning}" for word, meaning in zip(words, ("human", "machine"), strict=False))
+        first = wrong[0]
+        message = (
+            f"must be {allowed}, or what --responses give a meaning, not {listed([repr(shortened(w)) for w in words])}"
+        )
+        if len(wrong) > 1:
+            message += f" ({len(wrong):,} rows are so)"
+        reader.fault(first.row, first.column, f"{message}; say what each means, as --responses {example}")
+        return
+    for each in wrong:
+        means = allowed
+        if has_meanings and each.column != "verdict":
+            means += ", or what --responses give a meaning"
+        reader.fault(each.row, each.column, f"must be {means}, not {shortened(each.word)!r}")
 
 
 def _confidences(reader: TableReader, rows: Sequence[TableRow]) -> dict[int, float]:
@@ -104,107 +136,149 @@ def _confidences(reader: TableReader, rows: Sequence[TableRow]) -> dict[int, flo
     if column is None:
         return {}
     cells = [row.cells.get(column, "").strip() for row in rows]
-    filled = [cell for cell in cells if not is_blank(cell)]
+    filled = [cell for cell in cells if not is_empty(cell)]
     if not filled or not all(NUMBER.fullmatch(cell) and 0 <= float(cell) <= 1 for cell in filled):
         if filled:
             reader.source.remarks.append(f"column {column} is not from 0 to 1, and is left out")
         return {}
     reader.columns.use(column)
-    return {at: float(cell) for at, cell in enumerate(cells) if not is_blank(cell)}
+    return {at: float(cell) for at, cell in enumerate(cells) if not is_empty(cell)}
 
 
 # on stimuli of others
+
+
+@dataclass(frozen=True, slots=True)
+class _Elsewhere:
+    """A verdict on a stimulus of others. ``words`` are the two that its truth and its verdict are of; ``trial`` is ""
+    where no column tells trials apart."""
+
+    row: TableRow
+    stimulus: str
+    trial: str
+    agent: str
+    truth: str
+    verdict: str
+    words: tuple[str, str]
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether two intervals were judged: truth and verdict are then the machine's, first or second."""
+        return self.words == CHOICES[1]
+
+    @property
+    def is_machine(self) -> bool:
+        return self.truth == self.words[0]
+
+    @property
+    def who(self) -> str:
+        """The agent whose answer was judged."""
+        if self.agent:
+            return self.agent
+        return UNKNOWN if self.is_machine or self.is_pair else "human"
+
+    @property
+    def name(self) -> str:
+        """The name of what was judged: two judges who saw the same have the same."""
+        return " · ".join((self.stimulus, self.who, "machine" if self.is_machine else "human"))
 
 
 def _add_elsewhere(reader: TableReader) -> None:
     """Verdicts with their truth in ``raw``. Of two intervals truth and verdict are the machine's, first or second."""
     source = reader.source
     columns = reader.columns
-    stimulus = columns.find("stimulus", ("stimulus", "stimulusid", "item", "itemid", "trial"))
+    stimulus = columns.find("stimulus", ("stimulus", "stimulusid", "item", "itemid", "trial", "trialid"))
     truth = columns.find("truth", TRUTHS)
     verdict = columns.find("verdict", ("verdict",)) or columns.find("response", ("response",))
     wanted = (("stimulus", stimulus), ("truth", truth), ("verdict", verdict))
     absent = [name for name, column in wanted if column is None]
     if stimulus is None or truth is None or verdict is None:
         raise InputError(f"has no column {' and no column '.join(absent)}; its columns are {columns.there()}")
-    agents = columns.find("agent", AGENTS)
-    confidence = columns.find("confidence", ("confidence",))
-    judged = []
-    for row in reader.table.rows:
-        fields = {
-            "stimulus": row.cells.get(stimulus, "").strip(),
-            "truth": row.cells.get(truth, "").strip(),
-            "verdict": row.cells.get(verdict, "").strip(),
-            "agent": "" if agents is None else row.cells.get(agents, "").strip(),
-            "confidence": "" if confidence is None else row.cells.get(confidence, "").strip(),
+    reader.name_stimuli([stimulus])
+    judged = _judged_elsewhere(reader, stimulus, truth, verdict)
+    reader.name_people([each.row for each in judged])
+    reader.drop_equal_rows()
+    kept = {id(row) for row in reader.table.rows}
+    judged = [each for each in judged if id(each.row) in kept]
+    names = _trial_names(reader, judged)
+    sure = _confidences(reader, [each.row for each in judged])
+    times = reader.times([each.row for each in judged])
+    answered = []
+    for at, (each, name) in enumerate(zip(judged, names, strict=True)):
+        raw = {
+            "stimulus": each.stimulus,
+            "truth": "machine" if each.is_machine else "human",
+            "verdict": each.verdict,
+            "agent": each.who,
+            "confidence": sure.get(at),
+            "pair": each.is_pair,
+            "rt": times.get(at),
         }
-        text = read_text(fields["verdict"])
+        says = "machine" if each.verdict == each.words[0] else "human"
+        answer = plain(VerdictAnswer.model_validate({"verdict": says, "confidence": sure.get(at)}))
+        source.add(name, reader.person(each.row), raw, answer)
+        answered.append((reader.person(each.row), name, each.row))
+    tell_several_answers(source, reader.table, answered, "verdict", counts_once=True)
+
+
+def _judged_elsewhere(reader: TableReader, stimulus: str, truth: str, verdict: str) -> list[_Elsewhere]:
+    columns = reader.columns
+    agents = columns.find("agent", AGENTS)
+    trials = [name for name in columns.named(("trial", "trialid")) if name != stimulus]
+    judged = []
+    wrong: dict[tuple[str, str], list[_WrongWord]] = {pair: [] for pair in CHOICES}
+    for row in reader.table.rows:
+        text = read_text(row.cells.get(verdict, ""))
+        if not reader.stimulus(row):
+            reader.leave_out(row, None)
+            continue
         if text.state == "missing":
             reader.leave_out(row, text)
             continue
         if text.state == "wrong":
             reader.fault(row, verdict, text.fault)
             continue
-        before = len(reader.problems)
-        _check(reader, row, fields, {"stimulus": stimulus, "truth": truth, "verdict": verdict})
-        if len(reader.problems) == before:
-            judged.append((row, fields))
+        of_truth = row.cells.get(truth, "").strip().lower()
+        words = next((pair for pair in CHOICES if of_truth in pair), None)
+        if words is None:
+            said = "is empty" if is_blank(of_truth) else f"is {shortened(of_truth)!r}"
+            reader.fault(row, truth, f"{said}; it must be machine or human, of two intervals first or second")
+            continue
+        said_word = text.text.strip().lower()
+        meaning = verdict_of(said_word, reader.options.responses) if words == CHOICES[0] else said_word
+        if meaning not in words:
+            wrong[words].append(_WrongWord(row, verdict, text.text))
+            continue
+        if meaning != said_word:
+            reader.source.used.add("responses")
+        agent = "" if agents is None else row.cells.get(agents, "").strip()
+        trial = row.cells.get(trials[0], "").strip() if trials else ""
+        judged.append(_Elsewhere(row, reader.stimulus(row), trial, agent, of_truth, meaning, words))
+    for pair, of_pair in wrong.items():
+        _tell_wrong_words(reader, of_pair, pair, is_all=not judged)
     reader.tell_left_out(verdict, "rows_without_a_stimulus", "rows_without_an_answer")
     if not judged and not reader.problems:
         reader.refuse_nothing()
-    reader.name_people([row for row, _ in judged])
-    reader.drop_equal_rows()
-    kept = {id(row) for row in reader.table.rows}
-    answered = []
-    for row, fields in judged:
-        if id(row) in kept:
-            name = _add_one(reader, row, fields)
-            answered.append((reader.person(row), name, row))
-    tell_several_answers(source, reader.table, answered, "verdict", counts_once=True)
+    return judged
 
 
-def _check(reader: TableReader, row: TableRow, fields: dict[str, str], columns: dict[str, str]) -> None:
-    """Note what is wrong in a row: an empty field, a word that is none of the two, a confidence beyond 0 and 1."""
-    for name in ("stimulus", "truth"):
-        if is_blank(fields[name]):
-            reader.fault(row, columns[name], "is empty")
-    words = _words(fields["truth"])
-    for name in ("truth", "verdict"):
-        fields[name] = fields[name].lower()
-        meaning = verdict_of(fields[name], reader.options.responses) if name == "verdict" else None
-        if meaning is not None and words == CHOICES[0]:
-            if fields[name] != meaning:
-                reader.source.used.add("responses")
-            fields[name] = meaning
-        if fields[name] and fields[name] not in words:
-            message = f"must be {' or '.join(words)}, not {shortened(fields[name])!r}"
-            reader.fault(row, columns[name], message)
-    confidence = fields["confidence"]
-    is_share = NUMBER.fullmatch(confidence) is not None and 0 <= float(confidence) <= 1
-    if not is_blank(confidence) and not is_share:
-        reader.fault(row, "confidence", f"must be from 0 to 1, not {shortened(confidence)!r}")
+def _trial_names(reader: TableReader, judged: Sequence[_Elsewhere]) -> list[str]:
+    """The names of the trials that were judged.
 
-
-def _words(truth: str) -> tuple[str, str]:
-    for pair in CHOICES:
-        if truth.lower() in pair:
-            return pair
-    return CHOICES[0]
-
-
-def _add_one(reader: TableReader, row: TableRow, fields: dict[str, str]) -> str:
-    """Add a verdict; returns the name that its trial gets."""
-    words = _words(fields["truth"])
-    is_pair = words == CHOICES[1]
-    is_machine = fields["truth"] == words[0]
-    says_machine = fields["verdict"] == words[0]
-    truth = "machine" if is_machine else "human"
-    agent = fields["agent"]
-    if not agent:
-        agent = UNKNOWN if is_machine or is_pair else "human"
-    raw = {**fields, "agent": agent, "truth": truth, "pair": is_pair}
-    sure = None if is_blank(fields["confidence"]) else float(fields["confidence"])
-    answer = VerdictAnswer(verdict="machine" if says_machine else "human", confidence=sure)
-    name = " ".join((fields["stimulus"], agent, truth))
-    reader.source.add(name, reader.person(row), raw, plain(answer))
-    return name
+    A column ``trial`` names them where each of its values is one stimulus of one agent: a stimulus may stand in several
+    trials. Where it only numbers what a judge saw, what was judged is the trial. Raises InputError where two different
+    answers would get one name.
+    """
+    by_trial: dict[str, set[str]] = defaultdict(set)
+    for each in judged:
+        by_trial[each.trial].add(each.name)
+    if judged and "" not in by_trial and all(len(names) == 1 for names in by_trial.values()):
+        for column in reader.columns.named(("trial", "trialid")):
+            reader.columns.use(column)
+        return [each.trial for each in judged]
+    meant: dict[str, tuple[str, str]] = {}
+    for each in judged:
+        said = (each.stimulus, each.who)
+        if meant.setdefault(each.name, said) != said:
+            raise InputError(f"has two different answers that would both be named {shown(each.name)!r}; rename one")
+    return [each.name for each in judged]

@@ -144,6 +144,8 @@ def _unused(sources: Sequence[Source], options: ImportOptions) -> list[str]:
         sentences.append("--fit is not used: these files hold no scanpaths")
     if options.rt is not None and "rt" not in used:
         sentences.append("--rt is not used: these files have no times")
+    if options.drop_equal and "drop_equal" not in used:
+        sentences.append("--drop-equal is not used: no rows or answers stand twice")
     if options.unnamed and "unnamed" not in used:
         sentences.append("--unnamed is not used: all answers have names, or the form has none")
     return sentences
@@ -156,10 +158,9 @@ def read_source(path: Path, options: ImportOptions | None = None) -> Source:
     is_page = suffix in (".html", ".htm")
     if options.name is not None and ("~" in options.name) != is_page:
         raise InputError("is a page of two speakers: --name A~B" if is_page else "is no page of two speakers: --name A")
-    if suffix in OF_OTHER_PROGRAMS:
-        read_bytes(path)  # a file that is not there is said not to be there
-        raise InputError(OF_OTHER_PROGRAMS[suffix])
     data = read_bytes(path)
+    if suffix in OF_OTHER_PROGRAMS:
+        raise InputError(_other_program(suffix, data))
     source = Source(path.resolve(), hashlib.sha256(data).hexdigest())
     if is_page:
         add_page(source, data, options)
@@ -172,6 +173,17 @@ def read_source(path: Path, options: ImportOptions | None = None) -> Source:
     if not source.answers:
         raise InputError("holds no answers that can be imported")
     return source
+
+
+def _other_program(suffix: str, data: bytes) -> str:
+    """What to do with a file that is not read. Many programs (EyeLink's, E-Prime) call a text with tabs .txt or
+    .xls."""
+    header = data[:10_000].split(b"\n", 1)[0]
+    if suffix in (".txt", ".xls") and b"\0" not in data[:1000] and header.count(b"\t") > 1:
+        return (
+            f"is a table with tabs between its cells, whatever {suffix} says; save it as .csv, with commas between them"
+        )
+    return OF_OTHER_PROGRAMS[suffix]
 
 
 def _earlier_sources(path: Path) -> Rows:
@@ -223,11 +235,18 @@ def _merged(run: Run, before: Rows, sources: Sequence[Source], options: ImportOp
     by_identity: dict[Identity, Source] = {}
     for source in sources:
         entry = source.summary()
-        former = [old for old in entries if old["path"] == entry["path"] or _identity(old) == _identity(entry)]
+        former = [old for old in entries if _is_replaced(old, entry)]
         if former and _identity(former[0]) == _identity(entry):
             if former[0]["path"] != entry["path"]:
                 source.same_as = former[0]["path"]
             entry["path"] = former[0]["path"]
+        elif former:
+            answers = sum(old["human"] + old["published"] for old in former)
+            source.notes.append(f"takes the place of {count(answers, 'answer')} imported from this path before")
+        others = [old for old in before if old["path"] == entry["path"] and old not in former]
+        for other in others:
+            what = other["task"] if other["name"] is None else f"{other['task']} of {other['name']}"
+            source.notes.append(f"what was imported from this path before, {what}, stays")
         place = entries.index(former[0]) if former else len(entries)
         entries = [old for old in entries if old not in former]
         entries.insert(place, entry)
@@ -246,6 +265,14 @@ def _merged(run: Run, before: Rows, sources: Sequence[Source], options: ImportOp
                     raws = answered.setdefault((row["task"], row["agent"], row["stimulus"]), {})
                     raws.setdefault(entry["path"], set()).add(hash(orjson.dumps(row["raw"])))
     return _Merged(str(run.meta["run"]), entries, by_identity, kept)
+
+
+def _is_replaced(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether a new file takes the place of an earlier one: it has the same bytes, or the same path, and is read for
+    the same task and under the same name."""
+    if (old["task"], old["name"]) != (new["task"], new["name"]):
+        return False
+    return bool(old["path"] == new["path"] or old["sha256"] == new["sha256"])
 
 
 def _kept_records(run: Run, known: set[Identity]) -> dict[Identity, Rows]:
@@ -291,7 +318,8 @@ def _compare(source: Source, answered: Answered, options: ImportOptions) -> None
     )
     if options.drop_equal:
         source.answers = [answer for at, answer in enumerate(source.answers) if at not in equal]
-        text += ", and are left out"
+        source.used.add("drop_equal")
+        text += ", and are left out" if equal else ". --drop-equal leaves out equal ones alone"
     else:
         text += (
             ". All count as further answers. If the file was saved again or corrected, import it under the same path, "
@@ -310,7 +338,7 @@ def _print_summary(source: Source) -> None:
     )
     for reason, number in summary["noticed"].items():
         print(f"  noticed: {reason.replace('_', ' ')}: {number:,}")
-    for remark in source.remarks:
+    for remark in [*source.remarks, *source.notes]:
         print(printable(f"  {remark}"))
     if source.same_as is not None:
         print(printable(f"  has the same bytes as {source.same_as}: its answers count once"))

@@ -1,13 +1,11 @@
 """A table of people's answers before anybody reads its cells: from CSV, or from a JSON list of rows.
 
 Programs write rows that are no answers: Qualtrics writes its questions and import ids below the header, Gorilla ends
-with ``END OF FILE``, tables that were put together repeat the header. They are left out and counted. Rows that stand
-twice are one answer where a column of time, index or id shows it.
+with ``END OF FILE``, tables that were put together repeat the header. They are left out and counted.
 """
 
 import json
 import re
-from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,14 +13,12 @@ from typing import Any
 from agents.errors import InputError, Problem
 from serving.runs.csv_tables import read_table, unguarded
 from serving.runs.import_source import RowRule, Source, listed
-from serving.runs.row_problems import count, shown
-from serving.runs.table_cells import NO_ANSWER, is_whole, structured, without_decimals
-from serving.runs.table_columns import Columns, may_prove, plain_name
+from serving.runs.row_problems import shown
+from serving.runs.table_cells import UnreadableError, is_whole, object_in, read_labels, structured, without_decimals
+from serving.runs.table_columns import Columns, plain_name
 
 JSPSYCH = ("trial_type", "trial_index")  # columns that each row of jsPsych's data has
 END_OF_FILE = "END OF FILE"  # Gorilla's last line
-VALUES_SHOWN = 5  # of a column in which several answers differ
-COLUMNS_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +107,7 @@ def _without_last_line(source: Source, data: bytes) -> bytes:
 
 def _only_answers(source: Source, columns: Columns, rows: Sequence[TableRow]) -> list[TableRow]:
     """The rows without header lines and last lines of other programs, which are counted."""
-    named = [name for name in columns.names if name.strip()]
+    header = {name: plain_name(name) for name in columns.names if name.strip()}
     headers = set()
     for at, row in enumerate(rows):
         if any("ImportId" in cell and _is_import_id(cell) for cell in row.cells.values()):
@@ -119,7 +115,7 @@ def _only_answers(source: Source, columns: Columns, rows: Sequence[TableRow]) ->
     kept = []
     for at, row in enumerate(rows):
         filled = [cell.strip() for cell in row.cells.values() if cell.strip()]
-        if at in headers or _is_header(row, named):
+        if at in headers or _is_header(row, header):
             source.noticed["header_lines_again"] += 1
         elif filled == [END_OF_FILE]:
             source.noticed["end_of_file_lines"] += 1
@@ -129,17 +125,25 @@ def _only_answers(source: Source, columns: Columns, rows: Sequence[TableRow]) ->
 
 
 def _is_import_id(cell: str) -> bool:
-    value = structured(cell)
-    return isinstance(value, dict) and "ImportId" in value
+    return "ImportId" in object_in(cell)
 
 
-def _is_header(row: TableRow, names: Sequence[str]) -> bool:
-    """Whether a row repeats the header, or has Qualtrics' labels of its own columns ("Start Date" of ``StartDate``)."""
-    cells = [row.cells.get(name, "").strip() for name in names]
-    if cells == [name.strip() for name in names]:
+def _is_header(row: TableRow, header: Mapping[str, str]) -> bool:
+    """Whether a row repeats the header (names and their plain forms), or has Qualtrics' labels of its own columns
+    ("Start Date" of ``StartDate``).
+
+    Raises InputError for the same names in another order: below it all cells would be read as another column's.
+    """
+    first = next(iter(header))
+    if plain_name(row.cells.get(first, "")) not in header.values() and "StartDate" not in header:
+        return False  # as nearly all rows
+    there = [plain_name(row.cells.get(name, "")) for name in header]
+    if there == list(header.values()):
         return True
-    labels = [(name, cell) for name, cell in zip(names, cells, strict=True) if name in ("StartDate", "ResponseId")]
-    return bool(labels) and all(cell != name and plain_name(cell) == plain_name(name) for name, cell in labels)
+    if len(header) > 1 and sorted(there) == sorted(header.values()):
+        raise InputError(f"line {row.place} repeats the header with its columns in another order; write two files")
+    labels = [(name, row.cells.get(name, "").strip()) for name in ("StartDate", "ResponseId") if name in header]
+    return bool(labels) and all(cell != name and plain_name(cell) == header[name] for name, cell in labels)
 
 
 def keep_rows(source: Source, table: PeopleTable, rules: Sequence[RowRule]) -> None:
@@ -156,10 +160,12 @@ def keep_rows(source: Source, table: PeopleTable, rules: Sequence[RowRule]) -> N
             kept.append(row)
     for rule in rules:
         table.columns.use(rule.column)
-    left_out = len(table.rows) - len(kept)
-    source.noticed["rows_that_--rows_leaves_out"] += left_out
+    source.noticed["rows_that_--rows_leaves_out"] += len(table.rows) - len(kept)
     if not kept:
         raise InputError(f"--rows {' '.join(map(str, rules))}: no row is so; {_values_there(table, rules)}")
+    for rule in rules:
+        if all(_obeys(row, rule) for row in table.rows):
+            source.remarks.append(f"--rows {rule} leaves no row out: {_values_there(table, [rule])}")
     table.rows = kept
 
 
@@ -176,25 +182,56 @@ def _values_there(table: PeopleTable, rules: Sequence[RowRule]) -> str:
     return "; ".join(texts)
 
 
-def fill_columns(table: PeopleTable) -> None:
-    """Add the columns that ``--columns`` takes out of JSON cells, as ``response.assoc``. Raises InputError for those
-    that are nowhere."""
-    problems = []
+def note_empty_columns(table: PeopleTable) -> None:
+    """Note which columns have no filled cell in any row: another column of the same meaning goes before them."""
+    empty = dict.fromkeys(table.columns.names)
+    for row in table.rows:
+        for name in [name for name in empty if row.cells.get(name, "").strip()]:
+            del empty[name]
+        if not empty:
+            break
+    table.columns.empty = frozenset(empty)
+
+
+def fill_columns(source: Source, table: PeopleTable) -> None:
+    """Add the columns that ``--columns`` takes out of JSON cells, as ``response.assoc``, and puts together, as
+    ``first+second``. Raises InputError for those that are nowhere."""
+    faults = []
     for field_name, name in table.columns.given.items():
         if name in table.columns.names:
             continue
-        column, _, path = name.partition(".")
-        while path and column not in table.columns.names and "." in path:
-            further, _, path = path.partition(".")
-            column = f"{column}.{further}"
-        if not path or column not in table.columns.names:
-            problems.append(f"--columns {field_name}={shown(name)}: there is no such column")
+        parts = [part.strip() for part in name.split("+")]
+        absent = [part for part in parts if not _add_column(source, table, part)]
+        if absent:
+            faults.append(f"--columns {field_name}={shown(name)}: there is no such column")
+        elif len(parts) > 1 and (field_name != "response" or source.task != "object_detection"):
+            faults.append(
+                f"--columns {field_name}={shown(name)}: only the labels of objects may stand in several columns"
+            )
+        elif len(parts) > 1:
+            put_together(table, name, parts)
+    if faults:
+        raise InputError(f"{'; '.join(faults)}; the columns are {table.columns.there()}")
+
+
+def _add_column(source: Source, table: PeopleTable, name: str) -> bool:
+    """Add a column of what stands under a name in JSON cells; False where there is no such column."""
+    if name in table.columns.names:
+        return True
+    column, _, path = name.partition(".")
+    while path and column not in table.columns.names and "." in path:
+        further, _, path = path.partition(".")
+        column = f"{column}.{further}"
+    if not path or column not in table.columns.names:
+        return False
+    for at, row in enumerate(table.rows):
+        try:
+            text = _inside(row.cells.get(column, ""), path)
+        except UnreadableError as error:
+            table.problems.append(Problem(str(source.path), row.line, f"{row.prefix}{column}", str(error)))
             continue
-        for at, row in enumerate(table.rows):
-            cells = {**row.cells, name: _inside(row.cells.get(column, ""), path)}
-            table.rows[at] = TableRow(row.line, row.prefix, cells, row.not_texts)
-    if problems:
-        raise InputError(f"{'; '.join(problems)}; the columns are {table.columns.there()}")
+        table.rows[at] = TableRow(row.line, row.prefix, {**row.cells, name: text}, row.not_texts)
+    return True
 
 
 def _inside(cell: str, path: str) -> str:
@@ -208,6 +245,18 @@ def _inside(cell: str, path: str) -> str:
     return _text_of_json(value)
 
 
+def put_together(table: PeopleTable, name: str, parts: Sequence[str]) -> None:
+    """Add a column ``name`` that lists the labels in the cells of ``parts``, as one text of JSON."""
+    for part in parts:
+        table.columns.use(part)
+    for at, row in enumerate(table.rows):
+        labels = []
+        for part in parts:
+            labels += read_labels(row.cells.get(part, ""))[1]
+        text = json.dumps(labels, ensure_ascii=False) if labels else ""
+        table.rows[at] = TableRow(row.line, row.prefix, {**row.cells, name: text}, row.not_texts)
+
+
 # names that are numbers
 
 
@@ -217,127 +266,6 @@ def whole_numbers(rows: Sequence[TableRow], column: str) -> bool:
     cells = [row.cells.get(column, "").strip() for row in rows]
     filled = [cell for cell in cells if cell]
     return bool(filled) and all(map(is_whole, filled))
-
-
-# rows that stand twice
-
-
-def drop_equal_rows(source: Source, table: PeopleTable, person: str | None, *, drop: bool) -> None:
-    """Take out rows that are equal in all cells where a column of time, index or id proves that they are one answer, or
-    where ``drop`` says so; otherwise they stay and are told.
-
-    A column proves it if its name says time, index or id and no two *different* rows of one person have the same value
-    there: then the value is a row's own, and equal rows are the same row, saved twice. Several such columns count
-    together. A day or a person's number repeats from row to row, and proves nothing.
-    """
-    hashes = [hash(_cells(row, table)) for row in table.rows]
-    if len(set(hashes)) == len(hashes):
-        return  # of a large table the hashes alone are held
-    first: dict[tuple[str, ...], TableRow] = {}
-    again: list[TableRow] = []
-    for row in table.rows:
-        if first.setdefault(_cells(row, table), row) is not row:
-            again.append(row)
-    if not again:
-        return
-    proofs = [name for name in table.columns.names if may_prove(name)]
-    proven = bool(proofs) and _tells_rows_apart(list(first.values()), proofs, person)
-    places = listed([row.place for row in again])
-    if proven or drop:
-        kept = {id(row) for row in first.values()}
-        table.rows = [row for row in table.rows if id(row) in kept]
-        source.noticed["equal_rows_counted_once"] += len(again)
-        for name in proofs:
-            table.columns.use(name)
-        if proven:
-            source.remarks.append(
-                f"{count(len(again), 'row')} (at {places}) stand there before, equal in {listed(proofs)} too, and "
-                "count once"
-            )
-    else:
-        source.noticed["equal_rows"] += len(again)
-        source.remarks.append(
-            f"{count(len(again), 'row')} (at {places}) stand twice, equal in all cells, and count as further answers; "
-            "if the file was saved twice, --drop-equal counts each once"
-        )
-
-
-def _cells(row: TableRow, table: PeopleTable) -> tuple[str, ...]:
-    return tuple(row.cells.get(name, "") for name in table.columns.names)
-
-
-def _tells_rows_apart(rows: Sequence[TableRow], proofs: Sequence[str], person: str | None) -> bool:
-    seen = set()
-    for row in rows:
-        values = tuple(row.cells.get(name, "").strip() for name in proofs)
-        if not any(value and value not in NO_ANSWER for value in values):
-            return False
-        key = (row.cells.get(person, "") if person is not None else "", *values)
-        if key in seen:
-            return False
-        seen.add(key)
-    return True
-
-
-# several answers of one person
-
-
-def tell_several_answers(
-    source: Source, table: PeopleTable, answered: Sequence[tuple[str, str, TableRow]], what: str, *, counts_once: bool
-) -> None:
-    """Tell where one person has several answers to one stimulus, and in which columns these differ.
-
-    ``answered`` has the person, the stimulus and the row of each answer; ``what`` is "answer" or "verdict";
-    ``counts_once``: only the first counts in scores.
-    """
-    times = Counter(hash((agent, stimulus)) for agent, stimulus, _ in answered)
-    groups: dict[tuple[str, str], list[TableRow]] = defaultdict(list)
-    for agent, stimulus, row in answered:
-        if times[hash((agent, stimulus))] > 1:  # of a large table few keys are held
-            groups[agent, stimulus].append(row)
-    several = [rows for rows in groups.values() if len(rows) > 1]
-    if not several:
-        return
-    values: dict[str, dict[str, None]] = {}
-    for rows in several:
-        for name in table.columns.names:
-            cells = dict.fromkeys(row.cells.get(name, "").strip() for row in rows)
-            if len(cells) > 1:
-                values.setdefault(name, {}).update(cells)
-    further = sum(map(len, several)) - len(several)
-    source.noticed[f"further_{what}s_of_one_person_to_one_stimulus"] += further
-    if not values:
-        return  # the rows are equal in all cells, which is told already
-    text = f"{count(len(several), 'time')} one person gave several {what}s to one stimulus ({further:,} further ones)"
-
-    def rank(name: str) -> tuple[bool, bool, int]:
-        """Columns that part the experiment (phase, page) first, then what was answered, then times and numbers."""
-        return len(values[name]) > VALUES_SHOWN, may_prove(name) or name in table.columns.used, len(values[name])
-
-    ordered = sorted(values, key=rank)
-    texts = [_differing(name, list(values[name])) for name in ordered[:COLUMNS_SHOWN]]
-    text += f"; they differ in {', '.join(texts)}"
-    if counts_once:
-        text += "; the first one counts in scores"
-    example = ordered[0]
-    if len(values[example]) <= VALUES_SHOWN:
-        value = list(values[example])[-1]
-        text += f". To take some rows alone: --rows {shown(example)}={shown(value)}"
-    source.remarks.append(text)
-
-
-def _differing(name: str, values: Sequence[str]) -> str:
-    if len(values) > VALUES_SHOWN:
-        return shown(name)
-    return f"{shown(name)} ({', '.join(shown(value) or 'empty' for value in values)})"
-
-
-def tell_rows(source: Source, rows: Sequence[TableRow], reason: str, sentence: str) -> None:
-    """Count ``rows`` as ``reason``, and add a remark: ``sentence`` has ``{rows}`` and ``{places}``."""
-    if rows:
-        source.noticed[reason] += len(rows)
-        places = listed([row.place for row in rows])
-        source.remarks.append(sentence.format(rows=count(len(rows), "row"), places=places))
 
 
 _NAME_OF_TRIAL = re.compile(r"t[0-9]{4,}")

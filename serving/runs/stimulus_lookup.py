@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import PurePath
@@ -37,7 +38,10 @@ class StimulusLookup:
         """The run's number and the row of the stimulus ``name``, or None."""
         if (task, name) in self._named:
             return self._named[task, name]
-        content = name.casefold() if task == "word_association" else PurePath(name).name
+        composed = unicodedata.normalize("NFC", name)  # macOS writes é as two characters, in names of files
+        if (task, composed) in self._composed:
+            return self._named[self._composed[task, composed]]
+        content = composed.casefold() if task == "word_association" else PurePath(composed).name
         id = self._by_content.get((task, content))
         return None if id is None else self._named[task, id]
 
@@ -75,15 +79,22 @@ class StimulusLookup:
         return named
 
     @cached_property
+    def _composed(self) -> dict[Key, Key]:
+        composed: dict[Key, Key] = {}
+        for task, name in self._named:
+            composed.setdefault((task, unicodedata.normalize("NFC", name)), (task, name))
+        return composed
+
+    @cached_property
     def _by_content(self) -> dict[Key, str | None]:
         ids: dict[Key, str | None] = {}
         for rows in self._by_id:
             pictures = set[Key]()
             for (task, id), row in rows.items():
                 if isinstance(cue := row.get("cue"), str):
-                    ids.setdefault((task, cue.casefold()), id)
+                    ids.setdefault((task, unicodedata.normalize("NFC", cue).casefold()), id)
                 elif isinstance(image := row.get("image"), str):
-                    key = (task, PurePath(image).name)
+                    key = (task, unicodedata.normalize("NFC", PurePath(image).name))
                     ids[key] = None if key in pictures else ids.get(key, id)
                     pictures.add(key)
         return ids

@@ -8,13 +8,14 @@ and nothing on the score's page shows it.
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents.errors import InputError
 from agents.stimuli import Task
 from serving.runs.import_source import listed
 from serving.runs.row_problems import count, shown
+from serving.runs.table_cells import is_empty
 
 Cells = Mapping[str, str]
 
@@ -37,9 +38,11 @@ PARTICIPANTS = _names("""
 SUBMISSIONS = _names("responseid submissionid assignmentid recordid runid resultid studyresultid")
 # The number of a submission names a person only where nothing else does: somebody may submit twice.
 
+SESSIONS = _names("session sessionid sessioncode sessionname sessionnr sessionnumber runid jatosstudyresultid")
+
 STIMULI = _names("""
     stimulus cue image stimulusid stimulusname stim stimid cueword imageid imagename imagefile imagepath img picture
-    pictureid photo filename item itemid
+    pictureid photo filename item itemid presentedmedianame presentedstimulusname
 """)
 SHOWN_BY_JSPSYCH = _names("cue cueword image imageid imagename stimulusid stimid item itemid stimulus")
 # jsPsych's own column `stimulus` often holds HTML, so that it comes last.
@@ -55,17 +58,26 @@ RESPONSES: Mapping[str, Sequence[str]] = {
     "judgement": ("verdict", "judgement", "judgment", "answer"),
 }
 TIMES = _names("rt responsetime reactiontime latency rtms keyresprt")
-DURATIONS = _names("t durations durationsms fixationdurations duration currentfixduration fixduration")
-ACROSS = _names("x fixx fixationx currentfixx xpos posx fpogx")
-DOWN = _names("y fixy fixationy currentfixy ypos posy fpogy")
-ORDER = _names("currentfixindex fixationindex fixindex fixation fixationnumber fixationnr fixid fpogid")
-REPETITION = _names("trialindex trial trialid trialnr trialnumber")
+DURATIONS = _names(
+    "t durations durationsms fixationdurations duration currentfixduration fixduration gazeeventduration"
+)
+ACROSS = _names("x fixx fixationx currentfixx xpos posx fpogx fixationpointx")
+DOWN = _names("y fixy fixationy currentfixy ypos posy fpogy fixationpointy")
+ORDER = _names("""
+    currentfixindex fixationindex fixindex fixation fixationnumber fixationnr fixid
+    fpogid eyemovementtypeindex
+""")
+REPETITION = _names("""
+    trialindex trial trialid trialnr trialnumber block blockid blocknr blocknumber session sessionid sessionnr
+    sessionnumber run phase part visit repetition viewing condition target targetname task
+""")  # columns that part two viewings of one stimulus
 TRUTHS = _names("groundtruth truth kind")
 AGENTS = _names("machine machinegroundtruth model agent")
 PROOFS = _names("""
     id uuid nr row rowid rownumber trialindex eventindex index trialnumber trialnr time timestamp datetime date
     timeelapsed created createdat submitted submittedat startdate enddate recordeddate started finishedat starttime
-    endtime responseid submissionid assignmentid recordid utctimestamp localtimestamp utcdateandtime localdateandtime
+    endtime internalnodeid responseid submissionid assignmentid recordid utctimestamp localtimestamp utcdateandtime
+    localdateandtime
 """)
 """Columns of time, index or id, which may show that two equal rows are one row that was saved twice."""
 PROOF_ENDINGS = ("timestamp", "timeelapsed", "datetime", "uuid")
@@ -83,18 +95,25 @@ def plain_name(name: str) -> str:
 
 @dataclass(slots=True)
 class Columns:
-    """The columns of a table, and those that the reader used; ``given`` are those of ``--columns``."""
+    """The columns of a table, and those that the reader used; ``given`` are those of ``--columns``, ``empty`` those
+    without a single filled cell."""
 
     names: Sequence[str]
     given: Mapping[str, str] = field(default_factory=dict)
     used: dict[str, None] = field(default_factory=dict)
+    empty: Collection[str] = frozenset()
 
     def named(self, names: Iterable[str]) -> list[str]:
-        """The table's columns of these plain names, in the order of ``names``."""
+        """The table's columns of these plain names, in the order of ``names``; empty columns come last."""
         by_plain: dict[str, list[str]] = defaultdict(list)
         for name in self.names:
             by_plain[plain_name(name)].append(name)
-        return [column for name in names for column in by_plain.get(name, ())]
+        found: list[str] = []
+        for name in names:
+            same = by_plain.get(name, [])
+            found += [column for column in same if column == name]  # `response` goes before `Response`
+            found += [column for column in same if column != name]
+        return sorted(found, key=lambda column: column in self.empty)
 
     def use(self, column: str) -> str:
         """Note that a column is read."""
@@ -118,23 +137,49 @@ class Columns:
         return [name for name in self.names if name.strip() and name not in self.used and name not in roots]
 
 
+WIDE = (
+    "One row must be one answer: if a row holds all answers of a person, make it long first (pandas.melt in Python, "
+    "pivot_longer in R)"
+)
+
+
 def find_person(columns: Columns, rows: Sequence[Cells], task: Task) -> tuple[str | None, list[str]]:
     """The column of who answered, or None; and remarks on other columns that name people differently.
 
     ``rows`` are those with an answer. A column that is empty in all of them is taken only where there is no other.
-    Raises InputError where another column parts one person of the chosen column into several: which of the two is
-    right, only the user knows.
+    Raises InputError where another column parts one person of the chosen column into several, or where all rows have
+    one name and another column tells several submissions apart: which of the two is right, only the user knows.
     """
     if "subject" in columns.given:
         return columns.use(columns.given["subject"]), []
     groups = (JUDGES, PARTICIPANTS) if task == "judgement" else (PARTICIPANTS, JUDGES)
     empty = [name for names in groups for name in columns.named(names)]
     for names in (*groups, SUBMISSIONS):
-        filled = [name for name in columns.named(names) if any(cells.get(name, "").strip() for cells in rows)]
-        if filled:
-            remarks = [] if names is SUBMISSIONS else _compare(filled[0], filled[1:], rows)
-            return columns.use(filled[0]), remarks
+        filled = [name for name in columns.named(names) if any(not is_empty(cells.get(name, "")) for cells in rows)]
+        if not filled:
+            continue
+        remarks = []
+        if names is not SUBMISSIONS:
+            remarks = _compare(filled[0], filled[1:], rows)
+            _refuse_one_name_for_all(filled[0], columns, rows)
+        return columns.use(filled[0]), remarks
     return (columns.use(empty[0]), []) if empty else (None, [])
+
+
+def _refuse_one_name_for_all(column: str, columns: Columns, rows: Sequence[Cells]) -> None:
+    """Raises InputError where a column has a single name, such as the experimenter's, and another person's or session's
+    column has several: all people would become one."""
+    values = {cell for cells in rows if not is_empty(cell := cells.get(column, "").strip())}
+    if len(values) != 1:
+        return
+    for other in columns.named((*PARTICIPANTS, *JUDGES, *SUBMISSIONS, *SESSIONS)):
+        several = {cell for cells in rows if not is_empty(cell := cells.get(other, "").strip())}
+        if other != column and len(several) > 1:
+            raise InputError(
+                f"does not say clearly who answered: column {shown(column)} is {shown(min(values))!r} in all rows, and "
+                f"column {shown(other)} has {count(len(several), 'value')}; say which is right with "
+                f"--columns subject={shown(other)} or subject={shown(column)}"
+            )
 
 
 def may_prove(name: str) -> bool:
@@ -169,7 +214,7 @@ def _parted(column: str, other: str, rows: Sequence[Cells]) -> str | None:
     for cells in rows:
         name = cells.get(column, "").strip()
         second = cells.get(other, "").strip()
-        if name and second and beside.setdefault(name, second) != second:
+        if not is_empty(name) and not is_empty(second) and beside.setdefault(name, second) != second:
             return name
     return None
 
@@ -193,6 +238,18 @@ def find_response(columns: Columns, task: Task) -> str | None:
         return column
     candidates = columns.named(RESPONSES[task])
     return columns.use(candidates[0]) if len(candidates) == 1 else None
+
+
+def numbered_siblings(columns: Columns, task: Task, column: str | None) -> list[str]:
+    """Filled columns with further answers of a row: ``object2`` and ``object3`` beside ``object`` (``column``), or
+    ``word1`` and ``word2`` where ``column`` is None."""
+    bases = {plain_name(column)} if column is not None else {"response", *RESPONSES[task]}
+    siblings = []
+    for name in columns.names:
+        plain = plain_name(name)
+        if plain.rstrip("0123456789") in bases and plain not in bases and name not in columns.empty:
+            siblings.append(name)
+    return siblings
 
 
 def unread_remark(columns: Columns) -> list[str]:

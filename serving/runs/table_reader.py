@@ -2,22 +2,46 @@
 out."""
 
 from collections.abc import Sequence
+from statistics import median
 
 from agents.answers import is_blank
 from agents.errors import InputError, Problem
-from serving.runs.import_source import ImportOptions, Source, listed, person
-from serving.runs.people_table import PeopleTable, TableRow, drop_equal_rows, tell_rows, whole_numbers
+from serving.runs.import_source import UNKNOWN, ImportOptions, Source, listed, person
+from serving.runs.people_table import PeopleTable, TableRow, put_together, whole_numbers
+from serving.runs.repeated_rows import drop_equal_rows, tell_rows
 from serving.runs.row_problems import count, shown
-from serving.runs.table_cells import CellText, has_time, read_time, without_decimals
-from serving.runs.table_columns import SHOWN_BY_JSPSYCH, STIMULI, TIMES, find_person, find_response, no_person
+from serving.runs.table_cells import CellText, has_time, is_empty, read_time, shortened, without_decimals
+from serving.runs.table_columns import (
+    SHOWN_BY_JSPSYCH,
+    STIMULI,
+    TIMES,
+    WIDE,
+    find_person,
+    find_response,
+    no_person,
+    numbered_siblings,
+)
 
-SLOWEST_IN_SECONDS = 20  # below which all times of a file are seconds: nobody answers within 20 milliseconds
+SECONDS_BELOW = 20  # the middle time of a file in seconds: nobody answers within 20 milliseconds
+PLAUSIBLE = (100, 300_000)  # milliseconds of a middle time that nobody needs to hear of
 MARKUP = frozenset("<{")  # of a screen's content, which is no name of a stimulus
+
+
+def middle_of(times: Sequence[float]) -> float | None:
+    """The median of the times that are not zero; None where there are none. A single slow answer does not move it."""
+    filled = [time for time in times if time > 0]
+    return median(filled) if filled else None
 
 
 def are_seconds(times: Sequence[float]) -> bool:
     """Whether times of response, or durations of fixations, can only be seconds."""
-    return 0 < max(times) < SLOWEST_IN_SECONDS
+    middle = middle_of(times)
+    return middle is not None and middle < SECONDS_BELOW
+
+
+def _names_nobody(cell: str) -> bool:
+    """Whether a cell of who answered says nothing: it is blank, ``NA``, or "unknown", which would join strangers."""
+    return is_empty(cell) or cell.casefold() == UNKNOWN
 
 
 class TableReader:
@@ -56,7 +80,7 @@ class TableReader:
         if not self._stimulus_columns:
             raise InputError(
                 "has no column that names the stimulus, such as stimulus, cue or image; its columns are "
-                f"{self.columns.there()}. Say which with --columns stimulus=NAME"
+                f"{self.columns.there()}. Say which with --columns stimulus=NAME. {WIDE}"
             )
         if not self.table.is_jspsych:
             self._stimulus_columns = self._stimulus_columns[:1]
@@ -76,16 +100,30 @@ class TableReader:
         return ""
 
     def response_column(self) -> str:
-        """The column of the answers. Raises InputError where there is none."""
-        column = find_response(self.columns, self.source.task)
-        if column is None:
+        """The column of the answers. Labels of objects may stand in several columns (``object1``, ``object2``), which
+        are put together. Raises InputError where there is none, and where a row has several answers of another task."""
+        task = self.source.task
+        column = find_response(self.columns, task)
+        siblings = [] if "response" in self.columns.given else numbered_siblings(self.columns, task, column)
+        parts = [*([] if column is None else [column]), *siblings]
+        if len(parts) > 1 and task == "object_detection":
+            together = " + ".join(parts)
+            put_together(self.table, together, parts)
+            self.source.remarks.append(f"the labels are those of columns {', '.join(map(shown, parts))}")
+            return together
+        if len(parts) > 1:
+            raise InputError(
+                f"has several answers in a row, in columns {', '.join(map(shown, parts))}; say which to take with "
+                f"--columns response={shown(parts[0])}. {WIDE}"
+            )
+        if not parts:
             raise InputError(
                 f"has no column response; its columns are {self.columns.there()}. Say which holds the answers with "
-                "--columns response=NAME"
+                f"--columns response=NAME. {WIDE}"
             )
-        if column != "response" and "response" not in self.columns.given:
-            self.source.remarks.append(f"the answers are those of column {shown(column)}")
-        return column
+        if parts[0] != "response" and "response" not in self.columns.given:
+            self.source.remarks.append(f"the answers are those of column {shown(parts[0])}")
+        return self.columns.use(parts[0])
 
     # people
 
@@ -104,22 +142,29 @@ class TableReader:
             cell = "" if self._person is None else row.cells.get(self._person, "").strip()
             if self._person is not None and self._person in row.not_texts:
                 self.fault(row, self._person, f"must be a name or a number, not {cell!r}")
-            elif is_blank(cell) and is_allowed:
+            elif not _names_nobody(cell):
+                continue
+            elif is_allowed:
                 nameless += 1
-            elif is_blank(cell) and self._person is not None:
-                self.fault(row, self._person, "is empty, so that nobody knows whose answer this is")
+            elif self._person is not None:
+                what = "is empty" if is_blank(cell) else f"is {shortened(cell)!r}, which names nobody"
+                self.fault(row, self._person, f"{what}, so that nobody knows whose answer this is")
         if nameless:
             self.source.used.add("unnamed")
             self.source.noticed["answers_without_a_name"] += nameless
         if self._person is not None:
             self._numbers = whole_numbers(rows, self._person)
 
+    def has_people(self) -> bool:
+        """Whether a column names who answered."""
+        return self._person is not None
+
     def person(self, row: TableRow) -> str:
         """The agent's name of who answered in a row."""
         cell = "" if self._person is None else row.cells.get(self._person, "").strip()
         if cell not in self._names:
             name = without_decimals(cell) if self._numbers else cell
-            self._names[cell] = person("" if is_blank(cell) else name)
+            self._names[cell] = person("" if _names_nobody(cell) else name)
         return self._names[cell]
 
     # times
@@ -131,7 +176,7 @@ class TableReader:
     def times(self, rows: Sequence[TableRow]) -> dict[int, float]:
         """Times of response in milliseconds, by the place in ``rows``.
 
-        The unit is ``--rt``; without it a file in which every time is below 20 has them in seconds: they are converted,
+        The unit is ``--rt``; without it a file whose middle time is below 20 has them in seconds: they are converted,
         and a remark says so.
         """
         column = self._time_column
@@ -161,15 +206,23 @@ class TableReader:
         if self.options.rt is not None:
             self.source.used.add("rt")
             return 1000.0 if self.options.rt == "seconds" else 1.0
-        if not times or not are_seconds(times):
+        middle = middle_of(times)
+        if middle is None:
             return 1.0
-        if not self.source.noticed["times_taken_as_seconds"]:
-            self.source.noticed["times_taken_as_seconds"] = len(times)
+        if are_seconds(times):
+            if not self.source.noticed["times_taken_as_seconds"]:
+                self.source.noticed["times_taken_as_seconds"] = len(times)
+                self.source.remarks.append(
+                    f"column {shown(column)}: half of the times are at most {middle:g}, so they are taken as seconds; "
+                    "--rt ms takes them as milliseconds"
+                )
+            return 1000.0
+        if not PLAUSIBLE[0] <= middle <= PLAUSIBLE[1]:
             self.source.remarks.append(
-                f"column {shown(column)}: all times are below {SLOWEST_IN_SECONDS}, so they are taken as seconds; "
-                "--rt ms takes them as milliseconds"
+                f"column {shown(column)}: half of the times are at most {middle:g} ms, which is odd for people; "
+                "they must be milliseconds, or seconds with --rt seconds"
             )
-        return 1000.0
+        return 1.0
 
     # rows that are left out, or stand twice
 
@@ -203,8 +256,10 @@ class TableReader:
                 reasons.append(f"{count(len(rows), 'row')} (at {listed([row.place for row in rows])}) {what}")
         raise InputError(f"holds no answers that can be imported: {'; '.join(reasons) or 'it has no rows'}")
 
-    def drop_equal_rows(self) -> None:
-        """Take rows that stand twice out of the table, as :func:`serving.runs.people_table.drop_equal_rows` says."""
-        if self.options.drop_equal:
+    def drop_equal_rows(self, *, are_fixations: bool = False) -> None:
+        """Take rows that stand twice out of the table, as :func:`serving.runs.repeated_rows.drop_equal_rows` says."""
+        before = len(self.table.rows)
+        is_wanted = self.options.drop_equal
+        drop_equal_rows(self.source, self.table, self._person, drop=is_wanted, are_fixations=are_fixations)
+        if is_wanted and len(self.table.rows) < before:
             self.source.used.add("drop_equal")
-        drop_equal_rows(self.source, self.table, self._person, drop=self.options.drop_equal)

@@ -50,10 +50,15 @@ def test_two_intervals_are_pairs(tmp_path: Path) -> None:
 def test_what_is_wrong_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "clips.csv"
     path.write_text(
-        "judge,stimulus,truth,verdict,confidence\nw1,a,human,second,\nw1,,first,second,\nw1,c,human,human,7"
+        "judge,stimulus,truth,verdict\nw1,a,human,second\nw1,b,,human\nw1,c,first,human\nw1,d,human,human\n"
     )
     assert main(["import", str(path), "--task", "judgement", "--out", str(tmp_path / "V")]) == 2
     printed = " ".join(capsys.readouterr().err.split())
-    for part in ("2", "must be machine or human, not 'second'", "is empty", "must be from 0 to 1, not '7'"):
+    for part in (
+        "clips.csv:2: verdict: must be human or machine, not 'second'",
+        "clips.csv:3: truth: is empty; it must be machine or human, of two intervals first or second",
+        "clips.csv:4: verdict: must be first or second, not 'human'",
+        "3 problems",
+    ):
         assert part in printed
     assert not (tmp_path / "V").exists()

@@ -23,6 +23,7 @@ import tiny_captioners
 import tiny_language
 from in_process import without_ray
 from PIL import Image as PILImage
+from plain_words import PLAIN_WORDS
 
 from agents import catalogue
 from agents.answers import VerdictAnswer
@@ -238,7 +239,8 @@ def test_only_a_grids_verdicts_depend_on_the_other_trials(tmp_path: Path) -> Non
 
 # through the command
 
-WORDS = [f"word{at:02d}" for at in range(24)]
+WORDS = PLAIN_WORDS[:24]
+A_WORD = rf"\b({'|'.join(WORDS)})\b"
 
 
 @pytest.fixture(scope="module")
@@ -260,13 +262,17 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def _is_odd(word: str) -> bool:
+    return WORDS.index(word) % 2 == 1
+
+
 def by_word(request: bad.Request) -> bad.Act:
     """A server that takes odd words for machines', in whatever form it is asked."""
     text = request.body["messages"][-1]["content"]
     if "Associated Words" not in text:
-        verdict = MACHINE if int(re.findall(r"word(\d\d)", text)[-1]) % 2 else HUMAN
+        verdict = MACHINE if _is_odd(re.findall(A_WORD, text)[-1]) else HUMAN
         return bad.anthropic(verdict) if request.path == "/v1/messages" else bad.answer(verdict)
-    labels = ["AI-generated" if int(word) % 2 else "Human" for word in re.findall(r"\d+\. word(\d\d)", text)]
+    labels = ["AI-generated" if _is_odd(word) else "Human" for word in re.findall(rf"\d+\. {A_WORD}", text)]
     return bad.answer("Summary of Classifications\n" + "\n".join(f"- {item}" for item in labels))
 
 
@@ -294,7 +300,7 @@ def test_every_trial_has_its_verdicts(
     spoken = {row["id"]: row["answer"]["word"] for row in rows}
     assert len(table) == 24
     for row in table.to_dict("records"):
-        assert row["verdict"] == ("machine" if int(spoken[row["trial"]][4:]) % 2 else "human")
+        assert row["verdict"] == ("machine" if _is_odd(spoken[row["trial"]]) else "human")
 
 
 def test_a_killed_judge_gives_each_verdict_once(trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

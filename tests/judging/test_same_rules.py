@@ -125,10 +125,10 @@ def test_colours_have_one_spelling_and_others_are_told(tmp_path: Path) -> None:
     assert [answer.answer.color for answer in shown if answer.truth == "human"] == [
         "gray", "gray", "dunkelgrau", "blue", "red",
     ]  # fmt: skip
-    [of_mmcq, of_people, beyond] = sorted(rules.sentences(), key=len)
-    assert "of 5 answers of mmcq 0 changed, 0 left out" in of_mmcq
-    assert "of 5 answers of people 4 changed (grey to gray, light grey to gray, teal to blue, red. to red)" in of_people
-    assert beyond.endswith("which an agent such as mmcq cannot say: 1 of people (dunkelgrau)")
+    told = "\n".join(rules.sentences())
+    assert "of 5 answers of mmcq 0 changed, 0 left out" in told
+    assert "of 5 answers of people 4 changed (grey to gray, light grey to gray, teal to blue, red. to red)" in told
+    assert "which an agent such as mmcq cannot say: 1 of people (dunkelgrau)" in told
 
 
 REPLIES = [

@@ -13,6 +13,7 @@ import in_process
 import numpy as np
 import pandas as pd
 import pytest
+from plain_words import PLAIN_WORDS
 
 from agents.errors import InputError
 from judging.answer_statistics import CaptionMeasures, CaptionScore
@@ -31,10 +32,9 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """People's words and two machines', judged by two classifiers through the commands."""
     folder = tmp_path_factory.mktemp("words")
     chance = random.Random(0)
-    words = [f"word{at}" for at in range(30)]
     truth = {
         f"cue{at}": [
-            {"response": chance.choice(words[:20] if who == "human" else words[10:]),
+            {"response": chance.choice(PLAIN_WORDS[:20] if who == "human" else PLAIN_WORDS[10:]),
              "groundtruth": who, f"{who}_groundtruth": name}
             for who, name in [("human", "01"), ("human", "02"), ("machine", "alpha"), ("machine", "beta")]
         ]
@@ -200,8 +200,10 @@ def test_records_without_a_verdict(verdicts: Path, tmp_path: Path, capsys: pytes
 
 
 def test_judges_that_cannot_be_trained_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    people = [{"response": word, "groundtruth": "human", "human_groundtruth": word} for word in "abcd"]
-    machines = [{"response": "e", "groundtruth": "machine", "machine_groundtruth": word} for word in "abcd"]
+    people = [{"response": word, "groundtruth": "human", "human_groundtruth": word} for word in PLAIN_WORDS[:4]]
+    machines = [
+        {"response": "ocean", "groundtruth": "machine", "machine_groundtruth": name} for name in PLAIN_WORDS[:4]
+    ]
     for name, content in (("one", {"sun": people + machines}), ("people", {"sun": people, "moon": people})):
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
         imported = ["import", str(tmp_path / f"{name}.json"), "--task", "word_association"]

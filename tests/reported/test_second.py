@@ -203,7 +203,7 @@ def test_16_paths_of_a_screen_with_bars(tmp_path: Path, capsys: pytest.CaptureFi
         people = {row["trial"] for row in csv.DictReader(file) if row["truth"] == "human"}
     trials = map(json.loads, (tmp_path / "T" / "trials.jsonl").read_text().splitlines())
     [shown] = [trial["answer"]["fixations"] for trial in trials if trial["id"] in people]
-    assert shown == [[320, 240], [0, 0], [640, 480]]
+    assert shown == [[320, 240], [0, 0], [639, 479]]
 
 
 def test_17_invisible_cells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -296,6 +296,28 @@ def test_every_gap_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 # --- usage ----------------------------------------------------------------------------------------------------------
 
 
+def test_the_forms_for_machines_count_peoples_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three words and two paths of people beside one of each of a machine, counted in summary and side-car."""
+    person = {"kind": "human", "seed": None, "timing": None, "worker": None, "created": None, "stimulus_sha256": None}
+    stimuli = [stimulus("w1", WORD), stimulus("g1", GAZE)]
+    people = [record("w1", WORD, f"human:{who}", answer=ANSWERS[WORD], **person) for who in range(3)]
+    people += [record("g1", GAZE, f"human:{who}", answer=ANSWERS[GAZE], **person) for who in range(2)]
+    machine = [record("w1", WORD, "all"), record("g1", GAZE, "all")]
+    run = write_run(tmp_path / "run", stimuli, {"all": machine, "humans": people}, {"all": agent_entry(WORD, GAZE)})
+    for form, number, side_car in (
+        ("turingtest", 5, tmp_path / "turingtest" / "_export.json"),
+        ("coco-search18", 2, tmp_path / "coco-search18.export.json"),
+    ):
+        export(run, form, tmp_path / form, allow_missing=True)
+        assert f"; {number} imported left out (this form is for machines' answers;" in capsys.readouterr().out
+        assert json.loads(side_car.read_text())["left_out"] == {"imported": number}
+    alone = write_run(tmp_path / "alone", stimuli, {"humans": people}, {})
+    for form in ("turingtest", "coco-search18"):
+        with pytest.raises(InputError, match=r"there is nothing to export; .* imported left out"):
+            export(alone, form, tmp_path / "nothing", allow_missing=True)
+        assert not (tmp_path / "nothing").exists()
+
+
 def test_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere" / "deeper").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "elsewhere" / "deeper")

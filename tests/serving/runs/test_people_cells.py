@@ -19,7 +19,7 @@ CELLS = [  # of objects, and the labels
     ("mug; lamp; vase", ["mug", "lamp", "vase"]),
     ('"mug\nlamp\nvase"', ["mug", "lamp", "vase"]),
     ('"{""Q0"":""mug"",""Q1"":""lamp"",""Q2"":""vase""}"', ["mug", "lamp", "vase"]),
-    ('"{""Q0"":""mug, lamp"",""Q1"":"""",""Q2"":""vase""}"', ["mug, lamp", "vase"]),
+    ('"{""Q0"":""mug, lamp"",""Q1"":"""",""Q2"":""vase""}"', ["mug", "lamp", "vase"]),
     ("\"['mug', 'lamp', 'vase']\"", ["mug", "lamp", "vase"]),
     ('"[mug, lamp]"', ["mug", "lamp"]),
     ('"""mug"", ""lamp"""', ["mug", "lamp"]),
@@ -129,7 +129,7 @@ def test_psychopy_times_are_seconds(tmp_path: Path) -> None:
     table = "cue,participant,response,rt\ntable,007,chair,0.734\ndark,007,light,1.25\n"
     rows = imported(tmp_path, "psychopy.csv", table, "--task", "word")
     assert [row["raw"]["rt"] for row in rows] == [734, 1250]
-    assert "all times are below 20, so they are taken as seconds" in remarks(tmp_path)
+    assert "half of the times are at most 0.992, so they are taken as seconds" in remarks(tmp_path)
     rows = imported(tmp_path, "psychopy.csv", table, "--task", "word", "--rt", "ms")
     assert [row["raw"]["rt"] for row in rows] == [0.734, 1.25]
     rows = imported(tmp_path, "slow.csv", table.replace("1.25", "125"), "--task", "word")
@@ -201,7 +201,7 @@ def test_durations_beside_a_path(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert rows[0]["raw"]["rt"] == 400
     rows = imported(tmp_path, "seconds.csv", table.replace("[210, 180]", "[0.21, 0.18]"), *ATTENTION)
     assert paths(rows)[1:] == PATH
-    assert "all durations of fixations are below 20, so they are taken as seconds" in remarks(tmp_path)
+    assert "half of the fixations last at most 0.195, so durations are taken as seconds" in remarks(tmp_path)
     told = refusal(tmp_path, capsys, "short.csv", table.replace("[210, 180]", "[210]"), *ATTENTION)
     assert "short.csv:2: T: has 1 duration, but the path has 2 fixations" in told
 
@@ -212,9 +212,11 @@ def test_normalised_coordinates(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert rows[0]["answer"]["fixations"] == [[300, 200], [138, 148]]
     assert "all coordinates lie from 0 to 1, so they are taken as shares of the frame" in remarks(tmp_path)
     told = refusal(tmp_path, capsys, "middle.csv", table.replace("0.23", "-0.23"), *ATTENTION)
-    assert "has coordinates from -1 to 1, of which nobody can know the origin" in told
+    assert "has coordinates from -0.23 to 0.5, of which nobody can know the unit and the origin" in told
     middle = table.replace("0.50", "-100").replace("0.23", "-20")
-    imported(tmp_path, "pixels.csv", middle, *ATTENTION)
+    told = refusal(tmp_path, capsys, "pixels.csv", middle, *ATTENTION)
+    assert "it seems that coordinates count from its middle" in told
+    imported(tmp_path, "pixels.csv", table.replace("0.50", "-100").replace("0.23", "20"), *ATTENTION)
     assert "perhaps coordinates count from its middle" in remarks(tmp_path)
 
 

@@ -1,0 +1,63 @@
+"""A column that says which rows of a people's table are a machine's: ``kind``, ``truth``, ``groundtruth``.
+
+A machine's answer that becomes a person's spoils every figure in silence, so that a column that speaks of people or
+machines must speak of them in every row.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from agents.errors import InputError
+from serving.runs.import_source import listed
+from serving.runs.people_table import TableRow
+from serving.runs.row_problems import shown
+from serving.runs.table_cells import is_empty, shortened
+from serving.runs.table_columns import AGENTS, JUDGES, PARTICIPANTS, TRUTHS
+from serving.runs.table_reader import TableReader
+
+HUMAN = frozenset({"human", "humans", "person", "people"})
+MACHINE = frozenset({"machine", "machines", "published", "ai", "model", "bot", "llm"})
+
+
+def machines_of(reader: TableReader, rows: Sequence[TableRow]) -> Mapping[int, str]:
+    """The agents' names of the rows that are a machine's, by ``id`` of the row; faults of other rows go to ``reader``.
+
+    A column of these names that says neither human nor machine in any row is about something else. Raises InputError
+    where nothing names the machines.
+    """
+    columns = reader.columns
+    given = [columns.given["truth"]] if "truth" in columns.given else []
+    for column in given or columns.named(TRUTHS):
+        words = {row.cells.get(column, "").strip().casefold() for row in rows}
+        if words & (HUMAN | MACHINE):
+            columns.use(column)
+            return _named_machines(reader, rows, column)
+        if given:
+            raise InputError(
+                f"column {shown(column)} says neither human nor machine: it is {listed([repr(word) for word in words])}"
+            )
+    return {}
+
+
+def _named_machines(reader: TableReader, rows: Sequence[TableRow], column: str) -> Mapping[int, str]:
+    columns = reader.columns
+    name_column = columns.find("agent", AGENTS)
+    if name_column is None:
+        name_column = columns.find("subject", (*PARTICIPANTS, *JUDGES))
+    machines = {}
+    for row in rows:
+        word = row.cells.get(column, "").strip()
+        if word.casefold() in HUMAN:
+            continue
+        if word.casefold() not in MACHINE:
+            said = "is empty" if not word else f"is {shortened(word)!r}"
+            rule = "it must be human or machine, as in other rows; a column that says something else needs another name"
+            reader.fault(row, column, f"{said}; {rule}")
+            continue
+        name = "" if name_column is None else row.cells.get(name_column, "").strip()
+        if name_column is None:
+            reader.fault(row, column, "is a machine, and no column names it; add a column machine")
+        elif is_empty(name):
+            reader.fault(row, name_column, "is empty, so that nobody knows which machine answered")
+        else:
+            machines[id(row)] = f"published:{name}"
+    return machines

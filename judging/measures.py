@@ -75,12 +75,17 @@ class Judged:
 class Score(Judged):
     """``human_machine`` are people's answers taken for a machine's; ``dprime`` is of all verdicts together,
     ``dprime_judges`` the mean of the d' of each judge with verdicts on both; in ``detectability_judges`` each judge
-    counts once."""
+    counts once. ``missing_of_people`` are judgements of ``trials_of_people`` without a verdict, for whatever reason,
+    and ``missing_of_machines`` likewise; a trained judge's partitions are a single judgement."""
 
     human_human: int = 0
     human_machine: int = 0
     machine_human: int = 0
     machine_machine: int = 0
+    missing_of_people: int = 0
+    missing_of_machines: int = 0
+    trials_of_people: int = 0
+    trials_of_machines: int = 0
     p_human: Estimate = NO_FIGURE
     p_machine: Estimate = NO_FIGURE
     detectability: Estimate = NO_FIGURE
@@ -147,8 +152,12 @@ def summarize(
         ends = summed.interval(of, times, probits=values)
         estimates[name] = [Estimate(*figures) for figures in np.array([value, *ends]).T.tolist()]
     dprime_judges = _dprime_of_judges(right, cells, drawn_from, correction)
+    is_first = _is_first_part(verdicts)
+    is_missing = ~np.isin(verdict, VERDICTS)
     scores = []
     for at, agent in enumerate([ALL, *agents]):
+        of_people = is_first & (row == 0)
+        of_machines = is_first & ((row > 0) if agent == ALL else (row == at))
         of_agent = (row == 0) | ((row > 0) if agent == ALL else (row == at))
         scores.append(
             Score(
@@ -157,12 +166,23 @@ def summarize(
                 human_machine=int(result.number[0] - correct[0]),
                 machine_human=int(result.number[at + 1] - correct[at + 1]),
                 machine_machine=int(correct[at + 1]),
+                missing_of_people=int((of_people & is_missing).sum()),
+                missing_of_machines=int((of_machines & is_missing).sum()),
+                trials_of_people=int(of_people.sum()),
+                trials_of_machines=int(of_machines.sum()),
                 **count_missing(verdict[of_agent]),
                 **{name: values[at] for name, values in estimates.items()},
                 dprime_judges=float(dprime_judges[at]),
             )
         )
     return scores
+
+
+def _is_first_part(verdicts: pd.DataFrame) -> NDArray[np.bool_]:
+    """Whether a verdict [verdicts] is the only one of a judgement, or that of the first partition."""
+    if "part" not in verdicts.columns:
+        return np.ones(len(verdicts), dtype=bool)
+    return (verdicts["part"].isna() | (verdicts["part"] == 0)).to_numpy()
 
 
 def clusters(verdicts: pd.DataFrame) -> Clusters:

@@ -10,9 +10,12 @@ from typing import Any, Literal
 # Codes of answers that failed by their stimulus, which is no sign of a broken agent.
 OF_STIMULUS = frozenset({
     "bad_image", "bad_target", "image_too_large", "image_too_narrow", "invalid_stimulus", "missing_image",
-    "no_absent_object", "no_other_image", "no_target_image", "too_few_beams", "unknown_cue", "unsupported_mode",
-    "unsupported_pseudo",
+    "no_absent_object", "no_features", "no_other_image", "no_target_image", "no_training", "too_few_beams",
+    "unknown_cue", "unsupported_mode", "unsupported_pseudo",
 })  # fmt: skip
+
+# Of these what comes again however often it is asked, as a run's stimuli and settings stay; pictures' files may change.
+LASTING = OF_STIMULUS - {"bad_image", "image_too_large", "invalid_stimulus", "missing_image"}
 
 # Names of environment variables that programs which need none do not get.
 SECRET = re.compile(r"KEY|TOKEN(?!IZERS)|SECRET|PASSWORD|CREDENTIAL")

@@ -19,6 +19,7 @@ from judging import features
 from judging.features import Features, Trial
 from judging.published import differences_from_paper
 from judging.trained import TrainedJudge, TrainedSettings
+from serving.runs.row_problems import count
 
 Cue = Literal["constant", "length", "punctuation", "frequency", "path-length", "center", "metadata"]
 PATHS: tuple[Asked, ...] = ("attention_prediction",)
@@ -154,6 +155,21 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
             root = chosen.trials.parent
             pictures = features.PictureFeatures(self._picture_weights(), chosen.pictures, root, device)
         return {"": features.text_features(trials, self._embedder, pictures)}
+
+    def why_no_features(self, trial: Trial) -> str:
+        match trial["asked"]:
+            case "attention_prediction":
+                fixations = count(len(trial["answer"]["fixations"]), "fixation")
+                least = features.LENGTHS["first10"]
+                wider = f"with --set {self.name}.path=padded15 it judges shorter ones too"
+                return f"a scanpath of {fixations}: {self.name} judges those of {least} at least; {wider}"
+            case "conversation":
+                return f"no sentence of {features.LEAST_WORDS} words at least"
+            case "word_association":
+                return "the word or its cue has no vector"
+            case "color_estimation" if "image" not in trial:
+                return f"the trial has no picture; --set {self.name}.pictures=none judges by the word alone"
+        return "the answer has no text"
 
     def new_model(self) -> Any:
         from sklearn.ensemble import RandomForestClassifier

@@ -8,6 +8,7 @@ from judging.contrasts import ALPHA, AgainstPeople
 from judging.measures import Score
 from judging.tables import Estimate
 from judging.verdicts import PEOPLE
+from serving.runs.row_problems import count
 
 PASSES, DETECTED, TAKEN, OPEN, UNKNOWN, BLIND = (
     "passes",
@@ -52,6 +53,7 @@ def conclude(
         why = _why(test, outcome, score, bounds, judge in trained)
         if outcome == PASSES and judge not in able:
             why += f", but no agent here shows that {judge} can tell any"
+        why += _not_judged(score, judge)
         if rows and rows[-1].agent == test.agent:
             why = why.replace(CHANCE, "")
         rows.append(Conclusion(test.agent, judge, outcome, why))
@@ -105,6 +107,17 @@ def _why(test: AgainstPeople, outcome: str, score: Score, bounds: float, is_trai
         text += f"; to decide it takes more {' and '.join(more)}" if more else ""
     few = [name for name, number in known.items() if number < LEAST[name]]
     return text + (f" – too few {' and '.join(few)} to speak of others" if few else "")
+
+
+def _not_judged(score: Score, judge: str) -> str:
+    """Whose answers have no verdict, which are part of no rate: left out of people's alone they move every rate."""
+    missing = score.missing_of_people + score.missing_of_machines
+    if not missing:
+        return ""
+    of_people = f"{score.missing_of_people:,} of {count(score.trials_of_people, 'trial')} of people"
+    of_machines = f"{score.missing_of_machines:,} of {score.trials_of_machines:,} of {score.agent}"
+    verb = "gave" if judge == PEOPLE else "gives"
+    return f"; {judge} {verb} no verdict in {of_people} and {of_machines}, which count in no rate"
 
 
 def _why_open(test: AgainstPeople, rate: Estimate, bounds: float, within: str, is_trained: bool) -> str:

@@ -222,22 +222,28 @@ def _weights(sides: Sequence[Sequence[Cells]]) -> Floats:
 
 
 def _slope(judged: pd.DataFrame, sides: Sequence[Sequence[Cells]], places: Floats, name: str) -> ByColumn:
+    """Over the numbers ``places`` [verdicts] of a column. They are counted from the least, in parts of their range, and
+    the slope is put back into the column's units: by the millisecond it is 1e-10, which would count as rounding."""
     compared = [[of for of in side if np.ptp(places[of])] for side in sides]
     test = ByColumn(column=name, value="slope", beside="", difference=NO_FIGURE)
     if not all(compared):
         return test.fails("each agent, or people, at a single value")
+    reach = float(np.ptp(places))
+    parts = (places - places.min()) / reach
     drawn_from, right = clusters(judged), is_right(judged)
     cells = of_judges(np.array([of for side in compared for of in side]), drawn_from.judges)
-    away = places - (cells @ places)[:, None] / cells.sum(axis=1, keepdims=True)
+    away = parts - (cells @ parts)[:, None] / cells.sum(axis=1, keepdims=True)
     terms = np.stack([cells * away**2, cells, cells * away, cells * right, cells * away * right])
     result, every, weights = jackknife(terms, slopes, drawn_from), np.arange(len(cells)), _weights(compared)
     value, (error, freedom) = float(result.sum(every, weights)), map(float, result.deviation(every, weights))
     if error == 0:
-        test = replace(test, difference=Estimate(value, form="+.3f"), **_figures(np.nan, result, every))
+        slope = 0.0 if abs(value) < ROUNDING else value / reach
+        difference = Estimate(slope, form="+.3f").significant()
+        test = replace(test, difference=difference, **_figures(np.nan, result, every))
         return test.fails("the slope is the same without any judge, stimulus or person")
     half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
     p = 2 * float(stdtr(freedom, -abs(value) / error))
-    difference = Estimate(value, value - half, value + half, "+.3f")
+    difference = Estimate(value / reach, (value - half) / reach, (value + half) / reach, "+.3f").significant()
     return replace(test, difference=difference, **_figures(p, result, every))
 
 

@@ -98,7 +98,7 @@ def _bars_of_judges(people: pd.DataFrame, columns: Sequence[str], figure: Any) -
 def _answer(value: Any) -> str:
     if value is None or value != value:
         return "not said"
-    return f"{value:g}" if isinstance(value, Real) else str(value)
+    return f"{value:.15g}" if isinstance(value, Real) else str(value)
 
 
 def without_repetition(scores: Iterable[Score]) -> list[Score]:
@@ -255,7 +255,7 @@ def _over(panels: Panels, what: str, figure: Any) -> None:
         axis.axhline(0.5, color=BAND, linestyle=":", linewidth=1)
         axis.set(ylim=(-0.01, 1.01), xlabel=about, title=title)
         if not is_scale:
-            texts = [f"{place:g}" if are_numbers else str(place) for place in places]
+            texts = [f"{place:.15g}" if are_numbers else str(place) for place in places]
             is_long = sum(map(len, texts)) > 24
             axis.set_xticks(range(len(places)), texts, **({"rotation": 30, "ha": "right"} if is_long else {}))
             axis.set_xlim(-0.5, len(places) - 0.5)

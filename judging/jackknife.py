@@ -43,17 +43,28 @@ DIMENSIONS = ((0,), (1,), (0, 1), (2,), (0, 2), (1, 2), (0, 1, 2))
 class Clusters:
     """Numbers [verdicts] of the judges, the stimuli and the people who answered (-1 of a machine's answers), and of the
     ``partners`` of these people where two have answered together; errors are multiplied by ``wider``, 1 of independent
-    verdicts."""
+    verdicts. ``trials`` are numbers [verdicts] of each judge's trials where a trained judge has several verdicts on
+    one, by as many partitions; by default every verdict is on a trial of its own."""
 
     judges: Codes
     stimuli: Codes
     people: Codes
     wider: Floats
     partners: Codes | None = None
+    trials: Codes | None = None
 
     def where(self, cell: Cells) -> Clusters:
         partners = None if self.partners is None else self.partners[cell]
-        return Clusters(self.judges[cell], self.stimuli[cell], self.people[cell], self.wider[cell], partners)
+        trials = None if self.trials is None else self.trials[cell]
+        return Clusters(self.judges[cell], self.stimuli[cell], self.people[cell], self.wider[cell], partners, trials)
+
+    def trials_in(self, cells: Cells) -> Floats:
+        """How many trials of judges the verdicts in each of ``cells`` [cells, verdicts] are on."""
+        if self.trials is None:
+            return cells.sum(axis=1).astype(np.float64)
+        size = int(self.trials.max(initial=-1)) + 1
+        verdicts = np.array([np.bincount(self.trials, cell, size) for cell in cells]).reshape(len(cells), size)
+        return (verdicts > 0).sum(axis=1).astype(np.float64)
 
     def drawn(self) -> Drawn:
         """Of each dimension whether it has several clusters."""
@@ -75,11 +86,13 @@ class Clusters:
 
 @dataclass(frozen=True, slots=True)
 class Jackknife:
-    """Estimates [cells] of so many verdicts; ``products`` [7, cells, cells] are of their errors, summed over clusters
-    of each of :data:`DIMENSIONS`. In methods ``cells`` [..., m] are summed with ``weights`` [m]."""
+    """Estimates [cells] of a ``number`` of verdicts on ``trials``; ``products`` [7, cells, cells] are of their errors,
+    summed over clusters of each of :data:`DIMENSIONS`. In methods ``cells`` [..., m] are summed with ``weights``
+    [m]."""
 
     value: Floats
     number: Floats
+    trials: Floats
     clusters: Floats  # [3, cells] of judges, of stimuli, of people
     freedom: Floats  # [3, cells] infinite of what is not drawn, NaN of what has no interval
     shared: Floats  # [3, cells, cells] sums over clusters of the products of their shares of each two cells
@@ -165,10 +178,10 @@ class Jackknife:
         return np.maximum(middle - reach[0], ends[0]), np.minimum(middle + reach[1], ends[1])
 
     def _unseen(self, cells: Codes, weights: Floats, tail: Floats) -> Floats:
-        """How far a sum may be off though no cluster shows it. Of G clusters that all cancel, each of a single verdict
-        on each rate, a share 1 - tail ** (1 / G) may not. 0 of a rate alone, and of larger clusters."""
+        """How far a sum may be off though no cluster shows it. Of G clusters that all cancel, each of a single trial on
+        each rate, a share 1 - tail ** (1 / G) may not. 0 of a rate alone, and of larger clusters."""
         clusters = self.clusters[:2, cells].max(axis=0)
-        are_single = (self.number[cells] == clusters).all(axis=-1) & (len(weights) > 1)
+        are_single = (self.trials[cells] == clusters).all(axis=-1) & (len(weights) > 1)
         share = 1 - tail ** (1 / np.maximum(clusters.min(axis=-1), 1))
         return np.where(are_single, np.abs(weights).max() * share, 0.0)
 
@@ -249,7 +262,16 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
     are_single = (of_each == number) & (number > 1)  # verdicts of a judge, on a stimulus, on a person's answers
     is_exact = (~of_cells | are_single | (of_each == 0)).all(axis=0) & are_single[:2].any(axis=0) & (wide == 1)
     of_all[:, np.isinf(of_all).all(axis=0)] = np.nan
-    return Jackknife(value, number.astype(np.float64), of_each, of_all, np.array(shared), np.array(products), is_exact)
+    return Jackknife(
+        value,
+        number.astype(np.float64),
+        clusters.trials_in(cells),
+        of_each,
+        of_all,
+        np.array(shared),
+        np.array(products),
+        is_exact,
+    )
 
 
 def exact(rate: Floats, number: Floats, tail: Floats, less: float = 0.0) -> tuple[Floats, Floats]:

@@ -1,7 +1,8 @@
 """``turinglike judge``: ``generate`` over a trial set; fills in the judges' settings ``key`` and ``trials``."""
 
 import argparse
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,18 @@ from typing import Any
 import orjson
 
 from agents.contract import Entry
-from agents.errors import InputError, Problem
+from agents.errors import LASTING, InputError, Problem
 from agents.named_models import ANTHROPIC_MODEL, SERVER_MODEL
 from agents.selection import read_names, resolve
 from judging.classifier import TASKS_OF_CUES
 from judging.trial_set import TRIALS_FILE, check_trials, key_path, read_trial_key
 from serving.command_line import from_options
 from serving.generate import GenerateOptions, generate
+from serving.runs.row_problems import count
+from serving.runs.run import Run
 from serving.runs.stimulus_set import read_rows
 
+WHOSE = {"human": "of people", "machine": "of machines"}
 JUDGES = {SERVER_MODEL: "OpenAIJudge", ANTHROPIC_MODEL: "AnthropicJudge"}
 
 
@@ -50,7 +54,37 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         check_trials(source, trials, rows, key)
     changes = {"source": source, "task": None, "agents": chosen.names, "entries": entries, "settings": settings}
     then = ("score", str(options.out), "--out", f"{options.out}-scores")
-    return generate(from_options(GenerateOptions, options, **changes), say, then)
+    code = generate(from_options(GenerateOptions, options, **changes), say, then)
+    for sentence in not_judged(Run(options.out), chosen.names, rows or {}):
+        say(sentence)
+    return code
+
+
+def not_judged(run: Run, judges: Iterable[str], keys: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Of each judge that leaves out trials by what they are (:data:`agents.errors.LASTING`) a sentence: how many, by
+    whom they were answered, and why. They come in no rate: where they are people's alone, as short scanpaths may be,
+    the others are no longer drawn as the machines' are."""
+    for judge in judges:
+        left_out: Counter[str] = Counter()
+        judged: Counter[str] = Counter()
+        reasons: Counter[str] = Counter()
+        examples: dict[str, str] = {}
+        for record in run.latest(judge) if judge in run.agents() else ():
+            truth = keys.get(record["stimulus"], {}).get("truth", "")
+            judged[truth] += 1
+            if record["status"] == "failed" and (code := record["error"]["code"]) in LASTING:
+                left_out[truth] += 1
+                reasons[code] += 1
+                examples.setdefault(code, f"{record['stimulus']}: {record['error']['message']}")
+        if not left_out:
+            continue
+        whose = [f"{left_out[truth]:,} of {judged[truth]:,} {words}" for truth, words in WHOSE.items() if judged[truth]]
+        why = "; ".join(f"{code} {number:,}, as {examples[code]}" for code, number in reasons.items())
+        by_whom = f" ({', '.join(whose)})" if whose else ""
+        yield (
+            f"{judge} did not judge {left_out.total():,} of {count(judged.total(), 'trial')}{by_whom}. "
+            f"They count in no rate. Why: {why}"
+        )
 
 
 def _as_judge(entry: Entry) -> Entry:

@@ -14,6 +14,7 @@ from judging.tables import Estimate
 
 FORM = "+.4f"
 TAIL = (1 - CONFIDENCE) / 2
+HALF = 0.5  # of a trial's verdicts, above which it counts as right where verdicts are counted
 CERTAIN = 60.0  # log odds beyond which a share is 0 or 1 in double precision
 
 
@@ -27,20 +28,24 @@ class Slope(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """By distinct value of the covariate, ascending: how many verdicts are ``right``, of how many in all."""
+    """By distinct place of the covariate, ascending: how many verdicts are ``right``, of how many in all. A place is a
+    value of the covariate less the least, in parts of their range: 0 to 1, or 0 to -1 where it is mirrored."""
 
-    values: Floats
+    places: Floats
     right: Floats
     total: Floats
 
 
 def slope_of_log_odds(values: Floats, right: Floats) -> Slope | None:
-    """The slope over ``values`` [verdicts] of ``right`` [verdicts], 1 or 0; None where all verdicts are right, or all
-    wrong, and so at a single value.
+    """The slope over ``values`` [trials] of ``right`` [trials]: 1 or 0 of a verdict, or the share of those that a
+    trained judge gave by several partitions. None where all verdicts are right, or all wrong, and at a single value.
 
-    Without separation it is the maximum likelihood estimate with Wald's interval and p, as the papers have it. Where
-    all verdicts above some value are right and all below are wrong (or the reverse; at the value itself there may be
-    both, which is quasi-complete separation), the likelihood grows with the slope without end (Albert and Anderson
+    Without separation it is the maximum likelihood estimate with Wald's interval and p, as the papers have it. A share
+    counts as a single verdict (as fractions in Papke and Wooldridge 1996), of which it says that much at least:
+    partitions that counted as a verdict each would make a slope surer with every further seed.
+
+    Where all verdicts above some value are right and all below are wrong (or the reverse; at the value itself there may
+    be both, which is quasi-complete separation), the likelihood grows with the slope without end (Albert and Anderson
     1984). Least squares then stop anywhere, with a standard error of thousands: the strongest effect that there can be
     has p near 1.
 
@@ -50,32 +55,47 @@ def slope_of_log_odds(values: Floats, right: Floats) -> Slope | None:
     ratio, whose chi-squared distribution does not hold of few verdicts (three wrong below three right: 0.004, by all 20
     orders 0.1), and to Firth's penalised likelihood (Heinze and Schemper 2002), whose finite slope comes from the
     penalty: of how steep it is such verdicts say only that it is at least the interval's end. Neither needs another
-    library.
+    library. Orders are of verdicts, so that a share at the value itself is a right verdict if it is above a half.
 
     Separation is found by the order of values, exactly, and not by a warning of the fit: one covariate separates if and
-    only if no wrong verdict lies above a right one, or no right one above a wrong one."""
-    counts = _counts(values, right)
-    if not 0 < counts.right.sum() < counts.total.sum() or len(counts.values) < 2:
+    only if no wrong verdict lies above a right one, or no right one above a wrong one.
+
+    All is reckoned over places from 0 to 1, and only the slope is put back into the covariate's units. Of milliseconds
+    since 1970 a constant is nearly a multiple: least squares then drop one of the two, and the strongest trend has a p
+    of 0.65."""
+    if not len(values) or np.ptp(values) == 0:
         return None
-    if _is_separated(counts):
-        return _exact(counts, sign=1)
-    mirrored = Counts(-counts.values[::-1], counts.right[::-1], counts.total[::-1])
-    if _is_separated(mirrored):
-        return _exact(mirrored, sign=-1)
-    return _fitted(counts)
+    counts = _counts(values, right)
+    if _is_separated(counts) or _is_separated(_mirrored(counts)):
+        counts = _counts(values, (right > HALF).astype(np.float64))
+        if not 0 < counts.right.sum() < counts.total.sum():
+            return None
+        is_rising = _is_separated(counts)
+        slope = _exact(counts, sign=1) if is_rising else _exact(_mirrored(counts), sign=-1)
+    else:
+        slope = _fitted(counts)
+    change = slope.change
+    reach = float(np.ptp(values))
+    in_units = Estimate(change.value / reach, change.low / reach, change.high / reach, FORM)
+    return slope._replace(change=in_units.significant())
 
 
 def _counts(values: Floats, right: Floats) -> Counts:
     distinct, place = np.unique(values, return_inverse=True)
     size = len(distinct)
     number_right = np.bincount(place, right, size).astype(np.float64)
-    return Counts(distinct, number_right, np.bincount(place, minlength=size).astype(np.float64))
+    total = np.bincount(place, minlength=size).astype(np.float64)
+    return Counts((distinct - distinct[0]) / (distinct[-1] - distinct[0]), number_right, total)
+
+
+def _mirrored(counts: Counts) -> Counts:
+    return Counts(-counts.places[::-1], counts.right[::-1], counts.total[::-1])
 
 
 def _is_separated(counts: Counts) -> bool:
-    """Whether no wrong verdict lies above a right one."""
-    lowest_right = counts.values[counts.right > 0].min()
-    highest_wrong = counts.values[counts.right < counts.total].max()
+    """Whether no wrong verdict lies above a right one; true as well where all are right, or all wrong."""
+    lowest_right = counts.places[counts.right > 0].min(initial=np.inf)
+    highest_wrong = counts.places[counts.right < counts.total].max(initial=-np.inf)
     return bool(highest_wrong <= lowest_right)
 
 
@@ -86,9 +106,9 @@ def _fitted(counts: Counts) -> Slope:
     both = np.column_stack([counts.right, counts.total - counts.right])
     with warnings.catch_warnings():  # a few shares may lie on the line: that is no separation
         warnings.simplefilter("ignore", PerfectSeparationWarning)
-        fit = GLM(both, add_constant(counts.values), family=families.Binomial()).fit()
+        fit = GLM(both, add_constant(counts.places), family=families.Binomial()).fit()
     low, high = map(float, fit.conf_int()[1])
-    return Slope(Estimate(float(fit.params[1]), low, high, FORM), float(fit.pvalues[1]), False)
+    return Slope(Estimate(float(fit.params[1]), low, high), float(fit.pvalues[1]), False)
 
 
 def _exact(counts: Counts, sign: int) -> Slope:
@@ -96,33 +116,32 @@ def _exact(counts: Counts, sign: int) -> Slope:
     orders = _log_ways(counts.right.sum(), counts.total.sum())
     without_slope = float(np.exp(_log_ways(counts.right, counts.total).sum() - orders))
     # The chance grows with the slope, from 0 to 1, and so is TAIL at one slope.
-    step = 1 / float(np.ptp(counts.values))
     if without_slope < TAIL:
-        lower, upper = 0.0, step
+        lower, upper = 0.0, 1.0
         while _chance(counts, upper) < TAIL:
             lower, upper = upper, 2 * upper
     else:
-        lower, upper = -step, 0.0
+        lower, upper = -1.0, 0.0
         while _chance(counts, lower) > TAIL:
             lower, upper = 2 * lower, lower
-    low = float(brentq(lambda slope: _chance(counts, slope) - TAIL, lower, upper, xtol=1e-12 * step))
+    low = float(brentq(lambda slope: _chance(counts, slope) - TAIL, lower, upper, xtol=1e-12))
     ends = (low, np.inf) if sign > 0 else (-np.inf, -low)
-    return Slope(Estimate(sign * np.inf, *ends, FORM), min(max(2 * without_slope, LEAST_P), 1.0), True)
+    return Slope(Estimate(sign * np.inf, *ends), min(max(2 * without_slope, LEAST_P), 1.0), True)
 
 
 def _chance(counts: Counts, slope: float) -> float:
     """With this ``slope`` the probability that the right verdicts are those at the largest values, given how many are
     right. It does not depend on the intercept, which is chosen so that as many are expected: the probability of that
     number, by which it divides, is then never small."""
-    values, right, total = counts
-    places = slope * (values - values.mean())
+    places, right, total = counts
+    sloped = slope * (places - places.mean())
     number = int(right.sum())
 
     def surplus(intercept: float) -> float:
-        return float((total * expit(intercept + places)).sum() - number)
+        return float((total * expit(intercept + sloped)).sum() - number)
 
-    widest = CERTAIN + float(np.abs(places).max())
-    odds = brentq(surplus, -widest, widest) + places
+    widest = CERTAIN + float(np.abs(sloped).max())
+    odds = brentq(surplus, -widest, widest) + sloped
     certain = int(total[odds > CERTAIN].sum())  # right; below -CERTAIN none is
     of_others = np.ones(1)
     is_open = np.abs(odds) <= CERTAIN

@@ -75,12 +75,17 @@ class Judged:
 class Score(Judged):
     """``human_machine`` are people's answers taken for a machine's; ``dprime`` is of all verdicts together,
     ``dprime_judges`` the mean of the d' of each judge with verdicts on both; in ``detectability_judges`` each judge
-    counts once."""
+    counts once. ``missing_of_people`` are judgements of ``trials_of_people`` without a verdict, for whatever reason,
+    and ``missing_of_machines`` likewise; a trained judge's partitions are a single judgement."""
 
     human_human: int = 0
     human_machine: int = 0
     machine_human: int = 0
     machine_machine: int = 0
+    missing_of_people: int = 0
+    missing_of_machines: int = 0
+    trials_of_people: int = 0
+    trials_of_machines: int = 0
     p_human: Estimate = NO_FIGURE
     p_machine: Estimate = NO_FIGURE
     detectability: Estimate = NO_FIGURE
@@ -131,7 +136,7 @@ def summarize(
     cells = np.insert(of_agents, 1, ~of_agents[0], axis=0)  # people's, all agents', each agent's
     result, of_each = (compute(right, cells, drawn_from, drawn) for compute in (rates, rates_of_judges))
     correct = cells @ right
-    probits = z_scores(correct, result.number, correction)
+    probits = z_scores(correct * _per(result.trials, result.number), result.trials, correction)
     both = np.stack([np.zeros(len(agents) + 1, dtype=np.int64), np.arange(1, len(cells))], axis=1)
     sums: dict[str, tuple[Jackknife, Codes, Floats, Floats | None]] = {
         "p_human": (result, both[:, :1], np.ones(1), None),
@@ -146,9 +151,13 @@ def summarize(
         value = (summed.value if values is None else values)[of] @ times
         ends = summed.interval(of, times, probits=values)
         estimates[name] = [Estimate(*figures) for figures in np.array([value, *ends]).T.tolist()]
-    dprime_judges = _dprime_of_judges(right, cells, drawn_from.judges, correction)
+    dprime_judges = _dprime_of_judges(right, cells, drawn_from, correction)
+    is_first = _is_first_part(verdicts)
+    is_missing = ~np.isin(verdict, VERDICTS)
     scores = []
     for at, agent in enumerate([ALL, *agents]):
+        of_people = is_first & (row == 0)
+        of_machines = is_first & ((row > 0) if agent == ALL else (row == at))
         of_agent = (row == 0) | ((row > 0) if agent == ALL else (row == at))
         scores.append(
             Score(
@@ -157,12 +166,23 @@ def summarize(
                 human_machine=int(result.number[0] - correct[0]),
                 machine_human=int(result.number[at + 1] - correct[at + 1]),
                 machine_machine=int(correct[at + 1]),
+                missing_of_people=int((of_people & is_missing).sum()),
+                missing_of_machines=int((of_machines & is_missing).sum()),
+                trials_of_people=int(of_people.sum()),
+                trials_of_machines=int(of_machines.sum()),
                 **count_missing(verdict[of_agent]),
                 **{name: values[at] for name, values in estimates.items()},
                 dprime_judges=float(dprime_judges[at]),
             )
         )
     return scores
+
+
+def _is_first_part(verdicts: pd.DataFrame) -> NDArray[np.bool_]:
+    """Whether a verdict [verdicts] is the only one of a judgement, or that of the first partition."""
+    if "part" not in verdicts.columns:
+        return np.ones(len(verdicts), dtype=bool)
+    return (verdicts["part"].isna() | (verdicts["part"] == 0)).to_numpy()
 
 
 def clusters(verdicts: pd.DataFrame) -> Clusters:
@@ -181,7 +201,11 @@ def clusters(verdicts: pd.DataFrame) -> Clusters:
     of_people, of_partners = np.split(pd.factorize(pd.concat([people, partners]))[0].astype(np.int64), 2)
     is_trained, is_mean = (name in verdicts.columns and verdicts[name].notna() for name in ("margin", "part"))
     wider = np.where(is_trained & is_mean, TRAINED_MEAN, np.where(is_trained, TRAINED, np.ones(len(verdicts))))
-    return Clusters(judges, stimuli, of_people, wider, of_partners if (of_partners >= 0).any() else None)
+    partners = of_partners if (of_partners >= 0).any() else None
+    trials = None
+    if np.any(is_mean):
+        trials = verdicts.groupby(["judge", "trial"]).ngroup().to_numpy(dtype=np.int64)
+    return Clusters(judges, stimuli, of_people, wider, partners, trials)
 
 
 def is_right(verdicts: pd.DataFrame) -> Floats:
@@ -200,13 +224,22 @@ def z_scores(correct: Floats, number: Floats, correction: Correction) -> Floats:
     return np.where(number > 0, ndtri(rate), np.nan)
 
 
-def _dprime_of_judges(right: Floats, cells: Cells, judges: Codes, correction: Correction) -> Floats:
+def _per(trials: Floats, number: Floats) -> Floats:
+    """Trials by verdict: below 1 of a trained judge, whose partitions are no further trials. The correction of d' goes
+    by how many there are: of 20 partitions that are always right on ten answers d' would be that of 200."""
+    return np.divide(trials, number, out=np.ones_like(number), where=number > 0)
+
+
+def _dprime_of_judges(right: Floats, cells: Cells, drawn_from: Clusters, correction: Correction) -> Floats:
+    judges = drawn_from.judges
     size = int(judges.max(initial=-1)) + 1
-    correct, number = (
-        np.array([np.bincount(judges[cell], weights[cell], size) for cell in cells])
-        for weights in (right, np.ones_like(right))
-    )
-    probits = z_scores(correct, number, correction)
+    correct = np.array([np.bincount(judges[cell], right[cell], size) for cell in cells])
+    number = np.array([np.bincount(judges[cell], minlength=size) for cell in cells]).astype(np.float64)
+    trials = number
+    if drawn_from.trials is not None:
+        of_judges = judges == np.arange(size)[:, None]
+        trials = np.array([drawn_from.trials_in(cell & of_judges) for cell in cells])
+    probits = z_scores(correct * _per(trials, number), trials, correction)
     each = probits[0] + probits[1:]
     with np.errstate(invalid="ignore"):
         return np.asarray(np.nansum(each, axis=1) / (~np.isnan(each)).sum(axis=1))

@@ -10,6 +10,7 @@ a further person with a style of their own may differ from these people, too. Ov
 (Zaremba et al. 2013).
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from judging.jackknife import ROUNDING, Floats
 from judging.population_measures import Answer, Measure, measures_of
 from judging.same_rules import SameRules
 from judging.tables import NO_FIGURE, Estimate, Table
+from serving.runs.row_problems import count
 
 SPLITS, PERMUTATIONS, FEWEST = 200, 9999, 4  # of an interval as many stimuli, or groups of them
 LABELS, SPLITS_OF_ALL = 100, 600  # permutations in a stimulus, of which those of all are drawn; splits of each, of all
@@ -213,16 +215,21 @@ def sentences(rows: Iterable[Population]) -> Iterator[str]:
     one-sided. The interval is of others like them: it goes by how the difference varies over stimuli, to both sides. So
     the answers to four stimuli may surely differ from people's, while the interval holds 0, as each of these stimuli
     may be unlike others. That an agent does not answer as people do, with nothing added, takes both. By ``holm`` alone
-    it is said of these stimuli; by the interval alone, that it is not sure among so many tests."""
+    it is said of these stimuli; by the interval alone, that it is not sure among so many tests. Where there is no
+    interval, of few stimuli or of stimuli that do not vary, the sentence says why there is none: it neither holds 0 nor
+    leaves it out."""
     for agent, of_agent in groupby(rows, key=lambda row: row.agent):
         tested = [row for row in of_agent if row.holm is not None]
         of_others = list[Population]()
         of_these = list[Population]()
+        without_interval = list[Population]()
         unsure = list[Population]()
         for row in tested:
             leaves_out_0 = row.difference.low > 0 or row.difference.high < 0
             is_significant = row.holm is not None and row.holm < ALPHA
-            if is_significant:
+            if is_significant and math.isnan(row.difference.low):
+                without_interval.append(row)
+            elif is_significant:
                 (of_others if leaves_out_0 else of_these).append(row)
             elif leaves_out_0:
                 unsure.append(row)
@@ -235,6 +242,12 @@ def sentences(rows: Iterable[Population]) -> Iterator[str]:
                 f"On these stimuli {agent}{also} differs from these people in {_figures(of_these)}; "
                 "no interval leaves 0 out, so that on other stimuli it may not."
             )
+        if without_interval:
+            also = " also" if of_others or of_these else ""
+            parts.append(
+                f"On these stimuli {agent}{also} differs from these people in {_figures(without_interval)}; "
+                f"{_why_no_interval(without_interval)}, so that nothing is said of other stimuli."
+            )
         if unsure:
             parts.append(
                 f"{agent} may differ from these people in {_figures(unsure)}; "
@@ -242,6 +255,13 @@ def sentences(rows: Iterable[Population]) -> Iterator[str]:
             )
         none = f"{agent}: no difference from these people was seen, which does not prove that there is none."
         yield " ".join(parts) or none
+
+
+def _why_no_interval(rows: Sequence[Population]) -> str:
+    number = max(row.stimuli for row in rows)
+    if number < FEWEST:
+        return f"there is no interval of {count(number, 'stimulus', 'stimuli')}, as it takes {FEWEST}"
+    return f"there is no interval, as it takes {FEWEST} stimuli, or groups of them, that vary"
 
 
 def _figures(rows: Iterable[Population]) -> str:

@@ -83,12 +83,13 @@ def area(score: Floats, is_positive: Marks, drawn_from: Clusters) -> Estimate:
     share = below[used].to_numpy() / other
     placed, weights = np.where(is_positive[used], share, 1 - share), kinds[:, used] / own
     each = jackknife(np.stack([weights, weights * placed]), mean, drawn_from.where(used), drawn_from.drawn())
-    number, fewest = each.number.sum(keepdims=True), each.clusters.min(axis=1, keepdims=True)
+    number, trials = each.number.sum(keepdims=True), each.trials.sum(keepdims=True)
+    fewest = each.clusters.min(axis=1, keepdims=True)
     # Both kinds add to the error; a judge's stands in each of them as a whole, and so four times in their sum.
     times = np.array([0.25 if of == (0,) else 1 for of in DIMENSIONS])
     products = each.products.sum(axis=(1, 2), keepdims=True) * times[:, None, None]
     freedom, shared = each.freedom.min(axis=1, keepdims=True), each.shared[:, :1, :1]
-    result = Jackknife(each.value[:1], number, fewest, freedom, shared, products, np.array([False]))
+    result = Jackknife(each.value[:1], number, trials, fewest, freedom, shared, products, np.array([False]))
     low, high = result.interval(np.zeros(1, dtype=np.int64), np.ones(1))
     return Estimate(float(result.value[0]), float(low), float(high))
 

@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from judging.contrasts import AgainstHalf, Difference, Test, between_judges, by_column, corrected, of_agents
+from judging.correctness import DIGITS, between_values, people_beside_judges, t_tests
 from judging.jackknife import CONFIDENCE, ROUNDING, Codes, Floats
 from judging.tables import Estimate, Table
 from judging.trends import trends
 from judging.trial_set import VERDICTS
-from judging.verdicts import AND, PEOPLE, by_judge, counted, verdicts_by_judge, verdicts_by_trial
+from judging.verdicts import by_judge, counted, verdicts_by_judge, verdicts_by_trial
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LEAST_JUDGES = 6  # below that Wilcoxon's test cannot reach 0.05
-DIGITS = 12  # of shares, whose scale is 1
 
 Counts = NDArray[np.int64]
 
@@ -33,17 +33,6 @@ class AmongAgents(Test):
     agents: int
     chi2: float | None = None
     kendall_w: float | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class BetweenValues(Test):
-    column: str
-    unit: str
-    values: str
-    freedom: str | None = None
-    statistic: float | None = None
-    effect: float | None = None
-    effect_is: str | None = None
 
 
 def all_tests(
@@ -115,141 +104,6 @@ def among_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AmongAge
     test.chi2 = abs(round(float(friedman.statistic), DIGITS))  # it may be a little below 0 by rounding
     test.kendall_w, test.p = test.chi2 / (judges * (number - 1)), float(friedman.pvalue)
     return corrected([test])
-
-
-def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
-    """The mean correctness at a column's values, of judges, else stimuli: two by Mann-Whitney and the probability of
-    superiority, more by analysis of variance and eta squared, a column "A*B" by that of two factors and their
-    interaction (2025 paper, Methods and Results). Empty where both have several values. Where nothing varies within the
-    values, or the cells of two factors, there is no test: its F or U would be rounding alone."""
-    from scipy.stats import f_oneway, mannwhitneyu
-
-    judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[column].notna()]
-    right = (judged["verdict"] == judged["truth"]).astype(float)
-    if AND in column:
-        first, second, *more = column.split(AND)
-        if more:
-            test = BetweenValues(column=column, unit="judge", values=f"beside {column}")
-            return [test.fails("the analysis of variance is of two columns")]
-        return _of_two_factors(right, judged, first, second)
-    unit = next((name for name in ("judge", "stimulus") if judged.groupby(name)[column].nunique().max() == 1), None)
-    if unit is None:
-        return []
-    means = right.groupby([judged[column], judged[unit]]).mean().round(DIGITS)
-    groups = {str(value): part.to_numpy() for value, part in means.groupby(level=0) if len(part) > 1}
-    if len(groups) < 2:
-        return []
-    samples, pooled = list(groups.values()), np.concatenate(list(groups.values()))
-    test = BetweenValues(column=column, unit=unit, values=", ".join(groups))
-    if len(groups) == 2:
-        if np.ptp(pooled) == 0:
-            return [test.fails(f"every {unit} is right as often")]
-        result = mannwhitneyu(*samples)
-        test.test, test.effect_is = "Mann-Whitney", f"P({next(iter(groups))} better)"
-        test.effect = float(result.statistic) / (len(samples[0]) * len(samples[1]))
-    else:
-        if not any(np.ptp(sample) for sample in samples):
-            return [test.fails("nothing varies within the values")]
-        result = f_oneway(*samples)
-        between = sum(len(sample) * (sample.mean() - pooled.mean()) ** 2 for sample in samples)
-        test.test, test.effect_is = "analysis of variance", "eta squared"
-        test.freedom = f"{len(groups) - 1}, {len(pooled) - len(groups)}"
-        test.effect = float(between / ((pooled - pooled.mean()) ** 2).sum())
-    test.statistic, test.p = float(result.statistic), float(result.pvalue)
-    return [test]
-
-
-def _of_two_factors(right: pd.Series, judged: pd.DataFrame, first: str, second: str) -> list[BetweenValues]:
-    """Analysis of variance, sums of squares of type II, of the judges' means in the cells of two columns.
-
-    F divides by the variance within cells. Where no cell varies there is none to divide by: what least squares leaves
-    is rounding, and F would be 1e30. Means are rounded first, so that 0.1 + 0.2 and 0.3 are alike."""
-    from statsmodels.formula.api import ols
-    from statsmodels.stats.anova import anova_lm
-
-    keys = [judged[name].astype(str).rename(letter) for letter, name in (("a", first), ("b", second))]
-    means = right.rename("right").groupby([*keys, judged["judge"]]).mean().round(DIGITS).reset_index()
-    name = f"{first}{AND}{second}"
-    why = _why_not_two_factors(means, first, second)
-    if why is not None:
-        return [BetweenValues(column=name, unit="judge", values=f"beside {name}").fails(why)]
-    parts = anova_lm(ols("right ~ C(a) * C(b)", means).fit(), typ=2)
-    residual = parts.loc["Residual"]
-    return [
-        BetweenValues(
-            column=column,
-            unit="judge",
-            values=f"beside {name}",
-            test="analysis of variance, two factors",
-            freedom=f"{parts.loc[term, 'df']:.0f}, {residual['df']:.0f}",
-            statistic=float(parts.loc[term, "F"]),
-            p=float(parts.loc[term, "PR(>F)"]),
-            effect=float(parts.loc[term, "sum_sq"] / (parts.loc[term, "sum_sq"] + residual["sum_sq"])),
-            effect_is="partial eta squared",
-        )
-        for term, column in (("C(a)", first), ("C(b)", second), ("C(a):C(b)", name))
-    ]
-
-
-def _why_not_two_factors(means: pd.DataFrame, first: str, second: str) -> str | None:
-    """Why the judges' means ("right", by "a" and "b") cannot be tested; None where they can."""
-    of_cells = means.groupby(["a", "b"])["right"]
-    cells = of_cells.size().unstack()
-    for letter, name in (("a", first), ("b", second)):
-        if means[letter].nunique() < 2:
-            return f"{name} has fewer than two values"
-    if cells.isna().any(axis=None):
-        value, other = cells.isna().stack().idxmax()
-        return f"no judge is at {first} {value} with {second} {other}"
-    if len(means) <= cells.size:
-        return "each cell has a single judge"
-    if not (of_cells.max() > of_cells.min()).any():
-        return "nothing varies within the cells"
-    return None
-
-
-def t_tests(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
-    """Raw correctness at a column's two values by a two-tailed t-test (2025 paper, Results): of judges,
-    paired where most have both, or else of verdicts."""
-    from scipy.stats import ttest_rel
-    from statsmodels.stats.weightstats import ttest_ind  # scipy's warns of a sample that does not vary
-
-    judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[column].notna()]
-    if AND in column or judged[column].nunique() != 2:
-        return []
-    right = (judged["verdict"] == judged["truth"]).astype(float)
-    means = right.groupby([judged["judge"], judged[column]]).mean().unstack()
-    is_paired = 2 * len(means.dropna()) > max(len(means), 2)
-    if is_paired:
-        unit, samples = "judge, paired", means.dropna().to_numpy().T
-    elif (means.notna().sum() > 1).all():
-        unit, samples = "judge", [of_value.dropna().to_numpy() for _, of_value in means.items()]
-    else:
-        unit, samples = "verdict", [right[judged[column] == value].to_numpy() for value in means.columns]
-    difference = float(np.mean(samples[0]) - np.mean(samples[1]))
-    test = BetweenValues(
-        column=column, unit=unit, values=", ".join(map(str, means.columns)), effect=difference, effect_is="difference"
-    )
-    varies = np.ptp(samples[0] - samples[1]) if is_paired else max(map(np.ptp, samples))
-    if varies < 10.0**-DIGITS:
-        return [test.fails("nothing varies within the values")]
-    if is_paired:
-        result = ttest_rel(*samples)
-        statistic, p, freedom = result.statistic, result.pvalue, result.df
-    else:
-        statistic, p, freedom = ttest_ind(*samples)
-    test.test, test.freedom, test.statistic, test.p = "t, two-tailed", f"{freedom:.0f}", float(statistic), float(p)
-    return [test]
-
-
-def people_beside_judges(verdicts: pd.DataFrame) -> list[BetweenValues]:
-    """People's verdicts, together, beside each other judge's, by :func:`t_tests`."""
-    import pandas as pd
-
-    of_judge = dict(by_judge(verdicts.assign(judged_by=verdicts["judge"])))
-    people = of_judge.pop(PEOPLE, verdicts[:0]).assign(judged_by=PEOPLE)
-    both = [pd.concat([people, part]) for part in of_judge.values() if len(people)]
-    return corrected([test for part in both for test in t_tests(part, "judged_by")])
 
 
 def permutations(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Difference]:

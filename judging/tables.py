@@ -44,11 +44,21 @@ class Estimate:
                 return written
         return written
 
+    def significant(self) -> Estimate:
+        """This figure, with three significant digits where its own form leaves fewer than two: a slope by the
+        millisecond is 1.3e-10, and would be written 0.0000."""
+        digits = int(self.form[-2])
+        finite = [abs(end) for end in (self.value, self.low, self.high) if math.isfinite(end)]
+        is_small = 0 < max(finite, default=0.0) < 10.0 ** (1 - digits)
+        return replace(self, form=f"{self.form[:-2]}3g") if is_small else self
+
     def _written(self, with_interval: str) -> str:
         if math.isnan(self.value):
             return "–"
-        digits = int(self.form[-2])
-        texts = [f"{round(end, digits) + 0.0:{self.form}}" for end in (self.value, self.low, self.high)]  # no -0.00
+        ends = [self.value, self.low, self.high]
+        if not self.form.endswith("g"):
+            ends = [round(end, int(self.form[-2])) + 0.0 for end in ends]  # no -0.00
+        texts = [f"{end:{self.form}}" for end in ends]
         return texts[0] if math.isnan(self.low) else with_interval.format(*texts).replace("inf", "∞")
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 FOLDS = 10
 PARTS_OF_PEOPLE = 5
+NO_TRAINING = "the other folds have no answers of people, or none of machines, to train on"
 
 
 class TrainedSettings(BaseSettings):
@@ -89,10 +90,21 @@ class TrainedJudge(Agent[T]):
             raise UnavailableError(f"{self.name} is trained on the trials that it judges: use `turinglike judge`")
         key = read_trial_key(chosen.key)
         self._replies: dict[str, Reply] = {}
+        self._lacks: dict[str, AnswerError] = {}
         for task, trials in self.read_trials().items():
             keys, inputs = [key[trial["id"]] for trial in trials], self.extract(task, trials, device)
             for trial, raw in self.judge_trials(trials, keys, inputs).items():
                 self._replies[trial] = Reply(VerdictAnswer(verdict="machine" if raw["margin"] > 0 else "human"), raw)
+            with_features = {at for of_embedding in inputs.values() for at in of_embedding.trial.tolist()}
+            for at, trial in enumerate(trials):
+                if at not in with_features:
+                    self._lacks[trial["id"]] = AnswerError("no_features", self.why_no_features(trial))
+                elif trial["id"] not in self._replies:
+                    self._lacks[trial["id"]] = AnswerError("no_training", NO_TRAINING)
+
+    def why_no_features(self, trial: Trial) -> str:
+        """Why :meth:`extract` gives a trial no row, in words for whoever reads the failed verdict."""
+        return f"{self.name} gets no features of this answer"
 
     def read_trials(self) -> dict[Asked, list[dict[str, Any]]]:
         """The trials that it judges, by task; none before they are known."""
@@ -108,8 +120,8 @@ class TrainedJudge(Agent[T]):
         return stimulus.id
 
     def respond(self, batch: Sequence[str], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        lacks = AnswerError("no_features", "the answer is too short to be judged, or its fold could not be trained")
-        return [self._replies.get(trial, lacks) for trial in batch]
+        others = AnswerError("no_features", f"{self.name} judges {', '.join(self.judges)} alone")
+        return [self._replies.get(trial) or self._lacks.get(trial, others) for trial in batch]
 
     def provenance(self) -> dict[str, Any]:
         import sklearn

@@ -9,12 +9,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from agents.errors import printable
+from agents.errors import LASTING, printable
 from serving.runs.row_problems import count
 from serving.runs.run import Damage, Run, is_asked
 from serving.runs.run_json import is_changed
 from serving.terminal import plain_table, print_json
 
+JUDGEMENT = "judgement"  # the task of trials, which `turinglike judge` has judged
 LONGEST = 200  # characters of a message
 STATUSES = ("ok", "rejected", "failed")
 COUNTED = (*STATUSES, "unanswered")
@@ -208,5 +209,18 @@ def _remarks(report: dict[str, Any]) -> Iterator[str]:
         lacking = {key: sum(agent[key] for agent in report["agents"].values()) for key in ("unanswered", "failed")}
         lacks = ", ".join(f"{number:,} {what}" for what, number in lacking.items() if number)
         yield f"not complete: {lacks or 'damaged'}"
-        if lacking["failed"]:
-            yield "generate --retry-failed answers failed ones again"
+        yield from _retries(report)
+
+
+def _retries(report: dict[str, Any]) -> Iterator[str]:
+    """Which failures the command that made the run may mend, and which come again whenever they are asked."""
+    failures = [item for agent in report["agents"].values() for item in agent["failures"]]
+    lasting = [item for item in failures if item["code"] in LASTING]
+    if lasting:
+        number = sum(item["count"] for item in lasting)
+        codes = ", ".join(dict.fromkeys(item["code"] for item in lasting))
+        yield f"{count(number, 'failure')} would come again, by the stimulus and the settings of this run: {codes}"
+    if len(failures) > len(lasting):
+        is_of_verdicts = JUDGEMENT in report["stimuli"]
+        command = "judge --retry-failed judges" if is_of_verdicts else "generate --retry-failed answers"
+        yield f"{command} {'the other ' if lasting else ''}failed ones again"

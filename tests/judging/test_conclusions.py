@@ -98,3 +98,25 @@ def test_the_sentence_is_true_of_the_interval_in_drawn_studies(seed: int) -> Non
 
 def _of_people(score: Score) -> Score:
     return replace(score, judge="people")
+
+
+def test_whose_trials_have_no_verdict_is_said_of_each_agent() -> None:
+    """Counted by hand: a judge that leaves out people's short answers, and whose partitions are one judgement each."""
+    rows = []
+    for at in range(40):
+        truth = "human" if at % 2 else "machine"
+        agent = "human:1" if at % 2 else "ab"[at // 2 % 2]
+        for part in range(3):
+            said = truth if (at + part) % 3 else "human"
+            rows.append(("svm", agent, truth, said, f"s{at // 2}", f"t{at}", float(part)))
+    table = pd.DataFrame(rows, columns=["judge", "agent", "truth", "verdict", "stimulus", "trial", "part"])
+    is_left_out = table["trial"].isin(["t1", "t3", "t5", "t8"])  # of people three, and one of "a"
+    failed = table[is_left_out].drop_duplicates("trial").assign(verdict="failed", part=np.nan)
+    table = pd.concat([table[~is_left_out], failed]).assign(judge_kind="machine")
+    scores = [replace(score, judge="svm") for score in summarize(table, ["a", "b"])]
+    tests = [replace(test, judge="svm") for test in of_agents(table, ["a", "b"], 0.05)["against_people"]]
+    of_a, of_b = conclude(scores, [test for test in tests if isinstance(test, AgainstPeople)], ["svm"], 0.05)
+    assert "; svm gives no verdict in 3 of 20 trials of people and 1 of 10 of a, which count in no rate" in of_a.why
+    assert "; svm gives no verdict in 3 of 20 trials of people and 0 of 10 of b, which count in no rate" in of_b.why
+    all_judged = [replace(score, missing_of_people=0, missing_of_machines=0) for score in scores]
+    assert "no verdict" not in conclude(all_judged, tests, [], 0.05)[0].why

@@ -231,6 +231,27 @@ def test_one_picture_unlike_the_others_makes_no_claim_of_other_pictures() -> Non
     assert sentence.startswith("On these stimuli machine differs from these people in total variation ")
 
 
+def test_where_there_is_no_interval_the_sentence_says_why() -> None:
+    """Three pictures on which the agent never answers as people do: there is no interval that could hold 0."""
+    answers = []
+    for at in range(3):
+        people = ["red"] * (40 - at) + ["pink"] * at
+        answers += [*_colors(str(at), "human", *people), *_colors(str(at), "machine", *["blue"] * 40)]
+    [sentence] = sentences(populations(answers))
+    assert sentence.startswith("On these stimuli machine differs from these people in ")
+    assert sentence.endswith(
+        "; there is no interval of 3 stimuli, as it takes 4, so that nothing is said of other stimuli."
+    )
+    assert "leaves 0 out" not in sentence
+    alike = [replace(row, stimuli=9) for row in populations(answers)]
+    [of_nine] = sentences(alike)
+    assert "; there is no interval, as it takes 4 stimuli, or groups of them, that vary, so that nothing" in of_nine
+    both = [_found(Estimate(0.15, -0.01, 0.32), 0.01, "a"), _found(Estimate(1.0), 0.01, "b")]
+    [of_both] = sentences(both)
+    assert "in a 0.50, people 0.50, difference 0.15 (-0.01 to 0.32); no interval leaves 0 out" in of_both
+    assert "On these stimuli x also differs from these people in b 0.50" in of_both
+
+
 def test_stimuli_that_do_not_vary_have_no_interval() -> None:
     answers = []
     for at in range(9):

@@ -68,6 +68,10 @@ def always_human(keys: Keys) -> dict[str, Any]:
     return {"verdicts": ["human" for _ in keys]}
 
 
+def always_machine(keys: Keys) -> dict[str, Any]:
+    return {"verdicts": ["machine" for _ in keys]}
+
+
 def hurried(keys: Keys) -> dict[str, Any]:
     return right(keys) | {"rt": 100.0}
 
@@ -293,15 +297,19 @@ def test_each_outcome_has_its_code_and_the_panels_parameters(tmp_path: Path) -> 
 
 
 def test_scores_by_the_judges_answers_and_by_phase(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Women are always right, men while the truth follows each trial alone: those trials are part of no other score."""
+    """Women tell every machine, men while the truth follows each trial alone: those trials are part of no other score.
+    One of three women takes every person for a machine, so that judges differ within the cells of two factors."""
 
     def learning(at: list[int]) -> Any:
         return lambda keys: right(keys) if (at.append(0) or len(at)) <= 8 else always_human(keys)
 
-    judges = [
-        {"say": right if gender == "female" else learning([]), "before": {"gender": gender, "education": education}}
-        for gender in ("female", "male") for education in ("high school", "bachelor") for _ in range(3)
-    ]  # fmt: skip
+    judges = []
+    for education in ("high school", "bachelor"):
+        for judge in range(3):
+            woman = {"gender": "female", "education": education}
+            man = {"gender": "male", "education": education}
+            judges.append({"say": always_machine if judge == 2 else right, "before": woman})
+            judges.append({"say": learning([]), "before": man})
     study = judged(
         tmp_path, judges, "word_association", study_folders.word_trials(40), number=20, feedback=8,
         before=["gender", "education"],

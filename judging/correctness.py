@@ -85,9 +85,10 @@ def _of_two_factors(judged: pd.DataFrame, column: str, first: str, second: str) 
     is rounding, and F would be 1e30. Figures are rounded first, so that 0.1 + 0.2 and 0.3 are alike.
 
     A judge of several agents stands in several cells, and counts in each as if another judge, as in the papers' F(a,
-    b). But these cells share the judge's p(H|H) and skill. So F of a column of judges is too large (of 40 judges and
-    three agents it alarms in 10 to 24 % where 5 are due); that of agents, whose differences these leave as they are, is
-    too small (0 to 3 %). The test's name says so, and :func:`judging.contrasts.by_column` counts each judge once."""
+    b). But these cells share the judge's p(H|H) and skill. So F of a column of judges is too large (of 40 judges who
+    guess and three agents it alarms in 10 to 18 % where 5 are due); that of agents, whose differences these leave as
+    they are, is too small (0 to 1 %). The test's name says so, and :func:`judging.contrasts.by_column` counts each
+    judge once."""
     from statsmodels.formula.api import ols
     from statsmodels.stats.anova import anova_lm
 

@@ -61,10 +61,10 @@ class Clusters:
     def trials_in(self, cells: Cells) -> Floats:
         """How many trials of judges the verdicts in each of ``cells`` [cells, verdicts] are on."""
         if self.trials is None:
-            return cells.sum(axis=1).astype(np.float64)
+            return np.asarray(cells.sum(axis=1), dtype=np.float64)
         size = int(self.trials.max(initial=-1)) + 1
         verdicts = np.array([np.bincount(self.trials, cell, size) for cell in cells]).reshape(len(cells), size)
-        return (verdicts > 0).sum(axis=1).astype(np.float64)
+        return np.asarray((verdicts > 0).sum(axis=1), dtype=np.float64)
 
     def drawn(self) -> Drawn:
         """Of each dimension whether it has several clusters."""
@@ -232,7 +232,8 @@ def of_judges(cells: Cells, judges: Codes) -> Floats:
 def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Drawn | None = None) -> Jackknife:
     """What ``estimate`` makes of sums of ``terms`` [terms, cells, verdicts], of which the first is a verdict's weight;
     by default ``drawn`` is as in these verdicts."""
-    cells, total = terms.any(axis=0), terms.sum(axis=-1)
+    cells: Cells = np.asarray(terms.any(axis=0))
+    total = terms.sum(axis=-1)
     of_cells = np.broadcast_to(clusters.drawn() if drawn is None else drawn, (3, terms.shape[1]))
     wide = np.where(cells, clusters.wider, 1.0).max(axis=1, initial=1.0)
     numbers, freedom, products, shared = [], [], [], []

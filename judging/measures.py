@@ -182,7 +182,7 @@ def _is_first_part(verdicts: pd.DataFrame) -> NDArray[np.bool_]:
     """Whether a verdict [verdicts] is the only one of a judgement, or that of the first partition."""
     if "part" not in verdicts.columns:
         return np.ones(len(verdicts), dtype=bool)
-    return (verdicts["part"].isna() | (verdicts["part"] == 0)).to_numpy()
+    return np.asarray(verdicts["part"].isna() | (verdicts["part"] == 0), dtype=np.bool_)
 
 
 def clusters(verdicts: pd.DataFrame) -> Clusters:

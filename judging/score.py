@@ -306,8 +306,9 @@ def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[st
     known = {name: column for name, column in columns.items() if table[column].notna().any()}
     unknown = [part for name in listed for part in name.split(AND) if part not in known]
     if unknown:
-        there = [name for name, column in known.items() if name != column]
-        raise InputError(f"--by: the verdicts have no {', '.join(unknown)}; they have {', '.join([*PLAIN, *there])}")
+        there = [name for name in PLAIN if name in known]
+        there += [name for name, column in known.items() if name != column]
+        raise InputError(f"--by: the verdicts have no {', '.join(unknown)}; they have {', '.join(there)}")
     table = table.assign(**{part: table[known[part]] for name in listed for part in name.split(AND)})
     for name in listed:
         if AND in name:

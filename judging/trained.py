@@ -93,8 +93,8 @@ class TrainedJudge(Agent[T]):
         self._lacks: dict[str, AnswerError] = {}
         for task, trials in self.read_trials().items():
             keys, inputs = [key[trial["id"]] for trial in trials], self.extract(task, trials, device)
-            for trial, raw in self.judge_trials(trials, keys, inputs).items():
-                self._replies[trial] = Reply(VerdictAnswer(verdict="machine" if raw["margin"] > 0 else "human"), raw)
+            for name, raw in self.judge_trials(trials, keys, inputs).items():
+                self._replies[name] = Reply(VerdictAnswer(verdict="machine" if raw["margin"] > 0 else "human"), raw)
             with_features = {at for of_embedding in inputs.values() for at in of_embedding.trial.tolist()}
             for at, trial in enumerate(trials):
                 if at not in with_features:

@@ -146,3 +146,12 @@ def test_a_trained_judges_interval_is_as_wide_as_its_verdicts_vary() -> None:
     widths = [rate.high - rate.low for rate in (summarize(verdicts.assign(margin=margin), ["a"])[1].detectability
                                                 for margin in (0.5, None))]  # fmt: skip
     assert widths[0] / widths[1] == pytest.approx(TRAINED, rel=0.02)
+
+
+def test_a_judge_who_always_says_human_has_the_dprime_of_the_correction_alone() -> None:
+    """z of 40.5/41 and of 0.5/21; on equal numbers they cancel."""
+    unequal = summarize(table({("human:1", "human"): (40, 0), ("a", "machine"): (20, 0)}), ["a"])[0]
+    assert unequal.dprime.value == pytest.approx(Z(40.5 / 41) + Z(0.5 / 21))
+    assert f"{unequal.dprime.value:.2f}" == "0.27"
+    equal = summarize(table({("human:1", "human"): (30, 0), ("a", "machine"): (30, 0)}), ["a"])[0]
+    assert equal.dprime.value == pytest.approx(0, abs=1e-9)

@@ -448,3 +448,15 @@ def test_intervals_of_perceived_sexes_end_at_0_and_1() -> None:
     table = pd.DataFrame({"judge": judge, "stimulus": stimulus, "trial": stimulus, "sex": ["male", *["female"] * 3]})
     known = perceived_sexes("conversation", "people", table.assign(agent="gpt2", truth="machine", verdict="human"))
     assert (known[0].of, known[0].male) == ("all", Estimate(0.25, 0.0, 1.0))
+
+
+def test_columns_to_score_by_are_offered_only_where_they_hold_something() -> None:
+    """Words have no length: the message that refuses it does not offer it."""
+    table = pd.DataFrame({"agent": ["a", "human:1"], "truth": ["machine", "human"], "length": [None, None]})
+    table = table.assign(place=[1, 2], phase="test", **{"meta.topic": ["x", "y"], "meta.mood": [None, None]})
+    with pytest.raises(InputError) as refused:
+        with_columns(table, "length")
+    assert str(refused.value) == "--by: the verdicts have no length; they have place, phase, agent, topic"
+    for name in str(refused.value).partition("they have ")[2].split(", "):
+        _, listed = with_columns(table, name)
+        assert listed == [name]

@@ -1,6 +1,9 @@
 """The rules for answers: each by itself, on the words of the papers, and whatever the word."""
 
+import json
+from collections import Counter
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -145,3 +148,23 @@ def test_the_vocabulary_is_letters_in_the_order_of_frequency() -> None:
     assert vocabulary.zipf("toboggan") == pytest.approx(zipf_frequency("toboggan", "en", "large"), abs=0.011)
     assert [vocabulary.rank(words[place]) for place in (0, 777, 19_999)] == [0, 777, 19_999]
     assert (vocabulary.rank("snimal"), vocabulary.zipf("snimal")) == (None, 0)
+
+
+def test_what_the_default_reading_of_overlap_costs_is_what_the_docs_say() -> None:
+    """Counted on people's answers, and on pairs of words that only share letters."""
+    examples = Path(__file__).parents[4] / "examples" / "people_words.json"
+    answers = [(cue, row["response"]) for cue, rows in json.loads(examples.read_text()).items() for row in rows]
+    dropped = {
+        reading: Counter(
+            f"{cue}/{word}"
+            for cue, word in answers
+            if judge(word, cue, RuleSettings(overlap=reading)).rule == "overlap"
+        )
+        for reading in ("shorter", "containment")
+    }
+    once = ("man/human", "woman/man", "comfort/uncomfortable", "butterfly/fly")
+    assert len(answers) == 150
+    assert dropped == {"shorter": Counter({"man/woman": 3, **dict.fromkeys(once, 1)}), "containment": Counter()}
+    for cue, word in (("man", "woman"), ("night", "light"), ("king", "ring"), ("hand", "sand"), ("mouse", "house")):
+        assert judge(word, cue, RuleSettings(overlap="shorter")).rule == "overlap"
+        assert judge(word, cue, RuleSettings(overlap="containment")).rule is None

@@ -53,9 +53,11 @@ if sys.dont_write_bytecode and _torch is not None and not Path(_torch.cached or 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A file's tests share a process, and so do all files whose tests share a server. The slowest start first, and
-    those that wait for processes, so that no worker is left alone with them at the end."""
+    those that wait for processes, so that no worker is left alone with them at the end. Tests in Chromium are slow."""
     served = {item.path for item in items if "served" in getattr(item, "fixturenames", ())}
     for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
         item.add_marker(pytest.mark.xdist_group("served" if item.path in served else str(item.path)))
     first = served | {item.path for item in items if item.path.stem in WAITING}
     items.sort(key=lambda item: (item.get_closest_marker("slow") is None, item.path not in first))

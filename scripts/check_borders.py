@@ -2,10 +2,10 @@
 as a benchmark's submissions, people's through one form after another. Judges who could tell them apart would judge the
 form.
 
-For each form: `turinglike import`, `trials`, then two judges: `svm` (`turinglike judge`, `score`) and a logistic
-regression on character n-grams of what judges see, learnt from another draw. Both must stay at a detectability of
-0.5. At the end one blank is planted behind people's answers, where judges see them: the n-grams must find it. Nothing
-here asserts a time.
+For each form two sets are drawn: `turinglike import`, `trials`. Then come two judges: `svm` (`turinglike judge`,
+`score`) in both sets, and a logistic regression on character n-grams of what judges see, learnt from one set and asked
+about the other. Both must stay at a detectability of 0.5. At the end one blank is planted behind people's answers,
+where judges see them: the n-grams must find it. Nothing here asserts a time.
 
     python scripts/check_borders.py --trials 2000 --out borders
 """
@@ -73,7 +73,7 @@ def draw_answer(task: str, stimulus: int, chance: random.Random) -> Answer:
         first, second = chance.sample(likes.sample(WORDS, 8), 2)
         text = chance.choice(("a {} beside a {}", "A {} is near the {}.", 'the {}, and "a {}" behind it'))
         return text.format(first, second)
-    return [[round(chance.uniform(0, 639), 1), round(chance.uniform(0, 479), 1)] for _ in range(chance.randint(4, 9))]
+    return [[round(chance.uniform(0, 639), 1), round(chance.uniform(0, 479), 1)] for _ in range(chance.randint(10, 15))]
 
 
 def draw(task: str, number: int, chance: random.Random) -> tuple[Drawn, list[dict[str, Answer]]]:
@@ -252,12 +252,26 @@ def make_trials(folder: Path, form: Form, number: int, seed: int) -> Shown:
 
 
 def by_svm(folder: Path) -> tuple[float, float, float]:
-    """Detectability by `svm` and its 95 % interval, as `score` tells them."""
+    """Detectability by `svm` within a trial set and its 95 % interval, as `score` tells them."""
     quietly("judge", folder / "trials", "--judges", "svm", "--here", "--quiet", "--out", folder / "verdicts")
     quietly("score", folder / "verdicts", "--out", folder / "scores")
     rows = json.loads((folder / "scores" / "scores.json").read_bytes())["scores"]
     [row] = [row for row in rows if row["agent"] == "all"]
     return row["detectability"], row["detectability_low"], row["detectability_high"]
+
+
+def by_svm_of_two(folders: Sequence[Path]) -> tuple[float, float, float]:
+    """The mean of :func:`by_svm` over two draws, and its 95 % interval. `svm` learns and judges within a set, so that
+    of one draw its figure scatters more than the interval says, as where answers are one of ten colours."""
+    values = []
+    halves = []
+    for folder in folders:
+        value, low, high = by_svm(folder)
+        values.append(value)
+        halves.append((high - low) / 2)
+    value = sum(values) / len(values)
+    half = sum(one**2 for one in halves) ** 0.5 / len(halves)
+    return value, value - half, value + half
 
 
 def by_ngrams(known: Shown, held: Shown) -> tuple[float, float, float]:
@@ -304,7 +318,7 @@ def main() -> int:
         shown = make_trials(folder / "judged", form, options.trials, options.seed)
         known = make_trials(folder / "learnt", form, options.trials, options.seed + 1)
         figures = {
-            "svm": by_svm(folder / "judged"),
+            "svm": by_svm_of_two([folder / "judged", folder / "learnt"]),
             "n-grams": by_ngrams(known, shown),
             "planted": by_ngrams(with_blank(known), with_blank(shown)),
         }

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 import orjson
 from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr, TypeAdapter, ValidationError
 
-from agents.answers import ConversationAnswer, Message, plain
+from agents.answers import ConversationAnswer, Message, is_blank, plain
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
 from serving.runs.coco_forms import PATHS, Coco, CocoAnnotation
@@ -148,10 +148,25 @@ def _validated(adapter: TypeAdapter[A], content: Any, path: Path) -> A:
         raise
 
 
+def _refuse_pandas(content: Mapping[str, Any]) -> None:
+    """Raises InputError for a table as pandas writes it by columns, and for rows that stand under a name."""
+    way_out = "write it as a list of rows: in pandas, to_json(orient='records')"
+    by_column = [value for value in content.values() if isinstance(value, dict) and "0" in value]
+    if content and len(by_column) == len(content):
+        raise InputError(f"is a table by columns; {way_out}")
+    if {"columns", "data"} <= content.keys():
+        raise InputError(f"is a table of columns and data; {way_out}")
+    rows = next(iter(content.values()), None)
+    is_table = isinstance(rows, list) and bool(rows) and isinstance(rows[0], dict) and "groundtruth" not in rows[0]
+    if len(content) == 1 and is_table and next(iter(content)) in ("data", "rows", "results", "trials"):
+        raise InputError(f"has its rows under the name {next(iter(content))!r}; {way_out}")
+
+
 def _add_benchmark(source: Source, content: Any, options: ImportOptions) -> None:
     source.task = task_of_file(source.path, options.task)
     if not isinstance(content, dict):
         raise InputError("must be a JSON object of stimuli, or a list of rows")
+    _refuse_pandas(content)
     is_gaze = source.task == "attention_prediction"
     lists = [value for value in content.values() if isinstance(value, list)]  # of a ground truth hold objects
     is_truth = any(value and isinstance(value[0], dict) for value in lists) if is_gaze else bool(lists)
@@ -237,7 +252,9 @@ def _add_captions(source: Source, content: dict[str, Any]) -> None:
             continue
         if annotation.caption is None:
             raise InputError("has annotations without a caption; `turinglike set` makes a set of them")
-        if annotation.image_id in names:
+        if is_blank(annotation.caption):
+            source.noticed["annotations_without_words"] += 1
+        elif annotation.image_id in names:
             answer = typed_answer("image_captioning", annotation.caption)
             source.add(names[annotation.image_id], person(""), annotation.caption, answer)
         else:

@@ -14,12 +14,13 @@ from serving.runs.people_table import TableRow
 from serving.runs.repeated_rows import tell_several_answers
 from serving.runs.row_problems import count, shown
 from serving.runs.table_cells import NUMBER, CellText, is_empty, list_in, shortened
-from serving.runs.table_columns import ACROSS, DOWN, DURATIONS, ORDER, REPETITION
+from serving.runs.table_columns import ACROSS, DOWN, DURATIONS, ORDER, REPETITION, plain_name
 from serving.runs.table_reader import TableReader
 from serving.runs.truth_column import machines_of
 
 TASK: Task = "attention_prediction"
-EYES = ("eyeused", "eyetracked", "eye")
+EYES = ("eyeused", "eyetracked", "eye", "eyeid")
+FROM_BELOW = "normpos"  # Pupil's columns of shares, whose y counts from the bottom
 
 
 def add_paths(reader: TableReader) -> None:
@@ -29,6 +30,11 @@ def add_paths(reader: TableReader) -> None:
     reader.name_stimuli()
     across = reader.columns.find("x", ACROSS)
     down = reader.columns.find("y", DOWN)
+    if down is not None and plain_name(down).startswith(FROM_BELOW):
+        raise InputError(
+            f"has in column {shown(down)} heights that count from the bottom of the frame, as Pupil's do. Write 1 - y "
+            "into a column y, and give x and y with --columns x=NAME,y=NAME"
+        )
     response = next(iter(reader.columns.named(("response",))), None)
     has_paths = response is not None and _are_lists(reader, response)
     if across is None or down is None or has_paths or "response" in reader.columns.given:

@@ -93,6 +93,7 @@ class Source:
     def add(self, stimulus: str, agent: str, raw: Any, answer: Mapping[str, Any] | None) -> None:
         """Add an answer of ``agent`` ("human:05", "published:gpt2"); ``raw`` is the response as it stood."""
         kind = "published" if agent.startswith("published:") else "human"
+        stimulus = unicodedata.normalize("NFC", stimulus)  # as people's names are: both forms look alike
         self.answers.append({"stimulus": stimulus, "agent": agent, "kind": kind, "answer": answer, "raw": raw})
 
     def records(self, run: str) -> Iterator[dict[str, Any]]:

@@ -1,14 +1,14 @@
 """Tables of people's answers: a CSV, or a JSON list of rows such as jsPsych's data. See ``docs/import.md``."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, WordAnswer, plain
 from agents.errors import InputError
-from agents.stimuli import Task
+from agents.stimuli import SHORT, Task
 from serving.runs.csv_tables import by_line
 from serving.runs.import_paths import add_paths
-from serving.runs.import_source import ImportOptions, Source, person, refuse, task_of_file
+from serving.runs.import_source import ImportOptions, Source, listed, person, refuse, task_of_file
 from serving.runs.import_verdicts import add_verdicts
 from serving.runs.people_table import (
     PeopleTable,
@@ -20,7 +20,8 @@ from serving.runs.people_table import (
     table_of_json,
 )
 from serving.runs.repeated_rows import tell_several_answers
-from serving.runs.table_cells import CellText, read_labels, read_text
+from serving.runs.row_problems import shown
+from serving.runs.table_cells import CellText, is_whole, read_labels, read_text
 from serving.runs.table_columns import FIELDS, unread_remark
 from serving.runs.table_reader import TableReader
 from serving.runs.truth_column import machines_of
@@ -51,6 +52,7 @@ def _add(source: Source, table: PeopleTable, options: ImportOptions) -> None:
             raise InputError(f"--columns: there is no field {', '.join(unknown)}; there are {', '.join(FIELDS)}")
         fill_columns(source, table)
     keep_rows(source, table, options.rows)
+    _refuse_other_tasks(source, table)
     note_empty_columns(table)
     reader = TableReader(source, table, options)
     if any(names <= {*table.columns.names} for names in OWN_VERDICTS):
@@ -68,12 +70,37 @@ def _add(source: Source, table: PeopleTable, options: ImportOptions) -> None:
     refuse(by_line(reader.problems))
 
 
+def _refuse_other_tasks(source: Source, table: PeopleTable) -> None:
+    """Raises InputError where a column ``task`` says that rows answer another task."""
+    short_of = {name: short for short, name in SHORT.items()}
+    for column in table.columns.named(("task",)):
+        words = {row.cells.get(column, "").strip() for row in table.rows} - {""}
+        tasks = {SHORT.get(word, word) for word in words}
+        if tasks and tasks <= short_of.keys() and tasks != {source.task}:
+            example = next((word for word in sorted(words) if SHORT.get(word, word) == source.task), "")
+            way_out = f"--rows {shown(column)}={example}" if example else "--task"
+            raise InputError(
+                f"holds answers to {', '.join(sorted(words))} (column {shown(column)}); take one with {way_out}"
+            )
+
+
 class _Said(NamedTuple):
     """What a row says: the text, the labels where it is of objects, and the stimulus."""
 
     text: str
     labels: Sequence[str]
     stimulus: str
+
+
+def _refuse_numbers(source: Source, column: str, said: Iterable[_Said]) -> None:
+    """Raises InputError where all answers are numbers: jsPsych stores of a button its place, which is nobody's word."""
+    answers = [answer.labels or [answer.text] for answer in said]
+    texts = list(dict.fromkeys(text for texts in answers for text in texts))
+    if texts and all(map(is_whole, texts)):
+        raise InputError(
+            f"has numbers alone in column {shown(column)} ({listed(texts)}), as programs store the places of buttons; "
+            "write the labels that people saw"
+        )
 
 
 def _add_answers(reader: TableReader) -> None:
@@ -95,6 +122,7 @@ def _add_answers(reader: TableReader) -> None:
     reader.tell_left_out(column, "rows_without_a_stimulus", "rows_without_an_answer")
     if not said and not reader.problems:
         reader.refuse_nothing()
+    _refuse_numbers(source, column, said.values())
     machines = machines_of(reader, [row for row in reader.table.rows if id(row) in said])
     reader.name_people([row for row in reader.table.rows if id(row) in said and id(row) not in machines])
     reader.drop_equal_rows()
@@ -107,7 +135,7 @@ def _add_answers(reader: TableReader) -> None:
         written = row.cells[column].strip()
         raw: Any = {"response": written, "rt": times[at]} if at in times else written
         source.add(answer.stimulus, agent, raw, typed_answer(source.task, answer.text, answer.labels))
-        if agent != person(""):
+        if agent != person("") and id(row) not in machines:
             answered.append((agent, answer.stimulus, row))
     tell_several_answers(source, reader.table, answered, "answer", counts_once=False)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from agents.answers import VerdictAnswer, is_blank, plain
 from agents.errors import InputError
 from serving.runs.import_source import UNKNOWN, listed
-from serving.runs.people_table import TableRow, trial_column
+from serving.runs.people_table import NAME_OF_TRIAL, TableRow, trial_column
 from serving.runs.repeated_rows import tell_several_answers
 from serving.runs.row_problems import shown
 from serving.runs.table_cells import NUMBER, CellText, is_empty, read_text, shortened, verdict_of
@@ -43,8 +43,11 @@ def _add_on_trials(reader: TableReader) -> None:
         response = reader.response_column()
     judged: list[tuple[TableRow, str, dict[str, Any]]] = []
     wrong: list[_WrongWord] = []
+    are_ids = any(NAME_OF_TRIAL.fullmatch(reader.stimulus(row)) for row in reader.table.rows)
     for row in reader.table.rows:
         trial = reader.stimulus(row)
+        if are_ids and not NAME_OF_TRIAL.fullmatch(trial):
+            trial = ""  # a screen beside the trials, such as instructions
         column, text = _said(reader, row, verdict, response)
         if not trial:
             reader.leave_out(row, None)
@@ -252,6 +255,8 @@ def _judged_elsewhere(reader: TableReader, stimulus: str, truth: str, verdict: s
         if meaning != said_word:
             reader.source.used.add("responses")
         agent = "" if agents is None else row.cells.get(agents, "").strip()
+        if is_empty(agent):
+            agent = ""
         trial = row.cells.get(trials[0], "").strip() if trials else ""
         judged.append(_Elsewhere(row, reader.stimulus(row), trial, agent, of_truth, meaning, words))
     for pair, of_pair in wrong.items():

@@ -16,6 +16,8 @@ from serving.runs.row_problems import count
 from serving.runs.table_reader import are_seconds, middle_of
 
 LARGEST_SHARE = 3  # beyond which a coordinate with decimals is no share of a frame, however far off somebody looked
+PLAUSIBLE = (20, 5_000)  # milliseconds of a middle duration of fixations
+PERCENT = 100  # beyond which no coordinate in percent lies
 MOSTLY_INSIDE = 0.95  # of the coordinates of shares lie from 0 to 1
 
 Point = list[float]  # x and y
@@ -70,6 +72,12 @@ def _are_in_seconds(source: Source, paths: Sequence[Path], options: ImportOption
         source.used.add("rt")
         return options.rt == "seconds"
     if not are_seconds(times):
+        middle = middle_of(times)
+        if middle is not None and not PLAUSIBLE[0] <= middle <= PLAUSIBLE[1]:
+            source.remarks.append(
+                f"half of the fixations last at most {middle:g} ms, which is odd for people; durations must be "
+                "milliseconds, or seconds with --rt seconds"
+            )
         return False
     source.noticed["durations_taken_as_seconds"] += len(times)
     source.remarks.append(
@@ -83,7 +91,13 @@ def _pixels_of_a_unit(source: Source, paths: Sequence[Path], frame: Size) -> tup
     """How many pixels a unit of x and of y has: 1, or of shares the frame's sides."""
     coordinates = [coordinate for path in paths for point in path.points for coordinate in point]
     has_fractions = any(coordinate != int(coordinate) for coordinate in coordinates)
-    if not has_fractions or max(map(abs, coordinates)) > LARGEST_SHARE:
+    largest = max(map(abs, coordinates))
+    if not has_fractions or largest > LARGEST_SHARE:
+        if largest <= PERCENT and min(frame) > 2 * PERCENT:
+            source.remarks.append(
+                f"no coordinate is beyond {largest:g}, in a frame of {frame[0]} x {frame[1]}: perhaps they are percent "
+                "or degrees. They must be pixels of the frame"
+            )
         return 1, 1
     inside = sum(0 <= coordinate <= 1 for coordinate in coordinates)
     if inside < MOSTLY_INSIDE * len(coordinates):

@@ -268,7 +268,7 @@ def whole_numbers(rows: Sequence[TableRow], column: str) -> bool:
     return bool(filled) and all(map(is_whole, filled))
 
 
-_NAME_OF_TRIAL = re.compile(r"t[0-9]{4,}")
+NAME_OF_TRIAL = re.compile(r"t[0-9]{4,}")
 
 
 def trial_column(table: PeopleTable, names: Sequence[str]) -> list[str]:
@@ -278,6 +278,6 @@ def trial_column(table: PeopleTable, names: Sequence[str]) -> list[str]:
 
     def likeness(column: str) -> float:
         filled = [cell for row in table.rows if (cell := row.cells.get(column, "").strip())]
-        return sum(_NAME_OF_TRIAL.fullmatch(cell) is not None for cell in filled) / max(1, len(filled))
+        return sum(NAME_OF_TRIAL.fullmatch(cell) is not None for cell in filled) / max(1, len(filled))
 
     return sorted(candidates, key=lambda column: -likeness(column))

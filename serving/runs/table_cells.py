@@ -21,9 +21,15 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 WHOLE_AS_FLOAT = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
 LONGEST = 40  # letters of a wrong value in a message
 LONGEST_LITERAL = 100_000  # characters that are read as a list in Python's spelling
-NO_ANSWER = frozenset({"None", "NA", "N/A", "#N/A", "NaN", "NULL", "<NA>", "undefined", "--"})
+NO_ANSWER = frozenset(
+    {
+        *("None", "NA", "N/A", "n/a", "#N/A", "NaN", "NaT", "NULL", "<NA>", "--", "-", "."),
+        *("#NULL!", "#NAME?", "#VALUE!", "#REF!", "undefined", "UNDEFINED", "UNDEFINEDnull"),
+    }
+)  # what R, pandas, SAS, SPSS, spreadsheets and EyeLink write for nothing
 NO_ANSWER_WITHOUT_TIME = frozenset({"null", "nan"})  # words, too: no answer only where the row has no time
 CHECKED = frozenset({"on", "true", "checked"})  # what forms write for a ticked box; its name is what it says
+UNCLEAR_TICKS = frozenset({"off", "false", "unchecked", "yes", "no", "0", "1"})  # beside a name: whether it was ticked
 LABEL_KEYS = ("label", "labels", "rectanglelabels", "polygonlabels", "name", "text", "value", "object", "class")
 INVISIBLE = "is empty: it holds invisible characters alone. Clear the cell, and the row counts as one without an answer"
 _LABELS = re.compile(r"[,;\n]")
@@ -130,12 +136,15 @@ def _labels_in(value: Any) -> list[str] | None:
                 return None
             labels += of_part
         return labels
-    texts = {name: text for name, text in value.items() if text not in (None, "")}
-    if texts and all(text is True or str(text).lower() in CHECKED for text in texts.values()):
-        return list(texts)
     labels = []
-    for text in texts.values():
-        if isinstance(text, str):
+    for name, text in value.items():
+        if text is None or text == "":
+            continue
+        if text is True or str(text).lower() in CHECKED:
+            labels.append(name)
+        elif isinstance(text, str) and text.strip().lower() in UNCLEAR_TICKS:
+            return None
+        elif isinstance(text, str):
             labels += split_labels(text)
         elif isinstance(text, list):
             of_list = _labels_in(text)

@@ -59,7 +59,7 @@ RESPONSES: Mapping[str, Sequence[str]] = {
 }
 TIMES = _names("rt responsetime reactiontime latency rtms keyresprt")
 DURATIONS = _names(
-    "t durations durationsms fixationdurations duration currentfixduration fixduration gazeeventduration"
+    "durations durationsms fixationdurations duration currentfixduration fixduration gazeeventduration t"
 )
 ACROSS = _names("x fixx fixationx currentfixx xpos posx fpogx fixationpointx")
 DOWN = _names("y fixy fixationy currentfixy ypos posy fpogy fixationpointy")
@@ -69,7 +69,8 @@ ORDER = _names("""
 """)
 REPETITION = _names("""
     trialindex trial trialid trialnr trialnumber block blockid blocknr blocknumber session sessionid sessionnr
-    sessionnumber run phase part visit repetition viewing condition target targetname task
+    sessionnumber run phase part day visit repetition viewing condition target targetname task recordingname
+    recordingid
 """)  # columns that part two viewings of one stimulus
 TRUTHS = _names("groundtruth truth kind")
 AGENTS = _names("machine machinegroundtruth model agent")

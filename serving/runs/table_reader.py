@@ -1,6 +1,7 @@
 """What answers, scanpaths and verdicts of a people's table share: who, about which stimulus, how fast, and what is left
 out."""
 
+import re
 from collections.abc import Sequence
 from statistics import median
 
@@ -10,7 +11,16 @@ from serving.runs.import_source import UNKNOWN, ImportOptions, Source, listed, p
 from serving.runs.people_table import PeopleTable, TableRow, put_together, whole_numbers
 from serving.runs.repeated_rows import drop_equal_rows, tell_rows
 from serving.runs.row_problems import count, shown
-from serving.runs.table_cells import CellText, has_time, is_empty, read_time, shortened, without_decimals
+from serving.runs.table_cells import (
+    NO_ANSWER,
+    NO_ANSWER_WITHOUT_TIME,
+    CellText,
+    has_time,
+    is_empty,
+    read_time,
+    shortened,
+    without_decimals,
+)
 from serving.runs.table_columns import (
     SHOWN_BY_JSPSYCH,
     STIMULI,
@@ -20,10 +30,14 @@ from serving.runs.table_columns import (
     find_response,
     no_person,
     numbered_siblings,
+    plain_name,
 )
 
 SECONDS_BELOW = 20  # the middle time of a file in seconds: nobody answers within 20 milliseconds
 PLAUSIBLE = (100, 300_000)  # milliseconds of a middle time that nobody needs to hear of
+NOBODY = frozenset({UNKNOWN, "none", "anonymous"})
+CUT_NUMBER = re.compile(r"[0-9]\.[0-9]+E\+[0-9]+")  # what a spreadsheet makes of a long number
+MIXED = 0.1  # of the times: two units in one column
 MARKUP = frozenset("<{")  # of a screen's content, which is no name of a stimulus
 
 
@@ -41,7 +55,7 @@ def are_seconds(times: Sequence[float]) -> bool:
 
 def _names_nobody(cell: str) -> bool:
     """Whether a cell of who answered says nothing: it is blank, ``NA``, or "unknown", which would join strangers."""
-    return is_empty(cell) or cell.casefold() == UNKNOWN
+    return is_empty(cell) or cell.casefold() in NOBODY
 
 
 class TableReader:
@@ -54,6 +68,7 @@ class TableReader:
         self.options = options
         self.problems: list[Problem] = list(table.problems)
         self._stimulus_columns: Sequence[str] = ()
+        self._stimuli_are_numbers = False
         self._time_column = self.columns.find("rt", TIMES)
         self._person: str | None = None
         self._numbers = False
@@ -84,6 +99,12 @@ class TableReader:
             )
         if not self.table.is_jspsych:
             self._stimulus_columns = self._stimulus_columns[:1]
+            self._stimuli_are_numbers = whole_numbers(self.table.rows, self._stimulus_columns[0])
+        elif columns is None and len(self._stimulus_columns) > 1:
+            # Where a column such as `cue` names stimuli, `stimulus` alone is a screen: instructions, a fixation cross.
+            named = [name for name in self._stimulus_columns if plain_name(name) != "stimulus"]
+            if any(not is_empty(row.cells.get(name, "")) for row in self.table.rows for name in named):
+                self._stimulus_columns = named
         for column in self._stimulus_columns:
             self.columns.use(column)
 
@@ -91,10 +112,12 @@ class TableReader:
         """The stimulus that a row names, or "". The content of a screen (HTML, a list of pictures) is no name."""
         for column in self._stimulus_columns:
             text = row.cells.get(column, "").strip()
-            if text == "null" or is_blank(text) or column in row.not_texts:
+            if text == "null" or is_blank(text) or text in NO_ANSWER or column in row.not_texts:
+                continue
+            if text in NO_ANSWER_WITHOUT_TIME and not self.is_timed(row):
                 continue
             if not self.table.is_jspsych:
-                return text
+                return without_decimals(text) if self._stimuli_are_numbers else text
             if text.isprintable() and not MARKUP & set(text) and not text.startswith("["):
                 return text
         return ""
@@ -142,6 +165,9 @@ class TableReader:
             cell = "" if self._person is None else row.cells.get(self._person, "").strip()
             if self._person is not None and self._person in row.not_texts:
                 self.fault(row, self._person, f"must be a name or a number, not {cell!r}")
+            elif CUT_NUMBER.fullmatch(cell) and self._person is not None:
+                rule = "a spreadsheet has rounded it, and several people may have become one. Save names as text"
+                self.fault(row, self._person, f"is {shortened(cell)!r}: {rule}")
             elif not _names_nobody(cell):
                 continue
             elif is_allowed:
@@ -217,6 +243,12 @@ class TableReader:
                     "--rt ms takes them as milliseconds"
                 )
             return 1000.0
+        small = sum(0 < time < SECONDS_BELOW for time in times)
+        if small > MIXED * len(times):
+            self.source.remarks.append(
+                f"column {shown(column)}: {small:,} of {count(len(times), 'time')} are below {SECONDS_BELOW}, as if in "
+                "seconds, and the others are not; all count as milliseconds"
+            )
         if not PLAUSIBLE[0] <= middle <= PLAUSIBLE[1]:
             self.source.remarks.append(
                 f"column {shown(column)}: half of the times are at most {middle:g} ms, which is odd for people; "

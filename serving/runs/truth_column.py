@@ -9,12 +9,18 @@ from collections.abc import Mapping, Sequence
 from agents.errors import InputError
 from serving.runs.import_source import listed
 from serving.runs.people_table import TableRow
-from serving.runs.row_problems import shown
+from serving.runs.row_problems import count, shown
 from serving.runs.table_cells import is_empty, shortened
-from serving.runs.table_columns import AGENTS, JUDGES, PARTICIPANTS, TRUTHS
+from serving.runs.table_columns import AGENTS, JUDGES, PARTICIPANTS, TRUTHS, plain_name
 from serving.runs.table_reader import TableReader
 
 HUMAN = frozenset({"human", "humans", "person", "people"})
+CODES = frozenset(
+    {
+        *("h", "m", "p", "0", "1", "2", "real", "fake", "true", "false", "yes", "no", "natural", "synthetic"),
+        *("generated", "subject", "participant", "chatbot", "gpt"),
+    }
+)  # what may stand for a person and a machine, and is not known to
 MACHINE = frozenset({"machine", "machines", "published", "ai", "model", "bot", "llm"})
 
 
@@ -31,11 +37,39 @@ def machines_of(reader: TableReader, rows: Sequence[TableRow]) -> Mapping[int, s
         if words & (HUMAN | MACHINE):
             columns.use(column)
             return _named_machines(reader, rows, column)
+        if words and words <= CODES and plain_name(column) != "kind":
+            raise InputError(
+                f"column {shown(column)} says of each row {listed([repr(word) for word in sorted(words)])}: write "
+                "human or machine there, or give the column another name if it says something else"
+            )
         if given:
             raise InputError(
                 f"column {shown(column)} says neither human nor machine: it is {listed([repr(word) for word in words])}"
             )
+    _refuse_unread(reader, rows)
     return {}
+
+
+def _refuse_unread(reader: TableReader, rows: Sequence[TableRow]) -> None:
+    """Raises InputError where a column of another name says that rows are a machine's; a remark tells of a column such
+    as ``model`` that is filled in some rows alone."""
+    columns = reader.columns
+    for column in columns.names:
+        if column in columns.used:
+            continue
+        words = {cell for row in rows if not is_empty(cell := row.cells.get(column, "").strip().casefold())}
+        if words & MACHINE and words <= HUMAN | MACHINE:
+            raise InputError(
+                f"says in column {shown(column)} that answers are a machine's; read it with --columns "
+                f"truth={shown(column)}, or give the column another name if it says something else"
+            )
+    for column in columns.named(AGENTS):
+        filled = [row for row in rows if not is_empty(row.cells.get(column, ""))]
+        if 0 < len(filled) < len(rows):
+            reader.source.remarks.append(
+                f"column {shown(column)} is filled in {len(filled):,} of {count(len(rows), 'row')}, which count as "
+                "people's answers; if they are a machine's, add a column truth that says human or machine"
+            )
 
 
 def _named_machines(reader: TableReader, rows: Sequence[TableRow], column: str) -> Mapping[int, str]:

@@ -28,6 +28,9 @@ MIB = 1024 * 1024
 GIB = 1024 * MIB
 
 NO_ANSWER: dict[str, Any] = {"changes_answers": False}
+# Of a setting that came after version 0.2. With its default it stands in no digest: otherwise every older run of its
+# agents would be refused, although nothing in it changes.
+LATER: dict[str, Any] = {"later": True}
 
 
 def _check_address(value: str) -> str:
@@ -43,18 +46,21 @@ Address = Annotated[str, AfterValidator(_check_address)]  # of a server
 
 
 class Settings(BaseModel):
-    """All choices that can change an answer; a choice of speed is a field with ``json_schema_extra=NO_ANSWER``."""
+    """All choices that can change an answer; a choice of speed is a field with ``json_schema_extra=NO_ANSWER``, and a
+    choice that came later one with ``json_schema_extra=LATER``."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=(), use_attribute_docstrings=True
     )
 
     def identity(self) -> dict[str, Any]:
-        """The settings without those of speed; files by the hash of their content."""
+        """The settings without those of speed, and without later ones at their default; files by the hash of their
+        content."""
         values = self.model_dump(mode="json")
         for name, about in type(self).model_fields.items():
             value = getattr(self, name)
-            if about.json_schema_extra == NO_ANSWER:
+            is_left_out = about.json_schema_extra == LATER and value == about.get_default(call_default_factory=True)
+            if about.json_schema_extra == NO_ANSWER or is_left_out:
                 del values[name]
             elif isinstance(value, Settings):
                 values[name] = value.identity()
@@ -161,6 +167,10 @@ class Agent(ABC, Generic[S]):
     def checkpoint(self) -> tuple[str | None, str | None]:
         """(checkpoint, revision) that the settings name, or (None, None)."""
         return None, None
+
+    def identity(self) -> dict[str, Any]:
+        """What of the settings enters the digest of a run: see :meth:`Settings.identity`."""
+        return self.settings.identity()
 
     def missing(self) -> str | None:
         """A sentence on what this machine lacks and how to get it, or None."""

@@ -125,7 +125,7 @@ def _agent_entry(entry: Entry, agent: Agent[Any]) -> dict[str, Any]:
     modes = set[str](agent.judges or agent.modes)
     identity = {
         "agent": entry.identity,
-        "settings": agent.settings.identity(),
+        "settings": agent.identity(),
         "checkpoint": checkpoint,
         "revision": revision,
     }

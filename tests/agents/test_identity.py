@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import Field
 
 from agents import catalogue
-from agents.contract import Settings
+from agents.contract import LATER, Settings
 from agents.language.chat import LocalChatAgent, OpenAIChatAgent
 from agents.language.sent_messages import TruncationSettings
 from serving.runs.run_json import run_entry
@@ -41,3 +42,17 @@ def test_a_file_counts_by_what_is_in_it(tmp_path: Path, inside: type[Settings]) 
     assert first == identity("b", "5\n9\n")
     assert first != identity("a", "5\n8\n")
     assert identity("absent", None)["truncation"]["lengths"] == str(tmp_path / "absent")
+
+
+def test_a_later_setting_counts_once_it_is_chosen() -> None:
+    """Otherwise a new setting would end the resume of every older run."""
+
+    class Before(Settings):
+        size: int = 3
+
+    class Since(Before):
+        day: str = Field("2024-07-26", json_schema_extra=LATER)
+        names: tuple[str, ...] = Field(default_factory=tuple, json_schema_extra=LATER)
+
+    assert Since().identity() == Before().identity() == Since(day="2024-07-26", names=()).identity()
+    assert Since(day="2025-01-01", names=("a",)).identity() == {"size": 3, "day": "2025-01-01", "names": ["a"]}

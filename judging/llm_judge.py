@@ -152,7 +152,7 @@ class LanguageJudge(EngineAgent[JudgeSettings]):
     def __init__(self, settings: JudgeSettings, name: str) -> None:
         super().__init__(settings, name)
         self.attempts = settings.attempts
-        self.filters = (self._has_no_verdict,)
+        self.filters = (self._has_no_verdict, *self.filters)
         self.judges = TASKS if settings.without_picture or self.reads_pictures() else WITHOUT_PICTURE
         self._groups: Mapping[str, Sequence[JudgementStimulus]] = {}
         self._tasks: dict[int, asyncio.Future[GeneratedText]] = {}  # of grids, by seed

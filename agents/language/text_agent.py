@@ -13,10 +13,11 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import Field, model_validator
 
 from agents.answers import TurnAnswer
-from agents.contract import Agent, Draw, Reply, Verdict
+from agents.contract import Agent, Draw, Filter, Reply, Verdict
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError
 from agents.language import prompts, pseudo_dialogue
+from agents.language.engines.reasoning import reasoning_mark
 from agents.language.engines.text_request import Engine, GeneratedText, Sampling, TextRequest
 from agents.language.sent_messages import may_change, spoken, too_short
 from agents.stimuli import ConversationStimulus, Stimulus, Task, Utterance
@@ -30,6 +31,7 @@ class EngineAgent(Agent[S]):
     chats: ClassVar[bool] = True  # whether a request is messages, or a text to be continued
     prompt_tokens = 2048  # a long conversation
     random: bool = False
+    filters: Sequence[Filter] = (reasoning_mark,)
     _engine: Engine
 
     def reads_pictures(self) -> bool:
@@ -153,7 +155,7 @@ class TextAgent(EngineAgent[T]):
         self._least_words = settings.min_words
         if not self.random:  # whose texts nobody judges
             self.attempts = settings.attempts
-            self.filters = (self._too_short,)
+            self.filters = (self._too_short, *self.filters)
 
     @abstractmethod
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:

@@ -14,6 +14,7 @@ from agents.language.engines.clients import (
     ServerText,
     encoded,
 )
+from agents.language.engines.reply_parts import Parts
 from agents.language.engines.text_request import ChatMessage, Finish, TextRequest
 
 FINISH: dict[str | None, Finish] = {
@@ -81,7 +82,7 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
         return self._text(
             reply,
             sampling,
-            text,
+            Parts(None, text),
             FINISH.get(reply.stop_reason, "stop"),
             self._cleared("\n\n".join(block.thinking for block in reply.content if block.thinking)),
             prompt_tokens=reply.count("input_tokens"),

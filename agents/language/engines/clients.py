@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agents.contract import NO_ANSWER, Address, Agent, Settings
 from agents.errors import AnswerError, Code, UnavailableError, cleared, code_of, quoted
 from agents.language.engines import reasoning
+from agents.language.engines.reply_parts import Parts
 from agents.language.engines.text_request import Engine, Finish, GeneratedText, Sampling
 
 KEY = re.compile(r"[A-Za-z0-9._~+/=:-]+")  # so that JSON never writes a key in another way
@@ -35,6 +36,11 @@ REFUSED = re.compile(r"Unsupported (?:parameter|value): '(\w+)'|`(\w+)` is depre
 RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 DISPENSABLE = {"temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty", "stop", "seed", *RENAMED}
 CONNECTS_WITHIN = 2.0  # seconds
+# What to do where thought and answer of a server's reply run together.
+ADVICE = (
+    "start the server with the model's reasoning parser (vLLM: --reasoning-parser), or set reasoning=opened if the "
+    "prompt opens what the model thinks, or reasoning=none if it does not think"
+)
 SCHEMES = {"http": 80, "https": 443}
 MEDIA = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}  # by how an image begins
 log = logging.getLogger("turinglike.agents")
@@ -176,7 +182,7 @@ class ServerEngine(Engine, Generic[S]):
         try:
             async with asyncio.timeout(settings.patience_s):
                 response = await create(extra_headers={**self.headers, **headers}, **sent)
-            return form.model_validate_json(response.http_response.content), response.retries_taken + 1
+            return _parsed(form, response.http_response.content), response.retries_taken + 1
         except library.APIStatusError as error:
             body = json.dumps(error.body)
             refused = next(filter(None, match.groups())) if (match := REFUSED.search(body)) else ""
@@ -218,20 +224,26 @@ class ServerEngine(Engine, Generic[S]):
         return taken
 
     def _text(
-        self, reply: ServerReply, sampling: Sampling, text: str | None, finish: Finish, thought: str, **more: Any
+        self, reply: ServerReply, sampling: Sampling, parts: Parts, finish: Finish, thought: str, **more: Any
     ) -> ServerText:
-        """``text`` (None: all is reasoning) up to the first stop. Raises AnswerError for mere reasoning."""
-        answer = text or ""
+        """The answer of ``parts`` up to the first stop. Raises AnswerError where no answer can be told from what the
+        model thinks."""
+        answer = parts.answer or ""
+        if parts.fault is not None:
+            answer = ""
         end = sampling.stop_in(answer)
+        is_ended = end is not None or parts.is_ended
         generated = ServerText(
             answer[:end],
-            finish if end is None or finish == "filtered" else "stop",
+            "stop" if is_ended and finish != "filtered" else finish,
             model=self._name(reply.model),
             reasoning=thought or None,
             unsent=tuple(sorted(self._refused - {*RENAMED})) or None,
             **more,
         )
-        if text is None or (thought and not answer.strip() and finish == "length"):
+        if parts.fault is not None:
+            raise reasoning.unparted(generated, parts.fault, ADVICE)
+        if parts.answer is None or (thought and not answer.strip() and finish == "length"):
             raise reasoning.unfinished(generated)
         return generated
 
@@ -314,6 +326,21 @@ class ServerModel(Agent[S]):
 
     async def aclose(self) -> None:
         await self._engine.aclose()
+
+
+def _parsed(form: type[R], content: bytes) -> R:
+    """A reply's body. A server may cut a text within a character that JSON writes in two halves: the half becomes
+    U+FFFD, as strict readers of JSON would refuse the whole reply. Raises ValidationError."""
+    try:
+        return form.model_validate_json(content)
+    except ValidationError as error:
+        if error.errors(include_url=False, include_input=False, include_context=False)[0]["type"] != "json_invalid":
+            raise
+        try:
+            text = json.dumps(json.loads(content), ensure_ascii=False)
+        except (ValueError, RecursionError):
+            raise error from None
+    return form.model_validate_json(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def encoded(image: bytes) -> tuple[str, str]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines import reasoning
 from agents.language.engines.pictures import contents, load_reader
+from agents.language.engines.reply_form import learned
+from agents.language.engines.reply_parts import Parts, ReplyForm
 from agents.language.engines.text_request import (
     UNLIMITED,
     ChatMessage,
@@ -19,13 +21,14 @@ from agents.language.engines.text_request import (
     Role,
     Sampling,
     TextRequest,
+    settled,
 )
 from agents.loading import load_part, no_template
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-PROMPT_END = 8  # tokens that may begin the reasoning
+PROMPT_END = 24  # tokens that may hold the mark by which a prompt opens what the model thinks
 TODAY = "26 Jul 2024"  # Llama's templates take this date by default: a prompt is the same tomorrow
 
 
@@ -67,6 +70,10 @@ class LocalEngine(Engine):
             except AnswerError as error:
                 raise UnavailableError(f"{self.folder}: {error}") from None
         self._takes_system = not chat or self._writes("system", as_parts=self._takes_parts)
+        self._form = ReplyForm()
+        self._turn_end: int | None = None  # a token that the template writes behind an assistant's turn
+        if chat:
+            self._learn_form()
 
     @abstractmethod
     def load(self, device: str) -> None:
@@ -120,7 +127,7 @@ class LocalEngine(Engine):
 
     def _end_tokens(self, model_ends: int | Sequence[int] | None) -> list[int]:
         ends: Iterable[int | None] = model_ends if isinstance(model_ends, Sequence) else [model_ends]
-        known = {self._tokenizer.eos_token_id, *ends} - {None}
+        known = {self._tokenizer.eos_token_id, self._turn_end, *ends} - {None}
         if not known:
             raise UnavailableError(f"{self.folder}: neither the tokenizer nor the model names an end token")
         return sorted(known)
@@ -170,38 +177,77 @@ class LocalEngine(Engine):
                 text = text.replace(mark, "")
         return text
 
-    def _begun(self, prompt: Sequence[int]) -> str:
-        return reasoning.begun(self._decode_all(prompt[-PROMPT_END:]))
+    def _learn_form(self) -> None:
+        """Read from the template how the model writes its turns."""
 
-    def _parted(self, begun: str, tokens: Sequence[int]) -> tuple[str | None, str | None]:
-        """(reasoning or None, answer or None within the reasoning), without special tokens."""
+        def render(messages: Sequence[Mapping[str, Any]], is_prompt: bool, thinks: bool) -> str:
+            chat = [dict(message) for message in messages]
+            if self._takes_parts:
+                for message in chat:
+                    message["content"] = [{"type": "text", "text": message["content"]}]
+            text: str = self._tokenizer.apply_chat_template(
+                chat,
+                chat_template=self._template,
+                add_generation_prompt=is_prompt,
+                tokenize=False,
+                enable_thinking=thinks,
+                thinking=thinks,
+            )
+            return text
+
+        added = {piece.content: token for token, piece in self._tokenizer.added_tokens_decoder.items()}
+        added |= dict(zip(self._tokenizer.all_special_tokens, self._tokenizer.all_special_ids, strict=True))
+        source = self._template or self._tokenizer.chat_template
+        learnt = learned(render, source if isinstance(source, str) else "", added)
+        self._form = learnt.form
+        self._turn_end = added.get(learnt.end)
+
+    def _begun(self, prompt: Sequence[int]) -> str:
+        return self._form.begun(self._decode_all(prompt[-PROMPT_END:]))
+
+    def _parts(self, begun: str, tokens: Sequence[int], *, is_whole: bool) -> Parts:
+        """What the model thinks and what it answers, without special tokens."""
         raw = self._decode_all(tokens)
-        thought, answer = reasoning.parted(begun + raw)
-        if thought is not None:
-            return self._plain(thought).strip() or None, None if answer is None else self._plain(answer).lstrip()
-        if self._special.isdisjoint(tokens):
-            return None, raw
-        return None, self._decode_all([token for token in tokens if token not in self._special])
+        parts = self._form.parts(raw, begun, is_whole=is_whole)
+        if parts.thought is None and not begun and parts.answer == raw:
+            if self._special.isdisjoint(tokens):
+                return parts
+            return replace(parts, answer=self._decode_all([each for each in tokens if each not in self._special]))
+        thought = None if parts.thought is None else self._plain(parts.thought).strip()
+        answer = None if parts.answer is None else self._plain(parts.answer).lstrip()
+        return replace(parts, thought=thought, answer=answer)
 
     def _generated(
         self, tokens: Sequence[int], begun: str, sampling: Sampling, prompt_tokens: int, *, is_full: bool
     ) -> GeneratedText:
-        """Of a reply's ``tokens`` without the end token. Raises AnswerError within the reasoning."""
-        thought, answer = self._parted(begun, tokens)
-        text = answer or ""
+        """Of a reply's ``tokens`` without the end token. Raises AnswerError where no answer can be told from what the
+        model thinks."""
+        parts = self._parts(begun, tokens, is_whole=not is_full)
+        text = parts.answer or ""
+        if parts.fault is not None:
+            text = ""
         stop = sampling.stop_in(text)
         # Without a stop, a character whose last bytes are missing is dropped.
         text = text.rstrip("\ufffd") if stop is None else text[:stop]
-        finish: Finish = "length" if is_full and stop is None else "stop"
-        generated = GeneratedText(text, finish, self._decode_all(tokens), prompt_tokens, len(tokens), thought)
-        if answer is None:
+        finish: Finish = "length" if is_full and stop is None and not parts.is_ended else "stop"
+        raw = self._decode_all(tokens)
+        generated = GeneratedText(text, finish, raw, prompt_tokens, len(tokens), parts.thought or None)
+        if parts.fault is not None:
+            raise reasoning.unparted(generated, parts.fault, "no answer is taken from it")
+        if parts.answer is None:
             raise reasoning.unfinished(generated)
         return generated
 
-    def _settled_answer(self, begun: str, tokens: Sequence[int]) -> str:
-        """The answer so far, for listeners and stops."""
-        _, answer = self._parted(begun, tokens)
-        return "" if answer is None or reasoning.may_begin(answer) else answer
+    def _settled(self, begun: str, tokens: Sequence[int]) -> tuple[str, bool]:
+        """The answer so far, and whether a mark says that nothing more belongs to it."""
+        parts = self._parts(begun, tokens, is_whole=False)
+        if parts.answer is None or parts.fault is not None:
+            return "", False
+        if parts.is_ended:
+            return parts.answer, True
+        if self._form.may_begin(parts.answer):
+            return "", False
+        return settled(parts.answer, self._form.closing()), False
 
     def _decode_all(self, tokens: Sequence[int]) -> str:
         return str(self._tokenizer.decode(list(tokens), clean_up_tokenization_spaces=False))

@@ -10,9 +10,8 @@ from typing import Annotated, Any, Literal
 from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-from agents.contract import Address
+from agents.contract import LATER, Address
 from agents.errors import AnswerError
-from agents.language.engines import reasoning
 from agents.language.engines.clients import (
     ClientSettings,
     KeyVariable,
@@ -22,6 +21,7 @@ from agents.language.engines.clients import (
     encoded,
     log,
 )
+from agents.language.engines.reasoning import Thinks, parted
 from agents.language.engines.text_request import ChatMessage, Finish, Sampling, TextRequest
 
 
@@ -46,6 +46,9 @@ class ChatSettings(SeededSettings):
 
     length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """What the limit of tokens is called in chats; OpenAI's reasoning models want max_completion_tokens."""
+    reasoning: Thinks = Field("marks", json_schema_extra=LATER)
+    """Where the server sends what the model thinks within the text: between marks such as <think>; after a mark that
+    the prompt has ("opened", so that the text has only </think>); or nowhere ("none": nothing is taken off)."""
 
 
 class _Reply(BaseModel):
@@ -133,15 +136,16 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
         if raw is None:
             raise self._bad_reply("the reply holds no text")
         raw = self._cleared(raw)
-        thought, text = reasoning.parted(raw)
-        thought = self._cleared(choice.thought() or thought or "").strip()
         finish: Finish = "length" if choice.finish_reason == "length" else "stop"
+        sent = choice.thought()
+        parts = parted(raw, self._thinks(request), is_whole=finish == "stop", has_thought=bool(sent))
+        thoughts = [thought for thought in (sent, parts.thought) if thought]
         return self._text(
             reply,
             request.sampling,
-            text if text in (None, raw) else text.lstrip(),
+            parts,
             "filtered" if choice.is_filtered() else finish,
-            thought,
+            self._cleared("\n\n".join(thoughts)).strip(),
             raw=raw,
             prompt_tokens=reply.count("prompt_tokens"),
             tokens=reply.count("completion_tokens"),
@@ -149,6 +153,10 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             tries=tries,
             reasoning_tokens=reply.count("completion_tokens_details", "reasoning_tokens"),
         )
+
+    def _thinks(self, request: TextRequest) -> Thinks:
+        settings = self._settings
+        return settings.reasoning if isinstance(settings, ChatSettings) and request.prompt is None else "marks"
 
     async def _reply_to(self, request: TextRequest, seed: int) -> tuple[TextReply, int]:
         options = self._options(request, seed)

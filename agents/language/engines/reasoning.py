@@ -1,44 +1,71 @@
-"""What a model thinks before it answers, apart from its answer."""
+"""What a model thinks before it answers, apart from its answer: in the texts of servers, and as errors."""
 
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from agents.contract import Reply, Verdict
 from agents.errors import AnswerError
+from agents.language.engines.reply_parts import Parts, ReplyForm, closed
 from agents.language.engines.text_request import GeneratedText
+from agents.stimuli import Stimulus
 
-# What stands before and after it at Qwen's and DeepSeek's models, Mistral's, Cohere's, Gemma 4, Seed-OSS and gpt-oss;
-# the last are of an answer of gpt-oss without it.
-MARKS = (
-    ("<think>", "</think>"),
-    ("[THINK]", "[/THINK]"),
-    ("<|START_THINKING|>", "<|END_THINKING|>"),
-    ("<|channel>thought", "<channel|>"),
-    ("<seed:think>", "</seed:think>"),
-    ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
-    ("<|channel|>final<|message|>", ""),
-)
+Thinks = Literal["marks", "opened", "none"]
 
-
-def begun(prompt: str) -> str:
-    """The mark by which a prompt's end begins the reasoning, or ""."""
-    return next((begin for begin, _ in MARKS if prompt.rstrip().endswith(begin)), "")
+SERVED = ReplyForm(cuts_turns=True)
+# What is left of marks where a server takes special tokens out of its texts, as vLLM does without --reasoning-parser.
+# Of Seed-OSS, Ministral, Magistral, Cohere's models and Apertus nothing is left; nobody can part their texts.
+HARMONY = re.compile(r"\s*(?:analysis|commentary)(?=[^\W\d_])")  # gpt-oss: "analysisThe user …assistantfinalHello"
+GEMMA = re.compile(r"\s*thought\n(?=\S)")  # Gemma 4: "thought", what it thinks, and the answer right behind
+SOLAR = re.compile(r"(?:[.!?…)\]\"”]|(?<=[a-z]))assistant(?=[A-Z])|[.!?…]assistant(?=[a-z])")
+MUSE = re.compile(r"\s*to=(?:self|user)(?=[^\s<])")
 
 
-def parted(text: str) -> tuple[str | None, str | None]:
-    """(reasoning or None, answer or None within the reasoning)."""
-    start = text.lstrip()
-    for begin, end in MARKS:
-        if start.startswith(begin):
-            reasoning = start.removeprefix(begin)
-            index = reasoning.find(end)
-            return (reasoning, None) if index < 0 else (reasoning[:index], reasoning[index + len(end) :])
-    for _, end in MARKS:
-        if end and end in text:  # the prompt, which a server does not show, had the first mark
-            reasoning, _, answer = text.partition(end)
-            return reasoning, answer
-    return None, text
+def parted(text: str, thinks: Thinks = "marks", *, is_whole: bool = True, has_thought: bool = False) -> Parts:
+    """The parts of a server's text. ``thinks``: by the marks in it ("marks"); the prompt, which nobody sees, opened
+    what the model thinks ("opened"); or the model does not think ("none"). ``is_whole``: the model ended the text
+    itself. ``has_thought``: the server sent what the model thinks apart from the text."""
+    if thinks == "none":
+        return Parts(None, text)
+    if not has_thought:
+        if (left := _without_marks(text, is_whole=is_whole)) is not None:
+            return left
+        if thinks == "opened" and not SERVED.begins_thought(text):
+            return closed(text, SERVED)
+    return SERVED.parts(text, is_whole=is_whole, has_thought=has_thought)
 
 
-def may_begin(text: str) -> bool:
-    """Whether ``text`` could be the beginning of a mark."""
-    return any(begin.startswith(text.lstrip()) for begin, _ in MARKS)
+def _without_marks(text: str, *, is_whole: bool) -> Parts | None:
+    """The parts of a text that has lost its marks, or None."""
+    thought, final, answer = text.rpartition("assistantfinal")
+    begins = HARMONY.match(text)
+    if final:
+        return Parts(thought[begins.end() :] if begins else thought, answer)
+    if begins is not None:
+        fault = "the reply begins with gpt-oss's channel of analysis, and no answer follows" if is_whole else None
+        return Parts(text[begins.end() :], None, fault=fault)
+    if "thinkresponse" in text or text.rstrip().endswith("responsemessage"):  # Kimi K3
+        thought, parts_it, answer = text.rpartition("thinkresponse")
+        return Parts(thought if parts_it else None, answer.rstrip().removesuffix("responsemessage"))
+    if (begins := MUSE.match(text)) is not None:
+        thought, parts_it, answer = text.partition("to=user")
+        thought = thought.strip().removeprefix("to=self").removesuffix("assistant")
+        return Parts(thought or None, answer if parts_it else None)
+    found = GEMMA.match(text) or SOLAR.search(text)
+    if found is None:
+        return None
+    return Parts(None, text, fault=f"{found[0].strip()!r} in the reply is left of marks that the server took out")
+
+
+def reasoning_mark(stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    """The filter of replies that mention a mark of a thought, such as "</think>". The reply stays as it is: whether the
+    model talks about the mark, or thinks aloud, is for a reader to say."""
+    text = reply.raw.get("text") if isinstance(reply.raw, dict) else None
+    if not isinstance(text, str):
+        return None
+    marks = SERVED.lone_marks(text)
+    return Verdict("reasoning_mark", False, ", ".join(marks)) if marks else None
 
 
 def unfinished(text: GeneratedText) -> AnswerError:
@@ -47,3 +74,8 @@ def unfinished(text: GeneratedText) -> AnswerError:
     if text.finish == "length":
         why = "the reply's tokens did not suffice for its reasoning: raise reasoning_tokens"
     return AnswerError("unfinished_reasoning", why, text.record())
+
+
+def unparted(text: GeneratedText, why: str, advice: str) -> AnswerError:
+    """For a reply in which nothing tells what is the answer; ``advice`` says what to do."""
+    return AnswerError("reasoning_unparted", f"{why}: {advice}", text.record())

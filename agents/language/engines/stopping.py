@@ -26,15 +26,19 @@ class NoRepeats(NoRepeatNGramLogitsProcessor):
 
 class RowEnds(StoppingCriteria):
     """Which rows have ended; listeners hear what will not change. Where texts are read, a row on a GPU ends a token
-    late, which :meth:`kept` drops. Generated tokens begin at ``start``; ``decode`` gives a row's answer."""
+    late, which :meth:`kept` drops. Generated tokens begin at ``start``; ``decode`` gives a row's answer so far, and
+    whether a mark in its text has ended it. ``reads_all``: every row's text is read, not only where a request has stops
+    or listeners."""
 
     def __init__(
         self,
         requests: Sequence[TextRequest],
         ends: Sequence[int],
         start: int,
-        decode: Callable[[int, Sequence[int]], str],
+        decode: Callable[[int, Sequence[int]], tuple[str, bool]],
         device: torch.device,
+        *,
+        reads_all: bool = False,
     ) -> None:
         self._requests = requests
         most = [request.sampling.limit for request in requests]
@@ -45,7 +49,7 @@ class RowEnds(StoppingCriteria):
         self._read: dict[int, list[int]] = {
             row: []
             for row, request in enumerate(requests)
-            if request.sampling.stops or request.say or request.is_enough
+            if reads_all or request.sampling.stops or request.say or request.is_enough
         }
         self._lengths: dict[int, int] = {}  # of rows that have ended
         self._newest: HostCopy | None = None
@@ -77,11 +81,11 @@ class RowEnds(StoppingCriteria):
                 continue
             tokens.append(token)
             request, is_end = self._requests[row], token in self._end_tokens
-            text = self._decode(row, tokens)
+            text, is_ended = self._decode(row, tokens)
             stop = request.sampling.stop_in(text)
             so_far = settled(text, request.sampling.stops) if stop is None else text[:stop]
             if request.say is not None and not is_end:
                 request.say(so_far)
             is_enough = request.is_enough is not None and request.is_enough(so_far)
-            if is_end or is_enough or stop is not None or len(tokens) >= request.sampling.limit:
+            if is_end or is_ended or is_enough or stop is not None or len(tokens) >= request.sampling.limit:
                 self._lengths[row] = len(self._read.pop(row))

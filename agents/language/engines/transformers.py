@@ -221,10 +221,10 @@ class TransformersEngine(LocalEngine):
         begun = [self._begun(row.prompt) for row in rows]
         requests = [row.request for row in rows]
 
-        def answer(row: int, tokens: Sequence[int]) -> str:
-            return self._settled_answer(begun[row], tokens)
+        def answer(row: int, tokens: Sequence[int]) -> tuple[str, bool]:
+            return self._settled(begun[row], tokens)
 
-        row_ends = RowEnds(requests, self._ends, start, answer, self._device)
+        row_ends = RowEnds(requests, self._ends, start, answer, self._device, reads_all=bool(self._form.ends))
         finite = Finite(len(rows), normalised=search.get("num_beams", 1) > 1)
         processors: list[Any] = [finite]
         if self._beams is None:

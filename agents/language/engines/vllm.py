@@ -173,7 +173,7 @@ class VLLMEngine(LocalEngine):
             tokens.extend(choice.get("token_ids") or ())
             finish = choice["finish_reason"] or finish
             if say is not None:
-                text = self._settled_answer(begun, self._without_end(tokens))
+                text, _ = self._settled(begun, self._without_end(tokens))
                 end = sampling.stop_in(text)
                 say(settled(text, sampling.stops) if end is None else text[:end])
 

@@ -11,30 +11,11 @@ import tiny_language
 from agents.errors import AnswerError
 from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
 from agents.language.engines.openai import ChatSettings, OpenAIEngine
-from agents.language.engines.reasoning import parted
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 
-HARMONY = "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final<|message|>Yes"
 TEMPLATE = "{{ messages[0]['content'] }}{{ ' thinks' if enable_thinking }}\nQ"
 CHAT = (ChatMessage("user", "Hi"),)
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("Yes <think> no", (None, "Yes <think> no")),
-        ("\n<think>Hm</think>\n\nYes", ("Hm", "\n\nYes")),
-        ("Hm</think>Yes", ("Hm", "Yes")),  # the prompt had the first mark
-        ("<think>Hm", ("Hm", None)),
-        ("[THINK]Hm[/THINK]Yes", ("Hm", "Yes")),
-        (HARMONY, ("Hm", "Yes")),
-        ("<|channel|>final<|message|>Yes", ("", "Yes")),
-        ("<|channel>thought\nHm<channel|>Yes", ("\nHm", "Yes")),
-    ],
-)
-def test_the_marks_of_todays_models(text: str, parts: tuple[str | None, str | None]) -> None:
-    assert parted(text) == parts
 
 
 @pytest.mark.parametrize(

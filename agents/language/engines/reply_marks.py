@@ -1,0 +1,77 @@
+"""Marks by which chat models part what they think from what they answer, and end a turn.
+
+They are facts of published models: of the chat templates of 70 models (as llama.cpp carries them), of the models' own
+pages, and of the reasoning parsers of vLLM 0.31. A template's own marks are read from it besides
+(:mod:`agents.language.engines.reply_form`), so that a new model needs no row here as long as its template shows them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class Mark(NamedTuple):
+    """A part of a reply begins with ``opens`` and ends before the first of ``closes``."""
+
+    opens: str
+    closes: tuple[str, ...]
+
+
+# What a model thinks. After it another part may follow.
+THOUGHTS = (
+    Mark("<|channel|>analysis<|message|>", ("<|end|>", "<|start|>assistant")),  # gpt-oss
+    Mark("<|channel|>commentary<|message|>", ("<|end|>",)),  # gpt-oss: what it says about its use of tools
+    Mark("<|channel>thought", ("<channel|>",)),  # Gemma 4
+    Mark("<|START_THINKING|>", ("<|END_THINKING|>",)),  # Cohere's Command
+    Mark("<|inner_prefix|>", ("<|inner_suffix|>",)),  # Apertus
+    Mark("<|think|>", ("<|end|>",)),  # Solar Open
+    Mark("<|open|>think<|sep|>", ("<|close|>think<|sep|>",)),  # Kimi K3
+    Mark("to=self<|message|>", ("<|eom|>",)),  # MuseGlimmer
+    Mark("[THINK]", ("[/THINK]",)),  # Magistral, Ministral
+    Mark("◁think▷", ("◁/think▷",)),  # Kimi-VL
+)
+# The same in words that any model could write. Without what closes them they are part of the answer, unless the prompt
+# or the template has them.
+WORDED_THOUGHTS = (
+    Mark("Here are my reasoning steps:", ("[BEGIN FINAL RESPONSE]",)),  # Apriel
+    Mark("Here is my thought process:", ("Here is my response:", "Here's my response:")),  # Granite 3.2
+    Mark("Here's my thought process:", ("Here is my response:", "Here's my response:")),
+)
+# Tags whose name says it: <think>, <thinking>, <thought>, <reasoning>, <seed:think>, <mm:think>, <longcat_think>,
+# <think:opensource>, <ifm|think_fast>. The name is in group 2; group 1 is the stroke of what closes.
+TAG = re.compile(r"<(/?)((?:[\w:.-]+\|)?[\w:.-]*(?:think|thought|reason)[\w:.-]*)>", re.IGNORECASE)
+BEGUN_TAG = re.compile(r"</?[\w:.|-]*")  # the beginning of such a tag
+
+# What wraps an answer.
+ANSWERS = (
+    Mark("<|channel|>final<|message|>", ("<|return|>", "<|end|>")),  # gpt-oss
+    Mark("<|content|>", ("<|end|>",)),  # Solar Open
+    Mark("to=user<|message|>", ("<|eot|>", "<|eom|>")),  # MuseGlimmer
+    Mark("<|open|>response<|sep|>", ("<|close|>response<|sep|>", "<|close|>message<|sep|>")),  # Kimi K3
+    Mark("<|START_RESPONSE|>", ("<|END_RESPONSE|>",)),  # Cohere's Command
+    Mark("<|START_TEXT|>", ("<|END_TEXT|>",)),
+    Mark("[BEGIN FINAL RESPONSE]", ("[END FINAL RESPONSE]",)),  # Apriel
+)
+# The same in tags that an answer may hold for other reasons: they wrap an answer only behind what the model thinks.
+ANSWERS_AFTER_THOUGHT = (
+    Mark("<answer>", ("</answer>",)),  # Hunyuan, K2-Think, GLM-4.1V
+    Mark("<response>", ("</response>",)),  # Granite 3.3, ERNIE
+)
+BOX = ("<|begin_of_box|>", "<|end_of_box|>")  # of GLM's vision models, around the answer or a part of it
+# How a model begins another part within its own turn.
+AGAIN = ("<|start|>assistant", "<|begin|>assistant")
+
+# What ends a turn. A server that leaves special tokens in its texts sends it, and all that the model wrote behind it.
+TURN_ENDS = (
+    "<|im_end|>", "</s>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "<turn|>",
+    "<eos>", "<|end|>", "<|return|>", "<|eot|>", "<|eom|>", "<|END_OF_TURN_TOKEN|>", "<|END_RESPONSE|>", "<|END_TEXT|>",
+    "<|end_of_turn|>", "<｜end▁of▁sentence｜>", "<|end_of_sentence|>", "<end_of_sentence>", "<|assistant_end|>",
+    "<|end_of_msg|>", "<|role_end|>", "<|message_sep|>", "[e~[", "<seed:eos>", "<|endofassistant|>",
+    "<|close|>response<|sep|>", "<|close|>message<|sep|>", "[END FINAL RESPONSE]",
+)  # fmt: skip
+# What begins the next turn behind it.
+TURN_BEGINS = re.compile(
+    r"<\|(?:im_start|start|begin|start_header_id|START_OF_TURN_TOKEN|start_of_role|user|system|user_start|open|im_user)"
+    r"|<start_of_turn>|<\|turn>|<｜(?:User|begin)|<s>|\[INST\]|<seed:bos>|<beginning_of_sentence>|\]~b\]|<\|[\w▁]+\|>"
+)

@@ -1,0 +1,257 @@
+"""The parts of a reply: what a model thinks, what it answers, and where its turn ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from agents.language.engines.reply_marks import (
+    AGAIN,
+    ANSWERS,
+    ANSWERS_AFTER_THOUGHT,
+    BEGUN_TAG,
+    BOX,
+    TAG,
+    THOUGHTS,
+    TURN_BEGINS,
+    TURN_ENDS,
+    WORDED_THOUGHTS,
+    Mark,
+)
+
+QUOTES = tuple("`'\"“”‘’«»(„*")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Of a reply, or of its beginning. ``thought``: what the model thinks, None where nothing says that it does.
+    ``answer``: None within what it thinks. ``is_ended``: a mark says that nothing more belongs to the answer.
+    ``fault``: why thought and answer cannot be told apart."""
+
+    thought: str | None
+    answer: str | None
+    is_ended: bool = False
+    fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyForm:
+    """The marks in the replies of a model: those that are known of all, and its template's own. ``ends`` end an answer
+    wherever they stand in it; ``worded`` are those of :data:`WORDED_THOUGHTS` that its template has; ``cuts_turns``:
+    texts may hold marks of a turn's end, as of a server that leaves special tokens in them."""
+
+    thoughts: tuple[Mark, ...] = THOUGHTS
+    answers: tuple[Mark, ...] = ANSWERS
+    ends: tuple[str, ...] = ()
+    worded: tuple[Mark, ...] = ()
+    cuts_turns: bool = False
+
+    def begun(self, prompt: str) -> str:
+        """The mark with which a prompt's end begins a part of the reply, or ""."""
+        end = prompt.rstrip()
+        for mark in (*self.thoughts, *WORDED_THOUGHTS, *self.answers):
+            if end.endswith(mark.opens):
+                return mark.opens
+        tags = list(TAG.finditer(end[-100:]))
+        if tags and tags[-1].end() == len(end[-100:]) and not tags[-1][1]:
+            return tags[-1][0]
+        return ""
+
+    def parts(self, text: str, begun: str = "", *, is_whole: bool = True, has_thought: bool = False) -> Parts:
+        """The parts of ``text``, which the prompt began with ``begun``. ``is_whole``: the model ended the text itself.
+        ``has_thought``: what it thinks is known from elsewhere."""
+        thoughts: list[str] = []
+        rest = begun + text
+        while True:
+            start = rest.lstrip()
+            if again := _first_of(start, AGAIN):
+                rest = start[len(again) :]
+                continue
+            mark = self._thought_at(start)
+            if mark is None:
+                break
+            inside = start[len(mark.opens) :]
+            index, close = _earliest(inside, mark.closes)
+            if index < 0:
+                is_worded = mark in WORDED_THOUGHTS and mark not in self.worded and begun != mark.opens
+                if is_worded and is_whole:
+                    break
+                return Parts(_joined([*thoughts, inside]), None)
+            thoughts.append(inside[:index])
+            # The mark that closes a thought may open the answer.
+            is_shared = any(answer.opens == close for answer in self.answers)
+            rest = inside[index if is_shared else index + len(close) :]
+        return self._answer(rest, thoughts, is_whole=is_whole, has_thought=has_thought)
+
+    def _answer(self, rest: str, thoughts: list[str], *, is_whole: bool, has_thought: bool) -> Parts:
+        start = rest.lstrip()
+        is_after = bool(thoughts) or has_thought
+        opening = [*self.answers, *(ANSWERS_AFTER_THOUGHT if is_after else ())]
+        mark = next((mark for mark in opening if start.startswith(mark.opens)), None)
+        ends = self.ends
+        answer = rest
+        if mark is not None:
+            answer = start[len(mark.opens) :]
+            ends = (*ends, *mark.closes)
+        elif thoughts and not is_whole and self.may_begin(start):
+            return Parts(_joined(thoughts), None)
+        elif thoughts:
+            answer = start
+        index, _ = _earliest(answer, ends)
+        if index < 0 and self.cuts_turns:
+            index = turn_end(answer)
+        is_ended = index >= 0
+        if is_ended:
+            answer = answer[:index]
+        if mark is not None:
+            answer = answer.strip() if is_ended else answer.lstrip()
+        answer = _unboxed(answer)
+        return Parts(_joined(thoughts) if thoughts else None, answer, is_ended, self._fault(answer))
+
+    def _thought_at(self, start: str) -> Mark | None:
+        """The mark of a thought that begins ``start``. One that closes a thought closes an empty one there."""
+        for mark in (*self.thoughts, *WORDED_THOUGHTS):
+            if start.startswith(mark.opens):
+                return mark
+        tag = TAG.match(start)
+        if tag is not None:
+            close = f"</{tag[2]}>"
+            return Mark("", (close,)) if tag[1] else Mark(tag[0], (close,))
+        ends = {end for mark in self.answers for end in mark.closes}
+        for mark in self.thoughts:
+            for close in mark.closes:
+                if start.startswith(close) and close not in ends:
+                    return Mark("", (close,))
+        return None
+
+    def begins_thought(self, text: str) -> bool:
+        """Whether ``text`` begins with the mark of a thought."""
+        mark = self._thought_at(text.lstrip())
+        return mark is not None and mark.opens != ""
+
+    def may_begin(self, text: str) -> bool:
+        """Whether ``text`` could be the beginning of a mark before an answer."""
+        start = text.lstrip()
+        if BEGUN_TAG.fullmatch(start):
+            return True
+        marks = (*self.thoughts, *WORDED_THOUGHTS, *self.answers, *ANSWERS_AFTER_THOUGHT)
+        return any(mark.opens.startswith(start) for mark in marks) or any(each.startswith(start) for each in AGAIN)
+
+    def closing(self) -> list[str]:
+        """All marks that may stand behind an answer, whose beginnings nobody should hear."""
+        marks = [*self.answers, *ANSWERS_AFTER_THOUGHT]
+        return [*self.ends, *BOX, *(close for mark in marks for close in mark.closes)]
+
+    def lone_marks(self, answer: str) -> list[str]:
+        """Marks of thoughts that an answer mentions, such as "</think>"."""
+        return list(dict.fromkeys(answer[start:end] for start, end, _ in self._places(answer)))
+
+    def _places(self, answer: str) -> list[tuple[int, int, bool]]:
+        """Where marks of thoughts stand in an answer, and whether each closes a thought."""
+        places = [(tag.start(), tag.end(), bool(tag[1])) for tag in TAG.finditer(answer)]
+        for mark in self.thoughts:
+            for each in (mark.opens, *mark.closes):
+                index = answer.find(each)
+                if index >= 0 and each not in (*TURN_ENDS, *AGAIN):  # which stand for other things, too
+                    places.append((index, index + len(each), each != mark.opens))
+        for mark in self.answers:
+            index = answer.find(mark.opens)
+            if index >= 0:
+                places.append((index, index + len(mark.opens), True))
+        return sorted(places)
+
+    def _fault(self, answer: str) -> str | None:
+        """Why an answer may hold a thought: a mark stands in it as a model writes it, and not as a person would mention
+        it in a sentence, in quotation marks or in code."""
+        for start, end, closes in self._places(answer):
+            if not _is_mentioned(answer, start, end, closes=closes):
+                return f"{answer[start:end]} stands in the reply, and nothing says where the model began to think"
+        return None
+
+
+def turn_end(answer: str) -> int:
+    """Where the mark of a turn's end stands behind which nothing follows but another turn, or -1."""
+    found = []
+    for mark in TURN_ENDS:
+        index = answer.find(mark)
+        while index >= 0:
+            after = answer[index + len(mark) :].lstrip()
+            is_last = not after or after.startswith(TURN_ENDS) or TURN_BEGINS.match(after) is not None
+            before = answer[:index]
+            # HTML strikes words out by <s>…</s>.
+            is_html = mark == "</s>" and before.count("<s>") > before.count("</s>")
+            if is_last and not is_html and not _is_in_code(before):
+                found.append(index)
+                break
+            index = answer.find(mark, index + 1)
+    return min(found, default=-1)
+
+
+def closed(text: str, form: ReplyForm) -> Parts:
+    """The parts of a reply that begins within a thought, by whatever mark closes it first."""
+    tags = [tag for tag in TAG.finditer(text) if tag[1]]
+    places = [(tag.start(), tag[0]) for tag in tags[:1]]
+    for mark in (*form.thoughts, *WORDED_THOUGHTS):
+        for close in mark.closes:
+            index = text.find(close)
+            if index >= 0:
+                places.append((index, close))
+    if not places:
+        return Parts(text, None)
+    index, close = min(places)
+    is_shared = any(answer.opens == close for answer in form.answers)
+    parts = form.parts(text[index if is_shared else index + len(close) :], has_thought=True)
+    thought = _joined([text[:index], *([parts.thought] if parts.thought else [])])
+    return replace(parts, thought=thought, answer=None if parts.answer is None else parts.answer.lstrip())
+
+
+def _first_of(text: str, starts: Iterable[str]) -> str:
+    return next((start for start in starts if text.startswith(start)), "")
+
+
+def _earliest(text: str, marks: Iterable[str]) -> tuple[int, str]:
+    """(index, mark) of the first of ``marks`` in ``text``; at one place the longest; (-1, "") without any."""
+    found = [(text.find(mark), -len(mark), mark) for mark in marks if mark and mark in text]
+    if not found:
+        return -1, ""
+    index, _, mark = min(found)
+    return index, mark
+
+
+def _joined(thoughts: Iterable[str]) -> str:
+    return "\n\n".join(filter(None, (thought.strip() for thought in thoughts)))
+
+
+def _unboxed(answer: str) -> str:
+    """Without the box of GLM's vision models."""
+    begins, ends = BOX
+    index = answer.find(begins)
+    if index < 0 or answer.find(ends, index) < 0:
+        return answer
+    before, _, rest = answer.partition(begins)
+    inside, _, after = rest.partition(ends)
+    return before + inside.strip() + after
+
+
+def _is_in_code(before: str) -> bool:
+    return before.count("```") % 2 == 1
+
+
+def _is_mentioned(text: str, start: int, end: int, *, closes: bool) -> bool:
+    """Whether a mark stands in ``text`` as a person would mention it."""
+    before, after = text[:start], text[end:]
+    if _is_in_code(before) or before.endswith(QUOTES) or after.startswith(QUOTES):
+        return True
+    line = before.rpartition("\n")[2]
+    opens = next((tag for tag in TAG.finditer(line) if not tag[1]), None)
+    if opens is not None and line[: opens.start()].strip():
+        return True  # the second of a pair within a sentence
+    if not line.strip() and (closes or not after[:1].isspace() or after.startswith("\n")):
+        return False  # it begins a line
+    if before and not before[-1].isspace():
+        return False  # right behind a word
+    if not closes:
+        return True
+    is_at_word = bool(after) and not (after[0].isspace() or after[0] in ".,;:!?)")
+    ends_line = after.startswith("\n") and bool(after.strip())
+    return not (is_at_word or ends_line)

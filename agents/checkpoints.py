@@ -28,6 +28,11 @@ WEIGHTS = "model.safetensors|model.safetensors.index.json|pytorch_model.bin|pyto
 PROCESSOR = "preprocessor_config.json|processor_config.json"
 TOKENIZER = "tokenizer.json|vocab.json|vocab.txt|tokenizer.model"
 FILES = (".safetensors", ".bin", ".pt", ".pth", ".pkl", ".ckpt")  # endings of files of weights, and of no hub id
+# transformers makes a tokenizer of such a file, but of some models a wrong one, without a word (Gemma 3 in 5.17).
+GGUF = ".gguf"
+NO_GGUF = (
+    "is not read, nor what transformers makes of it: take the model's safetensors, or let llama.cpp's server read it"
+)
 # What is downloaded of a repository's top folder: the texts, and the weights without repetitions.
 TEXTS = ["*.json", "*.txt", "*.model", "*.jinja"]
 TORCH_INDEX = "pytorch_model.bin.index.json"
@@ -158,12 +163,10 @@ def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] | None 
     () for any, None for those that transformers has a class for."""
     try:
         if not path.is_dir():
-            return "is not a folder"
+            return f"{NO_GGUF} (docs/servers.md)" if path.suffix.lower() == GGUF else "is not a folder"
         files = {file.name for file in path.iterdir() if file.is_file()}
         if absent := lacking(needs, files):
-            others = sorted(name for name in files if name.endswith((*FILES, ".gguf")))
-            hint = f"; {_some(others)} is not read: save the model as safetensors, by save_pretrained" if others else ""
-            return f"lacks {', '.join(absent)}{hint}"
+            return f"lacks {', '.join(absent)}{_unread(files)}"
         for names in needs:
             first = next(name for name in names.split("|") if name in files)
             shards: set[str] = set()
@@ -193,6 +196,14 @@ def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] | None 
     if "auto_map" in config:
         return f"needs code of its repository for a model of type {kind!r}, and such code is never executed"
     return f"holds a model of type {kind!r}, which transformers {__version__} does not know; a newer release may"
+
+
+def _unread(files: Collection[str]) -> str:
+    """What to do about files of weights of another form."""
+    if converted := sorted(name for name in files if name.lower().endswith(GGUF)):
+        return f"; {_some(converted)} {NO_GGUF} (docs/servers.md)"
+    others = sorted(name for name in files if name.endswith(FILES))
+    return f"; {_some(others)} is not read: save the model as safetensors, by save_pretrained" if others else ""
 
 
 def _damage(path: Path) -> str | None:

@@ -21,7 +21,7 @@ from serving.scheduling.recovery import (
     LONGEST_PAUSE,
     RELOADS,
     CircuitBreaker,
-    RepeatedAttempts,
+    RepeatedReplies,
     WorkerLost,
     describe,
     one_line,
@@ -74,7 +74,8 @@ class Dispatcher:
         self._suspects: deque[AgentRequest] = deque()
         self._replicas: list[_Replica] = []
         self._breaker = CircuitBreaker() if breaker else None
-        self._repeats = RepeatedAttempts()
+        self._repeats = RepeatedReplies()
+        self._ignored: set[str] = set()  # what the server ignores, as the user was told
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -278,13 +279,25 @@ class Dispatcher:
     def _finish(self, request: AgentRequest) -> None:
         if self.stopped is not None:
             request.status, request.answer, request.error = "unanswered", None, None
-        if request.attempts and self._repeats.note(request.attempts):
-            log.warning("%s: the server's attempts repeat each other: it draws nothing, or temperature is 0", self.name)
+        self._note_server(request)
         request.finish()
         if self.stopped is None and self._breaker is not None:
             code, message = request.error or (None, "")
             if why := self._breaker.note(code, request.failed_before):
                 self.stop(AgentStoppedError(f"agent {self.name} was stopped: {why}: {message}"))
+
+    def _note_server(self, request: AgentRequest) -> None:
+        """Tell the user what the replies to a request show of a server that says 200 and does something else."""
+        replies = request.server_replies()
+        if not replies:
+            return
+        if self._repeats.note(request.question(), replies):
+            log.warning("%s: the server's replies repeat each other: it draws nothing, or temperature is 0", self.name)
+        for _, raw in replies:
+            for name in raw.get("ignored") or ():
+                if name not in self._ignored:
+                    log.warning("%s: the server ignores %s; `ignored` in records says where", self.name, name)
+                    self._ignored.add(name)
 
     def stop(self, error: AgentStoppedError) -> None:
         """End the agent: workers are killed, and open requests come back unanswered."""

@@ -15,12 +15,10 @@ import gc
 import re
 import sys
 import traceback
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
-
-import orjson
 
 from agents.errors import OF_STIMULUS, AgentStoppedError, EngineDeadError
 
@@ -28,7 +26,9 @@ DEATHS = 3
 FIRST = 20
 IN_A_ROW = 50
 RELOADS = 3
-ATTEMPTS, LONG, REPEATED = 3, 20, 3  # attempts at an answer, characters of a text, answers: fewer show nothing
+LONG = 20  # characters of a text that is hardly drawn twice
+WEIGHT, ENOUGH = 5, 30  # what a long text counts for that is drawn twice, and what shows that nothing is drawn
+QUESTIONS = 1000  # so many are remembered
 LONGEST_PAUSE = 60.0  # seconds between two attempts to load a lost worker
 Cause = Literal["worker_died", "out_of_memory", "timeout", "device_error"]
 
@@ -145,19 +145,35 @@ class CircuitBreaker:
 
 
 @dataclass
-class RepeatedAttempts:
-    """Notices a server that draws nothing: its attempts, each of another seed, repeat the same long text."""
+class RepeatedReplies:
+    """Notices a server that draws nothing: the same question, asked with other seeds, has the same text each time. A
+    word tells less than a long text: models are often sure of it."""
 
-    repeated: int = 0
+    shown: int = 0  # -1: it does draw
+    first: dict[bytes, tuple[int, str]] = field(default_factory=dict)  # seed and text to each question
 
-    def note(self, attempts: Sequence[Mapping[str, Any]]) -> bool:
-        """Note the attempts at an answer. Returns True once, where those at so many answers in a row were equal."""
-        raws = [orjson.loads(orjson.dumps(attempt["raw"])) for attempt in attempts]
-        texts = {str(raw.get("text")) for raw in raws if isinstance(raw, dict) and "model" in raw}  # a server's
-        if len(raws) < ATTEMPTS or not texts or len(min(texts, key=len)) < LONG:
+    def note(self, question: bytes, replies: Iterable[tuple[int, Mapping[str, Any]]]) -> bool:
+        """Note the replies to a question, each with its seed, as records keep them. Returns True once, where all texts
+        so far were equal."""
+        if self.shown < 0 or self.shown >= ENOUGH:
             return False
-        self.repeated = self.repeated + 1 if len(texts) == 1 and self.repeated >= 0 else -1  # -1: it does draw
-        return self.repeated == REPEATED
+        for seed, raw in replies:
+            text = raw.get("text")
+            if not isinstance(text, str) or not text.strip():
+                continue
+            if question not in self.first:
+                if len(self.first) < QUESTIONS:
+                    self.first[question] = seed, text
+                continue
+            first_seed, first_text = self.first[question]
+            if seed == first_seed:
+                continue
+            if text != first_text:
+                self.shown = -1
+                self.first.clear()
+                return False
+            self.shown += WEIGHT if len(text) >= LONG else 1
+        return self.shown >= ENOUGH
 
 
 def clean(value: Any) -> Any:

@@ -112,6 +112,20 @@ class AgentRequest:
         if self.say is not None and not self.cancelled:
             self.say(text)
 
+    def question(self) -> bytes:
+        """A hash, the same for the samples and attempts that ask the same."""
+        asked = orjson.dumps([self.name, self.turn, self.options], default=str)
+        return hashlib.sha256(self.row + asked).digest()
+
+    def server_replies(self) -> list[tuple[int, dict[str, Any]]]:
+        """Seed and raw reply of each attempt; none where no server wrote it."""
+        kept = [(attempt["seed"], orjson.dumps(attempt["raw"])) for attempt in self.attempts]
+        is_kept = bool(self.attempts) and self.attempts[-1]["attempt"] == self.first_attempt + self.attempt
+        if self.raw is not None and not is_kept:
+            kept.append((self.seed, self.raw))
+        raws = [(seed, orjson.loads(raw)) for seed, raw in kept if b'"model":' in raw]
+        return [(seed, raw) for seed, raw in raws if isinstance(raw, dict) and "model" in raw]
+
     def attempt_record(self, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
         return {
             "attempt": self.first_attempt + self.attempt,

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import shutil
 from pathlib import Path
 
 import misbehaving_server
@@ -40,6 +41,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (pickled / "config.json").write_text('{"model_type": "llama"}')
     (pickled / "tokenizer.json").write_text("{}")
     (pickled / "weights.pt").write_bytes(b"x")
+    shutil.copytree(
+        tiny_language.llama(root / "whole"), root / "converted", ignore=shutil.ignore_patterns("*.safetensors")
+    )
+    (root / "converted" / "model.Q4_1.GGUF").write_bytes(b"GGUF")
     return root
 
 
@@ -89,6 +94,8 @@ def test_a_variant_of_a_model_and_two_models_of_equal_names(tmp_path: Path) -> N
         ("unknown", "holds a model of type 'no_such_type', which transformers"),
         ("coded", "needs code of its repository for a model of type 'no_such_type', and such code is never executed"),
         ("pickled", "weights.pt is not read: save the model as safetensors"),
+        ("converted", "model.Q4_1.GGUF is not read, nor what transformers makes of it: take the model's safetensors"),
+        ("converted/model.Q4_1.GGUF", "is not read, nor what transformers makes of it: take the model's safetensors"),
         ("broken", "refuses every chat: unexpected 'end of template'"),
         ("refusing", "refuses every chat: not today"),
         ("quantised", "weights quantised by no_such_method: Unknown quantization type"),

@@ -96,14 +96,15 @@ class ClientSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class ServerText(GeneratedText):
-    """With the ``model`` and ``fingerprint`` that answered, the ``tries``, the tokens of reasoning in the reply, and
-    what was ``unsent``: parameters that the model does not take."""
+    """With the ``model`` and ``fingerprint`` that answered, the ``tries``, the tokens of reasoning in the reply, what
+    was ``unsent``: parameters that the model does not take, and what was sent and ``ignored``, as this reply shows."""
 
     model: str | None = None
     fingerprint: str | None = None
     tries: int = 1
     reasoning_tokens: int | None = None
     unsent: tuple[str, ...] | None = None
+    ignored: tuple[str, ...] | None = None
 
 
 class ServerReply(BaseModel):
@@ -139,7 +140,7 @@ class ServerEngine(Engine, Generic[S]):
         self._settings = settings
         self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._refused: set[str] = set()  # parameters that the model does not take
+        self._refused: set[str] = set()  # parameters that the model does not take, and names of a limit without effect
 
     def missing(self) -> str | None:
         """What to install or set, never with the key; or None."""
@@ -208,7 +209,8 @@ class ServerEngine(Engine, Generic[S]):
             if refused not in {*self._refused, *RENAMED}:
                 log.warning("%s takes no %s: none is sent, as `unsent` in records says", settings.model, refused)
             self._refused.add(refused)
-            return await self._post(resource, form, **options)
+            if self._taken(options) != sent:  # or a server that refuses both names of a limit were asked for ever
+                return await self._post(resource, form, **options)
         raise AnswerError(code, f"{settings.base_url}: {quoted(message, [self._key()])}")
 
     def _taken(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,11 +219,16 @@ class ServerEngine(Engine, Generic[S]):
         for name, value in options.items():
             if name == "extra_body":
                 taken[name] = self._taken(value)
+            elif name in RENAMED:
+                taken[self._limit_name(name)] = value
             elif name not in self._refused:
                 taken[name] = value
-            elif name in RENAMED:
-                taken[RENAMED[name]] = value
         return taken
+
+    def _limit_name(self, name: str) -> str:
+        """What the limit of tokens is called: ``name``, or its other name where that alone is of use."""
+        other = RENAMED[name]
+        return other if name in self._refused and other not in self._refused else name
 
     def _text(
         self, reply: ServerReply, sampling: Sampling, parts: Parts, finish: Finish, thought: str, **more: Any

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from agents.contract import LATER, Address
 from agents.errors import AnswerError
 from agents.language.engines.clients import (
+    RENAMED,
     ClientSettings,
     KeyVariable,
     ServerEngine,
@@ -109,6 +111,7 @@ MOST_STOPS = 4  # OpenAI takes no more; the others are cut off here
 # In the words of the chat templates of Gemma and others, and of Google's server.
 NO_SYSTEM = re.compile(r"system (role|message|prompt)s? (is |are )?not supported|developer instruction", re.IGNORECASE)
 TEMPLATE = 60  # tokens of a chat template around a message, at most
+BEYOND = 1  # tokens over the limit that show nothing: some servers count the one that ends the text
 
 
 class OpenAIEngine(ServerEngine[ServerSettings]):
@@ -128,7 +131,7 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
         return super()._new_client()
 
     async def generate(self, request: TextRequest, seed: int) -> ServerText:
-        reply, tries = await self._reply_to(request, seed)
+        reply, tries = await self._limited_reply(request, seed)
         if any(message.image for message in request.messages):
             await self._check_pictures(request, reply.count("prompt_tokens"))
         choice = reply.choices[0]
@@ -152,11 +155,28 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             fingerprint=self._name(reply.system_fingerprint),
             tries=tries,
             reasoning_tokens=reply.count("completion_tokens_details", "reasoning_tokens"),
+            ignored=self._ignored(reply, request, parts.answer) or None,
         )
 
     def _thinks(self, request: TextRequest) -> Thinks:
         settings = self._settings
         return settings.reasoning if isinstance(settings, ChatSettings) and request.prompt is None else "marks"
+
+    async def _limited_reply(self, request: TextRequest, seed: int) -> tuple[TextReply, int]:
+        """The reply and its tries. One beyond its limit of tokens is asked for again with the limit's other name, which
+        is kept: some servers drop the name that they do not know."""
+        tries = 0
+        while True:
+            name = self._limit_name(self._limit_field(request))
+            reply, more = await self._reply_to(request, seed)
+            tries += more
+            other = RENAMED[name]
+            is_beyond = request.prompt is None and _is_beyond(reply, request.sampling.limit)
+            if not is_beyond or other in self._refused:
+                return reply, tries
+            if name not in self._refused:  # of requests under way at once the first says it
+                log.warning("%s drops %s: %s is sent instead", self._settings.model, name, other)
+            self._refused.add(name)
 
     async def _reply_to(self, request: TextRequest, seed: int) -> tuple[TextReply, int]:
         options = self._options(request, seed)
@@ -217,14 +237,28 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             raise self._bad_reply("vectors of different lengths")
         return vectors
 
+    def _ignored(self, reply: TextReply, request: TextRequest, text: str | None) -> tuple[str, ...]:
+        """What the reply shows that the server ignored; ``text`` is without reasoning."""
+        names = []
+        if _is_beyond(reply, request.sampling.limit):
+            names.append(self._limit_name(self._limit_field(request)))
+        is_whole = reply.choices[0].finish_reason == "stop" and not reply.choices[0].is_filtered()
+        if request.schema is not None and is_whole and text and not _is_json(text):
+            names.append("response_format")
+        return tuple(names)
+
+    def _limit_field(self, request: TextRequest) -> str:
+        """What the limit of tokens is called by the settings."""
+        settings = self._settings
+        return settings.length_field if isinstance(settings, ChatSettings) and request.prompt is None else "max_tokens"
+
     def _options(self, request: TextRequest, seed: int) -> dict[str, Any]:
         """Defaults are not sent: many servers know fewer options."""
         settings, sampling = self._settings, request.sampling
-        limit = settings.length_field if isinstance(settings, ChatSettings) and request.prompt is None else "max_tokens"
         options: dict[str, Any] = {
             "model": settings.model,
             "temperature": sampling.temperature,
-            limit: sampling.limit,
+            self._limit_field(request): sampling.limit,
         }
         if sampling.top_p < 1:
             options["top_p"] = sampling.top_p
@@ -242,6 +276,23 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
         if isinstance(settings, SeededSettings) and settings.seed_bits:
             options["seed"] = seed >> (53 - settings.seed_bits)
         return options
+
+
+def _is_beyond(reply: TextReply, limit: int) -> bool:
+    """Whether a reply has more tokens than ``limit``: by the server's count or, without one, by its words, as each is a
+    token at least."""
+    tokens = reply.count("completion_tokens")
+    if tokens is None:
+        tokens = len((reply.choices[0].written() or "").split())
+    return tokens > limit + BEYOND
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def openai_message(message: ChatMessage) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class GeneratedText:
         fields = asdict(self)
         if fields["raw"] in (None, self.text):
             del fields["raw"]
-        rare = ("reasoning", "reasoning_tokens", "unsent")
+        rare = ("reasoning", "reasoning_tokens", "unsent", "ignored")
         return {name: value for name, value in fields.items() if value is not None or name not in rare}
 
 

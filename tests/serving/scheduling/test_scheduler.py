@@ -4,7 +4,8 @@ import asyncio
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -206,19 +207,76 @@ def test_odd_replies_of_a_plugin_become_json() -> None:
     assert error_codes(outcomes) == {"w004": "bad_agent"}
 
 
-@pytest.mark.parametrize(("draws", "warnings"), [(False, 1), (True, 0)])
-def test_a_server_that_draws_nothing_is_noticed(
-    draws: bool, warnings: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def served(monkeypatch: pytest.MonkeyPatch, raw_of: Callable[[Draw], dict[str, Any]]) -> None:
+    """Let the null agent answer as an agent on a server does."""
     real = NullAgent.respond
 
     def respond(agent: NullAgent, batch: Sequence[Stimulus], seeds: Sequence[Draw]) -> list[Reply]:
         for reply, draw in zip(replies := real(agent, batch, seeds), seeds, strict=True):
-            reply.raw = {"model": "m", "text": f"The scene has {draw.seed if draws else 'at least 8'} words."}
+            reply.raw = {"model": "m", **raw_of(draw)}
         return replies
 
     monkeypatch.setattr(NullAgent, "respond", respond)
+
+
+@pytest.mark.parametrize(("draws", "warnings"), [(False, 1), (True, 0)])
+def test_a_server_that_draws_nothing_is_noticed(
+    draws: bool, warnings: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    served(monkeypatch, lambda draw: {"text": f"The scene has {draw.seed if draws else 'at least 8'} words."})
     with caplog.at_level("WARNING", "turinglike.scheduling"):
         outcomes = stream(20, {"reject": 1.0, "attempts": 4})
     assert {request.status for request in outcomes.values()} == {"rejected"}
     assert [line.message.count("draws nothing") for line in caplog.records] == [1] * warnings
+
+
+@pytest.mark.parametrize(
+    ("samples", "stimuli", "text", "warnings"),
+    [
+        (4, 2, "I like tea, and books about the sea.", 1),
+        (4, 2, "I like tea, and books about the sea {seed}.", 0),
+        (1, 20, "I like tea, and books about the sea.", 0),  # other questions may well have the same answer
+        (4, 9, "sea", 0),  # of a word a model may be sure
+        (4, 10, "sea", 1),
+        (4, 30, "sea{seed}", 0),
+    ],
+)
+def test_samples_that_a_server_repeats_are_noticed(
+    samples: int,
+    stimuli: int,
+    text: str,
+    warnings: int,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    served(monkeypatch, lambda draw: {"text": text.format(seed=draw.seed)})
+
+    async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> None:
+        asked = [replace(request, sample=number) for request in requests(stimuli) for number in range(samples)]
+        assert {request.status async for request in scheduler.stream(iter(asked))} == {"ok"}
+
+    with caplog.at_level("WARNING", "turinglike.scheduling"):
+        scheduled(work)
+    assert [line.message.count("draws nothing") for line in caplog.records] == [1] * warnings
+
+
+def test_the_same_seed_twice_shows_nothing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    served(monkeypatch, lambda draw: {"text": f"I like tea, and {draw.seed} books about the sea."})
+
+    async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> None:
+        asked = [request for _ in range(20) for request in requests(2)]
+        assert {request.status async for request in scheduler.stream(iter(asked))} == {"ok"}
+
+    with caplog.at_level("WARNING", "turinglike.scheduling"):
+        scheduled(work)
+    assert not caplog.records
+
+
+def test_what_a_server_ignores_is_said_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    served(monkeypatch, lambda draw: {"text": str(draw.seed), "ignored": ["max_tokens", "response_format"]})
+    with caplog.at_level("WARNING", "turinglike.scheduling"):
+        stream(20)
+    assert [line.message for line in caplog.records] == [
+        "null: the server ignores max_tokens; `ignored` in records says where",
+        "null: the server ignores response_format; `ignored` in records says where",
+    ]

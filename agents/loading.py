@@ -81,7 +81,7 @@ def unusable_template(folder: Path) -> str | None:
     from jinja2 import TemplateError
     from transformers.utils.chat_template_utils import render_jinja_template
 
-    template, tokens = _chat_template(folder)
+    template, tokens = chat_template(folder)
     if template is None:
         return no_template(folder)
     for name in re.findall(r"\b\w+_token\b", template):  # some of the tokenizer's class, which alone knows them
@@ -99,7 +99,7 @@ def unusable_template(folder: Path) -> str | None:
     return why
 
 
-def _chat_template(folder: Path) -> tuple[str | None, dict[str, str]]:
+def chat_template(folder: Path) -> tuple[str | None, dict[str, str]]:
     """By what its tokenizer or processor makes a prompt of a chat, in Jinja, and the named tokens. Raises OSError."""
     about = checkpoints.described(folder / "tokenizer_config.json")
     others = (checkpoints.described(folder / name) for name in ("processor_config.json", "chat_template.json"))

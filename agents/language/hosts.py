@@ -10,7 +10,7 @@ from pydantic import Field
 from agents import checkpoints
 from agents.contract import GIB, LATER, Draw, Reply
 from agents.errors import AnswerError, UnavailableError
-from agents.language.engines.chat_template import DATE
+from agents.language.engines.chat_template import DATE, SWITCHES
 from agents.language.engines.clients import ClientSettings, ServerEngine, ServerModel
 from agents.language.engines.local import LocalEngine
 from agents.language.engines.openai import OpenAIEngine
@@ -18,7 +18,7 @@ from agents.language.engines.text_request import GeneratedText, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import NOT_INSTALLED, VLLMEngine, VLLMSettings, vllm_program
 from agents.language.text_agent import EngineAgent
-from agents.loading import missing_quantizer, unusable_template
+from agents.loading import chat_template, missing_quantizer, unusable_template
 from agents.pretrained import BESIDE_GPU, LIBRARIES, ON_HOST, PretrainedAgent, PretrainedSettings
 from agents.stimuli import ConversationStimulus
 
@@ -142,6 +142,10 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         settings = self.settings
         if not isinstance(settings, TemplateSettings) or self.random or self.missing() is not None:
             return {}
+        source, _ = chat_template(self.folder())
+        is_plain = source is not None and not any(name in source for name in ("strftime_now", *SWITCHES))
+        if is_plain and not self.begins_chats() and not self.reads_pictures():
+            return {}  # opening a tokenizer takes a second
         engine = self.make_engine()
         try:
             engine.open(chat=True)

@@ -198,6 +198,8 @@ def _check(options: argparse.Namespace) -> int:
 
         chosen = _chosen(options)
         return check_agents(options.source, chosen, task=options.task, deep=options.deep, json=options.json)
+    if options.settings or options.config is not None:
+        raise InputError("--set and --config are about agents: name them with --agents")
     return print_report(check_unasked(options.source, task=options.task, deep=options.deep), json=options.json)
 
 

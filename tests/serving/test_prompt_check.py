@@ -60,7 +60,12 @@ def no_load(monkeypatch: pytest.MonkeyPatch) -> None:
         ("BY_TURNS", ("program=gpt-3.5",), {**TALK, "who_starts": "A"}, f'--set hf-tiny.opening="{OPENING}"'),
         ("BY_TURNS", ("program=gpt-3.5",), {**TALK, "who_starts": None}, f'--set hf-tiny.opening="{OPENING}"'),
         ("WANTS_A_USER", ("program=persona",), {**TALK, "who_starts": "A"}, "message 1 of s0: the chat template"),
-        ("BY_TURNS", ("program=llama-3.3",), {**TALK, "who_starts": "A"}, "in a row: choose another program"),
+        (
+            "BY_TURNS",
+            ("program=llama-3.3",),
+            {**TALK, "who_starts": "A"},
+            "in a row, as other programs send none: --set hf-tiny.program=gpt-4o",
+        ),
         ("DROPS_ALL", ("program=gpt-4o",), {**TALK, "who_starts": "B"}, "drops the instructions"),
         ("BY_TURNS", ("program=no-persona",), {**TALK, "mode": "burst", "who_starts": "A"}, "opening"),
     ],
@@ -116,6 +121,8 @@ def test_agents_without_a_stimulus_and_unusable_ones_are_told(
     assert "answers conversation, but the set has word_association" in capsys.readouterr().out
     assert main(["check", source, "--agents", f"hf:{tmp_path}/absent"]) == 2
     assert "no such file or folder" in capsys.readouterr().err
+    assert main(["check", source, "--set", "eliza.x=1"]) == 2
+    assert "name them with --agents" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

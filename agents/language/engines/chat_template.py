@@ -35,7 +35,7 @@ SWITCHES: Mapping[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
 }
 OPENING = "(the chat begins)"  # an example
 USE_OPENING = f'give it a first user message: --set AGENT.opening="{OPENING}"'
-IN_A_ROW = "it takes no two messages of one speaker in a row: choose another program, --set AGENT.program=gpt-4o"
+IN_A_ROW = "it takes no two messages of one speaker in a row, as other programs send none: --set AGENT.program=gpt-4o"
 
 
 class ChatTemplate:
@@ -119,10 +119,11 @@ class ChatTemplate:
         start = len(messages) - len(rest)
         opened = (*messages[:start], ChatMessage("user", OPENING), *rest)
         try:
-            self.render(opened)
+            text = self.render(opened)
         except AnswerError:
             return None
-        return USE_OPENING
+        is_kept = not start or self._keeps(opened, messages[0].text, text, False)
+        return USE_OPENING if is_kept else None
 
     # facts
 
@@ -191,7 +192,7 @@ class ChatTemplate:
         to it (a closing mark, or both marks); one that opens it takes such marks away. What else a value changes, as
         an effort that is only named to the model, is left as the template has it."""
         usual = self._end(thinks, {})
-        if usual is None:
+        if usual is None or not usual.strip():  # nothing there says how a reply begins
             return {}
         for name, (closing, opening) in SWITCHES.items():
             for value in opening if thinks else closing:

@@ -169,8 +169,14 @@ class Agent(ABC, Generic[S]):
         return None, None
 
     def identity(self) -> dict[str, Any]:
-        """What of the settings enters the digest of a run: see :meth:`Settings.identity`."""
-        return self.settings.identity()
+        """What enters the digest of a run beside the checkpoint: :meth:`Settings.identity`, and where there are any,
+        :meth:`template_effects`."""
+        effects = self.template_effects()
+        return self.settings.identity() | ({"chat_template": effects} if effects else {})
+
+    def template_effects(self) -> Mapping[str, Any]:
+        """How prompts differ, by the model's own template, from those of version 0.2; empty where they are the same."""
+        return {}
 
     def missing(self) -> str | None:
         """A sentence on what this machine lacks and how to get it, or None."""
@@ -215,6 +221,15 @@ class Agent(ABC, Generic[S]):
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
         """The reply to a prepared stimulus."""
         raise TypeError(f"{type(self).__name__} answers in batches; call respond")
+
+    def prompt(self, stimulus: Stimulus, draw: Draw) -> str | None:
+        """What a model of texts would read about a stimulus, after ``open``; "" where that is private, None where no
+        such model is asked. Raises AnswerError."""
+        return None
+
+    def template_adds(self) -> str | None:
+        """What a model's own template writes beside a message, after ``open``; None where there is no template."""
+        return None
 
     def limits(self) -> Sequence[str]:
         """What the model cannot do, each in a clause; after ``open``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -77,27 +78,28 @@ def missing_quantizer(folder: Path) -> str | None:
 
 def unusable_template(folder: Path) -> str | None:
     """Why no prompt can be made of a chat, as far as is known without the tokenizer's library; or None."""
-    from jinja2 import TemplateError, UndefinedError
+    from jinja2 import TemplateError
     from transformers.utils.chat_template_utils import render_jinja_template
 
-    template, tokens = _chat_template(folder)
+    template, tokens = chat_template(folder)
     if template is None:
         return no_template(folder)
+    for name in re.findall(r"\b\w+_token\b", template):  # some of the tokenizer's class, which alone knows them
+        tokens.setdefault(name, "")
+    given = {**tokens, "date_string": "26 Jul 2024", "enable_thinking": False, "thinking": False}
     why = None
     for content in ("Hi", [{"type": "text", "text": "Hi"}]):
         chat = [{"role": "user", "content": content}]
         try:
-            render_jinja_template([chat], chat_template=template, add_generation_prompt=True, **tokens)
-        except (UndefinedError, TypeError):  # by a token of the tokenizer's class
-            return None
-        except TemplateError as error:
+            render_jinja_template([chat], chat_template=template, add_generation_prompt=True, **given)
+        except (TemplateError, TypeError) as error:
             why = f"the chat template of {folder} refuses every chat: {short_text(error)}"
         else:
             return None
     return why
 
 
-def _chat_template(folder: Path) -> tuple[str | None, dict[str, str]]:
+def chat_template(folder: Path) -> tuple[str | None, dict[str, str]]:
     """By what its tokenizer or processor makes a prompt of a chat, in Jinja, and the named tokens. Raises OSError."""
     about = checkpoints.described(folder / "tokenizer_config.json")
     others = (checkpoints.described(folder / name) for name in ("processor_config.json", "chat_template.json"))

@@ -22,7 +22,7 @@ from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
 from agents.language.engines.openai import ChatSettings
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
-from agents.language.hosts import EngineChoice, LocalAgent, ServerAgent
+from agents.language.hosts import LocalAgent, ServerAgent, TemplateSettings
 from agents.language.text_agent import EngineAgent
 from agents.stimuli import TASKS, Asked, JudgementStimulus, ShownAnswer, Stimulus, parse_row
 from agents.universal.universal import SENT
@@ -278,7 +278,7 @@ class AnthropicJudge(LanguageJudge, ServerAgent[Any]):
 
 
 class LocalJudge(LanguageJudge, LocalAgent[Any]):
-    class Settings(JudgeSettings, EngineChoice):
+    class Settings(JudgeSettings, TemplateSettings):
         """Which checkpoint, what runs it, and how it is asked."""
 
 

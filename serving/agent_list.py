@@ -116,6 +116,7 @@ def about(entry: Entry) -> dict[str, Any]:
         "batch_size": agent.batch_size,
         "continuous": agent.continuous(),
         "settings": _settings(entry),
+        "template_adds": agent.template_adds() if is_here else None,
         "limits": (is_here or agent.is_elsewhere() or None) and ([*agent.limits()] or None),
     }
 

@@ -11,7 +11,7 @@ from typing import get_args
 from agents import __version__
 from agents.attention.frames import Fit
 from agents.errors import InputError, printable
-from agents.selection import resolve
+from agents.selection import Selection, resolve
 from agents.stimuli import MODES
 from serving.command_line import (
     Commands,
@@ -52,7 +52,9 @@ def build_parser() -> argparse.ArgumentParser:
     command = commands.add
 
     summary = "read a stimulus set and report every problem at once"
-    check = command("check", _check, summary, source, as_json, example="pictures --task color")
+    check = command("check", _check, summary, source, settings, as_json, example="pictures --task color")
+    about = "also whether these, and pairs, can be asked about it: what they lack, and what their templates refuse"
+    check.add_argument("--agents", metavar="A,B,C~D", help=about)
     check.add_argument("--deep", action="store_true", help="decode every image, not only its header")
 
     summary = "make a set of annotations of COCO or COCO-Search18, or of the published benchmark"
@@ -191,20 +193,32 @@ def build_parser() -> argparse.ArgumentParser:
 def _check(options: argparse.Namespace) -> int:
     from serving.runs.checking import check_unasked, print_report
 
+    if options.agents is not None:
+        from serving.agent_check import check_agents
+
+        chosen = _chosen(options)
+        return check_agents(options.source, chosen, task=options.task, deep=options.deep, json=options.json)
+    if options.settings or options.config is not None:
+        raise InputError("--set and --config are about agents: name them with --agents")
     return print_report(check_unasked(options.source, task=options.task, deep=options.deep), json=options.json)
 
 
 def _generate(options: argparse.Namespace) -> int:
     from serving.generate import GenerateOptions, generate
 
+    chosen = _chosen(options)
+    about = {"agents": chosen.names, "entries": chosen.entries, "settings": chosen.settings}
+    return generate(from_options(GenerateOptions, options, **about), _print)
+
+
+def _chosen(options: argparse.Namespace) -> Selection:
+    """The agents and pairs of ``--agents``. Raises InputError."""
     names = [name for name in options.agents.split(",") if name]
     if not names:
         raise InputError("--agents: no agent is given")
     if len(set(names)) != len(names):
         raise InputError("--agents: give each agent once")
-    chosen = resolve(names, options.settings, options.config)
-    about = {"agents": chosen.names, "entries": chosen.entries, "settings": chosen.settings}
-    return generate(from_options(GenerateOptions, options, **about), _print)
+    return resolve(names, options.settings, options.config)
 
 
 def _schema(options: argparse.Namespace) -> int:

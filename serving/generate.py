@@ -27,6 +27,7 @@ from serving.assignments import (
 from serving.conversations.conversation import Conversation
 from serving.conversations.journal import read_journal
 from serving.progress import Progress, duration
+from serving.prompt_check import check_prompts
 from serving.runs.atomic_files import lock
 from serving.runs.run import Kind, Run, Store, named
 from serving.runs.run_json import checksum
@@ -79,6 +80,7 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
             options.limit *= len(run.meta["set"].get("tasks", [None]))
         generation = Generation(options, run, made, Store(check_lock))
         if generation.plan():
+            generation.check_prompts()
             if options.here or (not wants_ray and generation.needs_no_workers()):
                 generation.here = declare_answers_here() or options.here
             log.debug("answers are made in %s", "this process" if generation.here else "workers of Ray")
@@ -128,6 +130,18 @@ class Generation:
         self.kinds = Counter(kind for _, kind in self.stimuli[: options.limit])
         self.assignments = share_out(options, run, self.positions, self.kinds)
         return sum(assignment.left(options.limit) for assignment in self.assignments)
+
+    def check_prompts(self) -> None:
+        """Note the first prompts in ``run.json``. Raises InputError for agents whose templates refuse their chats."""
+        options, run = self.options, self.run
+        asked = {work.name: work.about for work in self.assignments if work.left(options.limit)}
+        rows = (row for position, row in enumerate(run.rows()) if position not in run.invalid)
+        checked = check_prompts(asked, options.entries, options.settings, rows, run.root, run.meta["seed"])
+        checked.refuse()
+        for (name, member), prompt in checked.first.items():
+            about = run.meta["agents"][name]
+            about.get("members", {name: about})[member].setdefault("first_prompt", prompt)
+        run.save()
 
     def needs_no_workers(self) -> bool:
         """Whether no agent has more than two batches, or a GPU."""

@@ -1,15 +1,23 @@
 """``turinglike serve``: its checked options."""
 
+from __future__ import annotations
+
 import argparse
 import os
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from agents.errors import InputError, UnavailableError
 from agents.selection import checked_agents, read_names, resolve
 from serving.command_line import from_options
+from serving.prompt_check import BEGUN_BY_THE_AGENT, BEGUN_BY_THE_OTHER, check_served, reads
 from serving.runs.run_json import run_entry
 from serving.scheduling import interrupts
+
+if TYPE_CHECKING:
+    from agents.contract import Agent
+    from serving.http.monitoring import ServerLog
 
 KEY = "TURINGLIKE_API_KEY"
 SHORTEST, LONGEST = 16, 4096  # characters of a key
@@ -41,6 +49,8 @@ def serve(options: argparse.Namespace) -> int:
     if options.host not in ("0.0.0.0", "::"):
         hosts |= {options.host.lower()}
     rules = Rules(frozenset(hosts), key)
+    for name in agents:
+        check_chats(name, entries[name].make(chosen.settings.get(name)), log)
     with ExitStack() as held:
         sockets = held.enter_context(bound_sockets(options.host, options.port))
         kept = None
@@ -52,6 +62,22 @@ def serve(options: argparse.Namespace) -> int:
             uvloop.new_event_loop,
         )
     return 0
+
+
+def check_chats(name: str, agent: Agent[Any], log: ServerLog) -> None:
+    """Open the agent, without its weights, and say what its chat template refuses of conversations that it begins.
+    Raises InputError where it refuses those that a person begins."""
+    if "conversation" not in agent.tasks or not reads(type(agent)) or agent.missing() is not None:
+        return
+    try:
+        agent.open()
+    except (UnavailableError, InputError):  # as its worker will say
+        return
+    if (problem := check_served(agent, BEGUN_BY_THE_OTHER)) is not None:
+        raise InputError("the agents cannot be used as asked", [problem])
+    if (problem := check_served(agent, BEGUN_BY_THE_AGENT)) is not None:
+        log.progress(f"{name} can begin no conversation: {problem.message}")
+    agent.close()
 
 
 def check_host_names(hosts: list[str]) -> None:

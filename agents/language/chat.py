@@ -9,13 +9,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from agents.contract import GIB, NO_ANSWER, Draw, Reply, Verdict
+from agents.contract import GIB, LATER, NO_ANSWER, Draw, Reply, Verdict
 from agents.language import person, prompts, pseudo_dialogue
 from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
 from agents.language.engines.clients import ClientSettings
 from agents.language.engines.openai import ChatSettings, SeededSettings
 from agents.language.engines.text_request import GeneratedText, Sampling, TextRequest
-from agents.language.hosts import EngineChoice, LocalAgent, ServerAgent
+from agents.language.hosts import EngineChoice, LocalAgent, ServerAgent, TemplateSettings
 from agents.language.person import PersonSettings, open_person
 from agents.language.sent_messages import (
     TruncationSettings,
@@ -139,6 +139,8 @@ class ChatPromptSettings(PersonSettings, PromptedSettings):
     """How many tokens a model may think before a reply; what it thinks is in the record's raw part alone."""
     program: prompts.Program = "gpt-4o"
     """The program of the papers in whose words and form it is prompted."""
+    opening: str | None = Field(None, min_length=1, max_length=10_000, json_schema_extra=LATER)
+    """A first user message where the model would begin a chat, which some models' templates refuse; none: it begins."""
     parts: prompts.Parts | None = None
     """Other parts instead, in the program's order, with {name}, {other}, {persona}, {age} and {topic}."""
 
@@ -160,6 +162,11 @@ class ChatAgent(PromptedAgent):
         self._person = open_person(self.settings)
         self._engine.private = self._person is not None
 
+    def begins_chats(self) -> bool:
+        chosen = self.settings
+        is_asked_first = chosen.opening is not None or chosen.program in prompts.QUESTIONED
+        return chosen.person is None and chosen.program in prompts.AS_CHATS and not is_asked_first
+
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
         if self.settings.person is not None:
             return person.instructions(stimulus, draw)
@@ -178,7 +185,9 @@ class ChatAgent(PromptedAgent):
         settings, sampling = self.settings, self.settings.turn_sampling(stimulus, draw)
         if self._person is not None:
             return self._person.request(stimulus, draw, history, sampling)
-        return prompts.chat_request(stimulus, draw, history, sampling, settings.program, settings.parts)
+        return prompts.chat_request(
+            stimulus, draw, history, sampling, settings.program, settings.parts, opening=settings.opening
+        )
 
     def _dialogue(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         settings = self.settings
@@ -228,7 +237,7 @@ class ServedPersonSettings(ClientSettings, PersonSettings):
 
 
 class LocalChatAgent(ChatAgent, LocalAgent[Any]):
-    class Settings(ChatPromptSettings, EngineChoice):
+    class Settings(ChatPromptSettings, TemplateSettings):
         """A chat model that runs here."""
 
 

@@ -1,12 +1,16 @@
 """What runs an agent's model: this machine, by transformers or vLLM, or a server."""
 
-from collections.abc import Callable, Sequence
+import datetime
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar
 
+from pydantic import Field
+
 from agents import checkpoints
-from agents.contract import GIB, Draw, Reply
+from agents.contract import GIB, LATER, Draw, Reply
 from agents.errors import AnswerError, UnavailableError
+from agents.language.engines.chat_template import DATE, SWITCHES
 from agents.language.engines.clients import ClientSettings, ServerEngine, ServerModel
 from agents.language.engines.local import LocalEngine
 from agents.language.engines.openai import OpenAIEngine
@@ -14,11 +18,12 @@ from agents.language.engines.text_request import GeneratedText, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import NOT_INSTALLED, VLLMEngine, VLLMSettings, vllm_program
 from agents.language.text_agent import EngineAgent
-from agents.loading import missing_quantizer, unusable_template
+from agents.loading import chat_template, missing_quantizer, unusable_template
 from agents.pretrained import BESIDE_GPU, LIBRARIES, ON_HOST, PretrainedAgent, PretrainedSettings
 from agents.stimuli import ConversationStimulus
 
 MOST_DEVICES = 16
+MERGED = "its chat template drops instructions where it begins a conversation: they are the first user message there"
 UNEVEN = 1.1  # whole layers on each GPU, and the embeddings on the first or last
 
 
@@ -38,6 +43,13 @@ class EngineChoice(EngineSettings):
     """How vLLM runs it, where that is the engine."""
 
 
+class TemplateSettings(EngineChoice):
+    """How a model that chats is run."""
+
+    date: datetime.date = Field(DATE, json_schema_extra=LATER)
+    """The day that the model is told, where its chat template tells one: prompts are the same on any day."""
+
+
 L = TypeVar("L", bound=EngineSettings)
 
 
@@ -53,6 +65,7 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
     batch_size = 16
     template: ClassVar[str | None] = None  # of a chat, instead of the checkpoint's
     _engine: LocalEngine
+    _effects: Mapping[str, Any] | None = None
 
     def __init__(self, settings: L, name: str) -> None:
         super().__init__(settings, name)
@@ -113,7 +126,43 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
 
     def limits(self) -> Sequence[str]:
         is_blind = self.typed and not self.reads_pictures()
-        return [*super().limits(), *["reads no pictures: tasks about them are for other agents"] * bool(is_blind)]
+        limits = [*super().limits()]
+        if self.begins_chats() and self._engine.chat_template.begins == "merged":
+            limits.append(MERGED)
+        if is_blind:
+            limits.append("reads no pictures: tasks about them are for other agents")
+        return limits
+
+    def template_effects(self) -> Mapping[str, Any]:
+        if self._effects is None:
+            self._effects = self._found_effects()
+        return self._effects
+
+    def _found_effects(self) -> Mapping[str, Any]:
+        settings = self.settings
+        if not isinstance(settings, TemplateSettings) or self.random or self.missing() is not None:
+            return {}
+        source, _ = chat_template(self.folder())
+        is_plain = source is not None and not any(name in source for name in ("strftime_now", *SWITCHES))
+        if is_plain and not self.begins_chats() and not self.reads_pictures():
+            return {}  # opening a tokenizer takes a second
+        engine = self.make_engine()
+        try:
+            engine.open(chat=True)
+        except UnavailableError:  # which the worker says, too
+            return {}
+        template = engine.chat_template
+        effects: dict[str, Any] = {}
+        if template.asks_for_the_time:
+            effects["date"] = settings.date.isoformat()
+        if self.begins_chats() and template.begins == "merged":
+            effects["instructions"] = "first user message where the agent begins"
+        if switches := template.switches(getattr(settings, "reasoning_tokens", 0) > 0):
+            effects["switches"] = dict(switches)
+        return effects
+
+    def template_adds(self) -> str | None:
+        return self._engine.chat_template.adds() if self.chats and self.template is None else None
 
     def bytes_per_weight(self) -> int:
         return 4 if self.settings.precision == "fp32" else 2
@@ -121,10 +170,13 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
     def make_engine(self) -> LocalEngine:
         """The settings' engine."""
         vllm, precision = self._vllm(), self.settings.precision
+        date = self.settings.date if isinstance(self.settings, TemplateSettings) else DATE
         if vllm is None:
-            return TransformersEngine(self.folder(), precision=precision, template=self.template, devices=self.devices)
+            return TransformersEngine(
+                self.folder(), precision=precision, template=self.template, devices=self.devices, date=date
+            )
         vllm = vllm.model_copy(update={"tensor_parallel": self.devices})
-        return VLLMEngine(self.folder(), vllm, device_memory=self.device_memory, precision=precision)
+        return VLLMEngine(self.folder(), vllm, device_memory=self.device_memory, precision=precision, date=date)
 
     def open(self) -> None:
         self._engine = self.make_engine()

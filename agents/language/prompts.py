@@ -32,6 +32,7 @@ PATIENCE = 3  # attempts of completion models at the first temperature
 Template = Literal["2022", "2025"]
 Program = Literal["gpt-4o", "claude", "llama-3.3", "gpt-3.5", "gpt-3.5-ai", "judge", "persona", "no-persona"]
 AS_CHATS = ("gpt-3.5", "gpt-3.5-ai", "judge", "persona", "no-persona")
+QUESTIONED = ("judge",)  # of these, who are asked for their first message
 ONE_SIDED = ("llama-3.3", *AS_CHATS)  # whose system message is about the speaker alone
 Parts = tuple[str, str]
 
@@ -229,14 +230,18 @@ def chat_request(
     sampling: Sampling,
     program: Program,
     parts: Parts | None = None,
+    *,
+    opening: str | None = None,
 ) -> TextRequest:
-    """The next message after ``history``, as ``program`` asks."""
+    """The next message after ``history``, as ``program`` asks; ``opening`` is the user's where the chat would begin
+    with the assistant."""
     system, begins = chat_instructions(stimulus, draw, program, parts)
     names = _names(stimulus, draw, program)
     speaker = _side(speakers(stimulus, draw.options)[0], stimulus)
     if program in AS_CHATS:
-        first_question = _TEXTS["first_question"] if program == "judge" else None
-        messages = chat(stimulus, names[speaker], history, first_question)
+        if opening is None and program in QUESTIONED:
+            opening = _TEXTS["first_question"]
+        messages = chat(stimulus, names[speaker], history, opening)
     elif program == "llama-3.3":
         texts = [f"{names[_side(message.speaker, stimulus)]}: {message.text}" for message in history]
         if history and len(history) == len(stimulus.history):

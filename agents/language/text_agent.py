@@ -46,6 +46,17 @@ class EngineAgent(Agent[S]):
     def _reply(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         """Raises AnswerError."""
 
+    def begins_chats(self) -> bool:
+        """Whether the assistant may have a chat's first message, after the system's."""
+        return False
+
+    def prompt(self, stimulus: Stimulus, draw: Draw) -> str | None:
+        begun = self._begun(self.prepare(stimulus), draw)
+        if isinstance(begun, Reply):
+            return None
+        text = self._engine.prompt_text(begun)
+        return "" if self._engine.private else text
+
     def _begun(self, stimulus: Any, draw: Draw) -> TextRequest | Reply:
         """The request, or a reply that no model writes. Raises AnswerError."""
         return self.fitted_request(stimulus, draw)
@@ -72,11 +83,14 @@ class EngineAgent(Agent[S]):
 
     def _answered(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         """As :meth:`_reply`; an error keeps what the model wrote."""
+        about = self._engine.about_prompt(request)
         try:
-            return self._reply(stimulus, draw, request, text)
+            reply = self._reply(stimulus, draw, request, text)
         except AnswerError as error:
-            error.raw = text.record()
+            error.raw = text.record() | about
             raise
+        reply.raw |= about
+        return reply
 
     async def _text(self, request: TextRequest, seed: int) -> GeneratedText:
         text = await self._engine.generate(request, seed)

@@ -10,7 +10,7 @@ from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAns
 from agents.contract import GIB, Draw, Reply, Verdict
 from agents.language.chat import AnthropicChatAgent, ChatAgent, ChatPromptSettings, OpenAIChatAgent
 from agents.language.engines.text_request import ChatMessage, Detail, GeneratedText, Sampling, TextRequest
-from agents.language.hosts import EngineChoice, LocalAgent, ServerAgent
+from agents.language.hosts import LocalAgent, ServerAgent, TemplateSettings
 from agents.stimuli import TASKS, ConversationStimulus, Stimulus, Task, WordStimulus
 from agents.universal import picture_replies as replies
 from agents.vision.captions import Flag, flags
@@ -130,7 +130,7 @@ class UniversalAgent(ChatAgent):
 
 
 class LocalUniversalAgent(UniversalAgent, LocalAgent[Any]):
-    class Settings(UniversalSettings, EngineChoice):
+    class Settings(UniversalSettings, TemplateSettings):
         """A model that runs here; pictures are for checkpoints with an image processor."""
 
 

@@ -135,6 +135,7 @@ def _agent_entry(entry: Entry, agent: Agent[Any]) -> dict[str, Any]:
         "kind": entry.role,
         "digest": _sha256_of_json(identity),
         "settings": agent.settings.model_dump(mode="json"),
+        **({"chat_template": dict(effects)} if (effects := agent.template_effects()) else {}),
         "checkpoint": checkpoint,
         "revision": revision,
     }
@@ -155,12 +156,25 @@ def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         f"{key} was {before[key]!r}, is {now[key]!r}" for key in ("checkpoint", "revision") if before[key] != now[key]
     ]
     old, new = before["settings"], now["settings"]
+    keys = {*old, *new}
+    if (effects := before.get("chat_template")) != now.get("chat_template"):
+        differences.append(_other_prompts(effects or {}, now.get("chat_template") or {}))
+        keys &= {*old}  # settings that came later are no reason where they stand at their default
     differences += [
         f"setting {key} was {old.get(key)!r}, is {new.get(key)!r}"
-        for key in sorted({*old, *new})
+        for key in sorted(keys)
         if old.get(key) != new.get(key)
     ]
     return "; ".join(differences) or "another implementation, or a file that its settings name has changed"
+
+
+def _other_prompts(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    changed = [
+        f"{key} was {before.get(key, 'as the template has it')}, is {now.get(key, 'as the template has it')}"
+        for key in sorted({*before, *now})
+        if before.get(key) != now.get(key)
+    ]
+    return f"its chat template makes other prompts than those of the run ({', '.join(changed)})"
 
 
 def checksum(path: Path, most: int = sys.maxsize) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines import reasoning
-from agents.language.engines.pictures import contents, load_reader
+from agents.language.engines.chat_template import DATE, ChatTemplate
+from agents.language.engines.pictures import load_reader
 from agents.language.engines.reply_form import learned
 from agents.language.engines.reply_parts import Parts, ReplyForm
 from agents.language.engines.text_request import (
@@ -18,7 +19,6 @@ from agents.language.engines.text_request import (
     Engine,
     Finish,
     GeneratedText,
-    Role,
     Sampling,
     TextRequest,
     settled,
@@ -26,22 +26,26 @@ from agents.language.engines.text_request import (
 from agents.loading import load_part, no_template
 
 if TYPE_CHECKING:
+    import datetime
     from pathlib import Path
 
 PROMPT_END = 24  # tokens that may hold the mark by which a prompt opens what the model thinks
-TODAY = "26 Jul 2024"  # Llama's templates take this date by default: a prompt is the same tomorrow
 
 
 class LocalEngine(Engine):
-    """A local model. ``template`` (Jinja) is for chats; ``positions`` limits prompt and reply together."""
+    """A local model. ``template`` (Jinja) is for chats; ``positions`` limits prompt and reply together; ``date`` is the
+    day that prompts name whose template names one."""
 
     sees: ClassVar[bool] = False  # whether it reads pictures, where the checkpoint does
     _size: int  # of the vocabulary that has embeddings
 
-    def __init__(self, folder: Path, *, template: str | None = None, positions: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, template: str | None = None, positions: int | None = None, date: datetime.date = DATE
+    ) -> None:
         self.folder = folder
         self._template = template
         self._limit = positions
+        self._date = date
 
     def open(self, *, chat: bool = False) -> None:
         """Load the tokenizer. Raises UnavailableError, for ``chat`` also if the template writes none."""
@@ -63,13 +67,16 @@ class LocalEngine(Engine):
         self._marks = sorted(marks if self._reader is None else marks | self._reader.marks())
         if chat and not (self._template or self._tokenizer.chat_template):
             raise UnavailableError(no_template(self.folder))
-        self._takes_parts = self._reader is not None and self._writes("user", as_parts=True)
+        self.chat_template = ChatTemplate(
+            self._tokenizer, self._template, lists=chat and self._reader is not None, date=self._date
+        )
+        self._takes_parts = self.chat_template.takes_parts
         if chat:
             try:
-                self._template_text([ChatMessage("user", "Hi")], self._takes_parts)
+                self.chat_template.render([ChatMessage("user", "Hi")])
             except AnswerError as error:
                 raise UnavailableError(f"{self.folder}: {error}") from None
-        self._takes_system = not chat or self._writes("system", as_parts=self._takes_parts)
+        self._chats = chat
         self._form = ReplyForm()
         self._turn_end: int | None = None  # a token that the template writes behind an assistant's turn
         if chat:
@@ -87,7 +94,18 @@ class LocalEngine(Engine):
         """Release the model."""
 
     def limits(self) -> list[str]:
-        return [] if self._takes_system else ["knows no system role: instructions begin the first message"]
+        if not self._chats or self.chat_template.takes_system:
+            return []
+        return ["knows no system role: instructions begin the first message"]
+
+    def prompt_text(self, request: TextRequest) -> str:
+        return self._chat_text(request) if request.prompt is None else self._plain(request.prompt)
+
+    def about_prompt(self, request: TextRequest) -> dict[str, Any]:
+        about = super().about_prompt(request)
+        if request.prompt is None and self.chat_template.takes_a_date:
+            about["prompt_date"] = self._date.isoformat()
+        return about
 
     def half_of_positions(self) -> int:
         return (self._positions or UNLIMITED) // 2
@@ -112,7 +130,7 @@ class LocalEngine(Engine):
     def tokens(self, request: TextRequest) -> list[int]:
         """The prompt's tokens, without special tokens in texts. Raises AnswerError."""
         is_chat = request.prompt is None
-        text = self._chat_text(request) if is_chat else self._plain(request.prompt or "")
+        text = self.prompt_text(request)
         with_special = not is_chat and not self._encodes
         if is_chat and self._reader is not None:
             if pictures := request.pictures():
@@ -140,34 +158,15 @@ class LocalEngine(Engine):
     def _chat_text(self, request: TextRequest) -> str:
         if request.pictures() and not self._takes_parts:
             raise AnswerError("no_images", "this model or its engine reads no images")
-        chat = request.messages if self._takes_system else request.without_system()
-        messages = [replace(message, text=self._plain(message.text)) for message in chat]
-        return self._template_text(messages, self._takes_parts, thinks=request.sampling.reasoning_tokens > 0)
+        messages = []
+        for message in request.messages:
+            image = None if message.image is None else b""  # rendered prompts are kept, and need no pixels
+            messages.append(replace(message, text=self._plain(message.text), image=image))
+        return self.chat_template.prompt(tuple(messages), thinks=request.sampling.reasoning_tokens > 0)
 
     def _template_text(self, messages: Sequence[ChatMessage], as_parts: bool, *, thinks: bool = False) -> str:
-        plain = [{"role": message.role, "content": message.text} for message in messages]
-        try:
-            text: str = self._tokenizer.apply_chat_template(
-                contents(messages) if as_parts else plain,
-                chat_template=self._template,
-                add_generation_prompt=True,
-                tokenize=False,
-                date_string=TODAY,
-                enable_thinking=thinks,
-                thinking=thinks,  # as DeepSeek's and Granite's templates call it
-            )
-        except Exception as error:  # whatever the program in a template raises
-            raise AnswerError("bad_prompt", f"the chat template refuses this chat: {error}") from None
-        return text
-
-    def _writes(self, role: Role, *, as_parts: bool) -> bool:
-        """Whether the template writes the words of a chat's first message."""
-        first, question = ChatMessage(role, "PROBE"), ChatMessage("user", "Hi")
-        try:
-            text = self._template_text([first, question] if role == "system" else [first], as_parts)
-        except AnswerError:
-            return False
-        return "PROBE" in text and "'PROBE'" not in text  # a list of parts that is printed as it is
+        """The prompt of just these messages. Raises AnswerError."""
+        return self.chat_template.render(messages, as_parts, thinks=thinks)
 
     def _plain(self, text: str) -> str:
         before = None
@@ -179,26 +178,10 @@ class LocalEngine(Engine):
 
     def _learn_form(self) -> None:
         """Read from the template how the model writes its turns."""
-
-        def render(messages: Sequence[Mapping[str, Any]], is_prompt: bool, thinks: bool) -> str:
-            chat = [dict(message) for message in messages]
-            if self._takes_parts:
-                for message in chat:
-                    message["content"] = [{"type": "text", "text": message["content"]}]
-            text: str = self._tokenizer.apply_chat_template(
-                chat,
-                chat_template=self._template,
-                add_generation_prompt=is_prompt,
-                tokenize=False,
-                enable_thinking=thinks,
-                thinking=thinks,
-            )
-            return text
-
         added = {piece.content: token for token, piece in self._tokenizer.added_tokens_decoder.items()}
         added |= dict(zip(self._tokenizer.all_special_tokens, self._tokenizer.all_special_ids, strict=True))
         source = self._template or self._tokenizer.chat_template
-        learnt = learned(render, source if isinstance(source, str) else "", added)
+        learnt = learned(self.chat_template.written, source if isinstance(source, str) else "", added)
         self._form = learnt.form
         self._turn_end = added.get(learnt.end)
 

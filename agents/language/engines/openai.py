@@ -182,7 +182,7 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
         options = self._options(request, seed)
         if request.prompt is not None:
             return await self._post("completions", TextReply, prompt=request.prompt, **options)
-        chat = request.messages if self._takes_system else request.without_system()
+        chat = self._sent(request)
         try:
             messages = [openai_message(message) for message in chat]
             return await self._post("chat.completions", TextReply, messages=messages, **options)
@@ -193,6 +193,12 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             log.warning("%s takes no system message: the user's first message begins with it", self._settings.model)
         self._takes_system = False
         return await self._reply_to(request, seed)
+
+    def _sent(self, request: TextRequest) -> Sequence[ChatMessage]:
+        return request.messages if self._takes_system else request.without_system()
+
+    def prompt_text(self, request: TextRequest) -> str:
+        return super().prompt_text(replace(request, messages=tuple(self._sent(request))))
 
     async def _check_pictures(self, request: TextRequest, tokens: int | None) -> None:
         """Raises AnswerError if the server left the picture out. It is tested where ``tokens`` could be of the

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -89,6 +91,17 @@ class TextRequest:
         return (replace(first, role="user"), *others)
 
 
+def messages_as_json(messages: Sequence[ChatMessage]) -> str:
+    """A JSON list of ``role`` and ``content``, and ``image_sha256`` where there is a picture."""
+    listed = []
+    for message in messages:
+        about = {"role": message.role, "content": message.text}
+        if message.image is not None:
+            about["image_sha256"] = hashlib.sha256(message.image).hexdigest()
+        listed.append(about)
+    return json.dumps(listed, ensure_ascii=False)
+
+
 def settled(text: str, stops: Sequence[str]) -> str:
     """``text`` without a possible beginning of a stop or a character."""
     text = text.rstrip("\ufffd")
@@ -132,6 +145,17 @@ class Engine(ABC):
     @abstractmethod
     def provenance(self) -> dict[str, Any]:
         """What ran."""
+
+    def prompt_text(self, request: TextRequest) -> str:
+        """What the model reads: a text that it continues, or the messages as JSON, pictures by their hash. Raises
+        AnswerError."""
+        if request.prompt is not None:
+            return request.prompt
+        return messages_as_json(request.messages)
+
+    def about_prompt(self, request: TextRequest) -> dict[str, Any]:
+        """What a record keeps of the prompt. Raises AnswerError."""
+        return {"prompt_sha256": hashlib.sha256(self.prompt_text(request).encode(errors="replace")).hexdigest()}
 
     def limits(self) -> list[str]:
         """What the model cannot do, each in a clause; of a local model after it is opened."""

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from agents.errors import AnswerError
 from agents.language.engines.batches import TOKENS_PER_STEP, cheapest, common_start
+from agents.language.engines.chat_template import DATE
 from agents.language.engines.local import LocalEngine
 from agents.language.engines.pictures import joined, samples
 from agents.language.engines.text_request import GeneratedText, Sampling, TextRequest
 from agents.loading import dtype_for, load_pretrained
 
 if TYPE_CHECKING:
+    import datetime
     from pathlib import Path
 
     from torch import Tensor
@@ -46,8 +48,9 @@ class TransformersEngine(LocalEngine):
         beams: Mapping[str, Any] | None = None,
         template: str | None = None,
         devices: int = 1,
+        date: datetime.date = DATE,
     ) -> None:
-        super().__init__(folder, template=template)
+        super().__init__(folder, template=template, date=date)
         self._precision = precision
         self._beams = beams
         self._devices = devices

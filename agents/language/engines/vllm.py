@@ -25,12 +25,15 @@ from agents.contract import GIB, NO_ANSWER, Settings
 from agents.errors import SECRET, AnswerError, EngineDeadError, UnavailableError
 from agents.images import Image
 from agents.language.engines import guardian
+from agents.language.engines.chat_template import DATE
 from agents.language.engines.clients import reason
 from agents.language.engines.local import LocalEngine
 from agents.language.engines.text_request import GeneratedText, TextRequest, settled
 from agents.loading import dtype_for, load_part
 
 if TYPE_CHECKING:
+    import datetime
+
     import httpx
 
 SEEDS = 1 << 63  # vLLM takes seeds of torch's generators, and no negative number
@@ -83,8 +86,16 @@ class VLLMEngine(LocalEngine):
 
     sees = True
 
-    def __init__(self, folder: Path, settings: VLLMSettings, *, device_memory: int, precision: str = "auto") -> None:
-        super().__init__(folder, positions=settings.positions)
+    def __init__(
+        self,
+        folder: Path,
+        settings: VLLMSettings,
+        *,
+        device_memory: int,
+        precision: str = "auto",
+        date: datetime.date = DATE,
+    ) -> None:
+        super().__init__(folder, positions=settings.positions, date=date)
         self._settings = settings
         self._device_memory = device_memory
         self._precision = precision

@@ -40,14 +40,15 @@ class SeededSettings(ServerSettings):
     """For models that draw texts."""
 
     seed_bits: int = Field(53, ge=0, le=53)
-    """How many bits of an attempt's seed are sent to the server, for those that take fewer; 0: none."""
+    """How many bits of an attempt's seed are sent, the upper ones, to servers that refuse more; 0: none. Some servers
+    keep the lower 32 alone (docs/servers.md)."""
 
 
 class ChatSettings(SeededSettings):
     """For models that chat."""
 
     length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """What the limit of tokens is called in chats; OpenAI's reasoning models want max_completion_tokens."""
+    """What the limit of tokens is called in chats; where a server refuses or drops the name, the other is sent."""
 
 
 class _Reply(BaseModel):

@@ -302,10 +302,6 @@ async def picture(server: Server) -> Cell:
 
 CHECKS: dict[str, Callable[[Server], Awaitable[Cell]]] = {
     "limit of tokens": limit,
-    "words": words,
-    "conversation": conversation,
-    "judgement": judgement,
-    "more than its context": long_conversation,
     "stop": stop,
     "temperature 1": temperature,
     "same seed twice": seed_twice,
@@ -313,6 +309,10 @@ CHECKS: dict[str, Callable[[Server], Awaitable[Cell]]] = {
     "penalties": penalties,
     "`response_format`": schema,
     "picture for a model of texts": picture,
+    "words": words,
+    "conversation": conversation,
+    "judgement": judgement,
+    "more than its context": long_conversation,
 }
 
 

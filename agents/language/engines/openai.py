@@ -235,9 +235,11 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
         names = []
         if _is_beyond(reply, request.sampling.limit):
             names.append(self._limit_name(self._limit_field(request)))
-        is_whole = reply.choices[0].finish_reason == "stop" and not reply.choices[0].is_filtered()
-        if request.schema is not None and is_whole and text and not _is_json(text):
-            names.append("response_format")
+        choice = reply.choices[0]
+        if request.schema is not None and text and not choice.is_filtered():
+            is_cut = choice.finish_reason != "stop"  # then its beginning must do
+            if not (text.lstrip().startswith("{") if is_cut else _is_json(text)):
+                names.append("response_format")
         return tuple(names)
 
     def _limit_field(self, request: TextRequest) -> str:

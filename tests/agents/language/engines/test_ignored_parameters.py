@@ -131,6 +131,7 @@ def test_a_server_that_refuses_both_names_is_asked_a_few_times(server: bad.Misbe
         ('{"word": "tea"}', {}, None),
         ("Tea, I think.", {}, ("response_format",)),
         ('{"word": "te', {"finish_reason": "length"}, None),  # its limit cut it
+        ("Tea, I thi", {"finish_reason": "length"}, ("response_format",)),
         ("I cannot say.", {"finish_reason": "content_filter"}, None),
     ],
 )

@@ -25,7 +25,7 @@ import time
 import urllib.error
 import urllib.request
 import venv
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -300,7 +300,7 @@ async def picture(server: Server) -> Cell:
     return "dropped in silence", False
 
 
-CHECKS: dict[str, Callable[[Server], Awaitable[Cell]]] = {
+CHECKS: dict[str, Callable[[Server], Coroutine[Any, Any, Cell]]] = {
     "limit of tokens": limit,
     "stop": stop,
     "temperature 1": temperature,

@@ -29,8 +29,11 @@ from agents.language.engines.text_request import Engine, Finish, GeneratedText, 
 KEY = re.compile(r"[A-Za-z0-9._~+/=:-]+")  # so that JSON never writes a key in another way
 # A prompt beyond the model's positions, in the words of OpenAI, vLLM and llama.cpp.
 TOO_LONG = re.compile(r"context_length_exceeded|maximum context length|exceed_context_size_error", re.IGNORECASE)
-# An input that the model never takes, with whatever status; llama.cpp has 500.
-UNSUPPORTED = re.compile(r"\b(?:image|audio|video) input is not supported\b", re.IGNORECASE)
+# An input that the model never takes, or a form of a reply, with whatever status: llama.cpp and its Python binding have
+# 500.
+UNSUPPORTED = re.compile(
+    r"\b(?:image|audio|video) input is not supported\b|Input should be 'text' or 'json_object'", re.IGNORECASE
+)
 # A parameter that the model does not take, in the words of OpenAI and of Anthropic.
 REFUSED = re.compile(r"Unsupported (?:parameter|value): '(\w+)'|`(\w+)` is deprecated for this model")
 RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}

@@ -40,14 +40,15 @@ class SeededSettings(ServerSettings):
     """For models that draw texts."""
 
     seed_bits: int = Field(53, ge=0, le=53)
-    """How many bits of an attempt's seed are sent to the server, for those that take fewer; 0: none."""
+    """How many bits of an attempt's seed are sent, the upper ones, to servers that refuse more; 0: none. Some servers
+    keep the lower 32 alone (docs/servers.md)."""
 
 
 class ChatSettings(SeededSettings):
     """For models that chat."""
 
     length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """What the limit of tokens is called in chats; OpenAI's reasoning models want max_completion_tokens."""
+    """What the limit of tokens is called in chats; where a server refuses or drops the name, the other is sent."""
     reasoning: Thinks = Field("marks", json_schema_extra=LATER)
     """Where the server sends what the model thinks within the text: between marks such as <think>; after a mark that
     the prompt has ("opened", so that the text has only </think>); or nowhere ("none": nothing is taken off)."""
@@ -248,9 +249,11 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
         names = []
         if _is_beyond(reply, request.sampling.limit):
             names.append(self._limit_name(self._limit_field(request)))
-        is_whole = reply.choices[0].finish_reason == "stop" and not reply.choices[0].is_filtered()
-        if request.schema is not None and is_whole and text and not _is_json(text):
-            names.append("response_format")
+        choice = reply.choices[0]
+        if request.schema is not None and text and not choice.is_filtered():
+            is_cut = choice.finish_reason != "stop"  # then its beginning must do
+            if not (text.lstrip().startswith("{") if is_cut else _is_json(text)):
+                names.append("response_format")
         return tuple(names)
 
     def _limit_field(self, request: TextRequest) -> str:

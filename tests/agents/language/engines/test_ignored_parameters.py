@@ -33,12 +33,14 @@ def words_of(obeyed: Collection[str], counts: bool = True, refused: str = "") ->
     return otherwise
 
 
-def texts(server: bad.Misbehaving, number: int, field: str, at_once: bool, request: TextRequest = CHAT) -> Any:
+def texts(
+    server: bad.Misbehaving, number: int, field: str, at_once: bool, request: TextRequest = CHAT, retries: int = 0
+) -> Any:
     """What an engine gives for so many requests."""
 
     async def main() -> list[ServerText]:
         settings = ChatSettings.model_validate(
-            {"model": "m", "base_url": server.url, "retries": 0, "length_field": field, "timeout_s": 20.0}
+            {"model": "m", "base_url": server.url, "retries": retries, "length_field": field, "timeout_s": 20.0}
         )
         engine = OpenAIEngine(settings)
         try:
@@ -129,6 +131,7 @@ def test_a_server_that_refuses_both_names_is_asked_a_few_times(server: bad.Misbe
         ('{"word": "tea"}', {}, None),
         ("Tea, I think.", {}, ("response_format",)),
         ('{"word": "te', {"finish_reason": "length"}, None),  # its limit cut it
+        ("Tea, I thi", {"finish_reason": "length"}, ("response_format",)),
         ("I cannot say.", {"finish_reason": "content_filter"}, None),
     ],
 )
@@ -149,3 +152,14 @@ def test_a_stop_that_the_server_leaves_in_the_text_is_cut_off(server: bad.Misbeh
         request = replace(CHAT, sampling=Sampling(stops=stops))
         [reply] = texts(server, 1, "max_tokens", at_once=False, request=request)
         assert (reply.text, reply.finish) == ("I like tea.\n", "stop")
+
+
+def test_a_form_that_a_server_does_not_know_is_asked_for_once(server: bad.Misbehaving) -> None:
+    """In the words of llama-cpp-python, which has 500 for it."""
+    why = "1 validation error: {'loc': ('body', 'response_format', 'type'), 'msg': \"Input should be 'text' or "
+    why += "'json_object'\"}"
+    server.otherwise = lambda request: bad.status(500, why)
+    with pytest.raises(AnswerError) as caught:
+        texts(server, 1, "max_tokens", at_once=False, request=replace(CHAT, schema={"type": "object"}), retries=3)
+    assert caught.value.code == "server_refused"
+    assert len(server.requests) == 1

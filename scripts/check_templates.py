@@ -27,7 +27,7 @@ from transformers.utils import chat_template_utils, logging
 
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.chat_template import ChatTemplate
-from agents.language.engines.text_request import ChatMessage
+from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling
 from agents.language.engines.transformers import TransformersEngine
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
@@ -38,13 +38,19 @@ INSIDE = "/models/templates/"
 FIXED = datetime.datetime(2024, 7, 26)
 OTHER_DAY = datetime.datetime(2031, 3, 5)
 # Marks in angle brackets are special tokens; those that look as tags in a text are only where every tokenizer has them.
-SPECIAL = re.compile(r"<[|\uff5c][^<>\s'\"{}]{1,40}?[|\uff5c]>|\[/?[A-Z][A-Z_]{1,30}\]|\]~[!b]?[!b]?\[")
+SPECIAL = re.compile(r"<[|\uff5c][^<>\s'\"{}]{1,40}?[|\uff5c]>|\[/?[A-Z][A-Z_]{1,30}\]|\]~[!b]?[!b]?\[|\[e~\[")
 TAGS = re.compile(r"</?(?:s|bos|eos|pad|unk|start_of_turn|end_of_turn|turn\|)>|<\|turn>")
 
 SYSTEM = ChatMessage("system", "You are Ann, a gardener of 40, and answer in a few words.")
 USER = ChatMessage("user", "What do you grow?")
 ANSWER = ChatMessage("assistant", "Tomatoes, mostly.")
 OPENING = ChatMessage("user", "(the chat begins)")
+# Words that stand in marks of models, in replies that have no marks.
+ORDINARY = (
+    "analysis", "My final answer is tomatoes.", "begin", "thought", "final",
+    "The mark `<think>` begins one.", "In XML I write <answer>42</answer>.", "The assistant said so.",
+    "Here are my reasons: none.", "user", "to=user is an option of it.", "all", "A response message.",
+)  # fmt: skip
 State = Literal["right", "refused", "WRONG"]
 
 
@@ -195,6 +201,65 @@ def reasoning(case: Case) -> Cell:
     return Cell("right", f"off {ends[0]}, on {ends[1]}")
 
 
+def reply(*texts: str, thought: str = "") -> Callable[[Case], Cell]:
+    """Whether of a reply in the template's own form, and of the next turn behind it, exactly the answer is taken."""
+
+    def column(case: Case) -> Cell:
+        for text in texts:
+            written = _written(case, text, thought)
+            if written is None:
+                return Cell("right", "the template shows no thoughts" if thought else "the template shows no answers")
+            prompt, behind = written
+            try:
+                said = _said(case, prompt, behind)
+            except AnswerError as error:
+                return Cell("WRONG", f"{behind!r} fails: {error}")
+            if said.text.strip() != text or (said.reasoning or "") != thought:
+                return Cell("WRONG", f"{behind!r} gives {said.text!r} and the thought {said.reasoning!r}")
+        return Cell("right", f"{len(texts)} of {len(texts)}")
+
+    return column
+
+
+def _written(case: Case, text: str, thought: str) -> tuple[str, str] | None:
+    """A prompt, and what the template writes behind it for a reply and the next question; None if it shows none."""
+    answer = {"role": "assistant", "content": text}
+    if thought:
+        answer |= dict.fromkeys(("reasoning_content", "reasoning", "thinking", "thoughts"), thought)
+    question = {"role": "user", "content": USER.text}
+    # Some templates show the thoughts of the last turn alone.
+    for messages in ([question, answer, {"role": "user", "content": "And now?"}], [question, answer]):
+        try:
+            whole = case.template.written(messages, False, True)
+        except Exception:  # whatever the program in a template raises
+            return None
+        if text not in whole or thought not in whole:
+            continue
+        _, _, behind = whole.rpartition(USER.text) if len(messages) == 2 else whole.partition(USER.text)
+        for thinks in (True, False):
+            prompt = case.template.prompt((USER,), thinks=thinks)
+            _, _, header = prompt.partition(USER.text)
+            if behind.startswith(header.rstrip()):
+                return prompt, behind[len(header.rstrip()) :]
+        # The prompt opens a thought on a line of its own, which the history does not show.
+        start = header.rstrip().rfind("\n") + 1
+        if start and behind.startswith(header[:start]):
+            cut = prompt.partition(USER.text)[0] + USER.text + header[:start]
+            return prompt if thought else cut, behind[start:]
+    return None
+
+
+def _said(case: Case, prompt: str, behind: str) -> GeneratedText:
+    engine = case.engine
+    assert engine is not None
+    encode = case.tokenizer().encode
+    begun = engine._begun(encode(prompt, add_special_tokens=False))
+    tokens = encode(behind, add_special_tokens=False)
+    ends = engine._end_tokens(None)
+    end = next((at for at, token in enumerate(tokens) if token in ends), len(tokens))
+    return engine._generated(tokens[:end], begun, Sampling(max_tokens=1000), 1, is_full=False)
+
+
 COLUMNS: Mapping[str, Callable[[Case], Cell]] = {
     "user": chat(USER),
     "system, user": chat(SYSTEM, USER),
@@ -209,6 +274,9 @@ COLUMNS: Mapping[str, Callable[[Case], Cell]] = {
     "added": added,
     "end of turn": end_of_turn,
     "reasoning": reasoning,
+    "reply": reply(ANSWER.text),
+    "thought and reply": reply(ANSWER.text, thought="Hm, she asks what I grow."),
+    "ordinary replies": reply(*ORDINARY),
 }
 
 

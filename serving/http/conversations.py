@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 import orjson
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
@@ -20,6 +20,8 @@ from serving.conversations.scenario import QUIET_S, DelaySettings
 from serving.http.bodies import Body, Seed
 from serving.http.errors import POSTED, ApiError, agent_failed, documented, failure, unreadable
 from serving.http.guard import unless_gone
+from serving.http.json_bodies import JsonRoute
+from serving.http.not_kept import refuse_not_kept
 from serving.http.service import Service
 from serving.runs.records import Record, RecordedVerdict
 
@@ -165,7 +167,7 @@ class OpenConversations:
 
 
 def router(service: Service, kept: OpenConversations) -> APIRouter:
-    routes = APIRouter(tags=["conversations"])
+    routes = APIRouter(tags=["conversations"], route_class=JsonRoute, dependencies=[Depends(refuse_not_kept)])
 
     @routes.post(
         "/conversations",

@@ -80,6 +80,9 @@ class Metrics:
         )
         self._answers = Counter("turinglike_answers", "Answers by status.", ["agent", "status"], **here)
         self._rejections = Counter("turinglike_rejections", "Attempts that a filter rejected.", ["agent"], **here)
+        self._not_kept = Counter(
+            "turinglike_not_kept", "Answers that their requests kept out of --out.", ["agent"], **here
+        )
         self._refused = Counter("turinglike_refused", "Requests refused for a full queue.", ["agent"], **here)
         self._sizes = Histogram("turinglike_batch_size", "Size of an answer's batch.", ["agent"], buckets=SIZES, **here)
         self._waits = Histogram(
@@ -91,6 +94,7 @@ class Metrics:
                 self._answers.labels(agent, status)
             self._rejections.labels(agent)
             self._refused.labels(agent)
+            self._not_kept.labels(agent)
 
     def watch(self, waiting: Callable[[str], int], is_ready: Callable[[str], bool]) -> None:
         queue = Gauge("turinglike_queue", "Answers under way or waiting.", ["agent"], registry=self.registry)
@@ -120,6 +124,9 @@ class Metrics:
 
     def refused(self, agent: str) -> None:
         self._refused.labels(agent).inc()
+
+    def not_kept(self, agent: str) -> None:
+        self._not_kept.labels(agent).inc()
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

@@ -13,6 +13,8 @@ from agents import __version__
 from serving.http.bodies import JSON, MOST_ITEMS, ResponseRequest, StreamRequest, stimuli_of, stimulus_of
 from serving.http.errors import POSTED
 from serving.http.guard import unless_gone
+from serving.http.json_bodies import JsonRoute
+from serving.http.not_kept import Keep
 from serving.http.service import Service
 from serving.runs.records import Record
 
@@ -20,7 +22,7 @@ NDJSON = "application/x-ndjson"
 
 
 def router(service: Service) -> APIRouter:
-    routes = APIRouter()
+    routes = APIRouter(route_class=JsonRoute)
 
     @routes.get("/health", summary="Whether the server is alive", tags=["state"])
     async def health() -> dict[str, str]:
@@ -49,11 +51,13 @@ def router(service: Service) -> APIRouter:
         response_model=Record,
         responses=POSTED,
     )
-    async def respond(asking: ResponseRequest, request: Request) -> Response:
+    async def respond(asking: ResponseRequest, request: Request, keep: Keep) -> Response:
         """The record that a run with the same seed writes for the same stimulus; also where that cannot be answered."""
         stimulus, files = await asyncio.to_thread(stimulus_of, asking) if asking.images else stimulus_of(asking)
         with service.queued(asking.agent):
-            answer = service.answer(asking.agent, stimulus, files=files, sample=asking.sample, seed=asking.seed)
+            answer = service.answer(
+                asking.agent, stimulus, files=files, sample=asking.sample, seed=asking.seed, keep=keep
+            )
             item = await unless_gone(request, answer)
         return Response(service.record(item), media_type=JSON)
 
@@ -64,14 +68,14 @@ def router(service: Service) -> APIRouter:
         response_class=StreamingResponse,
         responses={200: {"content": {NDJSON: {}}}, **POSTED},
     )
-    async def stream(asking: StreamRequest) -> StreamingResponse:
+    async def stream(asking: StreamRequest, keep: Keep) -> StreamingResponse:
         each = await asyncio.to_thread(stimuli_of, asking)
         for stimulus, _, _ in each:
             service.check(asking.agent, stimulus)
         service.check_queue(asking.agent)
 
         async def lines() -> AsyncIterator[bytes]:
-            async with aclosing(service.stream(asking.agent, each, asking.seed)) as items:
+            async with aclosing(service.stream(asking.agent, each, asking.seed, keep)) as items:
                 async for item in items:
                     yield service.record(item)
 

@@ -234,12 +234,14 @@ class Service:
         sample: int = 0,
         seed: int | None = None,
         say: Callable[[str], None] | None = None,
+        keep: bool = True,
     ) -> AgentRequest:
         """An answer already :meth:`queued`, or a conversation's next message. Raises ApiError.
 
-        ``say`` gets pieces of its text, unless it must be kept first."""
+        ``say`` gets pieces of its text, unless it must be kept first. Without ``keep`` no record is kept of it."""
         self.check(name, stimulus)
         deadline = await self.loaded(name)
+        kept_in = self._kept if keep else None
         turn: int | None = None
         options: Mapping[str, Any] | None = None
         if isinstance(stimulus, ConversationStimulus):
@@ -247,7 +249,7 @@ class Service:
         try:
             item = await self.scheduler.answer(
                 name, stimulus, sample, seed=seed, turn=turn, files=files, options=options, deadline=deadline,
-                say=say if self._kept is None else None,
+                say=say if kept_in is None else None,
             )  # fmt: skip
         except AnswerError:  # its time is over
             message = f"agent {name} had no answer in {self.options.deadline:g} s"
@@ -255,9 +257,12 @@ class Service:
         except AgentStoppedError as error:
             _log_failed(name, str(error))
             raise agent_failed(name, "has stopped") from None
-        if self._kept is not None:
+        if kept_in is not None:
             kept = self._in_full(item)
-            await self._kept.keep(kept.name or kept.agent, self._line(kept), item.row)
+            await kept_in.keep(kept.name or kept.agent, self._line(kept), item.row)
+        elif self._kept is not None:
+            self.metrics.not_kept(name)
+            log.info("answer", extra={"about": {"agent": name, "not_kept": "as its request asked"}})
         return item
 
     async def keep(self, dialogue: Dialogue) -> None:
@@ -308,6 +313,7 @@ class Service:
         name: str,
         each: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]],
         seed: int | None,
+        keep: bool = True,
     ) -> AsyncGenerator[AgentRequest, None]:
         """Answers as they are ready, failed if late; takes at most half of the queue, at least a place."""
         source = iter(each)
@@ -320,7 +326,7 @@ class Service:
                     if request is None:
                         break
                     self._queued[name] += 1
-                    task = asyncio.create_task(self._or_failed(name, *request, seed))
+                    task = asyncio.create_task(self._or_failed(name, *request, seed, keep))
                     task.add_done_callback(lambda task: self._queued.subtract([name]))
                     tasks.add(task)
                 if not tasks:
@@ -338,9 +344,10 @@ class Service:
         files: Mapping[str, bytes] | None,
         sample: int,
         seed: int | None,
+        keep: bool,
     ) -> AgentRequest:
         try:
-            return await self.answer(name, stimulus, files=files, sample=sample, seed=seed)
+            return await self.answer(name, stimulus, files=files, sample=sample, seed=seed, keep=keep)
         except ApiError as error:
             item = AgentRequest(
                 name, canonical(stimulus), stimulus.id, sample, self.options.seed if seed is None else seed

@@ -11,7 +11,7 @@ import pytest
 import served_here
 from served_here import here
 
-from serving.http import bodies, chat_requests
+from serving.http import bodies, question
 from serving.http.bodies import from_base64
 from serving.http.errors import ApiError
 
@@ -71,7 +71,7 @@ def test_images_are_decoded_in_other_threads_than_the_loops(monkeypatch: pytest.
         assert (await found.post("/v1/chat/completions", chat))[0] == 200
 
     monkeypatch.setattr(bodies, "from_base64", decode)
-    monkeypatch.setattr(chat_requests, "from_base64", decode)
+    monkeypatch.setattr(question, "from_base64", decode)
     here(work)
     assert len(threads) == 3
     assert threading.main_thread() not in threads

@@ -188,3 +188,45 @@ def test_a_folder_that_can_no_longer_be_written_ends_a_server_with_4(tmp_path: P
         assert "lock was removed during the run" in server.said()
         assert "Traceback" not in server.said()
     assert [record["sample"] for record in kept(out, "null")] == [0]
+
+
+def test_what_says_so_is_not_kept_and_is_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    out = tmp_path / "out"
+    chat = {"model": "null", "messages": [{"role": "user", "content": "### Task:\nGenerate a concise title"}]}
+    items = {"agent": "null", "items": [{"stimulus": {"id": "w2", "task": "word_association", "cue": "sea"}}]}
+
+    async def work(found: served_here.Here) -> None:
+        for path, body in (("/answers", WORD), ("/answers/stream", items), ("/v1/chat/completions", chat)):
+            headers = {"turinglike-not-kept": "title_generation"}
+            answer = await found.client.post(path, json=body, headers=headers)
+            assert answer.status_code == 200, answer.text
+        assert "title" not in caplog.text
+        assert caplog.messages.count("answer") == 3
+        assert not (out / "asked.jsonl").exists()
+        # without the header, or with an empty one, as of a chat beside the housekeeping
+        for headers in ({}, {"turinglike-not-kept": ""}):
+            assert (await found.client.post("/v1/chat/completions", json=chat, headers=headers)).status_code == 200
+        assert len((out / "records" / "human~null.jsonl").read_bytes().splitlines()) == 2
+        metrics = (await found.client.get("/metrics")).text
+        assert 'turinglike_not_kept_total{agent="null"} 3.0' in metrics
+
+    with caplog.at_level("INFO", logger="turinglike.http"):
+        here(work, out=out)
+
+
+@pytest.mark.parametrize("reason", ["{{TASK}}", "no", "False", "0", "two words", "x" * 200])
+def test_a_header_that_is_no_reason_is_refused(reason: str, tmp_path: Path) -> None:
+    async def work(found: served_here.Here) -> None:
+        answer = await found.client.post("/answers", json=WORD, headers={"turinglike-not-kept": reason})
+        assert answer.status_code == 422
+        assert answer.json()["error"]["param"] == "Turinglike-Not-Kept"
+
+    here(work, out=tmp_path / "out")
+
+
+def test_a_conversation_cannot_be_left_out_in_part(tmp_path: Path) -> None:
+    async def work(found: served_here.Here) -> None:
+        answer = await found.client.post(OPEN, json={"agent": "null"}, headers={"turinglike-not-kept": "test"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "unsupported_parameter")
+
+    here(work, out=tmp_path / "out")

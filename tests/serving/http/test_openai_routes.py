@@ -21,12 +21,12 @@ from agents.answers import TurnAnswer
 from agents.contract import Draw, Reply, derive_seed
 from agents.images import Image
 from agents.stimuli import CaptionStimulus, ConversationStimulus, Stimulus, Utterance
-from serving.http.chat_requests import MOST_CHOICES, MOST_MESSAGES
+from serving.http.chat_requests import MOST_MESSAGES
+from serving.http.openai_options import MOST_CHOICES
 from serving.runs.records import problems
 
 SEED = 7
 HELLO = [{"role": "user", "content": "I like books."}]
-CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 NAMES = ("Ann", "Ben")
 
 
@@ -231,7 +231,7 @@ def test_no_address_is_fetched(client: openai.OpenAI) -> None:
         for address in (f"http://127.0.0.1:{port}/a.png", "file:///etc/passwd", "/etc/passwd", "data:text/html,x"):
             with pytest.raises(openai.UnprocessableEntityError) as caught:
                 client.chat.completions.create(model="mmcq", messages=look(address))
-            assert caught.value.param == "messages.0.content.0.image_url.image_url.url"
+            assert caught.value.param == "messages.0.content.0.image_url.url"
             assert address not in str(caught.value)
         with pytest.raises(TimeoutError):
             listener.accept()
@@ -257,11 +257,10 @@ def test_options_and_instructions_have_no_effect_and_are_named(client: openai.Op
 @pytest.mark.parametrize(
     ("name", "value", "why"),
     [
-        ("tools", [{"type": "function", "function": {"name": "f"}}], "agents call no tools"),
-        ("functions", [{"name": "f"}], "agents call no tools"),
         ("tool_choice", "required", "agents call no tools"),
-        ("messages", [*HELLO, {"role": "assistant", "content": None, "tool_calls": [CALL]}], "agents call no tools"),
-        ("messages", [*HELLO, {"role": "tool", "tool_call_id": "a", "content": "4"}, *HELLO], "agents call no tools"),
+        ("tool_choice", {"type": "function", "function": {"name": "f"}}, "agents call no tools"),
+        ("tool_choice", {"type": "allowed_tools", "allowed_tools": {"mode": "required"}}, "agents call no tools"),
+        ("function_call", {"name": "f"}, "agents call no tools"),
         ("logprobs", True, "agents have no log probabilities"),
         ("response_format", {"type": "json_object"}, "agents answer in plain text only"),
     ],
@@ -272,9 +271,8 @@ def test_options_that_would_change_an_answer_silently_are_refused(
     with pytest.raises(openai.BadRequestError) as caught:
         client.chat.completions.create(model="eliza", messages=HELLO, extra_body={name: value})
     assert (caught.value.code, caught.value.type) == ("unsupported_parameter", "invalid_request_error")
-    param = "messages.1" if name == "messages" else name
-    assert caught.value.param == param
-    assert f"{param} cannot be used here: {why}" in str(caught.value)
+    assert caught.value.param == name
+    assert f"{name} cannot be used here: {why}" in str(caught.value)
 
 
 def test_other_routes_of_openai_are_refused_in_a_sentence(client: openai.OpenAI) -> None:
@@ -370,7 +368,7 @@ HOSTILE: dict[str, tuple[Any, int, str | None]] = {
     "an unknown model": ({"model": "gpt-4o", "messages": TEXT}, 404, None),
     "no model": ({"messages": TEXT}, 422, "model"),
     "no messages": ({"model": "null", "messages": []}, 422, "messages"),
-    "no content": ({"model": "null", "messages": [{"role": "user", "content": None}]}, 422, "messages.0.content"),
+    "no content": ({"model": "null", "messages": [{"role": "user", "content": None}]}, 400, "messages"),
     "many messages": ({"model": "null", "messages": TEXT * (MOST_MESSAGES + 1)}, 422, "messages"),
     "an empty message": (
         {"model": "null", "messages": [*TEXT, {"role": "user", "content": " \u200b\n"}]}, 400, "messages"
@@ -378,7 +376,6 @@ HOSTILE: dict[str, tuple[Any, int, str | None]] = {
     "two images": (
         {"model": "null", "messages": [{"role": "user", "content": look(png())[0]["content"] * 2}]}, 422, "messages"
     ),
-    "an image before": ({"model": "null", "messages": [*look(png()), *TEXT]}, 422, "messages"),
     "no base64": ({"model": "null", "messages": look("data:image/png;base64,%%%")}, 422, None),
     "an image in a chat": (
         {"model": "null", "messages": look(png()), "stimulus": {"task": "conversation"}}, 422, "messages"

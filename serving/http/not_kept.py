@@ -1,0 +1,39 @@
+"""Requests that say that their answers are not to be kept in the server's run folder."""
+
+import re
+from typing import Annotated
+
+from fastapi import Depends, Header
+
+from serving.http.errors import invalid
+from serving.http.openai_options import unsupported
+
+NAME = "Turinglike-Not-Kept"
+REASON = re.compile(r"(?!(?:no|false|0)$)\w[\w.-]{0,99}", re.ASCII | re.IGNORECASE)
+
+
+def is_kept(
+    reason: Annotated[
+        str,
+        Header(
+            alias=NAME,
+            description="Why the answer is not kept by --out, in a word (`title_generation`); it is kept without one.",
+        ),
+    ] = "",
+) -> bool:
+    """Whether an answer is kept. Raises ApiError for a header that is no word."""
+    if not reason:
+        return True
+    if REASON.fullmatch(reason) is None:
+        # Such as a mark that a program has not filled in: taken at its word, it would lose all that people say.
+        raise invalid([(NAME, "must be a word, the reason; leave it out or empty, and the answer is kept")])
+    return False
+
+
+Keep = Annotated[bool, Depends(is_kept)]
+
+
+def refuse_not_kept(keep: Keep) -> None:
+    """Raises ApiError where the header cannot be honoured."""
+    if not keep:
+        raise unsupported([(NAME, "a conversation is kept as a whole, with each of its messages")])

@@ -59,7 +59,8 @@ CLIENTS = (
     Client("@ai-sdk/openai", "by_ai_sdk_openai.mjs", ("ai@6.0.326", "@ai-sdk/openai@3.0.141")),
     Client("openai (JavaScript)", "by_openai_node.mjs", ("openai@6.49.0",)),
     Client("openai (Python)", "by_openai.py", ("openai==3.57.0",)),
-    Client("LangChain (JavaScript)", "by_langchain_js.mjs", ("@langchain/openai@1.5.8", "langchain@1.5.14", "@langchain/core@1.4.0")),
+    Client("LangChain (JavaScript)", "by_langchain_js.mjs",
+           ("@langchain/openai@1.5.8", "langchain@1.5.14", "@langchain/core@1.4.0")),
     Client("LangChain (Python)", "by_langchain.py", ("langchain-openai==1.7.4", "langchain==1.5.2")),
     Client("LlamaIndex", "by_llamaindex.py", ("llama-index-llms-openai-like==0.8.1",)),
     Client("dspy", "by_dspy.py", ("dspy==3.4.1",)),
@@ -67,7 +68,7 @@ CLIENTS = (
     Client("pydantic-ai", "by_pydantic_ai.py", ("pydantic-ai==2.62.0",)),
     Client("litellm", "by_litellm.py", ("litellm==1.110.2",)),
     Client("llm", "by_llm.py", ("llm==0.36",)),
-    Client("promptfoo", "by_promptfoo.mjs", ("promptfoo@0.123.1",)),
+    Client("promptfoo", "by_promptfoo.mjs", ("promptfoo@0.121.20",)),
     Client("Inspect", "by_inspect.py", ("inspect-ai==0.3.285", "openai==3.57.0")),
     Client("lm-eval", "by_lm_eval.py", ("lm-eval[api]==0.4.13",)),
 )  # fmt: skip
@@ -233,6 +234,9 @@ def judged(told: dict[str, Any], asked: Sequence[Asked]) -> Outcome:
         return Outcome(call, FAILS, f"{faults[0].path}: {faults[0].status} {faults[0].message}", False)
     if error is None and "wrong" in told:
         return Outcome(call, FAILS, told["wrong"], False)
+    questions = [request for request in asked if request.path.startswith("POST")]
+    if error is None and told.get("requests") not in (None, len(questions)):
+        return Outcome(call, FAILS, f"the server was asked {len(questions)} times", False)
     if error is None:
         after = f"after {refusals[0].path}: {refusals[0].status}" if refusals else ""
         return Outcome(call, WORKS, after, expected is None)

@@ -32,7 +32,11 @@ def openai(**arguments):
 
 
 attempt("openai-api/", lambda: evaluated("openai-api/tl/eliza"))
-attempt("seed, options", lambda: same(lambda: evaluated("openai-api/tl/eliza", seed=SEED, temperature=1.0, max_tokens=50)), None)
+attempt(
+    "seed, options",
+    lambda: same(lambda: evaluated("openai-api/tl/eliza", seed=SEED, temperature=1.0, max_tokens=50)),
+    None,
+)
 attempt("num_choices=2", two_choices)
-attempt("openai/", lambda: evaluated(openai()))
-attempt("openai/ responses_api", lambda: evaluated(openai(responses_api=True)))
+attempt("openai/ (it asks /v1/responses)", lambda: evaluated(openai()))
+attempt("openai/ responses_api=False", lambda: evaluated(openai(responses_api=False)))

@@ -36,5 +36,9 @@ attempt("hosted_vllm/", lambda: chat("hosted_vllm/eliza"))
 attempt("hosted_vllm/ stream", lambda: streamed("hosted_vllm/eliza"))
 attempt("responses", lambda: output_text(litellm.responses(model="openai/eliza", input=FIRST, **where)))
 attempt("responses, stream", response_streamed)
-attempt("text_completion", lambda: litellm.text_completion(model="text-completion-openai/eliza", prompt=FIRST, **where).choices[0].text, None)
+attempt(
+    "text_completion",
+    lambda: litellm.text_completion(model="text-completion-openai/eliza", prompt=FIRST, **where).choices[0].text,
+    None,
+)
 attempt("embedding", lambda: str(litellm.embedding("openai/eliza", [FIRST], **where)), refused=404)

@@ -56,7 +56,9 @@ def completed():
 
 
 def completion_streamed():
-    return joined(chunk.choices[0].text for chunk in client.completions.create(model="eliza", prompt=FIRST, stream=True))
+    return joined(
+        chunk.choices[0].text for chunk in client.completions.create(model="eliza", prompt=FIRST, stream=True)
+    )
 
 
 attempt("models", lambda: client.models.retrieve(client.models.list().data[0].id).id, "eliza")
@@ -65,7 +67,9 @@ attempt("stream", streamed)
 attempt("stream with usage", lambda: streamed(stream_options={"include_usage": True}))
 attempt("second turn", lambda: chat(talk), NEXT_REPLY)
 attempt("message handed back", handed_back, NEXT_REPLY)
-attempt("system, options", lambda: chat([{"role": "developer", "content": "Be kind."}, user], max_tokens=50, store=True))
+attempt(
+    "system, options", lambda: chat([{"role": "developer", "content": "Be kind."}, user], max_tokens=50, store=True)
+)
 attempt("seed", lambda: same(lambda: chat(seed=SEED)), None)
 attempt("seed -1", lambda: chat(seed=-1))
 attempt("n=2", lambda: ask(model="eliza", messages=[user], n=2).choices[0].message.content)
@@ -73,14 +77,23 @@ attempt("picture", lambda: chat([{"role": "user", "content": [image]}], "mmcq"),
 attempt("earlier picture", lambda: chat([{"role": "user", "content": [image, text]}, *talk[1:]]), None)
 attempt("tools", lambda: chat(tools=tools))
 attempt("tools required", lambda: chat(tools=tools, tool_choice="required"), refused=400)
-attempt("parse", lambda: str(client.chat.completions.parse(model="eliza", messages=[user], response_format=Mood)), refused=400)
+attempt(
+    "parse",
+    lambda: str(client.chat.completions.parse(model="eliza", messages=[user], response_format=Mood)),
+    refused=400,
+)
 attempt("responses", lambda: response(input=FIRST))
 attempt("responses, stream", response_streamed)
 attempt("responses, second turn", lambda: response(input=talk), NEXT_REPLY)
 attempt("responses, items handed back", response_handed_back, NEXT_REPLY)
-attempt("responses, instructions and tools", lambda: response(input=FIRST, instructions="Be kind.", tools=[{"type": "function", **function, "strict": False}]))
+attempt(
+    "responses, instructions and tools",
+    lambda: response(input=FIRST, instructions="Be kind.", tools=[{"type": "function", **function, "strict": False}]),
+)
 attempt("responses, previous_response_id", lambda: response(input=SECOND, previous_response_id="resp_1"), refused=400)
-attempt("responses, parse", lambda: str(client.responses.parse(model="eliza", input=FIRST, text_format=Mood)), refused=400)
+attempt(
+    "responses, parse", lambda: str(client.responses.parse(model="eliza", input=FIRST, text_format=Mood)), refused=400
+)
 attempt("completions", completed, None)
 attempt("completions, stream", completion_streamed, None)
 attempt("embeddings", lambda: str(client.embeddings.create(model="eliza", input=FIRST)), refused=404)

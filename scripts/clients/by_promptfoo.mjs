@@ -1,6 +1,6 @@
 // promptfoo, the command, with its three providers for OpenAI's interface.
 import { spawnSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { attempt, first, folder, key, url } from './calls.mjs'
 
@@ -16,9 +16,10 @@ function evaluated (provider) {
   }
   const [asked, got] = [join(folder, 'promptfooconfig.json'), join(folder, 'results.json')]
   writeFileSync(asked, JSON.stringify(config))
+  rmSync(got, { force: true })
   const call = ['promptfoo', 'eval', '-c', asked, '--no-cache', '-o', got]
   const done = spawnSync('npx', ['--no-install', ...call], { encoding: 'utf8' })
-  if (done.error) throw done.error
+  if (!existsSync(got)) throw new Error(done.error ?? done.stdout + done.stderr)
   const [result] = JSON.parse(readFileSync(got, 'utf8')).results.results
   if (result.error) throw new Error(result.error)
   return result.response.output

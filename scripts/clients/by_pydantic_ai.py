@@ -39,4 +39,6 @@ for kind in ("openai:", "openai-chat:"):
     attempt(f"{kind} seed", lambda a=agent, s=seeded: same(lambda: a.run_sync(FIRST, model_settings=s).output), None)
     attempt(f"{kind} picture", lambda k=kind, i=image: Agent(f"{k}mmcq").run_sync([i]).output, COLOR)
     attempt(f"{kind} tools", lambda k=kind: Agent(f"{k}eliza", tools=[add]).run_sync(FIRST).output)
-    attempt(f"{kind} output_type", lambda k=kind: str(Agent(f"{k}eliza", output_type=Mood).run_sync(FIRST)), refused=400)
+    attempt(
+        f"{kind} output_type", lambda k=kind: str(Agent(f"{k}eliza", output_type=Mood).run_sync(FIRST)), refused=400
+    )

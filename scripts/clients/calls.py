@@ -20,12 +20,17 @@ SEED = 11
 
 
 def attempt(
-    call: str, ask: Callable[[], str], wanted: str | None = REPLY, refused: int | Literal["client"] | None = None
+    call: str,
+    ask: Callable[[], str],
+    wanted: str | None = REPLY,
+    refused: int | Literal["client"] | None = None,
+    requests: int | None = None,
 ) -> None:
     """``ask`` must return ``wanted``, or any text if that is None. ``refused`` is the status of a rightful refusal, or
     "client" where the client itself must refuse: what eliza writes has not the form that the client's prompt asks for.
+    ``requests`` is how many questions the server must get, if that matters.
     """
-    end: dict[str, Any] = {"call": call, "refused": refused}
+    end: dict[str, Any] = {"call": call, "refused": refused, "requests": requests}
     try:
         got = ask()
         if not got.strip() or wanted not in (None, got):
@@ -51,5 +56,3 @@ def same(ask: Callable[[], str]) -> str:
     if len(texts) > 1:
         raise ValueError(f"two texts with one seed: {sorted(texts)}")
     return texts.pop()
-
-

@@ -24,8 +24,10 @@ class Asked:
 
 
 class Tap:
-    """Stands before the server at ``port`` of this machine; use it as a context manager. ``ended`` gets what the program
-    posts to /ended, and the requests since the last time."""
+    """Stands before the server at ``port`` of this machine; use it as a context manager.
+
+    ``ended`` gets what the program posts to /ended, and the requests since the last time.
+    """
 
     def __init__(self, port: int, ended: Callable[[dict[str, Any], Sequence[Asked]], None]) -> None:
         self.asked: list[Asked] = []

@@ -60,8 +60,8 @@ class Usage:
 
 
 class Answering:
-    """Make it in a thread of its own, as images are decoded. Use :meth:`whole`, or :meth:`begin` and then
-    :meth:`pieces`. Raises ApiError. What need not be kept (``keep``) is left out of a server's run folder."""
+    """Make it in a thread of its own, as images are decoded. Use :meth:`whole`, or :meth:`begin`, :meth:`pieces` and
+    :meth:`close`. Raises ApiError. What need not be kept (``keep``) is left out of a server's run folder."""
 
     def __init__(self, service: Service, question: Question, *, keep: bool) -> None:
         self.service = service
@@ -96,7 +96,7 @@ class Answering:
             self._answering.result()
 
     async def pieces(self) -> AsyncGenerator[Piece | Answer, None]:
-        """Each answer's pieces, then the answer. Close it: the agent is asked no more."""
+        """Each answer's pieces, then the answer."""
         sent: list[str | None] = [None] * self._count
 
         def piece(index: int, text: str) -> Piece:
@@ -104,27 +104,28 @@ class Answering:
             sent[index] = (before or "") + text
             return Piece(index, text, is_first=before is None)
 
-        try:
-            while not self._answering.done():
-                for index, text in enumerate(self._texts):
-                    before = sent[index] or ""
-                    if text.startswith(before) and text != before:
-                        yield piece(index, text[len(before) :])
-                await self._wake.wait()
-                self._wake.clear()
-            for answer in self._read(self._answering.result()):
-                before = sent[answer.index] or ""
-                if not answer.text.startswith(before):
-                    raise failure(self.question.model, "changed")
-                left = answer.text[len(before) :]
-                if not before:
-                    for text in PIECE.findall(left) or [""]:
-                        yield piece(answer.index, text)
-                elif left:
-                    yield piece(answer.index, left)
-                yield answer
-        finally:
-            await cancel(self._answering)
+        while not self._answering.done():
+            for index, text in enumerate(self._texts):
+                before = sent[index] or ""
+                if text.startswith(before) and text != before:
+                    yield piece(index, text[len(before) :])
+            await self._wake.wait()
+            self._wake.clear()
+        for answer in self._read(self._answering.result()):
+            before = sent[answer.index] or ""
+            if not answer.text.startswith(before):
+                raise failure(self.question.model, "changed")
+            left = answer.text[len(before) :]
+            if not before:
+                for text in PIECE.findall(left) or [""]:
+                    yield piece(answer.index, text)
+            elif left:
+                yield piece(answer.index, left)
+            yield answer
+
+    async def close(self) -> None:
+        """Ask no more, also where nobody has taken a piece."""
+        await cancel(self._answering)
 
     def more(self, answers: Sequence[Answer]) -> dict[str, Any]:
         """What is not in OpenAI's interface."""

@@ -10,17 +10,10 @@ from fastapi import APIRouter, Path, Request, Response
 from serving.http import openai_forms
 from serving.http.answering import Answering, Piece
 from serving.http.chat_requests import ChatRequest
-from serving.http.errors import POSTED, documented
 from serving.http.json_bodies import JsonRoute
 from serving.http.not_kept import Keep
-from serving.http.openai_forms import EVENTS, envelope
+from serving.http.openai_forms import ANSWERED, envelope
 from serving.http.service import Service
-
-ANSWERED: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The answers.", "content": {EVENTS: {}}},
-    **POSTED,
-    **documented(502),
-}
 
 
 def router(service: Service) -> APIRouter:
@@ -47,7 +40,7 @@ def router(service: Service) -> APIRouter:
     async def complete(chat: ChatRequest, request: Request, keep: Keep) -> Response:
         """Instructions and options of models have no effect; `turinglike.ignored` names them, and the header
         `Turinglike-Ignored`."""
-        answering = await asyncio.to_thread(lambda: Answering(service, chat.question(), keep=keep))
+        answering = await asyncio.to_thread(Answering, service, chat.question(), keep=keep)
         if chat.stream:
             head = envelope(answering, "chat.completion.chunk", "chatcmpl")
             return await openai_forms.streamed(request, answering, head, _delta, chat.has_usage)

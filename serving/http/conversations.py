@@ -167,7 +167,7 @@ class OpenConversations:
 
 
 def router(service: Service, kept: OpenConversations) -> APIRouter:
-    routes = APIRouter(tags=["conversations"], route_class=JsonRoute, dependencies=[Depends(refuse_not_kept)])
+    routes = APIRouter(tags=["conversations"], route_class=JsonRoute)
 
     @routes.post(
         "/conversations",
@@ -175,6 +175,7 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
         summary="Open a conversation with an agent",
         response_model_exclude_unset=True,
         responses=POSTED | documented(502),
+        dependencies=[Depends(refuse_not_kept)],
     )
     async def open_conversation(asking: OpenRequest, request: Request) -> Conversation:
         """If the agent speaks first, its message is in the answer."""
@@ -205,6 +206,7 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
         "/conversations/{id}/messages",
         summary="Send a message; the agent's answer comes back",
         responses=POSTED | documented(409, 502),
+        dependencies=[Depends(refuse_not_kept)],
     )
     async def say(key: ConversationId, message: MessageRequest, request: Request) -> Messages:
         """After an error the conversation is as it was before. In a burst dialogue a message is taken at once, and the

@@ -23,6 +23,9 @@ FRAMEWORK_ERRORS = {
     404: ("not_found", "there is no such route or file"),
     405: ("method_not_allowed", "this route has no such method"),
 }
+OPENAI_ROUTES = (
+    "of OpenAI's interface there are /v1/models, /v1/chat/completions, /v1/responses and /v1/completions alone"
+)
 # what another request may mend, by the code of an answer's failure
 MENDABLE = {
     "rejected": "the agent's filters let none of its answers pass; with another seed they may",
@@ -156,7 +159,9 @@ async def on_http_error(request: Request, error: Exception) -> Response:
             return Response(status_code=error.status_code)
         code, message = FRAMEWORK_ERRORS[error.status_code]
         if code == "not_found" and request.url.path.startswith("/v1/"):
-            message = "of OpenAI's interface there are /v1/models and /v1/chat/completions alone"
+            message = OPENAI_ROUTES
+            if request.url.path.startswith("/v1/responses/"):
+                message = "no response is stored; send the whole conversation to /v1/responses"
         headers = {"allow": _methods(request)} if error.status_code == 405 else error.headers
         error = ApiError(error.status_code, code, message, headers=headers)
     return error.response(request_id(request))

@@ -9,7 +9,8 @@ from serving.http.errors import invalid
 from serving.http.openai_options import unsupported
 
 NAME = "Turinglike-Not-Kept"
-REASON = re.compile(r"(?!(?:no|false|0)$)\w[\w.-]{0,99}", re.ASCII | re.IGNORECASE)
+WORD = "[A-Za-z][A-Za-z0-9_.-]{0,99}"
+DENIALS = ("no", "false")
 
 
 def is_kept(
@@ -18,13 +19,14 @@ def is_kept(
         Header(
             alias=NAME,
             description="Why the answer is not kept by --out, in a word (`title_generation`); it is kept without one.",
+            json_schema_extra={"pattern": f"^({WORD})?$"},
         ),
     ] = "",
 ) -> bool:
     """Whether an answer is kept. Raises ApiError for a header that is no word."""
     if not reason:
         return True
-    if REASON.fullmatch(reason) is None:
+    if re.fullmatch(WORD, reason) is None or reason.lower() in DENIALS:
         # Such as a mark that a program has not filled in: taken at its word, it would lose all that people say.
         raise invalid([(NAME, "must be a word, the reason; leave it out or empty, and the answer is kept")])
     return False

@@ -3,7 +3,6 @@
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
 from typing import Any
 
 import orjson
@@ -13,11 +12,16 @@ from starlette.responses import Response
 
 from serving.http.answering import Answer, Answering, Piece, Usage
 from serving.http.bodies import JSON
-from serving.http.errors import ApiError, request_id
+from serving.http.errors import POSTED, ApiError, documented, request_id
 from serving.http.guard import unless_gone
 from serving.http.openai_options import ignored_header
 
 EVENTS = "text/event-stream"
+ANSWERED: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The answers.", "content": {EVENTS: {}}},
+    **POSTED,
+    **documented(502),
+}
 NO_STORE = {"cache-control": "no-store"}
 # A choice's content: of a whole answer, or of a piece (None at the answer's end).
 Whole = Callable[[str], Mapping[str, Any]]
@@ -61,19 +65,20 @@ async def _events(
 ) -> AsyncGenerator[bytes, None]:
     answers = []
     try:
-        async with aclosing(answering.pieces()) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, Piece):
-                    yield _event({**head, "choices": [_choice(piece.index, content(piece), None)]})
-                else:
-                    answers.append(piece)
-                    choice = _choice(piece.index, content(None), piece.finish)
-                    yield _event({**head, "choices": [choice], "turinglike": answering.more([piece])})
+        async for piece in answering.pieces():
+            if isinstance(piece, Piece):
+                yield _event({**head, "choices": [_choice(piece.index, content(piece), None)]})
+            else:
+                answers.append(piece)
+                choice = _choice(piece.index, content(None), piece.finish)
+                yield _event({**head, "choices": [choice], "turinglike": answering.more([piece])})
         if has_usage:
             yield _event({**head, "choices": [], "usage": _usage(answers)})
         yield b"data: [DONE]\n\n"
     except ApiError as error:
         yield b"data: " + error.body(request_id) + b"\n\n"
+    finally:
+        await answering.close()
 
 
 def _choice(index: int, content: Mapping[str, Any], finish: str | None) -> dict[str, Any]:

@@ -14,7 +14,6 @@ MOST_CHOICES = 16
 MOST_NAMED = 1000  # characters of the header that names what was ignored
 SHOWN = "!#$&'()*+-./:;<=>?@[]^_`{|}~ "  # beside letters and digits; no comma, which parts the names
 NO_TOOLS = "agents call no tools"
-NOTHING_STORED = "nothing is stored here: send the whole conversation"
 OFF: tuple[Any, ...] = (None, False, 0, [], {}, "none", "auto", ["text"], {"type": "text"})
 
 

@@ -15,11 +15,12 @@ from starlette.exceptions import HTTPException
 from agents import __version__
 from agents.contract import Agent, is_installed
 from agents.errors import InputError
-from serving.http import chat_completions, conversations, native, page
+from serving.http import chat_completions, conversations, native, page, responses, text_completions
 from serving.http.errors import EVERYWHERE, on_fault, on_http_error, on_invalid
 from serving.http.guard import LOOPBACK, FinishedRequest, Guard, Rules, check_type
 from serving.http.kept_records import KeptRecords
 from serving.http.monitoring import ServerLog
+from serving.http.said_here import SaidHere
 from serving.http.service import ServeOptions, Service
 from serving.scheduling import machine
 from serving.scheduling.interrupts import started
@@ -82,6 +83,8 @@ def create_app(
     )
     app.include_router(native.router(service))
     app.include_router(chat_completions.router(service))
+    app.include_router(responses.router(service, SaidHere()))
+    app.include_router(text_completions.router(service))
     app.include_router(conversations.router(service, kept or conversations.OpenConversations()))
     app.include_router(page.router())
 

@@ -28,6 +28,17 @@ BODIES: dict[str, Any] = {
         "user": "me",
         "stimulus": {"id": "talk", "names": ["Ann", "Ben"]},
     },
+    "/v1/completions": {"model": "null", "prompt": ["I like tea."], "stop": "x", "user": "me"},
+    "/v1/responses": {
+        "model": "null",
+        "input": [
+            {"role": "user", "content": [{"type": "input_text", "text": "I like tea."}]},
+            {"type": "item_reference", "id": "msg_1"},
+            {"role": "user", "content": "And rain."},
+        ],
+        "instructions": "Be kind.",
+        "metadata": {"who": "me"},
+    },
 }
 
 

@@ -277,11 +277,10 @@ def test_options_that_would_change_an_answer_silently_are_refused(
 
 def test_other_routes_of_openai_are_refused_in_a_sentence(client: openai.OpenAI) -> None:
     for create in (
-        lambda: client.responses.create(model="eliza", input="Hi"),
-        lambda: client.completions.create(model="eliza", prompt="Hi"),
         lambda: client.embeddings.create(model="eliza", input="Hi"),
+        lambda: client.moderations.create(input="Hi"),
     ):
-        with pytest.raises(openai.NotFoundError, match="/v1/models and /v1/chat/completions alone"):
+        with pytest.raises(openai.NotFoundError, match="there are /v1/models, /v1/chat/completions, /v1/responses and"):
             create()
 
 

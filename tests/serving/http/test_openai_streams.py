@@ -1,59 +1,16 @@
 """Streams whose pieces are sent while the answer is made, by the application in this process."""
 
-import asyncio
 import json
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import served_here
-from null_agent import ContinuousNullAgent, NullAgent
+from agent_aloud import Aloud, streamed
 from served_here import here
 
-from agents.answers import TurnAnswer
-from agents.contract import Draw, Reply
 from agents.errors import AnswerError
-from agents.stimuli import Stimulus
-
-HELLO = [{"role": "user", "content": "I like books."}]
-PATH = "/v1/chat/completions"
-PATIENCE = 600
-
-
-class Aloud:
-    """The no-op agent, which says ``began`` and waits until that may go on, then replies."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, reply: str | AnswerError, began: str = "One ") -> None:
-        self.go_on = threading.Event()
-        self.listened: list[bool] = []  # whether anybody did
-        self.waited = False
-
-        def say(draw: Draw) -> None:
-            self.listened.append(draw.say is not None)
-            if draw.say is not None:
-                draw.say(began)
-
-        def answer() -> Reply | AnswerError:
-            return reply if isinstance(reply, AnswerError) else Reply(TurnAnswer(text=reply))
-
-        def respond(agent: NullAgent, batch: Sequence[Stimulus], draws: Sequence[Draw]) -> list[Reply | AnswerError]:
-            for draw in draws:
-                say(draw)
-            self.waited = self.go_on.wait(PATIENCE)
-            return [answer() for _ in draws]
-
-        async def respond_one(agent: ContinuousNullAgent, prepared: Any, draw: Draw) -> Reply:
-            say(draw)
-            self.waited = await asyncio.to_thread(self.go_on.wait, PATIENCE)
-            found = answer()
-            if isinstance(found, AnswerError):
-                raise found
-            return found
-
-        monkeypatch.setattr(NullAgent, "respond", respond)
-        monkeypatch.setattr(ContinuousNullAgent, "respond_one", respond_one)
 
 
 def chunks(sent: Sequence[Any]) -> list[Any]:
@@ -65,19 +22,6 @@ def chunks(sent: Sequence[Any]) -> list[Any]:
 def texts(sent: Sequence[Any], index: int = 0) -> list[str]:
     choices = [choice for one in chunks(sent) for choice in one.get("choices", ())]
     return [one["delta"].get("content", "") for one in choices if one["index"] == index]
-
-
-async def streamed(found: served_here.Here, then: Callable[[], None], **more: Any) -> list[Any]:
-    """What is sent; ``then`` is called when the first piece is."""
-    [name] = found.service.agents
-    told = {"model": name, "messages": HELLO, "stream": True, "seed": 7, **more}
-    asking = asyncio.create_task(found.hang_up(PATH, json.dumps(told).encode()))
-    async with asyncio.timeout(PATIENCE):
-        while not found.sent:
-            assert not asking.done()
-            await asyncio.sleep(0.001)
-        then()
-        return await asking
 
 
 @pytest.mark.parametrize("name", ["null", "null-one"])

@@ -1,0 +1,50 @@
+"""What agents said through /v1/responses, by the message's id, which some clients send back in the text's place."""
+
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+SECONDS = 3600.0
+MOST_CHARACTERS = 10_000_000  # of all texts together
+
+
+class SaidHere:
+    """Texts in memory by random ids, for ``seconds``; beyond ``most`` characters the oldest go first.
+
+    The AI SDK asks so by default: it takes for granted that a server stores what it answers."""
+
+    def __init__(
+        self, most: int = MOST_CHARACTERS, seconds: float = SECONDS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._most = most
+        self.seconds = seconds
+        self._clock = clock
+        self._texts: OrderedDict[str, tuple[str, float]] = OrderedDict()  # with the time, the oldest first
+        self._characters = 0
+
+    @staticmethod
+    def new_id() -> str:
+        """An id that is not to be guessed: who has it can have an agent read the text."""
+        return f"msg_{secrets.token_hex(16)}"
+
+    def remember(self, key: str, text: str) -> None:
+        """Keep a text under a new id."""
+        self._texts[key] = (text, self._clock())
+        self._characters += len(text)
+        self._forget()
+
+    def text(self, key: str) -> str | None:
+        """The text of an id, or None."""
+        self._forget()
+        found = self._texts.get(key)
+        return None if found is None else found[0]
+
+    def _forget(self) -> None:
+        since = self._clock() - self.seconds
+        while self._texts:
+            text, said = next(iter(self._texts.values()))
+            if said > since and self._characters <= self._most:
+                return
+            self._texts.popitem(last=False)
+            self._characters -= len(text)

@@ -64,7 +64,7 @@ def with_half(body: Any, path: tuple[Any, ...]) -> Any:
 
 
 @pytest.mark.parametrize("route", BODIES)
-def test_half_an_emoji_is_refused_in_every_text_of_every_route(route: str) -> None:
+def test_12_half_an_emoji_is_refused_in_every_text_of_every_route(route: str) -> None:
     async def work(found: served_here.Here) -> None:
         for path in places(BODIES[route]):
             body = json.dumps(with_half(BODIES[route], path))
@@ -81,7 +81,7 @@ def test_half_an_emoji_is_refused_in_every_text_of_every_route(route: str) -> No
 
 
 @pytest.mark.parametrize("kind", ["escaped", "utf-8", "utf-16", "utf-32"])
-def test_half_an_emoji_is_seen_in_every_encoding_of_json(kind: str) -> None:
+def test_12_half_an_emoji_is_seen_in_every_encoding_of_json(kind: str) -> None:
     told = {"model": "null", "messages": [{"role": "user", "content": HALF}]}
     text = json.dumps(told, ensure_ascii=kind == "escaped")
     body = text.encode("ascii") if kind == "escaped" else text.encode(kind, "surrogatepass")

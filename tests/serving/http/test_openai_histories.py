@@ -94,7 +94,7 @@ HISTORIES: dict[str, tuple[list[dict[str, Any]], int, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", HISTORIES)
-def test_a_history_is_taken_and_what_has_no_effect_is_named(case: str) -> None:
+def test_15_a_history_is_taken_and_what_has_no_effect_is_named(case: str) -> None:
     messages, turns, ignored = HISTORIES[case]
     status, body = asked(messages)
     assert status == 200, body

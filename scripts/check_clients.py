@@ -234,9 +234,8 @@ def judged(told: dict[str, Any], asked: Sequence[Asked]) -> Outcome:
         return Outcome(call, FAILS, f"{faults[0].path}: {faults[0].status} {faults[0].message}", False)
     if error is None and "wrong" in told:
         return Outcome(call, FAILS, told["wrong"], False)
-    questions = [request for request in asked if request.path.startswith("POST")]
-    if error is None and told.get("requests") not in (None, len(questions)):
-        return Outcome(call, FAILS, f"the server was asked {len(questions)} times", False)
+    if error is None and (problem := unlike(told, asked)):
+        return Outcome(call, FAILS, problem, False)
     if error is None:
         after = f"after {refusals[0].path}: {refusals[0].status}" if refusals else ""
         return Outcome(call, WORKS, after, expected is None)
@@ -247,6 +246,17 @@ def judged(told: dict[str, Any], asked: Sequence[Asked]) -> Outcome:
     if plain(last.message) not in plain(error):
         return Outcome(call, FAILS, f"{last.status} {last.message}; the client shows {error}", False)
     return Outcome(call, REFUSED, f"{last.status} {last.message}", expected == last.status)
+
+
+def unlike(told: dict[str, Any], asked: Sequence[Asked]) -> str:
+    """How the questions that reached the server differ from what the program wanted to be asked, or nothing."""
+    questions = [json.loads(request.body) for request in asked if request.path.startswith("POST")]
+    if told["requests"] not in (None, len(questions)):
+        return f"the server was asked {len(questions)} times"
+    for name, value in told["sends"].items():
+        if any(question.get(name) != value for question in questions):
+            return f"a request came without {name} {value}"
+    return ""
 
 
 def plain(text: str) -> str:

@@ -3,7 +3,8 @@ import { generateText, Output, streamText, tool, stepCountIs } from 'ai'
 import { z } from 'zod'
 import { attempt, color, first, joined, nextReply, picture, reply, second, seed } from './calls.mjs'
 
-export async function check (provider) {
+// `sends`: what of the options must reach the server.
+export async function check (provider, sends) {
   const model = provider('eliza')
   const talk = [
     { role: 'user', content: first }, { role: 'assistant', content: reply }, { role: 'user', content: second },
@@ -32,9 +33,9 @@ export async function check (provider) {
   await attempt('second turn', () => text({ messages: talk }), { wanted: nextReply })
   await attempt('second turn, stream', () => streamed({ messages: talk }), { wanted: nextReply })
   await attempt('messages handed back', steps, { wanted: nextReply })
-  await attempt('system, options', () => text({ system: 'Be kind.', prompt: first, temperature: 0.5, maxOutputTokens: 50, seed }), { wanted: null })
+  await attempt('system, options', () => text({ system: 'Be kind.', prompt: first, temperature: 0.5, maxOutputTokens: 50, seed }), { sends })
   await attempt('picture', () => text({ model: provider('mmcq'), messages: [{ role: 'user', content: [image] }] }), { wanted: color })
-  await attempt('earlier picture', () => text({ messages: [{ role: 'user', content: [image, { type: 'text', text: first }] }, ...talk.slice(1)] }), { wanted: null })
+  await attempt('earlier picture', () => text({ messages: [{ role: 'user', content: [image, { type: 'text', text: first }] }, ...talk.slice(1)] }), { wanted: nextReply })
   await attempt('tools', () => text({ prompt: first, tools: { add }, stopWhen: stepCountIs(3) }))
   await attempt('tools required', () => text({ prompt: first, tools: { add }, toolChoice: 'required' }), { refused: 400 })
   await attempt('output object', async () => JSON.stringify((await generateText({ model, prompt: first, output: Output.object({ schema: z.object({ mood: z.string() }) }) })).output), { refused: 400 })

@@ -2,7 +2,7 @@
 
 import os
 
-from calls import FIRST, FOLDER, KEY, REPLY, SEED, URL, attempt, same
+from calls import FIRST, FOLDER, KEY, REPLY, SEED, SEEDED, URL, attempt, same
 from inspect_ai import Task, eval
 from inspect_ai.dataset import Sample
 from inspect_ai.model import get_model
@@ -35,7 +35,7 @@ attempt("openai-api/", lambda: evaluated("openai-api/tl/eliza"))
 attempt(
     "seed, options",
     lambda: same(lambda: evaluated("openai-api/tl/eliza", seed=SEED, temperature=1.0, max_tokens=50)),
-    None,
+    sends=SEEDED,
 )
 attempt("num_choices=2", two_choices)
 attempt("openai/ (it asks /v1/responses)", lambda: evaluated(openai()))

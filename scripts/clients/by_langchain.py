@@ -2,7 +2,7 @@
 
 import asyncio
 
-from calls import CHINA, COLOR, FIRST, KEY, NEXT_REPLY, REPLY, SECOND, SEED, URL, attempt, joined, same
+from calls import CHINA, COLOR, FIRST, KEY, NEXT_REPLY, REPLY, SECOND, SEED, SEEDED, URL, attempt, joined, same
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
@@ -51,10 +51,14 @@ attempt("invoke", lambda: eliza.invoke(FIRST).text)
 attempt("stream", lambda: joined(chunk.text for chunk in eliza.stream(FIRST)))
 attempt("astream", lambda: asyncio.run(streamed_async()))
 attempt("second turn", lambda: eliza.invoke(talk).text, NEXT_REPLY)
-attempt("seed, options", lambda: same(lambda: chat(seed=SEED, temperature=1, max_tokens=50).invoke(FIRST).text), None)
+attempt(
+    "seed, options",
+    lambda: same(lambda: chat(seed=SEED, temperature=1, max_tokens=50).invoke(FIRST).text),
+    sends=SEEDED,
+)
 attempt("image_url", lambda: shown(url_form), COLOR)
 attempt("image block", lambda: shown(own_form), COLOR)
-attempt("earlier picture", lambda: eliza.invoke(earlier).text, None)
+attempt("earlier picture", lambda: eliza.invoke(earlier).text, NEXT_REPLY)
 attempt("create_agent", lambda: by_agent([]), NEXT_REPLY)
 attempt("create_agent with tools", lambda: by_agent([add]), NEXT_REPLY)
 attempt("bind_tools", lambda: eliza.bind_tools([add]).invoke(FIRST).text)
@@ -63,4 +67,4 @@ attempt("with_structured_output", lambda: str(eliza.with_structured_output(Mood)
 attempt("use_responses_api", lambda: responses.invoke(FIRST).text)
 attempt("use_responses_api, stream", lambda: joined(chunk.text for chunk in responses.stream(FIRST)))
 attempt("use_responses_api, second turn", lambda: responses.invoke(talk).text, NEXT_REPLY)
-attempt("OpenAI (completions)", lambda: OpenAI(model="eliza", base_url=URL, api_key=KEY).invoke(FIRST), None)
+attempt("OpenAI (completions)", lambda: OpenAI(model="eliza", base_url=URL, api_key=KEY).invoke(FIRST))

@@ -1,7 +1,7 @@
 """litellm."""
 
 import litellm
-from calls import FIRST, KEY, NEXT_REPLY, REPLY, SECOND, SEED, URL, attempt, joined, same
+from calls import FIRST, KEY, NEXT_REPLY, REPLY, SECOND, SEED, SEEDED, URL, attempt, joined, same
 
 where = {"api_base": URL, "api_key": KEY}
 user = {"role": "user", "content": FIRST}
@@ -30,7 +30,7 @@ def response_streamed():
 attempt("openai/", chat)
 attempt("openai/ stream", lambda: streamed("openai/eliza"))
 attempt("openai/ second turn", lambda: chat(messages=talk), NEXT_REPLY)
-attempt("openai/ seed", lambda: same(lambda: chat(seed=SEED, temperature=1)), None)
+attempt("openai/ seed", lambda: same(lambda: chat(seed=SEED, temperature=1)), sends=SEEDED)
 attempt("openai/ tools", lambda: chat(tools=tools))
 attempt("hosted_vllm/", lambda: chat("hosted_vllm/eliza"))
 attempt("hosted_vllm/ stream", lambda: streamed("hosted_vllm/eliza"))
@@ -39,6 +39,5 @@ attempt("responses, stream", response_streamed)
 attempt(
     "text_completion",
     lambda: litellm.text_completion(model="text-completion-openai/eliza", prompt=FIRST, **where).choices[0].text,
-    None,
 )
 attempt("embedding", lambda: str(litellm.embedding("openai/eliza", [FIRST], **where)), refused=404)

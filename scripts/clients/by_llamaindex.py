@@ -13,8 +13,8 @@ talk = [
     ChatMessage(role="user", content=SECOND),
 ]
 
-attempt("complete", lambda: plain.complete(FIRST).text, None)
-attempt("stream_complete", lambda: joined(piece.delta for piece in plain.stream_complete(FIRST)), None)
+attempt("complete", lambda: plain.complete(FIRST).text)
+attempt("stream_complete", lambda: joined(piece.delta for piece in plain.stream_complete(FIRST)))
 attempt("chat by completions", lambda: plain.chat(talk[1:]).message.content, None)
 attempt("chat model: chat", lambda: chat.chat(talk[1:2]).message.content)
 attempt("chat model: second turn", lambda: chat.chat(talk).message.content, NEXT_REPLY)

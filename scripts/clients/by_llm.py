@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from calls import FIRST, FOLDER, KEY, NEXT_REPLY, SECOND, SEED, URL, attempt, same
+from calls import FIRST, FOLDER, KEY, NEXT_REPLY, SECOND, SEED, SEEDED, URL, attempt, same
 
 os.environ |= {"LLM_USER_PATH": FOLDER, "OPENAI_API_KEY": KEY}
 model = {"model_id": "tl", "model_name": "eliza", "api_base": URL, "supports_schema": True}
@@ -24,6 +24,6 @@ def llm(*arguments):
 attempt("stream", lambda: llm("-m", "tl", FIRST))
 attempt("-c", lambda: llm("-m", "tl", "-c", SECOND), NEXT_REPLY)
 attempt("--no-stream", lambda: llm("-m", "tl", "--no-stream", FIRST))
-attempt("seed", lambda: same(lambda: llm("-m", "tl", "-o", "seed", str(SEED), FIRST)), None)
+attempt("seed", lambda: same(lambda: llm("-m", "tl", "-o", "seed", str(SEED), FIRST)), sends=SEEDED)
 attempt("system, options", lambda: llm("-m", "tl", "-s", "Be kind.", "-o", "temperature", "0.5", FIRST))
 attempt("--schema", lambda: llm("-m", "tl", "--schema", "mood, cause", FIRST), refused=400)

@@ -39,4 +39,4 @@ def evaluated(model, arguments, *more):
 chats = f"model=eliza,base_url={URL}/chat/completions,num_concurrent=1"
 texts = f"model=eliza,base_url={URL}/completions,num_concurrent=1,tokenizer_backend=None,tokenized_requests=False"
 attempt("local-chat-completions", lambda: evaluated("local-chat-completions", chats, "--apply_chat_template"))
-attempt("local-completions", lambda: evaluated("local-completions", texts), None)
+attempt("local-completions", lambda: evaluated("local-completions", texts))

@@ -1,7 +1,7 @@
 """openai for Python."""
 
 import openai
-from calls import CHINA, COLOR, FIRST, KEY, NEXT_REPLY, REPLY, SECOND, SEED, URL, attempt, joined, same
+from calls import CHINA, COLOR, FIRST, KEY, NEXT_REPLY, REPLY, SECOND, SEED, SEEDED, URL, attempt, joined, same
 from pydantic import BaseModel
 
 client = openai.OpenAI(base_url=URL, api_key=KEY)
@@ -70,11 +70,11 @@ attempt("message handed back", handed_back, NEXT_REPLY)
 attempt(
     "system, options", lambda: chat([{"role": "developer", "content": "Be kind."}, user], max_tokens=50, store=True)
 )
-attempt("seed", lambda: same(lambda: chat(seed=SEED)), None)
+attempt("seed", lambda: same(lambda: chat(seed=SEED)), sends=SEEDED)
 attempt("seed -1", lambda: chat(seed=-1))
 attempt("n=2", lambda: ask(model="eliza", messages=[user], n=2).choices[0].message.content)
 attempt("picture", lambda: chat([{"role": "user", "content": [image]}], "mmcq"), COLOR)
-attempt("earlier picture", lambda: chat([{"role": "user", "content": [image, text]}, *talk[1:]]), None)
+attempt("earlier picture", lambda: chat([{"role": "user", "content": [image, text]}, *talk[1:]]), NEXT_REPLY)
 attempt("tools", lambda: chat(tools=tools))
 attempt("tools required", lambda: chat(tools=tools, tool_choice="required"), refused=400)
 attempt(
@@ -94,6 +94,6 @@ attempt("responses, previous_response_id", lambda: response(input=SECOND, previo
 attempt(
     "responses, parse", lambda: str(client.responses.parse(model="eliza", input=FIRST, text_format=Mood)), refused=400
 )
-attempt("completions", completed, None)
-attempt("completions, stream", completion_streamed, None)
+attempt("completions", completed)
+attempt("completions, stream", completion_streamed)
 attempt("embeddings", lambda: str(client.embeddings.create(model="eliza", input=FIRST)), refused=404)

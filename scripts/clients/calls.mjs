@@ -12,12 +12,12 @@ export const picture = given.picture // a JPEG in base64
 export const color = given.color // mmcq's answer to it
 export const seed = 11
 
-// `ask` must return `wanted`, or any text if that is null; `refused` is the status of a rightful refusal.
-export async function attempt(call, ask, { wanted = reply, refused = null } = {}) {
-  const end = { call, refused }
+// `ask` must return `wanted`; `refused` is the status of a rightful refusal; `sends` must stand in each request.
+export async function attempt(call, ask, { wanted = reply, refused = null, sends = {} } = {}) {
+  const end = { call, refused, sends, requests: null }
   try {
     const got = await ask()
-    if (!got.trim() || (wanted !== null && wanted !== got)) {
+    if (wanted !== got) {
       end.wrong = `${JSON.stringify(got)} instead of ${JSON.stringify(wanted)}`
     }
   } catch (error) {

@@ -17,6 +17,7 @@ REPLY, NEXT_REPLY = GIVEN["replies"]  # eliza's, as the server gave them to a pl
 CHINA: str = GIVEN["picture"]  # a JPEG in base64
 COLOR: str = GIVEN["color"]  # mmcq's answer to it
 SEED = 11
+SEEDED = {"seed": SEED}
 
 
 def attempt(
@@ -24,13 +25,15 @@ def attempt(
     ask: Callable[[], str],
     wanted: str | None = REPLY,
     refused: int | Literal["client"] | None = None,
+    sends: dict[str, Any] | None = None,
     requests: int | None = None,
 ) -> None:
     """``ask`` must return ``wanted``, or any text if that is None. ``refused`` is the status of a rightful refusal, or
     "client" where the client itself must refuse: what eliza writes has not the form that the client's prompt asks for.
-    ``requests`` is how many questions the server must get, if that matters.
+    ``sends`` must stand in each request: eliza's answers do not show whether a seed arrived. ``requests`` is how many
+    questions the server must get, if that matters.
     """
-    end: dict[str, Any] = {"call": call, "refused": refused, "requests": requests}
+    end: dict[str, Any] = {"call": call, "refused": refused, "sends": sends or {}, "requests": requests}
     try:
         got = ask()
         if not got.strip() or wanted not in (None, got):

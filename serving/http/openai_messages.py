@@ -14,7 +14,7 @@ from serving.http.openai_options import NO_TOOLS, unsupported
 
 DATA = re.compile(r"data:(?:image/[a-z0-9.+-]{1,40}|application/octet-stream)(?:;[^;,]{1,100}){0,4};base64,", re.I)
 NOT_FETCHED = "nothing is fetched: send the image itself, as data:image/png;base64,… (or another type)"
-OTHER_PART = "is neither a text nor an image"
+OTHER_PART = "must be a text (text, input_text) or an image (image_url, input_image)"
 KNOWN_PARTS = {
     **dict.fromkeys(("text", "input_text", "output_text"), "text"),
     **dict.fromkeys(("image_url", "input_image"), "image"),

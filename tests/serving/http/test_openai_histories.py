@@ -107,7 +107,7 @@ def test_15_a_history_is_taken_and_what_has_no_effect_is_named(case: str) -> Non
     [
         ([FIRST, CALLED, RESULT], 400, "unsupported_parameter", "a tool's result is to be answered"),
         ([FIRST, {"role": "assistant", "content": "Yes."}], 422, "invalid_request", "the last message is the user's"),
-        ([FIRST, parts({"type": "input_audio", "input_audio": {}})], 422, "invalid_request", "neither a text nor an"),
+        ([FIRST, parts({"type": "input_audio", "input_audio": {}})], 422, "invalid_request", "must be a text"),
         ([parts(picture(), picture())], 422, "invalid_request", "one image, and no more"),
         ([parts(A_PICTURE_BEFORE)], 422, "invalid_request", "nothing is fetched"),
         ([parts({"type": "image_url"})], 422, "invalid_request", "nothing is fetched"),

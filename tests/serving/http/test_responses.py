@@ -244,7 +244,7 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str, str]] = {
     "no role": ({"input": [{"type": "message", "content": "x"}]}, 422, "input.0.role", "is missing"),
     "a file": (
         {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "file_1"}]}]},
-        422, "input.0.content.0.type", "neither a text nor an image",
+        422, "input.0.content.0.type", "must be a text",
     ),
     "a stored image": (
         {"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "file_1"}]}]},

@@ -7,7 +7,7 @@ and a table in Markdown. Exits 1 if a call fails, if one is refused that should 
 
     python scripts/check_clients.py --folder clients
 
-Needs uv, Node 20 with npm, Chromium, and the registries of both. What is installed stays in the folder (about 8 GiB); a
+Needs uv, Node 20 with npm, Chromium, and the registries of both. What is installed stays in the folder (about 6 GiB); a
 second run takes some minutes. `requests.jsonl` there has what each client sent.
 """
 
@@ -35,8 +35,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = Path(__file__).resolve().parent / "clients"
 SAID = ("I like books about the sea.", "My mother reads them too.")
 PICTURE = ROOT / "examples" / "images" / "china.jpg"
-START_S = 180
-LONGEST_S = 900  # of all calls of a client
+START_S = 600
+LONGEST_S = 1800  # of all calls of a client
 WORKS, REFUSED, FAILS = "works", "refused", "FAILS"
 
 

@@ -16,7 +16,7 @@ from playwright.sync_api import sync_playwright
 CHROMIUM = os.environ.get("TURINGLIKE_CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-START_S, ANSWER_S = 300, 90
+START_S, ANSWER_S = 600, 180
 QUIET_S = 15  # so long after an answer further requests are waited for
 NO_HOUSEKEEPING = {
     "ENABLE_TITLE_GENERATION": "False",

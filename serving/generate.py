@@ -74,6 +74,7 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
             samples=options.samples,
             described=described,
             skip_invalid=options.skip_invalid,
+            accept_changed_code=options.accept_changed_code,
         )
         if options.limit is not None:  # so many pictures, each of which is asked every task of the run
             options.limit *= len(run.meta["set"].get("tasks", [None]))

@@ -46,7 +46,7 @@ def serve(options: argparse.Namespace) -> int:
         kept = None
         if options.out is not None:
             described = {name: run_entry([(entries[name], agent)]) for name, agent in agents.items()}
-            kept = held.enter_context(kept_records(options.out, options.seed, described))
+            kept = held.enter_context(kept_records(options.out, options.seed, described, options.accept_changed_code))
         interrupts.run(
             lambda take_signals: run(served, agents, sockets, rules, take_signals, log, kept),
             uvloop.new_event_loop,

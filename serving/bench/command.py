@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from agents.contract import Agent
-from agents.errors import InputError, TuringlikeError, UnavailableError
+from agents.errors import InputError, TuringlikeError, UnavailableError, printable
 from agents.selection import checked_agents, read_names, resolve
 from agents.stimuli import Mode, Task
 from serving.bench import made_stimuli, results
@@ -113,4 +113,4 @@ def _write(result: BenchResult, out: Path | None) -> None:
 
 
 def _log(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)

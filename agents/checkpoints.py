@@ -200,15 +200,21 @@ def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] | None 
 
 def _config_problem(config: Mapping[str, Any]) -> str | None:
     """What transformers cannot read in the configuration of a model that it knows, or None."""
-    from transformers import AutoConfig, __version__
+    from transformers import __version__
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+    from transformers.utils import logging
 
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
     try:
-        AutoConfig.for_model(**config)
+        CONFIG_MAPPING[str(config["model_type"])].from_dict(dict(config))
     except Exception as error:  # a wrong type, an unknown word or a division by zero raise a dozen types
         what = short_text(error)
         number = re.search(r"expected int, got float \(value: (-?\d+)\.0\)", what)
         advice = f"; write {number[1]} instead of {number[1]}.0" if number else ""
         return f"has a config.json that transformers {__version__} cannot read ({what}){advice}"
+    finally:
+        logging.set_verbosity(level)
     return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -51,18 +50,17 @@ def dtype_for(precision: str, device: torch.device, folder: Path) -> torch.dtype
         return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
     if device.type != "cuda":
         return torch.float32
-    try:
-        config = json.loads((folder / "config.json").read_bytes())
-    except (OSError, ValueError):  # a checkpoint of another form
-        config = {}
+    config = checkpoints.described(folder / "config.json")
     return torch.float16 if "float16" in (config.get("dtype"), config.get("torch_dtype")) else torch.bfloat16
 
 
 def missing_quantizer(folder: Path) -> str | None:
     """What a checkpoint's quantised weights need that is not here, in transformers' words; or None."""
-    about = json.loads((folder / "config.json").read_bytes()).get("quantization_config")
+    about = checkpoints.described(folder / "config.json").get("quantization_config")
     if not about:
         return None
+    if not isinstance(about, dict):
+        return f"{folder} has a config.json whose quantization_config is no object"
     from transformers.quantizers.auto import AutoHfQuantizer
 
     try:
@@ -70,17 +68,20 @@ def missing_quantizer(folder: Path) -> str | None:
             quantizer = AutoHfQuantizer.from_config(about, pre_quantized=True)
             with suppress(ValueError, RuntimeError):  # of a GPU, which a worker may have
                 quantizer.validate_environment(device_map={"": "cpu"}, weights_only=True)
-    except (ImportError, ValueError, TypeError, AttributeError) as error:
+    except Exception as error:  # a package that is not here, or values that no quantizer has
         return f"{folder} has weights quantised by {about.get('quant_method')}: {short_text(error)}"
     return None
 
 
 def unusable_template(folder: Path) -> str | None:
     """Why no prompt can be made of a chat, as far as is known without the tokenizer's library; or None."""
-    from jinja2 import TemplateError, UndefinedError
+    from jinja2 import UndefinedError
     from transformers.utils.chat_template_utils import render_jinja_template
 
-    template, tokens = _chat_template(folder)
+    try:
+        template, tokens = _chat_template(folder)
+    except Exception as error:  # values of other types than a tokenizer has
+        return f"the chat template of {folder} cannot be read: {short_text(error)}"
     if template is None:
         return no_template(folder)
     why = None
@@ -90,7 +91,7 @@ def unusable_template(folder: Path) -> str | None:
             render_jinja_template([chat], chat_template=template, add_generation_prompt=True, **tokens)
         except (UndefinedError, TypeError):  # by a token of the tokenizer's class
             return None
-        except TemplateError as error:
+        except Exception as error:  # whatever the program in a template raises
             why = f"the chat template of {folder} refuses every chat: {short_text(error)}"
         else:
             return None

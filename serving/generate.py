@@ -56,6 +56,7 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
         raise InputError("--here answers in this process: leave --address and --replicas out")
     if wants_ray:
         check_installed()
+    machine.check_device(options.device, options.address)
     described = run_entries(options.agents, options.entries, made, options.settings)
     choose = chosen_by({name: tasks_asked(about) for name, about in described.items()})
     level = logging.DEBUG if options.verbose else logging.WARNING

@@ -9,7 +9,7 @@ from agents.errors import InputError, UnavailableError
 from agents.selection import checked_agents, read_names, resolve
 from serving.command_line import from_options
 from serving.runs.run_json import run_entry
-from serving.scheduling import interrupts
+from serving.scheduling import interrupts, machine
 
 KEY = "TURINGLIKE_API_KEY"
 SHORTEST, LONGEST = 16, 4096  # characters of a key
@@ -32,6 +32,7 @@ def serve(options: argparse.Namespace) -> int:
     check_host_names(options.allow_host)
     key = read_api_key(options.key_file)
     check_key(options.host, key)
+    machine.check_device(options.device, options.address)
     chosen = resolve(names, options.settings, options.config)
     entries, agents = chosen.entries, checked_agents(chosen.entries, chosen.settings)
     log = ServerLog(options.quiet, options.verbose)

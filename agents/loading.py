@@ -163,6 +163,16 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
     return model.eval().requires_grad_(False)
 
 
+@contextmanager
+def told_of_values(folder: Path) -> Iterator[None]:
+    """While a model of ``folder`` is opened and tried: values in its files that libraries take, and that then mean
+    nothing (an end token that is a list of lists), are an UnavailableError. What a device or a process raises stays."""
+    try:
+        yield
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
+        raise UnavailableError(f"{folder} holds values that do not fit together: {short_text(error)}") from error
+
+
 def load_part(cls: Any, folder: Path, what: str, **options: Any) -> Any:
     """A tokenizer or processor, named ``what``. Raises UnavailableError."""
     try:

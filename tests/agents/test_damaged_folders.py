@@ -27,7 +27,7 @@ IN_CONFIG: list[tuple[str, Any, str]] = [
     ("model_type", GONE, "without a model_type"),
     ("num_attention_heads", 0, ""),
     ("num_attention_heads", -1, ""),
-    ("quantization_config", "4 bits", "quantization_config"),
+    ("quantization_config", "4 bits", "config.json"),
     ("quantization_config", {"quant_method": 7}, ""),
     ("rope_parameters", [[[]]], ""),
     ("eos_token_id", "x", ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,27 +75,25 @@ def open_verdicts(folders: Sequence[Path], key: Path | None = None) -> list[Judg
     paths = [run.path / "import.json" if rows else _key_of(run, key) for run, rows in zip(runs, elsewhere, strict=True)]
     keys = list(dict.fromkeys(path.resolve() for path in paths))
     prefixes = [f"{keys.index(path.resolve()) + 1}:" if len(keys) > 1 else "" for path in paths]
-    judged = []
-    for run, name, path, prefix, rows in zip(runs, names, paths, prefixes, elsewhere, strict=True):
-        about, trials = dict[str, Any](), list[Mapping[str, Any]]()
-        if not rows:
-            rows, about, trials = _read_checked(run, path)
-        judged.append(JudgedRun(run, name, path, prefix, _told_apart(rows), about, trials))
-    return judged
+    judged = [
+        JudgedRun(run, name, path, prefix, *((rows, {}, []) if rows else _read_checked(run, path)))
+        for run, name, path, prefix, rows in zip(runs, names, paths, prefixes, elsewhere, strict=True)
+    ]
+    return [replace(run, rows=_told_apart(run.rows)) for run in judged]
 
 
 def _told_apart(rows: Keys) -> Keys:
     """The rows of a key, in which a machine that others call as we call rows of our own ("people", "all") has the
     prefix of published machines: tables would have two rows of a name."""
-    return {
-        trial: row
-        | {
-            of: f"{PREFIX}{row[of]}"
-            for truth, of in (("truth", "agent"), ("beside_truth", "beside_agent"))
-            if row[truth] == "machine" and (row[of] in OUR_ROWS or str(row[of]).startswith("human:"))
-        }
-        for trial, row in rows.items()
-    }
+    apart = {}
+    for trial, row in rows.items():
+        changed = dict(row)
+        for truth, of in (("truth", "agent"), ("beside_truth", "beside_agent")):
+            is_ours = row[of] in OUR_ROWS or str(row[of]).startswith("human:")
+            if row[truth] == "machine" and is_ours:
+                changed[of] = f"{PREFIX}{row[of]}"
+        apart[trial] = changed
+    return apart
 
 
 def holds_answers(folder: Path) -> bool:

@@ -37,14 +37,14 @@ MARKUP = [
 ESCAPED = {  # what a terminal would obey, what is no XML, and what turns the direction of a line
     "esc\x1b]0;T\x07": "esc\\x1b]0;T\\x07",
     "line\nelsewhere  people": "line\\nelsewhere  people",
-    "return\r": "return\\r",
-    "tab\t": "tab\\t",
+    "re\rturn": "re\\rturn",
+    "ta\tb": "ta\\tb",
     "c1\x9b31m": "c1\\x9b31m",
-    "nel\x85": "nel\\x85",
+    "ne\x85l": "ne\\x85l",
     "bidi\u202egpj": "bidi\\u202egpj",
-    "isolate\u2066": "isolate\\u2066",
-    "line separator\u2028": "line separator\\u2028",
-    "noncharacter\uffff": "noncharacter\\uffff",
+    "iso\u2066late": "iso\\u2066late",
+    "line\u2028separator": "line\\u2028separator",
+    "non\uffffcharacter": "non\\uffffcharacter",
     "nu\x00ll": "nu\\x00ll",
 }
 TRAINED = "by-trained_on"
@@ -77,8 +77,8 @@ def _verdicts(agent: str, judge: str, value: str, first: int = 0) -> pd.DataFram
 @pytest.mark.parametrize("names", [MATHS, [*HIDDEN, *MARKUP], [*ESCAPED]], ids=["maths", "markup", "escaped"])
 def test_names_stand_letter_for_letter_in_every_figure(names: list[str]) -> None:
     """Or, of what is no XML, as its escape. Each figure is read by a parser of XML."""
-    judging = names[:3]  # each is a figure more
-    tables = [_verdicts(name, f"{judging[at % 3]}j", f"{name}v", 100 * at) for at, name in enumerate(names)]
+    judging = names[:2]  # each is a figure more
+    tables = [_verdicts(name, f"{judging[at % 2]}j", f"{name}v", 100 * at) for at, name in enumerate(names)]
     table = pd.concat(tables, ignore_index=True)
     scores = compute_scores(table, ["judge.country"])
     scores.captions = CaptionMeasures("", Table([CaptionScore(name, 9, 31.5, 1.5) for name in names]), Table([]))

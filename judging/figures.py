@@ -361,7 +361,7 @@ def svg(draw: Callable[[Any], None]) -> str:
 
     ink: Any = dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK)
     # Two $ in a name would else be a formula: it ends the drawing, or takes them out of the name.
-    plain = {"text.parse_math": False, "text.usetex": False}
+    plain: Any = {"text.parse_math": False, "text.usetex": False}
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "turinglike", "font.size": 10, **plain, **ink}):
         figure = Figure(layout="constrained")
         FigureCanvasSVG(figure)

@@ -15,7 +15,7 @@ from agents.named_models import is_model_name, model_entry
 __all__ = ["BUILT_IN", "GROUP", "NAME", "RESERVED", "Entry", "entries", "get", "members", "names", "pair"]
 
 GROUP = "turinglike.agents"
-RESERVED = frozenset({"humans", "published"})  # what imports are kept under
+RESERVED = frozenset({"humans", "published", "human", "people", "all"})  # of imports, and of rows in our tables
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 log = logging.getLogger("turinglike.agents")
 _OURS = {entry.name: entry for entry in BUILT_IN}

@@ -185,13 +185,16 @@ def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] | None 
         return f"cannot be read: {short_text(error)}"
     if (kind := config.get("model_type")) is None:
         return "has a config.json without a model_type: it is no model of transformers"
-    if model_types:
-        types = " or ".join(map(repr, model_types))
-        return None if kind in model_types else f"holds a model of type {kind!r}, not {types}"
+    if not isinstance(kind, str):
+        return "has a config.json whose model_type is no text"
+    if model_types and kind not in model_types:
+        return f"holds a model of type {kind!r}, not {' or '.join(map(repr, model_types))}"
     from transformers import __version__
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
     if kind in CONFIG_MAPPING_NAMES:
+        return _config_problem(config)
+    if model_types:
         return None
     if "auto_map" in config:
         return f"needs code of its repository for a model of type {kind!r}, and such code is never executed"
@@ -204,6 +207,26 @@ def _unread(files: Collection[str]) -> str:
         return f"; {_some(converted)} {NO_GGUF} (docs/servers.md)"
     others = sorted(name for name in files if name.endswith(FILES))
     return f"; {_some(others)} is not read: save the model as safetensors, by save_pretrained" if others else ""
+
+
+def _config_problem(config: Mapping[str, Any]) -> str | None:
+    """What transformers cannot read in the configuration of a model that it knows, or None."""
+    from transformers import __version__
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+    from transformers.utils import logging
+
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        CONFIG_MAPPING[str(config["model_type"])].from_dict(dict(config))
+    except Exception as error:  # a wrong type, an unknown word or a division by zero raise a dozen types
+        what = short_text(error)
+        number = re.search(r"expected int, got float \(value: (-?\d+)\.0\)", what)
+        advice = f"; write {number[1]} instead of {number[1]}.0" if number else ""
+        return f"has a config.json that transformers {__version__} cannot read ({what}){advice}"
+    finally:
+        logging.set_verbosity(level)
+    return None
 
 
 def _damage(path: Path) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -52,18 +51,17 @@ def dtype_for(precision: str, device: torch.device, folder: Path) -> torch.dtype
         return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
     if device.type != "cuda":
         return torch.float32
-    try:
-        config = json.loads((folder / "config.json").read_bytes())
-    except (OSError, ValueError):  # a checkpoint of another form
-        config = {}
+    config = checkpoints.described(folder / "config.json")
     return torch.float16 if "float16" in (config.get("dtype"), config.get("torch_dtype")) else torch.bfloat16
 
 
 def missing_quantizer(folder: Path) -> str | None:
     """What a checkpoint's quantised weights need that is not here, in transformers' words; or None."""
-    about = json.loads((folder / "config.json").read_bytes()).get("quantization_config")
+    about = checkpoints.described(folder / "config.json").get("quantization_config")
     if not about:
         return None
+    if not isinstance(about, dict):
+        return f"{folder} has a config.json whose quantization_config is no object"
     from transformers.quantizers.auto import AutoHfQuantizer
 
     try:
@@ -71,17 +69,19 @@ def missing_quantizer(folder: Path) -> str | None:
             quantizer = AutoHfQuantizer.from_config(about, pre_quantized=True)
             with suppress(ValueError, RuntimeError):  # of a GPU, which a worker may have
                 quantizer.validate_environment(device_map={"": "cpu"}, weights_only=True)
-    except (ImportError, ValueError, TypeError, AttributeError) as error:
+    except Exception as error:  # a package that is not here, or values that no quantizer has
         return f"{folder} has weights quantised by {about.get('quant_method')}: {short_text(error)}"
     return None
 
 
 def unusable_template(folder: Path) -> str | None:
     """Why no prompt can be made of a chat, as far as is known without the tokenizer's library; or None."""
-    from jinja2 import TemplateError
     from transformers.utils.chat_template_utils import render_jinja_template
 
-    template, tokens = chat_template(folder)
+    try:
+        template, tokens = chat_template(folder)
+    except Exception as error:  # values of other types than a tokenizer has
+        return f"the chat template of {folder} cannot be read: {short_text(error)}"
     if template is None:
         return no_template(folder)
     for name in re.findall(r"\b\w+_token\b", template):  # some of the tokenizer's class, which alone knows them
@@ -92,7 +92,7 @@ def unusable_template(folder: Path) -> str | None:
         chat = [{"role": "user", "content": content}]
         try:
             render_jinja_template([chat], chat_template=template, add_generation_prompt=True, **given)
-        except (TemplateError, TypeError) as error:
+        except Exception as error:  # whatever the program in a template raises
             why = f"the chat template of {folder} refuses every chat: {short_text(error)}"
         else:
             return None
@@ -126,8 +126,6 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
     read, needs code, or lacks weights."""
     import pickle
 
-    from safetensors import SafetensorError
-
     use_full_float32(device.type)
     is_random = random_weights.is_made(folder)
     places: Any = {"": str(device)} if device.type == "cuda" else None
@@ -157,11 +155,23 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
             )
     except pickle.UnpicklingError as error:
         raise checkpoints.not_executed(folder, error) from None
-    except (OSError, EOFError, ValueError, RuntimeError, LookupError, TypeError, ImportError, SafetensorError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # damaged weights and values that no configuration can have raise a dozen types
         raise UnavailableError(f"{folder} cannot be loaded as {cls.__name__}: {short_text(error)}") from None
     reshaped = [f"{name} {list(stored)} for {list(wanted)}" for name, stored, wanted in about["mismatched_keys"]]
     checkpoints.check_names(folder, list(about["missing_keys"]), reshaped=reshaped)
     return model.eval().requires_grad_(False)
+
+
+@contextmanager
+def told_of_values(folder: Path) -> Iterator[None]:
+    """While a model of ``folder`` is opened and tried: values in its files that libraries take, and that then mean
+    nothing (an end token that is a list of lists), are an UnavailableError. What a device or a process raises stays."""
+    try:
+        yield
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
+        raise UnavailableError(f"{folder} holds values that do not fit together: {short_text(error)}") from error
 
 
 def load_part(cls: Any, folder: Path, what: str, **options: Any) -> Any:

@@ -133,7 +133,7 @@ class PretrainedAgent(CheckpointAgent[P]):
             else:
                 stored = json.loads((self.folder() / "config.json").read_text())
             config = AutoConfig.for_model(**stored)
-        except (UnavailableError, OSError, ValueError, TypeError, KeyError):  # transformers does not know it
+        except Exception:  # transformers does not know it, or :func:`checkpoints.problem` says what is wrong with it
             return None
         beams = 1 if chosen.get("decoding") == "sample" else chosen.get("beams", 1)
         prompt = getattr(self.settings, "prompt", None)
@@ -143,7 +143,7 @@ class PretrainedAgent(CheckpointAgent[P]):
             return item_bytes(
                 config, min(longest, positions), chosen["max_tokens"], beams, number or self.bytes_per_weight()
             )
-        except (AttributeError, TypeError):  # a model without attention, or that sees in another way
+        except (AttributeError, TypeError, ArithmeticError):  # without attention, or it sees in another way
             return None
 
     def architecture(self) -> random_weights.Architecture:

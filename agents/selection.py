@@ -113,7 +113,8 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
             elif base is None:
                 catalogue.get(name)
             elif not NAME.fullmatch(name) or name in catalogue.names() or name in RESERVED:
-                raise InputError("a variant needs a name of its own: [a-z0-9][a-z0-9._-]*")
+                taken = f" (not {', '.join(sorted(RESERVED))})"
+                raise InputError(f"a variant needs a name of its own: [a-z0-9][a-z0-9._-]*{taken * (name in RESERVED)}")
             else:
                 variants[name] = replace(catalogue.get(str(base)), name=name)
             settings[_plain(name)] = table

@@ -56,6 +56,8 @@ def register(commands: Commands) -> None:
     add("--replicas", type=replicas, metavar="N|auto", help="workers per judge (default auto)")
     add("--here", action="store_true", help="judge in this process, without Ray, however much it is")
     add("--retry-failed", action="store_true", help="judge again what failed before")
+    changed = "go on though the file of a judge's class, which is not ours, has changed"
+    add("--accept-changed-code", action="store_true", help=changed)
 
     summary = "who passes as a person: tables, intervals, tests, plots, a page"
     score = commands.add("score", _score, summary, example="verdicts -o scores")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
@@ -15,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from agents.errors import printable
 from judging.jackknife import Floats
 from judging.measures import ALL, Score
 from judging.pass_rate import PassRate
-from judging.published import PREFIX
 from judging.study.page_answers import OPTIONS
 from judging.tables import Estimate, Table
 from judging.trial_set import VERDICTS
-from judging.verdicts import AND, BOTH, ELSEWHERE
+from judging.verdicts import AND, BOTH, ELSEWHERE, PREFIX
 from serving.web.viewer_provenance import TASK_NAMES as NAMES_OF_TASKS
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ BAND = "#9a9a9a"
 PASS_RATES, CAPTIONS, CAPTION_TASK = "pass-rates", "captions", "image_captioning"
 TRAINED_ON = "trained_on"  # the column of judges that are trained on a single agent
 WHO = {f"judge.{name}": OPTIONS[name] for name in ("gender", "age", "education")}  # columns, answers in their order
+LONGEST_NAME = 60  # letters of a name in a figure; tables have all
+USUAL_NAME = 24  # letters, for which there is room as it is
 ACROSS = 2  # panels of a figure
 SPEAKERS = "people's answers"  # a series beside those of agents
 Panels = dict[tuple[str, str], dict[str, list[tuple[Any, Estimate]]]]  # points by title, what is across, and series
@@ -81,15 +84,18 @@ def _bars_of_judges(people: pd.DataFrame, columns: Sequence[str], figure: Any) -
     order = {column: [name for name in WHO[column] if name in {*answers[column]}] for column in columns}
     for column, names in order.items():  # those of other forms
         names += sorted({*answers[column]} - {*names}, key=_numbers_in_order)
-    figure.set_size_inches(3 * len(columns), (1 + 0.24 * max(map(len, order.values()))) * len(tasks))
+    longer = sum(_beyond_usual(list(map(label, names))) for names in order.values())
+    figure.set_size_inches(3 * len(columns) + 0.085 * longer, (1 + 0.24 * max(map(len, order.values()))) * len(tasks))
     axes = figure.subplots(len(tasks), len(columns), squeeze=False, sharey="col")
     for (task, of_task), row in zip(answers.groupby(people["asked"], sort=False), axes, strict=True):
         for column, axis in zip(columns, row, strict=True):
             counts = of_task[column].value_counts()
-            bars = axis.barh(order[column], [int(counts.get(name, 0)) for name in order[column]], color=HUMAN)
+            places = range(len(order[column]))
+            bars = axis.barh(places, [int(counts.get(name, 0)) for name in order[column]], color=HUMAN)
             axis.bar_label(bars, padding=3)
+            axis.set_yticks(places, list(map(label, order[column])))
             axis.margins(x=0.2)
-            axis.set(title=f"{TASK_NAMES[task]}:\n{column.removeprefix('judge.')}", xticks=())
+            axis.set(title=f"{TASK_NAMES[task]}:\n{label(column.removeprefix('judge.'))}", xticks=())
             axis.spines[["top", "right", "bottom"]].set_visible(False)
     for axis in axes[0]:
         axis.invert_yaxis()
@@ -131,25 +137,26 @@ def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
     axis = figure.subplots()
     axis.axvspan(0.5 - bounds, 0.5 + bounds, color=BAND, alpha=0.35, linewidth=0)
     axis.axvline(0.5, color=BAND, linewidth=1)
+    marks = []
     for at, judge in enumerate(judges):
         of_judge = [score for score in scores if score.judge == judge]
         value, bars = with_bars([score.detectability for score in of_judge])
         shift = 0.5 * (at - (len(judges) - 1) / 2)
         heights = [places[score.task, score.agent] + shift for score in of_judge]
-        axis.errorbar(value, heights, xerr=bars, label=judge, markersize=5, elinewidth=1.4, **_style(at))
+        marks.append(axis.errorbar(value, heights, xerr=bars, markersize=5, elinewidth=1.4, **_style(at)))
     axis.set(xlim=(-0.01, 1.01), ylim=(top, -0.7), xlabel="trials judged rightly; bars: 95 % intervals")
     axis.set_xticks(np.linspace(0, 1, 5), ["0", "25 %", "chance", "75 %", "100 %"])
-    axis.set_yticks([place for place, _, _ in names], _short([name for _, name, _ in names]))
-    for label, (_, _, weight) in zip(axis.get_yticklabels(), names, strict=True):
-        label.set_fontweight(weight)
+    axis.set_yticks([place for place, _, _ in names], labels([name for _, name, _ in names]))
+    for text, (_, _, weight) in zip(axis.get_yticklabels(), names, strict=True):
+        text.set_fontweight(weight)
     axis.spines[["top", "right", "left"]].set_visible(False)
     axis.tick_params(axis="y", length=0)
-    figure.legend(loc="outside upper center", ncols=3, frameon=False)
+    _legend(figure, marks, list(map(label, judges)), loc="outside upper center", ncols=3)
 
 
 def _by_agent(scores: Sequence[Score], figure: Any) -> None:
     known = list(filter(_is_known, without_repetition(scores)))
-    names = _short(["people", *(score.name for score in known)])
+    names = labels(["people", *(score.name for score in known)])
     figure.set_size_inches(width_for(names), 1.2 + 0.32 * (1 + len(known)))
     matrix, dots = figure.subplots(1, 2, width_ratios=(1, 2), sharey=True)
     shares = [scores[0].shares_of_people, *(score.shares_of_machines for score in known)]
@@ -157,10 +164,10 @@ def _by_agent(scores: Sequence[Score], figure: Any) -> None:
     matrix.set_xlabel("said")
     places = np.arange(1, len(known) + 1)
     rates = {"detectability": (INK, "o", places - 0.12), "p(M|M)": (MACHINE, "s", places + 0.18)}
-    for label, (color, marker, heights) in rates.items():
-        value, bars = with_bars([score.p_machine if label == "p(M|M)" else score.detectability for score in known])
+    for measure, (color, marker, heights) in rates.items():
+        value, bars = with_bars([score.p_machine if measure == "p(M|M)" else score.detectability for score in known])
         style = {"color": color, "marker": marker, "markersize": 5, "linestyle": "none", "elinewidth": 1.2}
-        dots.errorbar(value, heights, xerr=bars, label=label, **style)
+        dots.errorbar(value, heights, xerr=bars, label=measure, **style)
     dots.axvline(0.5, color=BAND, linestyle=":", linewidth=1)
     dots.set(xlim=(0, 1), xlabel="share; bars: 95 % intervals")
     dots.spines[["top", "right", "left"]].set_visible(False)
@@ -174,7 +181,7 @@ def _by_turns(rates: Iterable[PassRate]) -> Panels:
     for rate in rates:
         if rate.turns is not None and rate.verdicts and rate.agent != ALL:
             series = ", ".join(filter(None, (rate.agent, rate.mode)))
-            panels[rate.judge, "turns"][series].append((rate.turns, rate.pass_rate))
+            panels[label(rate.judge), "turns"][series].append((rate.turns, rate.pass_rate))
     return panels
 
 
@@ -190,7 +197,7 @@ def curves(scores: Sequence[Score], column: str) -> Panels:
         judges, agents = ({getattr(score, name) for score in of_task} for name in ("judge", "agent"))
         are_agents = not pairs and len(judges) == 1 and 1 < len(agents) <= MOST_SERIES
         for score in of_task if are_agents else [score for score in of_task if score.agent == ALL]:
-            title = TASK_NAMES[task] + (f", {score.judge}" if pairs and len(judges) > 1 else "")
+            title = TASK_NAMES[task] + (f", {label(score.judge)}" if pairs and len(judges) > 1 else "")
             series, place = pairs.get(score.value, (score.name if are_agents else score.judge, score.value))
             people = ("judged human", SPEAKERS) if are_agents else ("people judged human", series)
             machines = ("judged human" if are_agents else "machines judged human", series)
@@ -223,7 +230,7 @@ def _by_measure(captions: Iterable[CaptionScore], scores: Table[Score]) -> Panel
     for caption, (name, measure) in product(captions, {"BLEU-4": "bleu", "CIDEr-D": "cider_d"}.items()):
         for score in scores.where(task=CAPTION_TASK, agent=caption.of):
             if (value := getattr(caption, measure)) is not None and _is_known(score):
-                panels[score.judge, name][caption.of].append((value, score.detectability))
+                panels[label(score.judge), name][caption.of].append((value, score.detectability))
     return panels
 
 
@@ -241,7 +248,12 @@ def _over(panels: Panels, what: str, figure: Any) -> None:
     across = min(len(panels), ACROSS)
     down = math.ceil(len(panels) / across)
     room = len(places) * max(1, len(names) / 4)
-    figure.set_size_inches(2.6 + (2 + 0.16 * min(room, 30)) * across, 0.9 + 2.3 * down)
+    texts = [f"{place:.15g}" if are_numbers else label(str(place)) for place in places]
+    is_long = not is_scale and sum(map(len, texts)) > 24
+    longer = _beyond_usual(texts) if is_long else 0  # letters, tilted below each panel
+    longest = max(map(len, labels(names)))  # letters of the key beside the panels
+    width = max(2.6, 1.2 + 0.085 * longest) + (2 + 0.16 * min(room, 30) + 0.075 * longer) * across
+    figure.set_size_inches(width, 0.9 + (2.3 + 0.045 * longer) * down)
     axes = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
     for axis, ((title, about), of_panel) in zip(axes, panels.items(), strict=False):
         for series, of_series in of_panel.items():
@@ -253,10 +265,8 @@ def _over(panels: Panels, what: str, figure: Any) -> None:
             style = styles[series] | {"linestyle": line, "markersize": 4, "elinewidth": 1.2, "linewidth": 1}
             axis.errorbar([place for place, _ in values], value, bars, **style)
         axis.axhline(0.5, color=BAND, linestyle=":", linewidth=1)
-        axis.set(ylim=(-0.01, 1.01), xlabel=about, title=title)
+        axis.set(ylim=(-0.01, 1.01), xlabel=label(about), title=title)
         if not is_scale:
-            texts = [f"{place:.15g}" if are_numbers else str(place) for place in places]
-            is_long = sum(map(len, texts)) > 24
             axis.set_xticks(range(len(places)), texts, **({"rotation": 30, "ha": "right"} if is_long else {}))
             axis.set_xlim(-0.5, len(places) - 0.5)
         axis.spines[["top", "right"]].set_visible(False)
@@ -264,7 +274,7 @@ def _over(panels: Panels, what: str, figure: Any) -> None:
         axis.remove()
     axes[0].set_ylabel(f"{what} (dotted: 0.5)")
     marks = [Line2D([], [], **styles[name] | {"linestyle": "none"}) for name in names]
-    figure.legend(marks, _short(names), loc="outside right upper", frameon=False)
+    _legend(figure, marks, labels(names), loc="outside right upper")
 
 
 def _by_trained_on(scores: Sequence[Score], figure: Any) -> None:
@@ -278,30 +288,52 @@ def _by_trained_on(scores: Sequence[Score], figure: Any) -> None:
     for axis, of_panel in zip(axes, panels, strict=True):
         rates = {(score.value, score.agent): score.detectability.value for score in of_panel}
         shares = [[rates.get((of, agent), math.nan) for agent in judged] for of in trained]
-        key = _matrix(axis, shares, _short(judged), _short(trained))
-        axis.set(ylabel="trained on", title=f"{TASK_NAMES[of_panel[0].task]}, {of_panel[0].judge}: detectability")
+        key = _matrix(axis, shares, labels(judged), labels(trained))
+        axis.set(
+            ylabel="trained on", title=f"{TASK_NAMES[of_panel[0].task]}, {label(of_panel[0].judge)}: detectability"
+        )
     axes[-1].tick_params(axis="x", rotation=30)
     axes[-1].set_xlabel("judged")
     figure.colorbar(key, ax=axes, ticks=(0, 0.5, 1))
+
+
+def _legend(figure: Any, marks: Sequence[Any], names: Sequence[str], **where: Any) -> None:
+    """The names are set afterwards, as matplotlib hides a mark whose label begins with an underline."""
+    legend = figure.legend(marks, [str(at) for at in range(len(marks))], frameon=False, **where)
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        text.set_text(name)
 
 
 def _style(at: int) -> dict[str, Any]:
     return {"color": COLOURS[at % len(COLOURS)], "marker": MARKERS[at % len(MARKERS)], "linestyle": "none"}
 
 
-def _short(names: Sequence[str]) -> list[str]:
-    """The names of published machines without their prefix, unless another one has such a name."""
+def labels(names: Sequence[str]) -> list[str]:
+    """The names as a figure has them: of published machines without their prefix, unless another one has such a
+    name."""
     short = [name.removeprefix(PREFIX) for name in names]
-    return [name if short.count(brief) > 1 else brief for name, brief in zip(names, short, strict=True)]
+    return [label(name if short.count(brief) > 1 else brief) for name, brief in zip(names, short, strict=True)]
+
+
+def label(name: str) -> str:
+    """A name as it stands in a figure. A control character would make an SVG that is no XML, and a line break two
+    labels; a name as long as a page would leave no room for what is drawn."""
+    text = printable(name)
+    return text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…"
 
 
 def _numbers_in_order(place: Any) -> list[str]:
     return [part.zfill(9) if part.isdigit() else part for part in re.split(r"(\d+)", str(place))]
 
 
+def _beyond_usual(names: Sequence[str]) -> int:
+    """Letters of the longest name for which a figure has no room as it is."""
+    return max(0, max(map(len, names)) - USUAL_NAME)
+
+
 def width_for(names: Sequence[str]) -> float:
     """Inches of a figure in whose margin the names of its rows stand."""
-    return max(5.8, 4.6 + 0.085 * max(map(len, names)))
+    return max(5.8, 4.6 + 0.085 * min(max(map(len, names)), LONGEST_NAME))
 
 
 def with_bars(estimates: Sequence[Estimate]) -> tuple[Floats, Floats]:
@@ -328,11 +360,16 @@ def svg(draw: Callable[[Any], None]) -> str:
     from matplotlib.figure import Figure
 
     ink: Any = dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK)
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "turinglike", "font.size": 10, **ink}):
+    # Two $ in a name would else be a formula: it ends the drawing, or takes them out of the name.
+    plain: Any = {"text.parse_math": False, "text.usetex": False}
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "turinglike", "font.size": 10, **plain, **ink}):
         figure = Figure(layout="constrained")
         FigureCanvasSVG(figure)
         draw(figure)
         buffer = io.StringIO()
         about = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        figure.savefig(buffer, format="svg", transparent=True, metadata=about)
+        with warnings.catch_warnings():
+            # Of letters that its own font lacks: text stays text, for which a browser has its fonts.
+            warnings.filterwarnings("ignore", "Glyph ", UserWarning)
+            figure.savefig(buffer, format="svg", transparent=True, metadata=about)
     return buffer.getvalue().replace(INK, "currentColor")

@@ -16,10 +16,9 @@ from agents.errors import InputError
 from agents.language.minilm import PACKAGE
 from judging.measures import ALL, Score, SettingsByJudge
 from judging.tables import Estimate, Table
-from judging.verdicts import PEOPLE
+from judging.verdicts import PEOPLE, PREFIX
 
 PAPERS = ("2022", "2025")
-PREFIX = "published:"  # of the names of machines whose answers were imported
 MODEL, CLASSIFIER = "language model", "classifier"  # kinds of judges, beside people
 MEASURES = {"p_human": "p(H|H)", "p_machine": "p(M|M)", "detectability": "detectability"}
 # What embedded the texts of the papers' classifiers. BERT is to be had, as a checkpoint; the others' service is gone.

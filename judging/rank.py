@@ -15,11 +15,12 @@ import orjson
 from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
-from judging.figures import BAND, HUMAN, MACHINE, TASK_NAMES, svg, width_for, with_bars
+from judging.figures import BAND, HUMAN, MACHINE, TASK_NAMES, label, svg, width_for, with_bars
 from judging.jackknife import Floats
 from judging.tables import NO_FIGURE, Estimate, Table, as_json
 from judging.trial_set import VERDICTS
 from judging.verdicts import ELSEWHERE, PEOPLE, counted, open_verdicts, read_verdicts, settings_of
+from serving.runs.csv_tables import read_back, unguarded, write_rows
 from serving.runs.output_paths import check_new_folder, new_folder
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ def rank(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         with new_folder(options.out, marker=RANKING_FILE, force=options.force) as folder:
             ranked.write_csv(folder / "agents.csv")
             skilled.write_csv(folder / "judges.csv")
-            verdicts.to_csv(folder / VERDICTS_FILE, index=False)
+            with (folder / VERDICTS_FILE).open("w", encoding="utf-8", newline="") as file:
+                write_rows(file, KEPT, verdicts[[*KEPT]].itertuples(index=False, name=None))
             (folder / "ranking.svg").write_text(svg(partial(_caterpillar, ranked, skilled)), encoding="utf-8")
             (folder / RANKING_FILE).write_bytes(orjson.dumps(as_json(values), option=orjson.OPT_APPEND_NEWLINE))
         say(f"ranking: {options.out / 'ranking.svg'}")
@@ -117,6 +119,7 @@ def _read(options: argparse.Namespace, say: Callable[[str], None]) -> pd.DataFra
     table = table[~table["catch"].astype(bool) & table["repeat_of"].isna() & table["beside_truth"].isna()]
     cues = {name for name, chosen in settings_of(runs).items() if "cue" in chosen}
     table = table[~table["judge"].isin(cues)].drop_duplicates(["judge", "trial"])[[*KEPT]]
+    table = table.map(lambda cell: read_back(cell) if isinstance(cell, str) else cell)  # as --prior will read it
     # What is known goes whatever its verdict: to go by that would select. People without a name have several answers.
     same = ["asked", "judge", "agent", "stimulus"]
     known, rows = (pd.MultiIndex.from_frame(of[same].assign(at=of.groupby(same).cumcount())) for of in (old, table))
@@ -135,7 +138,7 @@ def _earlier(ranking: Path) -> pd.DataFrame:
 
     file = ranking / VERDICTS_FILE
     try:
-        verdicts = pd.read_csv(file, dtype=str, keep_default_na=False)[[*KEPT]]
+        verdicts = pd.read_csv(file, dtype=str, keep_default_na=False)[[*KEPT]].map(unguarded)
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError):
@@ -179,17 +182,17 @@ def _caterpillar(agents: Table[RankedAgent], judges: Table[RankedJudge], figure:
     drawn = [judges.data[at] for at in np.unique(np.linspace(0, len(judges) - 1, MOST).round().astype(int))]
     panels: list[tuple[str, str, list[tuple[str, Estimate]]]] = [
         ("humanness (0: as people)", MACHINE,
-         [(row.agent + ending[row.task], row.humanness) for row in agents if row.agent != PEOPLE]),
-        ("judges' skill (d'; 0: chance)", HUMAN, [(row.judge + ending[row.task], row.skill) for row in drawn]),
+         [(label(row.agent) + ending[row.task], row.humanness) for row in agents if row.agent != PEOPLE]),
+        ("judges' skill (d'; 0: chance)", HUMAN, [(label(row.judge) + ending[row.task], row.skill) for row in drawn]),
     ]  # fmt: skip
     names = [name for *_, rows in panels for name, _ in rows]
     figure.set_size_inches(width_for(names), 1.6 + 0.22 * len(names))
     axes = figure.subplots(2, 1, height_ratios=[len(rows) + 0.5 for *_, rows in panels])
-    for axis, (label, colour, rows) in zip(axes, panels, strict=True):
+    for axis, (about, colour, rows) in zip(axes, panels, strict=True):
         value, errors = with_bars([of for _, of in rows])
         axis.errorbar(value, range(len(rows)), xerr=errors, color=colour, fmt="o", markersize=4, elinewidth=1.3)
         axis.axvline(0, color=BAND, linewidth=1)
-        axis.set(ylim=(len(rows) - 0.5, -0.5), xlabel=label)
+        axis.set(ylim=(len(rows) - 0.5, -0.5), xlabel=about)
         axis.set_yticks(range(len(rows)), [name for name, _ in rows])
         axis.spines[["top", "right", "left"]].set_visible(False)
         axis.tick_params(axis="y", length=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from agents.answers import VerdictAnswer
 from agents.errors import InputError, Problem
-from judging.measures import NAMELESS
+from judging.measures import ALL, NAMELESS
 from judging.trial_set import (
     TRIALS_FILE,
     VERDICTS,
@@ -41,6 +41,10 @@ TASK = "judgement"
 ELSEWHERE = "elsewhere"  # what was asked about stimuli of others
 UNJUDGED = "unjudged"  # a trial that an unfinished run has still before it
 PEOPLE = "people"  # all judges who are people, together
+PREFIX = "published:"  # of the names of machines whose answers were imported
+OUR_ROWS = frozenset(
+    {PEOPLE, ALL, "all agents", "people's answers", "human"}
+)  # what our tables call rows that are no single machine
 STIMULI = "stimuli.jsonl"  # a run's
 AND, BOTH = "*", ", "  # between two columns that are told by together, and between their values
 FEEDBACK, TEST = "feedback", "test"  # phases: with the truth after each trial, and without
@@ -71,10 +75,25 @@ def open_verdicts(folders: Sequence[Path], key: Path | None = None) -> list[Judg
     paths = [run.path / "import.json" if rows else _key_of(run, key) for run, rows in zip(runs, elsewhere, strict=True)]
     keys = list(dict.fromkeys(path.resolve() for path in paths))
     prefixes = [f"{keys.index(path.resolve()) + 1}:" if len(keys) > 1 else "" for path in paths]
-    return [
+    judged = [
         JudgedRun(run, name, path, prefix, *((rows, {}, []) if rows else _read_checked(run, path)))
         for run, name, path, prefix, rows in zip(runs, names, paths, prefixes, elsewhere, strict=True)
     ]
+    return [replace(run, rows=_told_apart(run.rows)) for run in judged]
+
+
+def _told_apart(rows: Keys) -> Keys:
+    """The rows of a key, in which a machine that others call as we call rows of our own ("people", "all") has the
+    prefix of published machines: tables would have two rows of a name."""
+    apart = {}
+    for trial, row in rows.items():
+        changed = dict(row)
+        for truth, of in (("truth", "agent"), ("beside_truth", "beside_agent")):
+            is_ours = row[of] in OUR_ROWS or str(row[of]).startswith("human:")
+            if row[truth] == "machine" and is_ours:
+                changed[of] = f"{PREFIX}{row[of]}"
+        apart[trial] = changed
+    return apart
 
 
 def holds_answers(folder: Path) -> bool:

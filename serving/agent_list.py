@@ -149,7 +149,7 @@ def _print_agent(name: str, *, json: bool) -> int:
         if isinstance(value, bool):
             value = "yes" if value else "no"
         text = ", ".join(value) if isinstance(value, list) else "-" if value is None else value
-        table.add_row(key.replace("_", " "), Text(printable(str(text))))
+        table.add_row(key.replace("_", " "), str(text))
     print_table(table)
     print("settings")
     for field in settings:
@@ -177,6 +177,6 @@ def doctor(task: str | None) -> int:
         if not row["runs_here"]:
             why = "too large; " * (not row["fits"]) + (row["missing"] or "")
             sizes = _gib(row["memory"]), _gib(row["device_memory"])
-            table.add_row(row["name"], *sizes, *(Text(printable(text)) for text in (row["licence"], why)))
+            table.add_row(row["name"], *sizes, row["licence"], why)
     print_table(table)
     return 0

@@ -23,7 +23,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, get_args
 
-import orjson
 from rich.text import Text
 
 from agents.errors import InputError, printable
@@ -40,7 +39,7 @@ from serving.scheduling.scheduler import ReplicaPool, Scheduler, WorkerOptions
 from serving.scheduling.tasks import all_of
 from serving.scheduling.this_process import ThisProcess
 from serving.scheduling.worker import AgentRequest
-from serving.terminal import plain_table, print_table
+from serving.terminal import plain_table, print_json, print_table
 from serving.typed_records import Records, TypedRecord, typed
 
 T = TypeVar("T")
@@ -310,7 +309,7 @@ def ask(options: argparse.Namespace) -> int:
         records = agents.answer_checked(query)
     if options.json:
         for record in records:
-            print(orjson.dumps(record.model_dump(mode="json", by_alias=True)).decode())
+            print_json(record.model_dump(mode="json", by_alias=True), is_indented=False)
     else:
         _print(records)
         _print_notes(records)
@@ -344,5 +343,5 @@ def _print(records: Records) -> None:
     table = plain_table("stimulus", "agent", "answer")
     for record in records:
         text = "\n".join(map(printable, record.text().splitlines()))
-        table.add_row(Text(printable(record.stimulus)), record.agent, Text(text))
+        table.add_row(record.stimulus, record.agent, Text(text))
     print_table(table)

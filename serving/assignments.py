@@ -31,6 +31,7 @@ class GenerateOptions(WorkerOptions):
     seed: int | None = None
     retry_failed: bool = False
     skip_invalid: bool = False
+    accept_changed_code: bool = False  # of an agent's own class, since the run began
     here: bool = False  # answer in this process, however much there is
     limit: int | None = None
     quiet: bool = False

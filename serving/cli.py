@@ -81,6 +81,8 @@ def build_parser() -> argparse.ArgumentParser:
     generate.add_argument("--here", action="store_true", help="answer in this process, without Ray, however much it is")
     generate.add_argument("--retry-failed", action="store_true", help="answer again what failed before")
     generate.add_argument("--skip-invalid", action="store_true", help="write failed records for invalid stimuli")
+    changed = "go on though the file of an agent's class, which is not ours, has changed"
+    generate.add_argument("--accept-changed-code", action="store_true", help=changed)
     generate.add_argument("--limit", type=positive, metavar="N", help="only the first N stimuli")
 
     summary = "answers to a few pictures, words or topics, at once"
@@ -102,6 +104,7 @@ def build_parser() -> argparse.ArgumentParser:
     serve.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine alone)")
     serve.add_argument("--port", type=port, default=8000)
     serve.add_argument("-o", "--out", type=path, metavar="RUN", help="keep what is said and answered as records there")
+    serve.add_argument("--accept-changed-code", action="store_true", help=changed)
     serve.add_argument("--key-file", type=path, metavar="FILE", help="the key; or the variable TURINGLIKE_API_KEY")
     serve.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="a name that is this server's")
     serve.add_argument("--seed", type=seed, default=0, metavar="S", help="for requests that give none (default 0)")

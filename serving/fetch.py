@@ -3,7 +3,6 @@
 import logging
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,14 @@ from agents.contract import Agent
 from agents.errors import InputError, TuringlikeError, printable
 from agents.hub import NoNetworkError, readable
 from agents.selection import checked_agents, resolve
-from serving.terminal import printed_log
+from serving.terminal import print_line, printed_log
 
 FAILED = 1  # the exit code if not everything was brought
-_print = partial(print, flush=True)
+
+
+def _print(text: str) -> None:
+    for line in text.split("\n"):
+        print_line(line)
 
 
 def fetch(agents: Sequence[str], settings: Sequence[str], config: Path | None) -> int:
@@ -73,7 +76,7 @@ def _fetch(agent: Agent[Any], entry: Entry) -> Sequence[Download]:
 
 def _about(download: Download, entry: Entry) -> str:
     revision = "" if download.revision is None else f"  revision {download.revision}"
-    licence = download.licence or entry.licence
+    licence = printable(download.licence or entry.licence)
     return f"  {download.name}{revision}  {readable(download.size)}  licence {licence}\n    {download.path}"
 
 

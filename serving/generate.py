@@ -57,6 +57,7 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
         raise InputError("--here answers in this process: leave --address and --replicas out")
     if wants_ray:
         check_installed()
+    machine.check_device(options.device, options.address)
     described = run_entries(options.agents, options.entries, made, options.settings)
     choose = chosen_by({name: tasks_asked(about) for name, about in described.items()})
     level = logging.DEBUG if options.verbose else logging.WARNING
@@ -75,6 +76,7 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
             samples=options.samples,
             described=described,
             skip_invalid=options.skip_invalid,
+            accept_changed_code=options.accept_changed_code,
         )
         if options.limit is not None:  # so many pictures, each of which is asked every task of the run
             options.limit *= len(run.meta["set"].get("tasks", [None]))

@@ -13,7 +13,7 @@ from agents.selection import checked_agents, read_names, resolve
 from serving.command_line import from_options
 from serving.prompt_check import BEGUN_BY_THE_AGENT, BEGUN_BY_THE_OTHER, check_served, reads
 from serving.runs.run_json import run_entry
-from serving.scheduling import interrupts
+from serving.scheduling import interrupts, machine
 
 if TYPE_CHECKING:
     from agents.contract import Agent
@@ -40,6 +40,7 @@ def serve(options: argparse.Namespace) -> int:
     check_host_names(options.allow_host)
     key = read_api_key(options.key_file)
     check_key(options.host, key)
+    machine.check_device(options.device, options.address)
     chosen = resolve(names, options.settings, options.config)
     entries, agents = chosen.entries, checked_agents(chosen.entries, chosen.settings)
     log = ServerLog(options.quiet, options.verbose)
@@ -56,7 +57,7 @@ def serve(options: argparse.Namespace) -> int:
         kept = None
         if options.out is not None:
             described = {name: run_entry([(entries[name], agent)]) for name, agent in agents.items()}
-            kept = held.enter_context(kept_records(options.out, options.seed, described))
+            kept = held.enter_context(kept_records(options.out, options.seed, described, options.accept_changed_code))
         interrupts.run(
             lambda take_signals: run(served, agents, sockets, rules, take_signals, log, kept),
             uvloop.new_event_loop,

@@ -18,7 +18,7 @@ from agents.language.engines.text_request import GeneratedText, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import NOT_INSTALLED, VLLMEngine, VLLMSettings, vllm_program
 from agents.language.text_agent import EngineAgent
-from agents.loading import chat_template, missing_quantizer, unusable_template
+from agents.loading import chat_template, missing_quantizer, told_of_values, unusable_template
 from agents.pretrained import BESIDE_GPU, LIBRARIES, ON_HOST, PretrainedAgent, PretrainedSettings
 from agents.stimuli import ConversationStimulus
 
@@ -180,10 +180,12 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
 
     def open(self) -> None:
         self._engine = self.make_engine()
-        self._engine.open(chat=self.chats)
+        with told_of_values(self.folder()):
+            self._engine.open(chat=self.chats)
 
     def load(self, device: str) -> None:
-        self._engine.load(device)
+        with told_of_values(self.folder()):
+            self._engine.load(device)
         self.drop_folder()
 
     def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:

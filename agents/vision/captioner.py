@@ -12,7 +12,7 @@ from agents import checkpoints, hub
 from agents.answers import CaptionAnswer
 from agents.contract import GIB, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
-from agents.loading import dtype_for, load_part, load_pretrained, use_full_float32
+from agents.loading import dtype_for, load_part, load_pretrained, told_of_values, use_full_float32
 from agents.pretrained import PretrainedAgent
 from agents.stimuli import CaptionStimulus, ColorStimulus, ObjectStimulus, Stimulus, Task
 from agents.vision.captions import C, Flag, flags
@@ -99,7 +99,8 @@ class CaptionAgent(PretrainedAgent[C]):
         self._device = torch.device(device)
         self._dtype = dtype_for(self.settings.precision, self._device, self.folder())
         use_full_float32(self._device.type)
-        self._model = self._load_model(self.folder())
+        with told_of_values(self.folder()):
+            self._model = self._load_model(self.folder())
         if self._device.type == "cuda" and self._dtype != torch.float32:
             self._model.to(memory_format=torch.channels_last)  # as tensor cores take convolutions
         self._special = frozenset(self._tokenizer.all_special_ids)

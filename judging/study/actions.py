@@ -12,8 +12,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
-import orjson
-
 from agents.errors import InputError, UnavailableError, printable
 from agents.stimuli import TASKS, parse_row
 from judging.study import events, presets, study_status
@@ -30,6 +28,7 @@ from serving.runs.atomic_files import lock, write_json
 from serving.runs.output_paths import new_folder, refuse_existing
 from serving.runs.row_problems import count
 from serving.runs.stimulus_set import read_rows
+from serving.terminal import print_json
 from serving.timestamps import now
 
 T = TypeVar("T")
@@ -190,7 +189,7 @@ def show_status(options: argparse.Namespace) -> None:
     study = study_status.status_of(events.read_state(options.study), material, events.read_personal(options.study))
     study["exports"] = [export for export in events.read_exports(options.study) if export["deleted"]]
     if options.json:
-        print(orjson.dumps(study, option=orjson.OPT_INDENT_2).decode())
+        print_json(study)
     else:
         study_status.print_study(study)
 

@@ -1,12 +1,18 @@
 """The client of the `turinglike serve` that answers for a study's agents."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
 from agents.answers import is_blank
+from agents.loopback import client_options, is_loopback
+
+if TYPE_CHECKING:
+    import httpx
 
 TRIES = 3  # of an answer, before what it was for is void
 PAUSE = 1.0  # seconds between tries
@@ -22,11 +28,7 @@ class NoAnswerError(Exception):
 
 class AgentClient:
     def __init__(self) -> None:
-        import httpx  # half a second, which most commands do without
-
-        # Each question has a connection of its own: an idle connection may be cut as it is used.
-        limits = httpx.Limits(max_connections=MOST_AT_ONCE, max_keepalive_connections=0)
-        self._http = httpx.AsyncClient(limits=limits, timeout=None, headers={"accept-encoding": "identity"})
+        self._clients: dict[bool, httpx.AsyncClient] = {}  # of servers on this machine, and of others
 
     async def answer(
         self, server: str, agent: str, row: dict[str, Any], read: Callable[[Any], T], *, seconds: float, **more: Any
@@ -50,7 +52,7 @@ class AgentClient:
 
     async def record(self, server: str, body: dict[str, Any]) -> dict[str, Any]:
         """Raises OSError, ValueError, and the HTTP client's errors."""
-        async with self._http.stream("POST", f"{server.rstrip('/')}/answers", json=body) as reply:
+        async with self._client(server).stream("POST", f"{server.rstrip('/')}/answers", json=body) as reply:
             data = b""
             async for part in reply.aiter_raw():
                 data += part
@@ -65,7 +67,20 @@ class AgentClient:
         return value
 
     async def close(self) -> None:
-        await self._http.aclose()
+        for client in self._clients.values():
+            await client.aclose()
+
+    def _client(self, server: str) -> httpx.AsyncClient:
+        import httpx  # half a second, which most commands do without
+
+        is_here = is_loopback(server)
+        if is_here not in self._clients:
+            # Each question has a connection of its own: an idle connection may be cut as it is used.
+            limits = httpx.Limits(max_connections=MOST_AT_ONCE, max_keepalive_connections=0)
+            self._clients[is_here] = httpx.AsyncClient(
+                limits=limits, timeout=None, headers={"accept-encoding": "identity"}, **client_options(server)
+            )
+        return self._clients[is_here]
 
 
 def text_of(answer: Any) -> str:
@@ -88,7 +103,8 @@ def served_agents(server: str) -> tuple[dict[str, list[str]], str]:
     import httpx
 
     try:
-        reply = httpx.get(f"{server.rstrip('/')}/agents", timeout=10).raise_for_status().json()
+        with httpx.Client(timeout=10, **client_options(server)) as client:
+            reply = client.get(f"{server.rstrip('/')}/agents").raise_for_status().json()
         return {str(agent["name"]): list(agent["tasks"]) for agent in reply["agents"]}, ""
     except (httpx.ConnectError, httpx.TimeoutException):
         return {}, f"{server} does not answer; start `turinglike serve`"

@@ -13,7 +13,7 @@ from judging.study.settings import TestsSettings
 from judging.study.stopping import decide, detectabilities
 from judging.study.trial_material import TrialMaterial
 from serving.runs.row_problems import count
-from serving.terminal import plain_table, print_table
+from serving.terminal import plain_table, print_line, print_table
 
 DECIDED_FOR = (
     "These decisions are for these stimuli. `turinglike score` speaks of other stimuli, and of other people who "
@@ -162,22 +162,24 @@ def print_study(status: dict[str, Any]) -> None:
     wanted, joined = judges.pop("wanted"), judges.pop("joined")
     finished, kind = judges.pop("finished", 0), "judges" if "verdicts" in status else "participants"
     others = "".join(f", {number:,} {name}" for name, number in judges.items())
-    print(f"{kind}: {finished:,} of {wanted:,} finished ({joined:,} joined{others})")
+    print_line(f"{kind}: {finished:,} of {wanted:,} finished ({joined:,} joined{others})")
     if "tests" in status:
         tests = status["tests"]
         numbers = f"({tests['under_way']:,} under way, {tests['void']:,} void)"
-        print(f"tests: {tests['over']:,} of {tests['wanted']:,} wanted {numbers}")
+        print_line(f"tests: {tests['over']:,} of {tests['wanted']:,} wanted {numbers}")
     elif "conversations" in status:
         held = status["conversations"]
-        print(f"conversations: {held['over']:,} at the end ({held['under_way']:,} not, {held['void']:,} void)")
+        print_line(f"conversations: {held['over']:,} at the end ({held['under_way']:,} not, {held['void']:,} void)")
     elif "answers" in status:
         answers = status["answers"]
-        print(f"answers: {answers['all']:,}, of them {answers['flagged']:,} with a flag")
-        print(f"  to be answered anew: {answers['told']:,}")
+        print_line(f"answers: {answers['all']:,}, of them {answers['flagged']:,} with a flag")
+        print_line(f"  to be answered anew: {answers['told']:,}")
     else:
-        print(f"verdicts: {status['verdicts']['counted']:,} count of {status['verdicts']['all']:,}")
+        print_line(f"verdicts: {status['verdicts']['counted']:,} count of {status['verdicts']['all']:,}")
         for rule, about in status["excluded"].items():
-            print(f"  excluded by {rule}: {count(about['verdicts'], 'verdict')} of {count(about['judges'], 'judge')}")
+            print_line(
+                f"  excluded by {rule}: {count(about['verdicts'], 'verdict')} of {count(about['judges'], 'judge')}"
+            )
         has_bounds = any("decision" in row for row in status["agents"].values())
         table = plain_table("answers of", "verdicts", "share human", *(["within bounds"] if has_bounds else []))
         for name, row in status["agents"].items():
@@ -186,12 +188,14 @@ def print_study(status: dict[str, Any]) -> None:
         if status["agents"]:
             print_table(table)
         if has_bounds:
-            print(status["decided_for"])
+            print_line(status["decided_for"])
         if "not_counted" in status:
-            print(status["not_counted"])
+            print_line(status["not_counted"])
     for reason, number in sorted(status.get("void", {}).items()):
-        print(f"  void: {number:,} {reason}")
+        print_line(f"  void: {number:,} {reason}")
     for export in status["exports"]:
-        print(f"the export of {export['at'][:10]} has {export['deleted']:,} who were deleted since: {export['out']}")
+        print_line(
+            f"the export of {export['at'][:10]} has {export['deleted']:,} who were deleted since: {export['out']}"
+        )
     if status["closed"]:
-        print(f"closed {status['closed'][:10]}")
+        print_line(f"closed {status['closed'][:10]}")

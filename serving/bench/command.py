@@ -10,8 +10,8 @@ from typing import Any
 
 from rich.console import Console
 
-from agents.contract import Agent
-from agents.errors import InputError, TuringlikeError, UnavailableError
+from agents.contract import GIB, Agent
+from agents.errors import InputError, TuringlikeError, UnavailableError, printable
 from agents.selection import checked_agents, read_names, resolve
 from agents.stimuli import Mode, Task
 from serving.bench import made_stimuli, results
@@ -21,7 +21,7 @@ from serving.bench.sweep import sweep
 from serving.runs.atomic_files import replacing
 from serving.runs.output_paths import make_parent
 from serving.scheduling import interrupts, machine
-from serving.scheduling.placement import DeviceChoice
+from serving.scheduling.placement import CONTEXT, DeviceChoice
 from serving.scheduling.recovery import describe
 from serving.timestamps import now
 
@@ -82,14 +82,28 @@ def measure(setups: Sequence[Setup], sizes: Sequence[int] | None, result: BenchR
         for setup in setups:
             name = setup.entry.name
             with _noted(result, name):
-                if (missing := setup.agent().missing()) is not None:
+                agent = setup.agent()
+                if (missing := agent.missing()) is not None:
                     hint = f"; without weights: --set {name}.checkpoint=random"
                     raise UnavailableError(missing + hint * setup.entry.takes_random_weights())
+                check_room(agent, setup.device, result)
                 setup.source = Path(folder, f"{setup.task}-{setup.mode}.jsonl")
                 made_stimuli.write(setup.source, setup.task, setup.mode, STIMULI)
                 for measured in sweep(setup, sizes, _log):
                     result.agents[:] = [other for other in result.agents if other.agent != name] + [measured]
     result.complete = True
+
+
+def check_room(agent: Agent[Any], device: str, result: BenchResult) -> None:
+    """Raises UnavailableError for an agent that has no room here, as far as its declared memory says: loading it would
+    end other programs first."""
+    if device == "cpu":
+        needed, there, what = agent.memory, machine.available() or result.host.memory, "memory"
+    else:
+        needed, there, what = agent.device_bytes(1) + CONTEXT, result.device.memory, "GPU memory"
+    if needed > there:
+        sizes = f"{needed / GIB:.1f} GiB of {what}; there is {there / GIB:.1f} GiB"
+        raise UnavailableError(f"too large to be loaded: it needs {sizes}")
 
 
 @contextlib.contextmanager
@@ -113,4 +127,4 @@ def _write(result: BenchResult, out: Path | None) -> None:
 
 
 def _log(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)

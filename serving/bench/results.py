@@ -9,6 +9,7 @@ from rich.console import Console, RenderableType
 
 from agents import __version__
 from agents.contract import GIB, MIB
+from agents.errors import printable
 from agents.stimuli import Mode, Task
 from serving.scheduling.machine import Device, Host
 from serving.terminal import plain_table
@@ -78,7 +79,8 @@ class BenchResult:
 
 def print_result(console: Console, result: BenchResult) -> None:
     for part in _parts(result):
-        console.print(part, highlight=False, markup=False, soft_wrap=isinstance(part, str))
+        text = printable(part) if isinstance(part, str) else part
+        console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=isinstance(part, str))
 
 
 def _parts(result: BenchResult) -> Iterator[RenderableType]:
@@ -97,7 +99,8 @@ def _agent(measured: Measured) -> Iterator[RenderableType]:
     kind = measured.task if measured.mode is None else f"{measured.task}, {measured.mode}"
     weights = ", random weights" if measured.random_weights else ""
     times = f"loaded in {_seconds(measured.load_s)}, first answer after {_seconds(measured.first_answer_s)}"
-    yield f"\n{measured.agent} ({kind}; {measured.device}{weights}): {times}"
+    yield ""
+    yield f"{measured.agent} ({kind}; {measured.device}{weights}): {times}"
     table = plain_table("calls" if measured.continuous else "batch", *(head for head, _ in COLUMNS.values()))
     for size in measured.sizes:
         values = [(getattr(size, name), formatted) for name, (_, formatted) in COLUMNS.items()]

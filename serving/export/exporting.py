@@ -18,6 +18,7 @@ from serving.runs.atomic_files import replacing
 from serving.runs.output_paths import make_parent, new_folder, refuse_existing, refuse_own_files
 from serving.runs.row_problems import count
 from serving.runs.run import Run
+from serving.terminal import print_line
 
 SCHEMA = "turinglike.export/1"
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError)  # what an answer of no form makes
@@ -94,9 +95,9 @@ def export(
     taken = list((+chosen.taken).items())
     counts = ", ".join(f"{name} {number:,}" for name, number in taken[:SHOWN])
     more = f" and {len(taken) - SHOWN:,} more" if len(taken) > SHOWN else ""
-    print(f"{out}: {count(chosen.taken.total(), 'record')} ({counts}{more}){chosen.left_out_told()}")
+    print_line(f"{out}: {count(chosen.taken.total(), 'record')} ({counts}{more}){chosen.left_out_told()}")
     for line in notes.get("remarks", ()):
-        print(line)
+        print_line(line)
 
 
 @dataclass(slots=True)

@@ -52,9 +52,12 @@ class KeptRecords:
 
 
 @contextmanager
-def kept_records(folder: Path, seed: int, described: Mapping[str, dict[str, Any]]) -> Iterator[KeptRecords]:
+def kept_records(
+    folder: Path, seed: int, described: Mapping[str, dict[str, Any]], accept_changed_code: bool = False
+) -> Iterator[KeptRecords]:
     """Make or continue the folder. Raises InputError, IdentityError (other seed, agent), StorageError, LockedError."""
     refuse_other_folder(folder)
     make_parent(folder / "records" / "x")
     with lock(folder) as check:
-        yield KeptRecords(folder, open_served(folder, seed, described).meta["run"], Store(check))
+        run = open_served(folder, seed, described, accept_changed_code)
+        yield KeptRecords(folder, run.meta["run"], Store(check))

@@ -9,6 +9,7 @@ from agents.errors import ImageError, InputError, Problem
 from agents.images import Image
 from serving.runs.coco_forms import SEARCH_FRAME, Search
 from serving.runs.row_problems import count
+from serving.terminal import print_line
 
 Frame = tuple[int, int]  # width, height
 PRESENCE = {"present": True, "absent": False}  # by an entry's condition
@@ -65,11 +66,11 @@ class Searches:
             rows[entry.stimulus] = row
         self._refuse()
         if without:
-            print(
+            print_line(
                 f"left out: {count(without, 'entry', 'entries')} without a box: nothing says what the target looks like"
             )
         if differing:
-            print(
+            print_line(
                 f"left out: {count(differing, 'entry', 'entries')} with another box than the first of the same search"
             )
         self._tell()
@@ -116,10 +117,10 @@ class Searches:
     def _tell(self) -> None:
         if self._others:
             width, height = SEARCH_FRAME
-            print(
+            print_line(
                 f"boxes are taken as pixels of their pictures, though {self._others:,} of {self._boxes:,} have one "
                 f"of another size than {as_text(SEARCH_FRAME)}, COCO-Search18's frame. If the boxes are in that frame, "
                 f"give --frame {width}x{height} with {WAY_OUT}."
             )
         if self._leaving:
-            print(f"boxes that leave the picture: {len(self._leaving):,}, such as {self._leaving[0]}")
+            print_line(f"boxes that leave the picture: {len(self._leaving):,}, such as {self._leaving[0]}")

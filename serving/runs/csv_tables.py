@@ -123,10 +123,15 @@ def unguarded(text: str) -> str:
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
+def read_back(text: str) -> str:
+    """The text of a cell as a reader of our tables gets it: without control characters."""
+    return _CONTROL.sub("\ufffd", text)
+
+
 def _cell(value: Any) -> Any:
     if value is None or value != value:
         return None
     if not isinstance(value, str):
         return value
-    text = _CONTROL.sub("\ufffd", value)
+    text = read_back(value)
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text

@@ -12,7 +12,7 @@ import orjson
 
 from agents.attention.frames import Fit
 from agents.catalogue import NAME
-from agents.errors import InputError, Problem, printable
+from agents.errors import InputError, Problem
 from serving.runs.atomic_files import lock, replacing, write_json
 from serving.runs.import_forms import add_json, add_page
 from serving.runs.import_own_export import add_own_export, is_own_export
@@ -23,6 +23,7 @@ from serving.runs.records import schema_mismatch
 from serving.runs.row_problems import count
 from serving.runs.run import Run, refuse_other_folder
 from serving.runs.run_json import new_run_json
+from serving.terminal import print_line
 
 IMPORT = "turinglike.import/1"
 FILES = {"human": "humans", "published": "published"}
@@ -104,8 +105,8 @@ def import_files(
     for source in sources:
         _print_summary(source)
     for sentence in _unused(sources, options):
-        print(sentence)
-    print(printable(f"imported into {out}"))
+        print_line(sentence)
+    print_line(f"imported into {out}")
     return 0
 
 
@@ -331,14 +332,14 @@ def _compare(source: Source, answered: Answered, options: ImportOptions) -> None
 
 def _print_summary(source: Source) -> None:
     summary = source.summary()
-    print(
-        f"{printable(source.path.name)}: {source.task}, {count(summary['stimuli'], 'stimulus', 'stimuli')}; "
+    print_line(
+        f"{source.path.name}: {source.task}, {count(summary['stimuli'], 'stimulus', 'stimuli')}; "
         f"people: {count(summary['human'], 'answer')}, {count(summary['subjects'], 'name')}; "
         f"machines: {count(summary['published'], 'answer')}, {count(summary['machines'], 'name')}"
     )
     for reason, number in summary["noticed"].items():
-        print(f"  noticed: {reason.replace('_', ' ')}: {number:,}")
+        print_line(f"  noticed: {reason.replace('_', ' ')}: {number:,}")
     for remark in [*source.remarks, *source.notes]:
-        print(printable(f"  {remark}"))
+        print_line(f"  {remark}")
     if source.same_as is not None:
-        print(printable(f"  has the same bytes as {source.same_as}: its answers count once"))
+        print_line(f"  has the same bytes as {source.same_as}: its answers count once")

@@ -1,8 +1,9 @@
 """``run.json``: what a run folder was made from."""
 
 import hashlib
+import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +23,7 @@ RUN = "turinglike.run/1"
 ONE_OR_TWO = rf"{NAME.pattern}(~{NAME.pattern})?"  # an agent, or a pair
 Natural = Annotated[int, Field(ge=0)]
 PIECE = 1 << 20
+OURS = ("agents", "judging")  # packages whose classes change with Turinglike's version
 
 
 class _Lenient(BaseModel):
@@ -43,6 +45,8 @@ class AgentEntry(_Lenient):
     revision: str | None
     samples: Natural
     members: dict[str, dict[str, Any]] | None = None
+    code: str | None = None
+    earlier_code: list[str] | None = None
     records: RecordsEntry | None = None
 
 
@@ -138,7 +142,43 @@ def _agent_entry(entry: Entry, agent: Agent[Any]) -> dict[str, Any]:
         **({"chat_template": dict(effects)} if (effects := agent.template_effects()) else {}),
         "checkpoint": checkpoint,
         "revision": revision,
+        **_code(type(agent)),
     }
+
+
+def _code(cls: type) -> dict[str, str]:
+    """The SHA-256 of the file that defines a class of somebody else's: the digest has its name alone, so that a run
+    would go on with a class that answers in another way. Files that this one imports are not read."""
+    if cls.__module__.partition(".")[0] in OURS:
+        return {}
+    try:
+        return {"code": hashlib.sha256(Path(inspect.getfile(cls)).read_bytes()).hexdigest()}
+    except (OSError, TypeError):  # it comes from no file
+        return {}
+
+
+def changed_code(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether the class of an agent, or of one of a pair, is not the code that began the run."""
+    codes = [(old.get("code"), new.get("code")) for old, new in _members(before, now)]
+    return any(old is not None and new is not None and old != new for old, new in codes)
+
+
+def take_code(kept: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Let a kept entry have the code that answers from now on, and name the earlier ones."""
+    for old, new in _members(kept, now):
+        before = old.get("code")
+        if "code" in new and before != new["code"]:
+            if before is not None:
+                old["earlier_code"] = [*old.get("earlier_code", []), before]
+            old["code"] = new["code"]
+
+
+def _members(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+    if "members" not in before:
+        yield before, now
+    else:
+        for name, member in before["members"].items():
+            yield member, now["members"][name]
 
 
 def _sha256_of_json(value: Any) -> str:

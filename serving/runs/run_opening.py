@@ -25,7 +25,7 @@ from serving.runs.records import problems as problems_of
 from serving.runs.records import structural_fault
 from serving.runs.row_problems import count, shown
 from serving.runs.run import PERSON, Run, numbered_lines, open_to_read, refuse_other_folder
-from serving.runs.run_json import difference, is_changed, new_run_json, read_run_json
+from serving.runs.run_json import changed_code, difference, is_changed, new_run_json, read_run_json, take_code
 from serving.runs.set_rows import Choose, Row
 from serving.runs.stimulus_set import read_rows
 
@@ -65,6 +65,7 @@ def prepare_run(
     samples: int,
     described: Mapping[str, dict[str, Any]],
     skip_invalid: bool = False,
+    accept_changed_code: bool = False,
 ) -> Run:
     """Check the set ``source``; make or continue the run folder, which the caller has locked. Raises InputError with
     every problem of the set, IdentityError if the folder was made from something else, StorageError."""
@@ -73,7 +74,7 @@ def prepare_run(
     if meta is not None:
         if not meta["set"]:
             raise InputError(f"{folder} holds what a server kept, and no set; choose another --out")
-        _same_seed_and_agents(folder, meta, seed, described)
+        _same_seed_and_agents(folder, meta, seed, described, accept_changed_code)
         old = _load_index(folder)
     before, agents = (meta["set"].get("tasks", []), meta["agents"]) if meta is not None else ([], {})
     of_folder = [task] if task is not None and source.is_dir() else []  # beside it the run's other tasks are asked
@@ -106,6 +107,7 @@ def prepare_run(
         kept = meta["agents"].get(name)
         if kept is None or not _has_begun(folder, name):
             kept = meta["agents"][name] = {**entry, "samples": samples}
+        take_code(kept, entry)
         kept["samples"] = max(samples, kept.get("samples", 1))
     meta["samples"] = max(samples, meta["samples"])
     run = Run(folder, meta)
@@ -114,7 +116,9 @@ def prepare_run(
     return run
 
 
-def open_served(folder: Path, seed: int, described: Mapping[str, dict[str, Any]]) -> Run:
+def open_served(
+    folder: Path, seed: int, described: Mapping[str, dict[str, Any]], accept_changed_code: bool = False
+) -> Run:
     """Make or continue a run that a server records. Raises InputError and IdentityError."""
     meta = _load_meta(folder)
     if meta is None:
@@ -122,9 +126,12 @@ def open_served(folder: Path, seed: int, described: Mapping[str, dict[str, Any]]
     elif meta["set"]:
         raise InputError(f"{folder} is the run of a set; what a server keeps has a folder of its own")
     else:
-        _same_seed_and_agents(folder, meta, seed, described)
+        _same_seed_and_agents(folder, meta, seed, described, accept_changed_code)
     for name, entry in described.items():
-        meta["agents"][name] = {**entry, "samples": 0}
+        before = meta["agents"].get(name, {}) if _has_begun(folder, name) else {}
+        codes = {key: before[key] for key in ("code", "earlier_code") if key in before}
+        meta["agents"][name] = {**entry, **codes, "samples": 0}
+        take_code(meta["agents"][name], entry)
     run = Run(folder, meta)
     run.save()
     return run
@@ -253,7 +260,11 @@ def _has_begun(folder: Path, name: str) -> bool:
 
 
 def _same_seed_and_agents(
-    folder: Path, meta: dict[str, Any], seed: int | None, described: Mapping[str, dict[str, Any]]
+    folder: Path,
+    meta: dict[str, Any],
+    seed: int | None,
+    described: Mapping[str, dict[str, Any]],
+    accept_changed_code: bool,
 ) -> None:
     where = str(folder / "run.json")
     problems = []
@@ -261,8 +272,13 @@ def _same_seed_and_agents(
         problems.append(Problem(where, None, "seed", f"the run has {meta['seed']}, not {seed}"))
     for name, entry in described.items():
         before = meta["agents"].get(name)
-        if before is not None and before["digest"] != entry["digest"] and _has_begun(folder, name):
+        if before is None or not _has_begun(folder, name):
+            continue
+        if before["digest"] != entry["digest"]:
             problems.append(Problem(where, None, f"agents.{name}", difference(before, entry)))
+        elif changed_code(before, entry) and not accept_changed_code:
+            what = "the file of its class has changed since; --accept-changed-code goes on with it as it is now"
+            problems.append(Problem(where, None, f"agents.{name}", what))
     if problems:
         raise IdentityError(f"{folder} was made from something else; choose another --out", problems)
 

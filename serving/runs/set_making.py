@@ -19,6 +19,7 @@ from serving.runs.import_source import parse_json, read_bytes, task_of_file
 from serving.runs.output_paths import make_parent, refuse_existing
 from serving.runs.row_problems import as_problems, count, shown
 from serving.runs.stimulus_set import SUFFIXES, image_names, read_rows
+from serving.terminal import print_line
 
 DOMAINS = {"in-domain": "in", "near-domain": "near", "out-domain": "out"}
 
@@ -119,7 +120,9 @@ def _coco(coco: Coco, source: str, place: str, images: Path, task: str | None) -
         raise InputError(f"{source}: {count(len(problems), 'problem')}; no set was made", problems)
     objects = AnnotatedObjects.of(coco)
     if objects.unlisted:
-        print(f"left out: {count(objects.unlisted, 'annotation')} of images or categories that the file does not list")
+        print_line(
+            f"left out: {count(objects.unlisted, 'annotation')} of images or categories that the file does not list"
+        )
     task = task or ("object_detection" if coco.categories else "image_captioning")
     for image in sorted(coco.images, key=lambda image: image.file_name):
         file = image.file_name
@@ -135,4 +138,4 @@ def _coco(coco: Coco, source: str, place: str, images: Path, task: str | None) -
         yield row
     if task != "image_captioning" and objects.named:
         for remark in objects.remarks(coco.images):
-            print(remark)
+            print_line(remark)

@@ -109,6 +109,7 @@ def _asked(row: Row) -> Row:
 
 
 def common_stimuli(names: Sequence[str], stimuli: Sequence[Mapping[Hashable, str]]) -> Iterator[str]:
+    """Sentences on what folders ``names`` have in common: of each the ids of its ``stimuli``, by stimulus and task."""
     union = len(set[Hashable]().union(*stimuli))
     if len(names) == 2 and union:
         common = len(stimuli[0].keys() & stimuli[1].keys())
@@ -116,5 +117,10 @@ def common_stimuli(names: Sequence[str], stimuli: Sequence[Mapping[Hashable, str
     for at, (name, here) in enumerate(zip(names, stimuli, strict=True)):
         others = set[Hashable]().union(*(there for number, there in enumerate(stimuli) if number != at))
         if here and others and here.keys().isdisjoint(others) and (len(names) > 2 or at == 0):
-            few = ", ".join([*here.values()][:NAMED])
-            yield f"{WARNING}no stimulus of {name} is in another folder; it has {few}"
+            of_others = {id for number, there in enumerate(stimuli) if number != at for id in there.values()}
+            same = [id for id in here.values() if id in of_others]
+            few = ", ".join((same or [*here.values()])[:NAMED])
+            if same:  # two runs over the same pictures
+                yield f"{name} has {count(len(same), 'id')} of another folder, but for another task: {few}"
+            else:
+                yield f"{WARNING}no stimulus of {name} is in another folder; it has {few}"

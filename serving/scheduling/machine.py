@@ -74,8 +74,15 @@ def device(choice: str) -> Device:
     """The first GPU for "auto", if any. Raises UnavailableError for "cuda" without a GPU."""
     graphics = None if choice == "cpu" else gpu()
     if graphics is None and choice == "cuda":
-        raise UnavailableError("--device cuda: torch sees no GPU here; leave --device out to measure on the CPU")
+        raise UnavailableError("--device cuda: torch sees no GPU here; leave --device out to use the CPU")
     return graphics or cpu()
+
+
+def check_device(choice: str, address: str | None) -> None:
+    """Raises UnavailableError for "cuda" without a GPU, unless a cluster elsewhere may have one: to start Ray first
+    takes half a minute."""
+    if choice == "cuda" and address is None:
+        device(choice)
 
 
 def may_have_gpu() -> bool:

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import importlib
-import ipaddress
 import json
 import logging
 import os
@@ -25,6 +24,7 @@ from agents.errors import AnswerError, Code, UnavailableError, cleared, code_of,
 from agents.language.engines import reasoning
 from agents.language.engines.reply_parts import Parts
 from agents.language.engines.text_request import Engine, Finish, GeneratedText, Sampling
+from agents.loopback import client_options, is_loopback
 
 KEY = re.compile(r"[A-Za-z0-9._~+/=:-]+")  # so that JSON never writes a key in another way
 # A prompt beyond the model's positions, in the words of OpenAI, vLLM and llama.cpp.
@@ -74,11 +74,7 @@ class ClientSettings(Settings):
 
     def is_local(self) -> bool:
         """Whether the server is on this machine."""
-        host = urlsplit(self.base_url).hostname or ""
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return host == "localhost"  # names below it may be looked up elsewhere
+        return is_loopback(self.base_url)
 
     def unreachable(self) -> str | None:
         """What to start where nothing listens at the address, or None; one try, as no server has answered yet."""
@@ -274,11 +270,11 @@ class ServerEngine(Engine, Generic[S]):
             logger = logging.getLogger(name)
             logger.setLevel(max(logger.level, logging.WARNING))
         settings = self._settings
-        # A request to this machine must not go by a proxy that the environment names.
-        direct = {"mounts": {"http://": None, "https://": None}} if settings.is_local() else {}
         hooks = {"response": [self._note_refusal]}
         # A redirect would take the request to another host.
-        http_client = library.DefaultAsyncHttpxClient(follow_redirects=False, event_hooks=hooks, **direct)
+        http_client = library.DefaultAsyncHttpxClient(
+            follow_redirects=False, event_hooks=hooks, **client_options(settings.base_url)
+        )
         return getattr(library, self.client)(
             api_key=self._key() or "none",  # or the package would look for a key
             base_url=settings.base_url,

@@ -11,8 +11,11 @@ from measured_agents import ENTRIES
 from pydantic import TypeAdapter
 
 from agents import catalogue
+from agents.contract import GIB
+from agents.errors import UnavailableError
 from serving.bench import command
 from serving.bench.bare import Setup
+from serving.bench.command import check_room
 from serving.bench.results import BenchResult
 from serving.cli import main
 from serving.scheduling.machine import Device, Host
@@ -102,3 +105,17 @@ def test_without_ray_and_after_ctrl_c_there_is_what_was_measured(tmp_path: Path)
     assert not result.complete
     [null] = result.agents
     assert [size.batch_size for size in null.sizes] == [2]
+
+
+@pytest.mark.parametrize(("device", "size"), [("cpu", "35.9 GiB of memory"), ("cuda:0", "36.4 GiB of GPU memory")])
+def test_what_has_no_room_is_refused_before_it_is_loaded(
+    device: str, size: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = catalogue.get("mmcq").make()
+    agent.memory = agent.device_memory = int(35.9 * GIB)
+    monkeypatch.setattr("serving.scheduling.machine.available", lambda: 24 * GIB)
+    result = BenchResult("now", Host("here", "a CPU", 2, 24 * GIB), Device("a GPU", "cuda", 24 * GIB))
+    with pytest.raises(UnavailableError, match=f"it needs {size}; there is 24.0 GiB"):
+        check_room(agent, device, result)
+    agent.memory = agent.device_memory = 23 * GIB
+    check_room(agent, device, result)

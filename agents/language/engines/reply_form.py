@@ -7,12 +7,15 @@ its turn.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.language.engines.reply_marks import THOUGHTS, WORDED_THOUGHTS, Mark
 from agents.language.engines.reply_parts import ReplyForm
+
+MARK = re.compile(r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}[\[\]]")
 
 Render = Callable[[Sequence[Mapping[str, Any]], bool, bool], str]
 
@@ -135,12 +138,11 @@ def _with_end(
         if end in parting or any(end in close for mark in known for close in mark.closes):
             return LearnedForm(replace(form, ends=(*form.ends, end)))
         return LearnedForm(form, end)
-    # No token: the next question's header is what begins the chat, too.
+    # No token of the tokenizer's: a mark in brackets, or the next question's header, which begins the chat, too.
+    if (mark := MARK.match(behind)) is not None:
+        return LearnedForm(replace(form, ends=(*form.ends, mark[0])))
     header = _common_start([between[::-1], first[::-1]])[::-1]
-    words = between[: len(between) - len(header)]
-    if words != _whole_marks(words):  # both headers end as the mark before them does
-        words += between[len(words) :].partition(">")[0] + ">"
-    words = words.strip() or between.rstrip()
+    words = between[: len(between) - len(header)].strip() or between.rstrip()
     return LearnedForm(replace(form, ends=(*form.ends, words)) if words.strip() else form)
 
 

@@ -137,6 +137,13 @@ KINDS = {
         (),
         (f" {A}\n\nUser: Fine.\n\nAssistant: Good.",),
     ),
+    "marks that are no tokens, behind every turn": Kind(
+        "{% if loop.first and role != 'system' %}<|role|>system<|end_role|>Be kind.<|turn_end|>\n{% endif %}"
+        "<|role|>{{ role }}<|end_role|>{{ text }}<|turn_end|>\n",
+        "<|role|>assistant<|end_role|>",
+        (),
+        (f"{A}<|turn_end|>\n<|role|>user<|end_role|>Fine.", f"{A}<|turn_end|> and more"),
+    ),
     "tags that are no tokens": Kind(
         "<{{ role }}>{{ text }}</{{ role }}>\n", "<assistant>", (), (f"{A}</assistant>\n<user>Fine.</user>\n",)
     ),

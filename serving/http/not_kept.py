@@ -3,7 +3,7 @@
 import re
 from typing import Annotated
 
-from fastapi import Depends, Header
+from fastapi import Depends, Header, Request
 
 from serving.http.errors import invalid
 from serving.http.openai_options import unsupported
@@ -14,6 +14,7 @@ DENIALS = ("no", "false")
 
 
 def is_kept(
+    request: Request,
     reason: Annotated[
         str,
         Header(
@@ -24,12 +25,13 @@ def is_kept(
     ] = "",
 ) -> bool:
     """Whether an answer is kept. Raises ApiError for a header that is no word."""
-    if not reason:
-        return True
-    if re.fullmatch(WORD, reason) is None or reason.lower() in DENIALS:
-        # Such as a mark that a program has not filled in: taken at its word, it would lose all that people say.
-        raise invalid([(NAME, "must be a word, the reason; leave it out or empty, and the answer is kept")])
-    return False
+    # A proxy may add a header of its own to one that stands there.
+    reasons = [each for each in (reason, *request.headers.getlist(NAME)) if each]
+    for each in reasons:
+        if re.fullmatch(WORD, each) is None or each.lower() in DENIALS:
+            # Such as a mark that a program has not filled in: taken at its word, it would lose all that people say.
+            raise invalid([(NAME, "must be a word, the reason; leave it out or empty, and the answer is kept")])
+    return not reasons
 
 
 Keep = Annotated[bool, Depends(is_kept)]

@@ -94,7 +94,7 @@ Content = Annotated[Parts, BeforeValidator(_as_parts, json_schema_input_type=str
 class Message(Body):
     """A message. Those of the system, the developer and tools have no effect: agents have their instructions."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="allow")
 
     role: Literal["user", "assistant", "system", "developer", "tool", "function"]
     content: Content = Field(default_factory=list)
@@ -152,7 +152,7 @@ def read_history(field: str, messages: Sequence[Message]) -> History:
         ignored += [f"{field}.{name}" for name in without_effect]
         if seen is not None:
             turns.append(("B" if message.role == "assistant" else "A", seen))
-    ignored += [f"{field}.content.{name}" for name in _options(last)]
+    ignored += [f"{field}.{name}" for name in _options(last)]
     turns.append(("A", text))
     return History(turns, image, list(dict.fromkeys(ignored)))
 
@@ -163,7 +163,7 @@ def _seen(message: Message) -> tuple[str | None, list[str]]:
         return None, ["system"]
     if message.role in ("tool", "function"):
         return None, ["tool"]
-    ignored = [f"content.{name}" for name in _options(message)]
+    ignored = _options(message)
     if message.tool_calls or message.function_call:
         ignored.append("tool")
     for part in message.content:
@@ -179,11 +179,16 @@ def _seen(message: Message) -> tuple[str | None, list[str]]:
 
 
 def _options(message: Message) -> list[str]:
-    names: list[str] = []
+    """The names of what a message and its parts have beside their texts and images."""
+    names = _more_of(message)
     for part in message.content:
         if not isinstance(part, OtherPart):
-            names += [name for name, value in (part.model_extra or {}).items() if value and name not in SILENT]
+            names += [f"content.{name}" for name in _more_of(part)]
     return names
+
+
+def _more_of(body: Body) -> list[str]:
+    return [name for name, value in (body.model_extra or {}).items() if value and name not in SILENT]
 
 
 def _image(field: str, where: str, last: Message) -> tuple[str, str] | None:

@@ -230,3 +230,13 @@ def test_a_conversation_cannot_be_left_out_in_part(tmp_path: Path) -> None:
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "unsupported_parameter")
 
     here(work, out=tmp_path / "out")
+
+
+@pytest.mark.parametrize("reasons", [("", "title"), ("title", ""), ("title", "tags")])
+def test_one_of_two_headers_is_enough(reasons: tuple[str, str], tmp_path: Path) -> None:
+    async def work(found: served_here.Here) -> None:
+        headers = [("turinglike-not-kept", reason) for reason in reasons]
+        assert (await found.client.post("/answers", json=WORD, headers=headers)).status_code == 200
+
+    here(work, out=tmp_path / "out")
+    assert not (tmp_path / "out" / "asked.jsonl").exists()

@@ -83,6 +83,7 @@ HISTORIES: dict[str, tuple[list[dict[str, Any]], int, list[str]]] = {
         2,
         ["messages.tool"],
     ),
+    "more of a message": ([{**FIRST, "name": "bob"}, {**LAST, "foo": 1}], 2, ["messages.name", "messages.foo"]),
     "instructions": ([{"role": "system", "content": "Be a pirate."}, FIRST], 1, ["messages.system"]),
     "what was said comes back with all its fields": (
         [FIRST, {"role": "assistant", "content": "Yes.", "refusal": None, "annotations": [], "audio": None,

@@ -17,6 +17,7 @@ SERVED = ReplyForm(cuts_turns=True)
 # What is left of marks where a server takes special tokens out of its texts, as vLLM does without --reasoning-parser.
 # Of Seed-OSS, Ministral, Magistral, Cohere's models and Apertus nothing is left; nobody can part their texts.
 HARMONY = re.compile(r"\s*(?:analysis|commentary)(?=[^\W\d_])")  # gpt-oss: "analysisThe user …assistantfinalHello"
+NAMED_FORM = re.compile(r"\s*json\s*(?=[{\[])")  # which gpt-oss names behind its channel
 GEMMA = re.compile(r"\s*thought\n(?=\S)")  # Gemma 4: "thought", what it thinks, and the answer right behind
 SOLAR = re.compile(r"(?:[.!?…)\]\"”]|(?<=[a-z]))assistant(?=[A-Z])|[.!?…]assistant(?=[a-z])")
 MUSE = re.compile(r"\s*to=(?:self|user)(?=[^\s<])")
@@ -41,6 +42,7 @@ def _without_marks(text: str, *, is_whole: bool) -> Parts | None:
     thought, final, answer = text.rpartition("assistantfinal")
     begins = HARMONY.match(text)
     if final:
+        answer = NAMED_FORM.sub("", answer)
         return Parts(thought[begins.end() :] if begins else thought, answer)
     if begins is not None:
         fault = "the reply begins with gpt-oss's channel of analysis, and no answer follows" if is_whole else None

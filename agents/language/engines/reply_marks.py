@@ -30,6 +30,12 @@ THOUGHTS = (
     Mark("to=self<|message|>", ("<|eom|>",)),  # MuseGlimmer
     Mark("[THINK]", ("[/THINK]",)),  # Magistral, Ministral
     Mark("◁think▷", ("◁/think▷",)),  # Kimi-VL
+    Mark("<|begin_of_thought|>", ("<|end_of_thought|>",)),  # Sky-T1, OpenThinker
+    Mark("<|im_start|>think", ("<|im_start|>answer",)),  # s1
+)
+# gpt-oss names a form behind a channel, or to whom it writes: <|channel|>final <|constrain|>json<|message|>.
+CHANNEL = re.compile(
+    r"(<\|channel\|>(?:analysis|commentary|final))[^<\n]{0,100}(?:<\|constrain\|>\s*\w*\s*)?(?=<\|message\|>)"
 )
 # The same in words that any model could write. Without what closes them they are part of the answer, unless the prompt
 # or the template has them.
@@ -37,7 +43,11 @@ WORDED_THOUGHTS = (
     Mark("Here are my reasoning steps:", ("[BEGIN FINAL RESPONSE]",)),  # Apriel
     Mark("Here is my thought process:", ("Here is my response:", "Here's my response:")),  # Granite 3.2
     Mark("Here's my thought process:", ("Here is my response:", "Here's my response:")),
+    Mark("## Thinking\n", ("\n## Final Response\n",)),  # HuatuoGPT-o1
+    Mark("think\n", ("\nanswer\n",)),  # s1, where a server takes its marks out
 )
+# A speaker's label, before which models that follow a dialogue begin to think.
+LABEL = re.compile(r"\s*[*_]{0,2}\w[\w .'-]{0,30}[*_]{0,2}:[*_]{0,2}\s*")
 # Tags whose name says it: <think>, <thinking>, <thought>, <reasoning>, <seed:think>, <mm:think>, <longcat_think>,
 # <think:opensource>, <ifm|think_fast>. The name is in group 2; group 1 is the stroke of what closes.
 TAG = re.compile(r"<(/?)((?:[\w:.-]+\|)?[\w:.-]*(?:think|thought|reason)[\w:.-]*)>", re.IGNORECASE)
@@ -52,11 +62,12 @@ ANSWERS = (
     Mark("<|START_RESPONSE|>", ("<|END_RESPONSE|>",)),  # Cohere's Command
     Mark("<|START_TEXT|>", ("<|END_TEXT|>",)),
     Mark("[BEGIN FINAL RESPONSE]", ("[END FINAL RESPONSE]",)),  # Apriel
+    Mark("<|begin_of_solution|>", ("<|end_of_solution|>",)),  # Sky-T1, OpenThinker
 )
 # The same in tags that an answer may hold for other reasons: they wrap an answer only behind what the model thinks.
-ANSWERS_AFTER_THOUGHT = (
-    Mark("<answer>", ("</answer>",)),  # Hunyuan, K2-Think, GLM-4.1V
-    Mark("<response>", ("</response>",)),  # Granite 3.3, ERNIE
+# <answer>: Hunyuan, K2-Think, GLM-4.1V; <response>: Granite 3.3, ERNIE; <output>: Reflection; <Output>: Marco-o1.
+ANSWERS_AFTER_THOUGHT = tuple(
+    Mark(f"<{name}>", (f"</{name}>",)) for name in ("answer", "response", "output", "Answer", "Response", "Output")
 )
 BOX = ("<|begin_of_box|>", "<|end_of_box|>")  # of GLM's vision models, around the answer or a part of it
 # How a model begins another part within its own turn.
@@ -68,8 +79,10 @@ TURN_ENDS = (
     "<eos>", "<|end|>", "<|return|>", "<|eot|>", "<|eom|>", "<|END_OF_TURN_TOKEN|>", "<|END_RESPONSE|>", "<|END_TEXT|>",
     "<|end_of_turn|>", "<｜end▁of▁sentence｜>", "<|end_of_sentence|>", "<end_of_sentence>", "<|assistant_end|>",
     "<|end_of_msg|>", "<|role_end|>", "<|message_sep|>", "[e~[", "<seed:eos>", "<|endofassistant|>",
-    "<|close|>response<|sep|>", "<|close|>message<|sep|>", "[END FINAL RESPONSE]",
+    "<|close|>response<|sep|>", "<|close|>message<|sep|>", "[END FINAL RESPONSE]", "<SPECIAL_12>", "<sep>",
 )  # fmt: skip
+# The next speaker's mark, which ends a turn of GLM, Phi and Reka. It is one at the end of a text or of a line.
+NEXT_SPEAKERS = ("<|user|>", "<|observation|>", "<|system|>", "<|assistant|>", "<sep> human:", "<sep>human:")
 # What begins the next turn behind it.
 TURN_BEGINS = re.compile(
     r"<\|(?:im_start|start|begin|start_header_id|START_OF_TURN_TOKEN|start_of_role|user|system|user_start|open|im_user)"

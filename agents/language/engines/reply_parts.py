@@ -11,6 +11,9 @@ from agents.language.engines.reply_marks import (
     ANSWERS_AFTER_THOUGHT,
     BEGUN_TAG,
     BOX,
+    CHANNEL,
+    LABEL,
+    NEXT_SPEAKERS,
     TAG,
     THOUGHTS,
     TURN_BEGINS,
@@ -61,7 +64,9 @@ class ReplyForm:
         """The parts of ``text``, which the prompt began with ``begun``. ``is_whole``: the model ended the text itself.
         ``has_thought``: what it thinks is known from elsewhere."""
         thoughts: list[str] = []
-        rest = begun + text
+        rest = CHANNEL.sub(r"\1", begun + text)
+        if (label := LABEL.match(rest)) is not None and self.begins_thought(rest[label.end() :]):
+            rest = rest[label.end() :]
         while True:
             start = rest.lstrip()
             if again := _first_of(start, AGAIN):
@@ -102,7 +107,7 @@ class ReplyForm:
             index = turn_end(answer)
         is_ended = index >= 0
         if is_ended:
-            answer = answer[:index]
+            answer = answer[:index].rstrip()
         if mark is not None:
             answer = answer.strip() if is_ended else answer.lstrip()
         answer = _unboxed(answer)
@@ -172,11 +177,14 @@ class ReplyForm:
 def turn_end(answer: str) -> int:
     """Where the mark of a turn's end stands behind which nothing follows but another turn, or -1."""
     found = []
-    for mark in TURN_ENDS:
+    for mark in (*TURN_ENDS, *NEXT_SPEAKERS):
         index = answer.find(mark)
         while index >= 0:
-            after = answer[index + len(mark) :].lstrip()
+            behind = answer[index + len(mark) :]
+            after = behind.lstrip()
             is_last = not after or after.startswith(TURN_ENDS) or TURN_BEGINS.match(after) is not None
+            if mark in NEXT_SPEAKERS and (behind.startswith("\n") or mark.endswith(":")):
+                is_last = True
             before = answer[:index]
             # HTML strikes words out by <s>…</s>.
             is_html = mark == "</s>" and before.count("<s>") > before.count("</s>")
@@ -244,7 +252,7 @@ def _is_mentioned(text: str, start: int, end: int, *, closes: bool) -> bool:
         return True
     line = before.rpartition("\n")[2]
     opens = next((tag for tag in TAG.finditer(line) if not tag[1]), None)
-    if opens is not None and line[: opens.start()].strip():
+    if opens is not None and line[: opens.start()].strip() and not after[:1].isalnum():
         return True  # the second of a pair within a sentence
     if not line.strip() and (closes or not after[:1].isspace() or after.startswith("\n")):
         return False  # it begins a line

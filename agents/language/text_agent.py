@@ -167,7 +167,9 @@ class TextAgent(EngineAgent[T]):
     def __init__(self, settings: T, name: str) -> None:
         super().__init__(settings, name)
         self._least_words = settings.min_words
-        if not self.random:  # whose texts nobody judges
+        if self.random:  # whose texts nobody judges
+            self.filters = ()
+        else:
             self.attempts = settings.attempts
             self.filters = (self._too_short, *self.filters)
 

@@ -40,8 +40,7 @@ class SeededSettings(ServerSettings):
     """For models that draw texts."""
 
     seed_bits: int = Field(53, ge=0, le=53)
-    """How many bits of an attempt's seed are sent, the upper ones, to servers that refuse more; 0: none. Some servers
-    keep the lower 32 alone (docs/servers.md)."""
+    """How many bits of an attempt's seed are sent, the upper ones; 0: none. What servers keep: docs/servers.md."""
 
 
 class ChatSettings(SeededSettings):
@@ -50,8 +49,7 @@ class ChatSettings(SeededSettings):
     length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """What the limit of tokens is called in chats; where a server refuses or drops the name, the other is sent."""
     reasoning: Thinks = Field("marks", json_schema_extra=LATER)
-    """Where the server sends what the model thinks within the text: between marks such as <think>; after a mark that
-    the prompt has ("opened", so that the text has only </think>); or nowhere ("none": nothing is taken off)."""
+    """Where a text has the model's thoughts: between marks (<think>), before one (opened by the prompt), or nowhere."""
 
 
 class _Reply(BaseModel):

@@ -17,7 +17,8 @@ SERVED = ReplyForm(cuts_turns=True)
 # What is left of marks where a server takes special tokens out of its texts, as vLLM does without --reasoning-parser.
 # Of Seed-OSS, Ministral, Magistral, Cohere's models and Apertus nothing is left; nobody can part their texts.
 HARMONY = re.compile(r"\s*(?:analysis|commentary)(?=[^\W\d_])")  # gpt-oss: "analysisThe user …assistantfinalHello"
-NAMED_FORM = re.compile(r"\s*json\s*(?=[{\[])")  # which gpt-oss names behind its channel
+FINAL = re.compile(r"\s*final(?=[A-Z])")  # the same without a thought
+NAMED_FORM = re.compile(r" ?json\s*(?=[{\[A-Z])")  # which gpt-oss names behind its channel
 GEMMA = re.compile(r"\s*thought\n(?=\S)")  # Gemma 4: "thought", what it thinks, and the answer right behind
 SOLAR = re.compile(r"(?:[.!?…)\]\"”]|(?<=[a-z]))assistant(?=[A-Z])|[.!?…]assistant(?=[a-z])")
 MUSE = re.compile(r"\s*to=(?:self|user)(?=[^\s<])")
@@ -41,8 +42,10 @@ def _without_marks(text: str, *, is_whole: bool) -> Parts | None:
     """The parts of a text that has lost its marks, or None."""
     thought, final, answer = text.rpartition("assistantfinal")
     begins = HARMONY.match(text)
+    if (answer_begins := FINAL.match(text)) is not None:
+        return Parts(None, text[answer_begins.end() :])
     if final:
-        answer = NAMED_FORM.sub("", answer)
+        answer = NAMED_FORM.sub("", answer, count=1) if NAMED_FORM.match(answer) else answer
         return Parts(thought[begins.end() :] if begins else thought, answer)
     if begins is not None:
         fault = "the reply begins with gpt-oss's channel of analysis, and no answer follows" if is_whole else None

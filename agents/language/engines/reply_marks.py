@@ -21,7 +21,7 @@ class Mark(NamedTuple):
 # What a model thinks. After it another part may follow.
 THOUGHTS = (
     Mark("<|channel|>analysis<|message|>", ("<|end|>", "<|start|>assistant")),  # gpt-oss
-    Mark("<|channel|>commentary<|message|>", ("<|end|>",)),  # gpt-oss: what it says about its use of tools
+    Mark("<|channel|>commentary<|message|>", ("<|end|>", "<|call|>")),  # gpt-oss: what it says about its use of tools
     Mark("<|channel>thought", ("<channel|>",)),  # Gemma 4
     Mark("<|START_THINKING|>", ("<|END_THINKING|>",)),  # Cohere's Command
     Mark("<|inner_prefix|>", ("<|inner_suffix|>",)),  # Apertus
@@ -46,6 +46,7 @@ WORDED_THOUGHTS = (
     Mark("## Thinking\n", ("\n## Final Response\n",)),  # HuatuoGPT-o1
     Mark("think\n", ("\nanswer\n",)),  # s1, where a server takes its marks out
 )
+RECIPIENT = re.compile(r"\s+to=[\w.]{1,100}(?=<\|channel\|>)")
 # A speaker's label, before which models that follow a dialogue begin to think.
 LABEL = re.compile(r"\s*[*_]{0,2}\w[\w .'-]{0,30}[*_]{0,2}:[*_]{0,2}\s*")
 # Tags whose name says it: <think>, <thinking>, <thought>, <reasoning>, <seed:think>, <mm:think>, <longcat_think>,

@@ -14,6 +14,7 @@ from agents.language.engines.reply_marks import (
     CHANNEL,
     LABEL,
     NEXT_SPEAKERS,
+    RECIPIENT,
     TAG,
     THOUGHTS,
     TURN_BEGINS,
@@ -64,7 +65,7 @@ class ReplyForm:
         """The parts of ``text``, which the prompt began with ``begun``. ``is_whole``: the model ended the text itself.
         ``has_thought``: what it thinks is known from elsewhere."""
         thoughts: list[str] = []
-        rest = CHANNEL.sub(r"\1", begun + text)
+        rest = CHANNEL.sub(r"\1", RECIPIENT.sub("", begun + text))
         if (label := LABEL.match(rest)) is not None and self.begins_thought(rest[label.end() :]):
             rest = rest[label.end() :]
         while True:

@@ -63,6 +63,8 @@ FORMS = {
     # A server that takes special tokens out leaves their words.
     "gpt-oss, marks taken out": f"analysis{R}assistantfinal{A}",
     "gpt-oss with a preamble, marks taken out": f"analysis{R}assistantcommentaryI look.assistantfinal{A}",
+    "gpt-oss that names a form, marks taken out": f"analysis{R}assistantfinal json{A}",
+    "gpt-oss without a thought, marks taken out": f"final{A}",
     "kimi k3, marks taken out": f"{R}thinkresponse{A}responsemessage",
     "kimi k3 without a thought, marks taken out": f"{A}responsemessage",
     "muse glimmer, marks taken out": f" to=self{R}assistant to=user{A}",
@@ -151,6 +153,11 @@ def test_ordinary_replies_stay_letter_for_letter(text: str) -> None:
 )
 def test_what_cannot_be_parted_is_no_answer(text: str) -> None:
     assert parted(text).fault is not None
+
+
+def test_a_call_of_a_tool_is_no_answer() -> None:
+    call = "<|start|>assistant to=functions.f<|channel|>commentary <|constrain|>json<|message|>{}<|call|>"
+    assert parted(f"<|channel|>analysis<|message|>{R}<|end|>{call}").answer == ""
 
 
 @pytest.mark.parametrize("text", [f"<think>{R}", f"[THINK]{R}", f"Here are my reasoning steps:\n{R}", f"analysis{R}"])

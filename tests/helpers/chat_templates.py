@@ -13,6 +13,11 @@ _APART = (
 )
 
 PLAIN = _TURNS.format(messages="messages") + _REST
+# What stands before </think> in an earlier answer is taken for a thought.
+WITHOUT_EARLIER_THOUGHTS = PLAIN.replace(
+    "{{ message['content'] }}",
+    "{{ message['content'].split('</think>')[-1] if message['role'] == 'assistant' else message['content'] }}",
+)
 # The system text is written into the user's last message, and is lost where there is none.
 INTO_THE_LAST = (
     _APART + _ALTERNATE + "{% for message in rest %}<|start|>"

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from agents.errors import AnswerError
 from agents.language.engines.pictures import contents
+from agents.language.engines.reply_marks import TAG
 from agents.language.engines.text_request import ChatMessage, Role, TextRequest
 
 Begins = Literal["kept", "merged"]
@@ -111,13 +112,26 @@ class ChatTemplate:
         message. Raises AnswerError where neither keeps it."""
         system = messages[0] if messages and messages[0].role == "system" else None
         if system is None:
-            return self._rendered(messages, thinks)
+            return self._whole(messages, thinks)
         if not self.takes_system or (_begins(messages) and self.begins == "merged"):
             messages = merged(messages)
-        text = self._rendered(messages, thinks)
+        text = self._whole(messages, thinks)
         if not self._keeps(messages, system.text, text, thinks):
             why = "the chat template drops the instructions of this chat"
             raise AnswerError("bad_prompt", f"{why}: {self._advice(messages) or 'the model cannot be told its part'}")
+        return text
+
+    def _whole(self, messages: Chat, thinks: bool) -> str:
+        """The prompt, in which earlier answers are whole. Many templates take what stands before a mark such as
+        </think> for a thought, whoever opened it, and leave it out: of an answer that mentions the mark its end alone
+        is left."""
+        text = self._rendered(messages, thinks)
+        for message in messages:
+            if message.role != "assistant" or (mark := TAG.search(message.text)) is None:
+                continue
+            if _squeezed(message.text) not in _squeezed(text):
+                why = f"the chat template drops words of an earlier answer, which has the mark {mark[0]}"
+                raise AnswerError("bad_prompt", why)
         return text
 
     def _rendered(self, messages: Chat, thinks: bool) -> str:

@@ -81,9 +81,18 @@ TURN_ENDS = (
     "<|end_of_turn|>", "<｜end▁of▁sentence｜>", "<|end_of_sentence|>", "<end_of_sentence>", "<|assistant_end|>",
     "<|end_of_msg|>", "<|role_end|>", "<|message_sep|>", "[e~[", "<seed:eos>", "<|endofassistant|>",
     "<|close|>response<|sep|>", "<|close|>message<|sep|>", "[END FINAL RESPONSE]", "<SPECIAL_12>", "<sep>",
+    "[|endofturn|]", "<|eos|>", "<pad>", "[PAD]", "<|pad|>",
 )  # fmt: skip
 # The next speaker's mark, which ends a turn of GLM, Phi and Reka. It is one at the end of a text or of a line.
-NEXT_SPEAKERS = ("<|user|>", "<|observation|>", "<|system|>", "<|assistant|>", "<sep> human:", "<sep>human:")
+NEXT_SPEAKERS = ("<|user|>", "<|observation|>", "<|system|>", "<|assistant|>")
+# The same in a form that nobody writes in a sentence. Marks in wide strokes are DeepSeek's and Hunyuan's.
+CERTAIN_ENDS = re.compile(r"<sep> ?human:|<extra_id_1>User|<\uff5c[^<>\uff5c\s]{1,40}\uff5c>")
+# What begins a text or an assistant's turn, where a server leaves it before a reply.
+HEADS = re.compile(
+    r"\s*(?:<bos>|<\|begin_of_text\|>|<\uff5cbegin\u2581of\u2581sentence\uff5c>|\[gMASK\]|<sop>|<\|startoftext\|>"
+    r"|<\|im_start\|>assistant\n|<\|start_header_id\|>assistant<\|end_header_id\|>\n*|<start_of_turn>model\n"
+    r"|<\uff5cAssistant\uff5c>|<\|assistant\|>\n?|\[\|assistant\|\])+"
+)
 # What begins the next turn behind it.
 TURN_BEGINS = re.compile(
     r"<\|(?:im_start|start|begin|start_header_id|START_OF_TURN_TOKEN|start_of_role|user|system|user_start|open|im_user)"

@@ -11,7 +11,9 @@ from agents.language.engines.reply_marks import (
     ANSWERS_AFTER_THOUGHT,
     BEGUN_TAG,
     BOX,
+    CERTAIN_ENDS,
     CHANNEL,
+    HEADS,
     LABEL,
     NEXT_SPEAKERS,
     RECIPIENT,
@@ -66,6 +68,8 @@ class ReplyForm:
         ``has_thought``: what it thinks is known from elsewhere."""
         thoughts: list[str] = []
         rest = CHANNEL.sub(r"\1", RECIPIENT.sub("", begun + text))
+        if self.cuts_turns:
+            rest = _without_head(rest)
         if (label := LABEL.match(rest)) is not None and self.begins_thought(rest[label.end() :]):
             rest = rest[label.end() :]
         while True:
@@ -92,7 +96,8 @@ class ReplyForm:
     def _answer(self, rest: str, thoughts: list[str], *, is_whole: bool, has_thought: bool) -> Parts:
         start = rest.lstrip()
         is_after = bool(thoughts) or has_thought
-        opening = [*self.answers, *(ANSWERS_AFTER_THOUGHT if is_after else ())]
+        wrappers = [mark for mark in ANSWERS_AFTER_THOUGHT if is_after or _is_wrapped(start, mark)]
+        opening = [*self.answers, *wrappers]
         mark = next((mark for mark in opening if start.startswith(mark.opens)), None)
         ends = self.ends
         answer = rest
@@ -184,7 +189,7 @@ def turn_end(answer: str) -> int:
             behind = answer[index + len(mark) :]
             after = behind.lstrip()
             is_last = not after or after.startswith(TURN_ENDS) or TURN_BEGINS.match(after) is not None
-            if mark in NEXT_SPEAKERS and (behind.startswith("\n") or mark.endswith(":")):
+            if mark in NEXT_SPEAKERS and behind.startswith("\n"):
                 is_last = True
             before = answer[:index]
             # HTML strikes words out by <s>…</s>.
@@ -193,7 +198,27 @@ def turn_end(answer: str) -> int:
                 found.append(index)
                 break
             index = answer.find(mark, index + 1)
+    certain = CERTAIN_ENDS.search(answer)
+    if certain is not None and not _is_in_code(answer[: certain.start()]):
+        found.append(certain.start())
     return min(found, default=-1)
+
+
+def _without_head(text: str) -> str:
+    """Without what begins a text or an assistant's turn. <s> begins one where no </s> stands but at the end: HTML
+    strikes words out by both."""
+    head = HEADS.match(text)
+    text = text[head.end() :] if head is not None else text
+    if text.lstrip().startswith("<s>") and "</s>" not in text.rstrip()[:-4]:
+        return text.lstrip()[3:]
+    return text
+
+
+def _is_wrapped(text: str, mark: Mark) -> bool:
+    """Whether all of ``text`` stands between one pair of marks, as no person would write it."""
+    [close] = mark.closes
+    whole = text.strip()
+    return whole.startswith(mark.opens) and whole.endswith(close) and whole.count(close) == whole.count(mark.opens) == 1
 
 
 def closed(text: str, form: ReplyForm) -> Parts:

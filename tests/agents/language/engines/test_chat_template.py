@@ -119,6 +119,19 @@ def test_a_system_text_is_never_lost_in_silence(made: Made) -> None:
 # dates
 
 
+def test_an_earlier_answer_is_not_cut_in_silence(made: Made) -> None:
+    template = made(kinds.WITHOUT_EARLIER_THOUGHTS)
+    user = ChatMessage("user", "What closes a thought?")
+    answers = {"The mark </think> closes a thought.": False, "A mark.": True, "No </thing> here.": True}
+    for text, is_whole in answers.items():
+        chat = (user, ChatMessage("assistant", text), ChatMessage("user", "And?"))
+        if is_whole:
+            assert text in template.prompt(chat)
+        else:
+            with pytest.raises(AnswerError, match="drops words of an earlier answer, which has the mark </think>"):
+                template.prompt(chat)
+
+
 def test_no_prompt_has_todays_date(folder: Path, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     class Tomorrow(datetime.datetime):
         @classmethod

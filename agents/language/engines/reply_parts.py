@@ -165,10 +165,11 @@ class ReplyForm:
                 index = answer.find(each)
                 if index >= 0 and each not in (*TURN_ENDS, *AGAIN):  # which stand for other things, too
                     places.append((index, index + len(each), each != mark.opens))
-        for mark in self.answers:
-            index = answer.find(mark.opens)
+        # Parts of gpt-oss's marks, too: a header that is damaged says nothing of what follows it.
+        for each in (*(mark.opens for mark in self.answers), "<|channel|>", "<|message|>"):
+            index = answer.find(each)
             if index >= 0:
-                places.append((index, index + len(mark.opens), True))
+                places.append((index, index + len(each), True))
         return sorted(places)
 
     def _fault(self, answer: str) -> str | None:

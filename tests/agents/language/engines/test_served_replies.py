@@ -112,6 +112,7 @@ ORDINARY = [
     "A: <b>no</b>",
     "The mark <|user|> begins a turn.",
     "I use <sep> between words.",
+    "Its channels begin with <|channel|> there.",
     "The mark `</think>` closes a thought.",
     'He wrote "</think>" and left.',
     "I would write <think>…</think> around it.",
@@ -161,6 +162,8 @@ def test_ordinary_replies_stay_letter_for_letter(text: str) -> None:
         f"{R}<|END_THINKING|>{A}",
         f"{R}\n[BEGIN FINAL RESPONSE]\n{A}",
         f"{R}<|channel|>final<|message|>{A}",
+        f"<|channel|>odd {R}",
+        f"<|message|>{A}",
         f"thought\n{R}{A}",  # Gemma 4 and Solar, marks taken out: nothing stands between thought and answer
         f"{R}assistant{A}",
     ],

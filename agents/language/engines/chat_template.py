@@ -126,6 +126,10 @@ class ChatTemplate:
         </think> for a thought, whoever opened it, and leave it out: of an answer that mentions the mark its end alone
         is left."""
         text = self._rendered(messages, thinks)
+        if len(messages) > 1 and not self.keeps_history and any(each.role == "assistant" for each in messages):
+            raise AnswerError(
+                "bad_prompt", "the chat template leaves out earlier messages, or writes them in another order"
+            )
         for message in messages:
             if message.role != "assistant" or (mark := TAG.search(message.text)) is None:
                 continue
@@ -174,6 +178,18 @@ class ChatTemplate:
         if not self.takes_system or not any(self._loses(chat) for chat in chats):
             return "kept"
         return "merged" if all(self._has(merged(chat)) for chat in chats) else "kept"
+
+    @cached_property
+    def keeps_history(self) -> bool:
+        """Whether a chat's messages stand in its prompt, and in their order, as far as the template takes a chat."""
+        roles: tuple[Role, Role] = ("user", "assistant")
+        words = [f"{PROBE}{letter}" for letter in "ABCDE"]
+        try:
+            text = self.render([ChatMessage(roles[index % 2], word) for index, word in enumerate(words)])
+        except AnswerError:
+            return True
+        places = [text.find(word) for word in words]
+        return min(places) >= 0 and places == sorted(places)
 
     def _loses(self, chat: Chat) -> bool:
         try:

@@ -132,6 +132,14 @@ def test_an_earlier_answer_is_not_cut_in_silence(made: Made) -> None:
                 template.prompt(chat)
 
 
+@pytest.mark.parametrize("name", ["WITHOUT_ANSWERS", "THE_LAST_ALONE", "BACKWARDS"])
+def test_a_template_that_loses_earlier_messages_is_for_single_questions(made: Made, name: str) -> None:
+    template = made(getattr(kinds, name))
+    assert USER.text in template.prompt((USER,))
+    with pytest.raises(AnswerError, match="leaves out earlier messages, or writes them in another order"):
+        template.prompt((USER, ChatMessage("assistant", "Yes."), ChatMessage("user", "And?")))
+
+
 def test_no_prompt_has_todays_date(folder: Path, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     class Tomorrow(datetime.datetime):
         @classmethod

@@ -82,7 +82,7 @@ def unusable_template(folder: Path) -> str | None:
         template, tokens = chat_template(folder)
     except Exception as error:  # values of other types than a tokenizer has
         return f"the chat template of {folder} cannot be read: {short_text(error)}"
-    if template is None:
+    if not template:  # an empty file has none, too
         return no_template(folder)
     for name in re.findall(r"\b\w+_token\b", template):  # some of the tokenizer's class, which alone knows them
         tokens.setdefault(name, "")

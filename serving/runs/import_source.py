@@ -154,6 +154,7 @@ def task_of_file(path: Path, task: str | None) -> Task:
         return known[name]
     names = ", ".join([*SHORT, "attention"] if task is None else ["caption", "word", "color", "object", "attention"])
     if task is None:
+        names += ", judgement"
         raise InputError(f"the file's name, {path.stem!r}, says no task; say with --task which: {names}")
     raise InputError(
         f"holds no {task} in a form that is read: a table or a benchmark's file has answers to {names}. Conversations "

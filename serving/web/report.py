@@ -26,7 +26,8 @@ STATIC = Path(__file__).with_name("static")
 LIMIT = 5_000  # characters of a text that a page shows
 LINK = re.compile(r'<link rel="stylesheet" href="static/([\w.]+)">|<script(?: defer)? src="static/([\w.]+)"></script>')
 ICON = '<link rel="icon" href="static/icon.svg" type="image/svg+xml">\n'
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+# Control characters, and those that turn round the letters of all that follows (U+202A to U+202E, U+2066 to U+2069).
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 def write_report(paths: Sequence[Path | str], out: Path | str | None = None) -> Path:

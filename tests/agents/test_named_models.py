@@ -33,6 +33,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / "config.json").write_text(json.dumps({"model_type": "no_such_type", **about}))
     for name, template in {"broken": "{% for", "refusing": "{{ raise_exception('not today') }}"}.items():
         tiny_language.llama(root / name, template=template)
+    (tiny_language.llama(root / "empty") / "chat_template.jinja").write_text("")
     config = json.loads((tiny_language.llama(root / "quantised") / "config.json").read_text())
     config["quantization_config"] = {"quant_method": "no_such_method"}
     (root / "quantised" / "config.json").write_text(json.dumps(config))
@@ -98,6 +99,7 @@ def test_a_variant_of_a_model_and_two_models_of_equal_names(tmp_path: Path) -> N
         ("converted/model.Q4_1.GGUF", "is not read, nor what transformers makes of it: take the model's safetensors"),
         ("broken", "refuses every chat: unexpected 'end of template'"),
         ("refusing", "refuses every chat: not today"),
+        ("empty", "has no chat template"),
         ("quantised", "weights quantised by no_such_method: Unknown quantization type"),
         ("absent", "no such file or folder"),
     ],

@@ -130,6 +130,8 @@ def test_a_table_on_a_terminal_has_a_line_for_each_row(tmp_path: Path, capsys: p
     for escaped in ESCAPED.values():
         rows = [line for line in printed.split("\n") if line.startswith("elsewhere ") and f" {escaped} " in line]
         assert len(rows) == 1, escaped
+    page = (tmp_path / "S" / "index.html").read_text()
+    assert not {"\x1b", "\u202e", "\u2066"} & set(page)
 
 
 def test_machines_called_as_rows_of_ours_are_told_apart(tmp_path: Path) -> None:

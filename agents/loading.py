@@ -93,7 +93,8 @@ def unusable_template(folder: Path) -> str | None:
         try:
             render_jinja_template([chat], chat_template=template, add_generation_prompt=True, **given)
         except Exception as error:  # whatever the program in a template raises
-            why = f"the chat template of {folder} refuses every chat: {short_text(error)}"
+            # Of the try with a text: an error about lists may hide what the template itself says.
+            why = why or f"the chat template of {folder} refuses every chat: {short_text(error)}"
         else:
             return None
     return why

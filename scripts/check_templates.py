@@ -115,7 +115,8 @@ def chat(*messages: ChatMessage) -> Callable[[Case], Cell]:
         try:
             text = case.template.prompt(messages)
         except AnswerError as error:
-            is_ours = (published := case.published(messages)) is not None and _has_system(messages, published)
+            published = case.published(messages)
+            is_ours = published is not None and _has_system(messages, published) and _has_all(messages, published)
             return Cell("WRONG" if is_ours else "refused", str(error))
         if not _has_system(messages, text):
             return Cell("WRONG", "the system text is lost")
@@ -139,6 +140,15 @@ def _squeezed(text: str) -> str:
 
 def _has_system(messages: Sequence[ChatMessage], text: str) -> bool:
     return messages[0].role != "system" or _squeezed(messages[0].text) in _squeezed(text)
+
+
+def _has_all(messages: Sequence[ChatMessage], text: str) -> bool:
+    """Whether all messages stand in ``text``, in their order."""
+    for message in messages:
+        _, found, text = text.partition(message.text)
+        if not found:
+            return False
+    return True
 
 
 def _with_system_as_user(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:

@@ -15,7 +15,7 @@ _APART = (
 PLAIN = _TURNS.format(messages="messages") + _REST
 # Earlier answers, or all but the last question, are left out; or the chat stands the other way round.
 WITHOUT_ANSWERS = _TURNS.format(messages="messages | rejectattr('role', 'equalto', 'assistant')") + _REST
-THE_LAST_ALONE = _TURNS.format(messages="messages[-1:]") + _REST
+THE_LAST_ALONE = _APART + "{{ system }}" + _TURNS.format(messages="rest[-1:]") + _REST
 BACKWARDS = _TURNS.format(messages="messages | reverse") + _REST
 # What stands before </think> in an earlier answer is taken for a thought.
 WITHOUT_EARLIER_THOUGHTS = PLAIN.replace(

@@ -13,7 +13,8 @@ WORD = "[A-Za-z][A-Za-z0-9_.-]{0,99}"
 DENIALS = ("no", "false")
 
 
-def is_kept(
+# Both are coroutines: FastAPI gives other functions to threads, and requests would overtake one another.
+async def is_kept(
     request: Request,
     reason: Annotated[
         str,
@@ -37,7 +38,7 @@ def is_kept(
 Keep = Annotated[bool, Depends(is_kept)]
 
 
-def refuse_not_kept(keep: Keep) -> None:
+async def refuse_not_kept(keep: Keep) -> None:
     """Raises ApiError where the header cannot be honoured."""
     if not keep:
         raise unsupported([(NAME, "a conversation is kept as a whole, with each of its messages")])

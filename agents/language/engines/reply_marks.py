@@ -33,10 +33,6 @@ THOUGHTS = (
     Mark("<|begin_of_thought|>", ("<|end_of_thought|>",)),  # Sky-T1, OpenThinker
     Mark("<|im_start|>think", ("<|im_start|>answer",)),  # s1
 )
-# gpt-oss names a form behind a channel, or to whom it writes: <|channel|>final <|constrain|>json<|message|>.
-CHANNEL = re.compile(
-    r"(<\|channel\|>(?:analysis|commentary|final))[^<\n]{0,100}(?:<\|constrain\|>\s*\w*\s*)?(?=<\|message\|>)"
-)
 # The same in words that any model could write. Without what closes them they are part of the answer, unless the prompt
 # or the template has them.
 WORDED_THOUGHTS = (
@@ -46,6 +42,11 @@ WORDED_THOUGHTS = (
     Mark("## Thinking\n", ("\n## Final Response\n",)),  # HuatuoGPT-o1
     Mark("think\n", ("\nanswer\n",)),  # s1, where a server takes its marks out
 )
+# gpt-oss names a form behind a channel: <|channel|>final <|constrain|>json<|message|>.
+CHANNEL = re.compile(
+    r"(<\|channel\|>(?:analysis|commentary|final))[^<\n]{0,100}(?:<\|constrain\|>\s*\w*\s*)?(?=<\|message\|>)"
+)
+# To whom it writes, before the channel.
 RECIPIENT = re.compile(r"\s+to=[\w.]{1,100}(?=<\|channel\|>)")
 # A speaker's label, before which models that follow a dialogue begin to think.
 LABEL = re.compile(r"\s*[*_]{0,2}\w[\w .'-]{0,30}[*_]{0,2}:[*_]{0,2}\s*")

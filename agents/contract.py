@@ -259,24 +259,16 @@ VARIANT: InPaper = "variant"
 NOT_IN_PAPER: InPaper = "no"
 
 
-# Where classes were that moved since: the digests of older runs name these places.
-MOVED = {
-    "agents.vision.cloud:AzureVisionAgent": "agents.vision.azure_vision:AzureVisionAgent",
-    "agents.vision.cloud:GoogleVisionAgent": "agents.vision.google_vision:GoogleVisionAgent",
-    "agents.vision.cloud:RekognitionAgent": "agents.vision.rekognition:RekognitionAgent",
-    "agents.vision.detector:DetrAgent": "agents.vision.detr:DetrAgent",
-    "agents.vision.git_and_blip:Blip2Agent": "agents.vision.blip2:Blip2Agent",
-    "agents.vision.git_and_blip:BlipAgent": "agents.vision.blip:BlipAgent",
-    "agents.vision.git_and_blip:GitAgent": "agents.vision.git:GitAgent",
-    "agents.vision.detector:TorchvisionMaskRCNNAgent": "agents.vision.torchvision_maskrcnn:TorchvisionMaskRCNNAgent",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Entry:
     """``agent``: "module:Class"; ``ran``: with the weights or service that it names; ``in_paper``: docs/fidelity.md;
     ``published``: the checkpoint whose architecture "random" means; ``typed``: what commands call it, where
-    that is not its name."""
+    that is not its name.
+
+    ``identity`` is the name of the algorithm in the digest of a run, by default ``agent``. It never changes with a
+    class's place, so that classes may move: else every older run of them would be refused. Many of ours look like the
+    place where the class stood when they were given. A new family is named ``NAME/1``; a change of the algorithm that
+    changes answers raises the number (``…/2``), and older runs are then refused."""
 
     name: str
     agent: str
@@ -290,15 +282,13 @@ class Entry:
     published: str = ""
     ran: bool = True
     typed: str = ""
+    identity: str = ""
 
     def __post_init__(self) -> None:
         if not self.published:
             object.__setattr__(self, "published", str(self.settings.get("checkpoint", "")))
-
-    @property
-    def identity(self) -> str:
-        """The class's name in the digest of a run."""
-        return MOVED.get(self.agent, self.agent)
+        if not self.identity:
+            object.__setattr__(self, "identity", self.agent)
 
     def load_class(self) -> type[Agent[Any]]:
         """Raises ImportError, InputError."""

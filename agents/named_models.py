@@ -15,6 +15,11 @@ TEXT_MODEL = "agents.language.chat:LocalChatAgent"
 PICTURE_MODEL = "agents.universal.universal:LocalUniversalAgent"
 SERVER_MODEL = "agents.universal.universal:ServerUniversalAgent"
 ANTHROPIC_MODEL = "agents.universal.universal:AnthropicUniversalAgent"
+# Their names in the digests of runs, which stay as they are wherever the classes move (:class:`agents.contract.Entry`).
+TEXT_MODEL_IDENTITY = "agents.language.chat:LocalChatAgent"
+PICTURE_MODEL_IDENTITY = "agents.universal.universal:LocalUniversalAgent"
+SERVER_MODEL_IDENTITY = "agents.universal.universal:ServerUniversalAgent"
+ANTHROPIC_MODEL_IDENTITY = "agents.universal.universal:AnthropicUniversalAgent"
 TALK: tuple[Task, ...] = ("conversation", "word_association")
 HERE: Mapping[str, str] = {"hf": "transformers", "vllm": "vLLM"}
 SERVERS: Mapping[str, Mapping[str, Any]] = {
@@ -50,6 +55,7 @@ def model_entry(typed: str) -> Entry:
     if engine in SERVERS:
         return Entry(
             agent=ANTHROPIC_MODEL if engine == "anthropic" else SERVER_MODEL,
+            identity=ANTHROPIC_MODEL_IDENTITY if engine == "anthropic" else SERVER_MODEL_IDENTITY,
             tasks=TASKS,
             summary=f"{model} on the server of {engine}, which knows whether it reads pictures",
             source="its provider",
@@ -68,6 +74,7 @@ def model_entry(typed: str) -> Entry:
     settings: dict[str, Any] = {"checkpoint": model, **({"revision": revision} if revision else {})}
     return Entry(
         agent=PICTURE_MODEL if reads_pictures else TEXT_MODEL,
+        identity=PICTURE_MODEL_IDENTITY if reads_pictures else TEXT_MODEL_IDENTITY,
         tasks=TASKS if reads_pictures else TALK,
         summary=f"{what}, in {HERE[engine]}" if folder else "not fetched; until it is here, all tasks are presumed",
         source="its model card",

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from agents.attention.frames import Fit
+from agents.frames import Fit
 from agents.stimuli import Task
 
 
@@ -69,7 +69,7 @@ class CaptionAnswer(_Answer):
 class ScanpathAnswer(_Answer):
     """``fixations`` are [x, y] in pixels of ``frame`` = [width, height], origin top left. ``window`` is the side of the
     inhibition window in pixels. ``stop``: the target, the maximum number, an exhausted map, or the model ended the
-    path. ``fit``: how the picture filled the frame (:mod:`agents.attention.frames`). An agent whose frame has another
+    path. ``fit``: how the picture filled the frame (:mod:`agents.frames`). An agent whose frame has another
     shape than the picture must give it, or nobody can draw the path; None is not written."""
 
     fixations: list[Annotated[list[float | int], Field(min_length=2, max_length=2)]]

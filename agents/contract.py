@@ -12,7 +12,7 @@ from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import orjson
@@ -20,9 +20,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from agents.errors import InputError, bad_settings
 from agents.stimuli import MODES, Asked, ConversationStimulus, Family, Mode, Stimulus, Task
-
-if TYPE_CHECKING:
-    from agents.checkpoints import Download
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB
@@ -78,6 +75,17 @@ def derive_seed(run_seed: int, agent: str, stimulus: str, sample: int, turn: int
     attempt]."""
     text = orjson.dumps([1, run_seed, agent, stimulus, sample, turn, attempt])
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> 11
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """``size`` in bytes."""
+
+    name: str
+    path: Path
+    size: int
+    revision: str | None
+    licence: str | None
 
 
 @dataclass(slots=True)  # not frozen: that makes each of many slower to make

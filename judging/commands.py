@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agents.errors import printable
 from agents.stimuli import TASKS
-from serving.command_line import Commands, path, positive, replicas, seed, share, sizes, tasks
+from serving.commands.command_line import Commands, path, positive, replicas, seed, share, sizes, tasks
 
 
 def register(commands: Commands) -> None:
@@ -107,25 +107,25 @@ def _bounds(text: str) -> float:
 
 
 def _trials(options: argparse.Namespace) -> int:
-    from judging.trials import compose
+    from judging.trial_sets.composing import compose
 
     return compose(options, _print)
 
 
 def _judge(options: argparse.Namespace) -> int:
-    from judging.judge import judge
+    from judging.judges.asking import judge
 
     return judge(options, _print)
 
 
 def _score(options: argparse.Namespace) -> int:
-    from judging.score import score
+    from judging.scores.score import score
 
     return score(options, _print)
 
 
 def _rank(options: argparse.Namespace) -> int:
-    from judging.rank import rank
+    from judging.ranking.common_scale import rank
 
     return rank(options, _print)
 

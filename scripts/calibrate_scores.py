@@ -28,13 +28,13 @@ from scipy.special import ndtr, ndtri
 
 from agents import catalogue
 from agents.errors import InputError, TuringlikeError
-from judging.contrasts import between_judges, by_column, of_agents
-from judging.jackknife import Clusters, Codes
-from judging.measures import MEASURES, difference, share, summarize
-from judging.ranking import area
-from judging.tables import Estimate, Table
-from judging.trial_set import TRIALS_FILE, key_path, read_trial_key
-from serving.command_line import positive
+from judging.statistics.by_margin import area
+from judging.statistics.contrasts import between_judges, by_column, of_agents
+from judging.statistics.jackknife import Clusters, Codes
+from judging.statistics.measures import MEASURES, difference, share, summarize
+from judging.statistics.tables import Estimate, Table
+from judging.trial_sets.trial_set import TRIALS_FILE, key_path, read_trial_key
+from serving.commands.command_line import positive
 
 HOLDS, ALARMS, FEW, PASSES = "0.93 at least", "0.02 to 0.07", "0.07 at most", "0.05 at most"
 PASS_RATES = (0.519, 0.389, 0.133, 0.011)  # GPT-4's after 3, 10 and 110 turns in X-Turing, and Qwen-110B's after 110

@@ -32,15 +32,15 @@ from typing import Any
 
 from PIL import Image
 
-from agents.checkpoints import packaged_folder
+from agents.catalogue.named_models import model_entry
 from agents.contract import Agent, Draw, Entry
 from agents.errors import AnswerError
 from agents.language.engines.clients import ServerText
 from agents.language.engines.openai import ChatSettings, OpenAIEngine
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
-from agents.named_models import model_entry
+from agents.models.checkpoints import packaged_folder
 from agents.stimuli import parse_row
-from judging.judges import llm_openai
+from judging.judges.built_in import llm_openai
 
 STARTS_WITHIN = 600.0  # seconds
 POSITIONS = 2048  # of the model; llama.cpp's servers would take fewer

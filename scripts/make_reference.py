@@ -7,9 +7,9 @@ from pathlib import Path
 
 import orjson
 
-from agents.built_in import BUILT_IN, PROPRIETARY
+from agents.catalogue.built_in import BUILT_IN, PROPRIETARY
 from agents.contract import GIB, Entry
-from agents.random_weights import RANDOM
+from agents.models.random_weights import RANDOM
 from agents.stimuli import SHORT, TASKS
 from serving.runs.records import json_schema, stimulus_schema
 
@@ -36,7 +36,7 @@ def render() -> dict[Path, bytes]:
 
 
 def agents_table() -> str:
-    """The agents of ``agents/built_in.toml`` for people's tasks, the same on every machine."""
+    """The agents of ``agents/catalogue/built_in.toml`` for people's tasks, the same on every machine."""
     rows = [HEAD]
     for entry in BUILT_IN:
         if not set(entry.tasks) & set(TASKS):

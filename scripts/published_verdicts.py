@@ -25,15 +25,18 @@ from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationErro
 from agents.catalogue import NAME
 from agents.errors import InputError, Problem, TuringlikeError
 from agents.stimuli import Task
+from judging.scores.verdicts import TASK
+from judging.statistics.verdict_table import FEEDBACK, TEST
 from judging.study.settings import FIELDS
-from judging.trial_set import COLUMNS, MOST_NAMED, SCHEMA, about_path, key_path
-from judging.verdicts import FEEDBACK, TASK, TEST
-from serving.runs.atomic_files import replacing
-from serving.runs.csv_tables import load_table, write_rows
-from serving.runs.import_source import SHORT, Source, read_bytes
-from serving.runs.importing import FILES
-from serving.runs.output_paths import new_folder, refuse_existing
+from judging.trial_sets.trial_set import COLUMNS, MOST_NAMED, SCHEMA, about_path, key_path
+from serving.exchange.import_source import Source
+from serving.exchange.importing import FILES
+from serving.files.atomic_files import replacing
+from serving.files.csv_tables import load_table, write_rows
+from serving.files.foreign_files import read_bytes
+from serving.files.output_paths import new_folder, refuse_existing
 from serving.runs.run_json import new_run_json
+from serving.sets.published_tasks import SHORT
 
 # As the benchmark's files have them; other names are as they are, in small letters and digits.
 NAMES = {"deepgazeiii": "deepgaze3", "gpt3prcurie": "gpt3promptcurie", "gpt3prdavinci": "gpt3promptdav"}

@@ -1,5 +1,5 @@
-"""How often :mod:`judging.populations` tells an agent that answers as people do from them by chance, and others.
-Words are drawn from Zipf's distributions, fixations from ten places of a picture."""
+"""How often :mod:`judging.statistics.populations` tells an agent that answers as people do from them by chance,
+and others. Words are drawn from Zipf's distributions, fixations from ten places of a picture."""
 
 import argparse
 import os
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from wordfreq import top_n_list
 
-from judging.populations import populations
-from serving.command_line import positive
+from judging.statistics.populations import populations
+from serving.commands.command_line import positive
 
 PEOPLE, CUES, WORDS, PICTURES, FIXATIONS, FRAME = 5, 30, 40, 20, 12, (1280, 1024)
 

@@ -1,7 +1,7 @@
 """How often ``turinglike rank`` and the stopping rule of ``turinglike study status`` are right, in drawn studies.
 
-Verdicts are drawn from the model of :mod:`judging.rank_model`, a favourable case: two studies of other agents with two
-classifiers in common, and a new agent with 200 verdicts. With ``--stopping`` judges join one by one.
+Verdicts are drawn from the model of :mod:`judging.ranking.model`, a favourable case: two studies of other agents with
+two classifiers in common, and a new agent with 200 verdicts. With ``--stopping`` judges join one by one.
 """
 
 import argparse
@@ -13,8 +13,8 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from judging.study.stopping import decide
-from serving.command_line import positive
+from judging.study.results.stopping import decide
+from serving.commands.command_line import positive
 
 # Standard deviations of effects; that of agents is around MEAN. Machines judge better than people.
 TRUE = {"judges.bias": 0.5, "judges.skill": 0.3, "stimuli.bias": 0.3, "stimuli.skill": 0.3, "speakers.bias": 0.2,
@@ -56,7 +56,7 @@ def drawn(seed: int, spreads: Mapping[str, float] = TRUE) -> tuple[pd.DataFrame,
 
 
 def rankings(studies: int) -> None:
-    from judging.rank_model import fit
+    from judging.ranking.model import fit
 
     holds, widths = defaultdict[str, list[bool]](list), defaultdict[str, list[float]](list)
     for seed in range(studies):

@@ -23,15 +23,17 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from judging.contrasts import ByColumn
-from judging.measures import ALL
-from judging.score import Scores, compute_scores, with_columns
-from judging.tables import Table
-from judging.trial_set import TRIALS_FILE, VERDICTS, key_path, read_trial_key
-from judging.verdicts import AND, FEEDBACK, PEOPLE, TASK, TEST, counted
+from judging.scores.score import compute_scores, with_columns
+from judging.scores.scores import Scores
+from judging.scores.verdicts import TASK
+from judging.statistics.contrasts import ByColumn
+from judging.statistics.measures import ALL
+from judging.statistics.tables import Table
+from judging.statistics.verdict_table import AND, FEEDBACK, PEOPLE, TEST, counted
+from judging.trial_sets.trial_set import TRIALS_FILE, VERDICTS, key_path, read_trial_key
 from serving.cli import main as turinglike
-from serving.command_line import positive
-from serving.runs.run_opening import new_people_run
+from serving.commands.command_line import positive
+from serving.runs.opening import new_people_run
 
 AGENTS, SPEAKERS, TOPICS, LENGTHS = ("alpha", "beta", "gamma"), 30, ("cooking", "music", "travel"), (3, 6, 12, 24)
 JUDGES, PER_JUDGE, WITH_FEEDBACK, LAB = 60, 40, 16, 20  # judges, trials each, of which with feedback, judges in the lab
@@ -175,7 +177,7 @@ def calibration(table: pd.DataFrame, studies: int) -> list[Share]:
 
 
 def judged(table: pd.DataFrame) -> pd.DataFrame:
-    """What :func:`judging.verdicts.read_verdicts` makes of the records, with the columns of BY."""
+    """What :func:`judging.scores.verdicts.read_verdicts` makes of the records, with the columns of BY."""
     none = dict.fromkeys(("confidence", "reason", "margin", "fold", "excluded"))
     return with_columns(table.assign(judge_kind="human", sample=0, **none), ",".join(BY))[0]
 

@@ -6,12 +6,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from serving.asking import answer, load
-    from serving.typed_records import open_run
+    from serving.library.asking import answer, load
+    from serving.library.typed_records import open_run
 
 __all__ = ["answer", "load", "open_run"]
 
-_HOME = {"answer": "serving.asking", "load": "serving.asking", "open_run": "serving.typed_records"}
+_HOME = {
+    "answer": "serving.library.asking",
+    "load": "serving.library.asking",
+    "open_run": "serving.library.typed_records",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import get_args
 
 from agents import __version__
-from agents.attention.frames import Fit
+from agents.catalogue.selection import Selection, resolve
 from agents.errors import InputError, printable
-from agents.selection import Selection, resolve
+from agents.frames import Fit
 from agents.stimuli import MODES
-from serving.command_line import (
+from serving.commands.command_line import (
     Commands,
     Parser,
     add_registered,
@@ -39,7 +39,7 @@ from serving.command_line import (
     task,
     worker_options,
 )
-from serving.export.exporting import FORMATS
+from serving.exchange.exporting import FORMATS
 from serving.scheduling.interrupts import watched
 
 
@@ -59,7 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     summary = "make a set of annotations of COCO or COCO-Search18, or of the published benchmark"
     example = "captions_val2017.json --images val2017 -o set.jsonl"
-    making = command("set", "serving.runs.set_making:make_set", summary, example=example)
+    making = command("set", "serving.sets.set_making:make_set", summary, example=example)
     making.add_argument("source", type=path, help="a file of annotations")
     making.add_argument("-o", "--out", required=True, type=path, metavar="FILE", help="the set")
     making.add_argument("--images", type=path, metavar="DIR", help="the pictures that annotations name")
@@ -86,7 +86,9 @@ def build_parser() -> argparse.ArgumentParser:
     generate.add_argument("--limit", type=positive, metavar="N", help="only the first N stimuli")
 
     summary = "answers to a few pictures, words or topics, at once"
-    ask = command("ask", "serving.asking:ask", summary, settings, as_json, example="mmcq,mmcq-lab --image a.jpg")
+    ask = command(
+        "ask", "serving.library.asking:ask", summary, settings, as_json, example="mmcq,mmcq-lab --image a.jpg"
+    )
     ask.add_argument("agents", metavar="AGENT", help="or several, A,B, or a pair that converses, A~B")
     ask.add_argument("material", nargs="*", metavar="FILE", help="pictures, or one set: as of generate")
     ask.add_argument("--image", action="append", metavar="FILE", help="a picture, once for each, or a folder")
@@ -99,7 +101,7 @@ def build_parser() -> argparse.ArgumentParser:
     ask.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
 
     summary, example = "the agents behind HTTP, for programs and a web page", "--agents mmcq,eliza --port 8000"
-    serve = command("serve", "serving.serve:serve", summary, settings, workers, example=example, uses_ray=True)
+    serve = command("serve", "serving.commands.serve:serve", summary, settings, workers, example=example, uses_ray=True)
     serve.add_argument("--agents", required=True, metavar="A,B", help="agents that are loaded together")
     serve.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine alone)")
     serve.add_argument("--port", type=port, default=8000)
@@ -125,7 +127,7 @@ def build_parser() -> argparse.ArgumentParser:
     bench.add_argument("-o", "--out", type=path, metavar="DIR", help="write bench.json there")
 
     summary, example = "list the agents, or tell about one", "--task word --here --sort size"
-    agents = command("agents", "serving.agent_list:print_agents", summary, as_json, example=example)
+    agents = command("agents", "serving.commands.agent_list:print_agents", summary, as_json, example=example)
     agents.add_argument("name", nargs="?")
     about_task = "only those that answer it; judgement: the judges"
     agents.add_argument("--task", type=any_task, metavar="TASK", help=about_task)
@@ -133,14 +135,14 @@ def build_parser() -> argparse.ArgumentParser:
     agents.add_argument("--sort", choices=("size", "name"), help="by the memory that they take, or by name")
 
     summary = "what runs here, and what the rest needs"
-    doctor = command("doctor", "serving.agent_list:doctor", summary, example="--task caption")
+    doctor = command("doctor", "serving.commands.agent_list:doctor", summary, example="--task caption")
     doctor.add_argument("--task", type=any_task, metavar="TASK", help="only agents that answer it")
 
     schema = command("schema", _schema, "the JSON Schema of a record, or of a line of a set", example="record")
     schema.add_argument("of", choices=("record", "stimulus"))
 
     summary = "download the checkpoints that agents need, and tell size and licence"
-    fetch = command("fetch", "serving.fetch:fetch", summary, settings, example="git-large-coco")
+    fetch = command("fetch", "serving.commands.fetch:fetch", summary, settings, example="git-large-coco")
     fetch.add_argument("agents", nargs="+", metavar="AGENT")
 
     summary = "how far a run is, and what failed"
@@ -153,13 +155,13 @@ def build_parser() -> argparse.ArgumentParser:
     report.add_argument("-o", "--out", type=path, metavar="DIR", help="default: RUN/report")
 
     summary = "the same as report, on this machine's own address until Ctrl-C"
-    view = command("view", "serving.web.view:view", summary, example="run --open")
+    view = command("view", "serving.viewer.view:view", summary, example="run --open")
     view.add_argument("paths", nargs="+", type=path, metavar="RUN", help="or one folder of runs")
     view.add_argument("--port", type=port, default=0, help="default: a free one")
     view.add_argument("--open", dest="open_browser", action="store_true", help="open it in the browser")
 
     summary, example = "write a run's records in another format", "run --format csv -o answers.csv"
-    export = command("export", "serving.export.exporting:export", summary, example=example)
+    export = command("export", "serving.exchange.exporting:export", summary, example=example)
     export.add_argument("path", type=path, metavar="dir")
     export.add_argument("--format", required=True, choices=FORMATS)
     export.add_argument("-o", "--out", required=True, type=path)
@@ -170,7 +172,7 @@ def build_parser() -> argparse.ArgumentParser:
     export.add_argument("--force", action="store_true", help="replace what is at --out")
 
     summary, example = "read published answers into the same records", "words.json --task word -o people"
-    importing = command("import", "serving.runs.importing:import_files", summary, example=example)
+    importing = command("import", "serving.exchange.importing:import_files", summary, example=example)
     importing.add_argument("paths", nargs="+", type=path, metavar="files")
     importing.add_argument("-o", "--out", required=True, type=path, metavar="DIR", help="a run folder, or a new one")
     importing.add_argument("--task", type=any_task, metavar="TASK", help="where the file's name does not say it")
@@ -194,10 +196,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from serving.runs.checking import check_unasked, print_report
+    from serving.sets.checking import check_unasked, print_report
 
     if options.agents is not None:
-        from serving.agent_check import check_agents
+        from serving.generation.agent_check import check_agents
 
         chosen = _chosen(options)
         return check_agents(options.source, chosen, task=options.task, deep=options.deep, json=options.json)
@@ -207,7 +209,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _generate(options: argparse.Namespace) -> int:
-    from serving.generate import GenerateOptions, generate
+    from serving.generation.generate import GenerateOptions, generate
 
     chosen = _chosen(options)
     about = {"agents": chosen.names, "entries": chosen.entries, "settings": chosen.settings}
@@ -225,14 +227,14 @@ def _chosen(options: argparse.Namespace) -> Selection:
 
 
 def _schema(options: argparse.Namespace) -> int:
+    from serving.files.terminal import print_json
     from serving.runs.records import json_schema, stimulus_schema
-    from serving.terminal import print_json
 
     return print_json(json_schema() if options.of == "record" else stimulus_schema())
 
 
 def _report(options: argparse.Namespace) -> int:
-    from serving.web.report import write_report
+    from serving.viewer.report import write_report
 
     _print(str(write_report(options.runs, options.out)))
     return 0

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from agents import checkpoints
 from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
-from agents.contract import GIB, Draw, Reply
+from agents.contract import GIB, Download, Draw, Reply
 from agents.errors import AnswerError
-from agents.loading import use_full_float32
-from agents.pretrained import WeightsFileAgent, WeightsFileSettings, download, torch_hub_path
+from agents.models import checkpoints
+from agents.models.loading import use_full_float32
+from agents.models.pretrained import WeightsFileAgent, WeightsFileSettings, download, torch_hub_path
 from agents.stimuli import AttentionStimulus, Stimulus, Task
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
             )
         return f"{self.settings.center_bias}: no such file"
 
-    def fetch(self) -> Sequence[checkpoints.Download]:
+    def fetch(self) -> Sequence[Download]:
         bias = self.bias_path()
         if bias is not None and self.settings.center_bias == "mit1003" and not bias.is_file():
             bias.parent.mkdir(parents=True, exist_ok=True)
@@ -151,8 +151,8 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
 
         from agents.attention.models import deepgaze
         from agents.attention.models.inhibition import InhibitedPaths
-        from agents.sampling import gumbel
-        from agents.transfer import uploaded
+        from agents.models.sampling import gumbel
+        from agents.models.transfer import uploaded
 
         _, rows, columns = items[0][0].shape
         shape = rows, columns

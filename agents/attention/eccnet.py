@@ -13,7 +13,7 @@ from agents.attention.models.fixations import Plan
 from agents.attention.models.vgg import Preprocessing
 from agents.attention.vgg import VGGAgent
 from agents.contract import MIB, Draw, Reply
-from agents.pretrained import WeightsFileSettings
+from agents.models.pretrained import WeightsFileSettings
 from agents.stimuli import AttentionStimulus, Mode, Stimulus
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
 
         from agents.attention.models.eccnet import search
         from agents.attention.models.inhibition import hear
-        from agents.transfer import uploaded
+        from agents.models.transfer import uploaded
 
         chosen = self.settings
         shared = chosen.radius, chosen.window_resized

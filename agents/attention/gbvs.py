@@ -61,7 +61,7 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
 
         from agents.attention.models import graph_saliency
         from agents.attention.models.inhibition import walks
-        from agents.transfer import uploaded
+        from agents.models.transfer import uploaded
 
         chosen = self.settings
         images = uploaded([torch.from_numpy(pixels) for pixels, _, _ in batch], self._device)

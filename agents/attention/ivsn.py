@@ -12,7 +12,7 @@ from agents.attention.models.fixations import Plan
 from agents.attention.models.vgg import Preprocessing
 from agents.attention.vgg import VGGAgent
 from agents.contract import MIB, Draw, Reply
-from agents.pretrained import WeightsFileSettings
+from agents.models.pretrained import WeightsFileSettings
 from agents.stimuli import AttentionStimulus, Mode, Stimulus
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
 from agents.attention.vgg import VGGAgent
 from agents.contract import Draw, Reply
-from agents.pretrained import WeightsFileSettings
+from agents.models.pretrained import WeightsFileSettings
 from agents.stimuli import AttentionStimulus, Stimulus
 
 if TYPE_CHECKING:

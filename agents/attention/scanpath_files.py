@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from agents.attention.frames import Fit, outside, to_picture
 from agents.errors import UnavailableError
+from agents.frames import Fit, outside, to_picture
 
 FRAME = (1280, 1024)  # of the published scanpaths, whose file does not say so
 OTHER_IMAGE = "other image"  # the `selection` of a scanpath that was made for another picture
@@ -18,7 +18,7 @@ Whose = Literal["human", "machine"]
 @dataclass(frozen=True, slots=True)
 class Scanpath:
     """Fixations [x, y] in pixels of ``frame`` (width, height) on the picture ``stimulus``, which filled the frame as
-    ``fit`` says (:mod:`agents.attention.frames`)."""
+    ``fit`` says (:mod:`agents.frames`)."""
 
     stimulus: str
     fixations: list[list[float]]

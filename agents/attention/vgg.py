@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from agents import checkpoints
 from agents.contract import MIB
-from agents.loading import use_full_float32
-from agents.pretrained import WeightsFileAgent, WeightsFileSettings, download_torchvision, torch_hub_path
+from agents.models import checkpoints
+from agents.models.loading import use_full_float32
+from agents.models.pretrained import WeightsFileAgent, WeightsFileSettings, download_torchvision, torch_hub_path
 from agents.stimuli import Task
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
-from agents import checkpoints
 from agents.contract import GIB, LATER, Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.chat_template import DATE, SWITCHES
@@ -18,8 +17,9 @@ from agents.language.engines.text_request import GeneratedText, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import NOT_INSTALLED, VLLMEngine, VLLMSettings, vllm_program
 from agents.language.text_agent import EngineAgent
-from agents.loading import chat_template, missing_quantizer, told_of_values, unusable_template
-from agents.pretrained import BESIDE_GPU, LIBRARIES, ON_HOST, PretrainedAgent, PretrainedSettings
+from agents.models import checkpoints
+from agents.models.loading import chat_template, missing_quantizer, told_of_values, unusable_template
+from agents.models.pretrained import BESIDE_GPU, LIBRARIES, ON_HOST, PretrainedAgent, PretrainedSettings
 from agents.stimuli import ConversationStimulus
 
 MOST_DEVICES = 16

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agents import checkpoints, hub
-from agents.checkpoints import short_text
-from agents.contract import GIB, is_installed
+from agents.contract import GIB, Download, is_installed
 from agents.errors import AnswerError, UnavailableError
 from agents.language.word_embeddings import EmbeddingAgent, EmbeddingSettings
 from agents.language.words import vectors as word_vectors
-from agents.loading import load_part, load_pretrained
-from agents.pretrained import PretrainedAgent, PretrainedSettings
+from agents.models import checkpoints, hub
+from agents.models.checkpoints import short_text
+from agents.models.loading import load_part, load_pretrained
+from agents.models.pretrained import PretrainedAgent, PretrainedSettings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,7 +64,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
             return super().missing()
         return self.missing_packages() or (None if is_installed(MODULE) else NOT_INSTALLED)
 
-    def fetch(self) -> Sequence[checkpoints.Download]:
+    def fetch(self) -> Sequence[Download]:
         return [hub.fetch(str(self.folder()))] if self._is_packaged() else super().fetch()
 
     def open(self) -> None:
@@ -107,7 +107,7 @@ class SentenceModel:
         """[texts, dimensions], without padding."""
         import torch
 
-        from agents.transfer import downloaded, uploaded
+        from agents.models.transfer import downloaded, uploaded
 
         longest = min(LONGEST, int(getattr(self.net.config, "max_position_embeddings", LONGEST)))
         encoded = self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"]

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 import numpy as np
 from pydantic import Field
 
-from agents import checkpoints, hub
 from agents.answers import Skipped, WordAnswer
-from agents.contract import GIB, MIB, Agent, Draw, Reply
+from agents.contract import GIB, MIB, Agent, Download, Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.clients import ServerModel
 from agents.language.engines.openai import OpenAIEngine, ServerSettings
@@ -23,8 +22,9 @@ from agents.language.words import vectors as word_vectors
 from agents.language.words import vocabulary
 from agents.language.words.rules import CUE, RuleSettings, judge, letters
 from agents.language.words.vectors import Case, Metric, NearestWords, forms
-from agents.loading import load_part, load_pretrained
-from agents.pretrained import PretrainedAgent, PretrainedSettings
+from agents.models import checkpoints, hub
+from agents.models.loading import load_part, load_pretrained
+from agents.models.pretrained import PretrainedAgent, PretrainedSettings
 from agents.stimuli import Stimulus, Task, WordStimulus
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
             return str(error)
         return super().missing()
 
-    def fetch(self) -> Sequence[checkpoints.Download]:
+    def fetch(self) -> Sequence[Download]:
         return [hub.fetch(str(self._path()))]
 
     def _path(self) -> Path:

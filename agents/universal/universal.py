@@ -12,7 +12,7 @@ from agents.language.chat import AnthropicChatAgent, ChatAgent, ChatPromptSettin
 from agents.language.engines.text_request import ChatMessage, Detail, GeneratedText, Sampling, TextRequest
 from agents.language.hosts import LocalAgent, ServerAgent, TemplateSettings
 from agents.stimuli import TASKS, ConversationStimulus, Stimulus, Task, WordStimulus
-from agents.universal import picture_replies as replies
+from agents.vision import picture_replies as replies
 from agents.vision.captions import Flag, flags
 from agents.vision.llava_next import INSTRUCTIONS, LENGTHS, Lengths, drawn_length
 from agents.word_boundaries import count_words

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from agents import checkpoints, hub
 from agents.answers import CaptionAnswer
-from agents.contract import GIB, Draw, Reply, Verdict
+from agents.contract import GIB, Download, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
-from agents.loading import dtype_for, load_part, load_pretrained, told_of_values, use_full_float32
-from agents.pretrained import PretrainedAgent
+from agents.models import checkpoints, hub
+from agents.models.loading import dtype_for, load_part, load_pretrained, told_of_values, use_full_float32
+from agents.models.pretrained import PretrainedAgent
 from agents.stimuli import CaptionStimulus, ColorStimulus, ObjectStimulus, Stimulus, Task
 from agents.vision.captions import C, Flag, flags
 from agents.word_boundaries import count_words
@@ -187,8 +187,8 @@ class CaptionAgent(PretrainedAgent[C]):
     ) -> list[Reply | Exception]:
         from transformers import LogitsProcessorList, SuppressTokensLogitsProcessor
 
-        from agents.sampling import Finite, Sampler, Warp
-        from agents.transfer import downloaded
+        from agents.models.sampling import Finite, Sampler, Warp
+        from agents.models.transfer import downloaded
 
         chosen, width = self.settings, self.width
         index_of = {id(item): index for index, item in enumerate(distinct)}
@@ -284,7 +284,7 @@ class CaptionAgent(PretrainedAgent[C]):
     def _moved(self, *values: Any) -> list[Tensor]:
         import torch
 
-        from agents.transfer import uploaded
+        from agents.models.transfer import uploaded
 
         tensors = [value if torch.is_tensor(value) else torch.tensor(value, dtype=torch.long) for value in values]
         return uploaded(tensors, self._device)
@@ -332,7 +332,7 @@ class PartsCaptioner(CaptionAgent[C]):
         wrong = checkpoints.problem(path, self.last_needs, self.last_types)
         return None if wrong is None else f"{path} {wrong}: {how}"
 
-    def fetch(self) -> Sequence[checkpoints.Download]:
+    def fetch(self) -> Sequence[Download]:
         return [hub.fetch(*self._named(part)) for part in self.parts]  # first what no hub has
 
     def open(self) -> None:

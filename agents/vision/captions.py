@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_args
 
 from pydantic import Field, model_validator
 
-from agents.pretrained import PretrainedSettings
+from agents.models.pretrained import PretrainedSettings
 from agents.word_boundaries import count_words, words
 
 if TYPE_CHECKING:

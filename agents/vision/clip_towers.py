@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from transformers import CLIPVisionConfig, CLIPVisionModelWithProjection
 
-from agents import checkpoints
 from agents.errors import UnavailableError
-from agents.hub import OPEN_CLIP
-from agents.loading import load_pretrained
+from agents.models import checkpoints
+from agents.models.hub import OPEN_CLIP
+from agents.models.loading import load_pretrained
 from agents.vision.network_tools import assign, layers_of
 
 STRIDE = 32  # pixels of the image per cell of a ResNet's last feature map

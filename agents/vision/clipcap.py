@@ -88,7 +88,7 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
     def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
         import torch
 
-        from agents.padding import ready_masks
+        from agents.models.padding import ready_masks
         from agents.vision.clipcap_network import AllStopped
 
         gpt = self._model.gpt

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import GenerationConfig, GPT2Config, GPT2LMHeadModel, LogitsProcessor, StoppingCriteria
 
-from agents import checkpoints
 from agents.errors import UnavailableError
-from agents.loading import load_pretrained
+from agents.models import checkpoints
+from agents.models.loading import load_pretrained
 from agents.vision.clip_towers import CPU, load_tower, output_size
 from agents.vision.network_tools import BeamSums, assign, attention, layers_of
 

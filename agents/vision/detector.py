@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
-from agents import checkpoints
 from agents.answers import ObjectAnswer
 from agents.contract import GIB, Agent, Draw, Reply
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError
-from agents.loading import load_part, load_pretrained, use_full_float32
-from agents.pretrained import (
+from agents.models import checkpoints
+from agents.models.loading import load_part, load_pretrained, use_full_float32
+from agents.models.pretrained import (
     PretrainedAgent,
     PretrainedSettings,
     WeightsFileAgent,
@@ -115,7 +115,7 @@ class Detector(Agent[D]):
         """If a head's output is not finite, each image runs alone."""
         import torch
 
-        from agents.transfer import downloaded, uploaded
+        from agents.models.transfer import downloaded, uploaded
 
         groups: dict[tuple[int, ...], list[int]] = {}
         for index, item in enumerate(batch):
@@ -294,7 +294,7 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
         import torch
         from torchvision.ops import box_convert
 
-        from agents.transfer import uploaded
+        from agents.models.transfer import uploaded
 
         output = self.model(pixel_values=pixels)
         scores, classes = output.logits.float().softmax(-1)[..., :-1].max(-1)

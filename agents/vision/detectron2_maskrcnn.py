@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from agents import checkpoints
 from agents.errors import UnavailableError
-from agents.pretrained import WeightsFileAgent, WeightsFileSettings, download
+from agents.models import checkpoints
+from agents.models.pretrained import WeightsFileAgent, WeightsFileSettings, download
 from agents.stimuli import Stimulus
 from agents.vision.detector import Detections, DetectionSettings, Detector, PreparedImage, decode
 

@@ -72,7 +72,7 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         import torch
         from transformers.modeling_outputs import BaseModelOutputWithPast
 
-        from agents.padding import additive_mask
+        from agents.models.padding import additive_mask
 
         git, past, count = self._model.git, past_key_values.get_seq_length(), input_ids.shape[1]
         first = past - self._patches
@@ -111,7 +111,7 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
         return self._model.vision_model(pixel_values=self._stack(images))[0]  # type: ignore[no-any-return]
 
     def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
-        from agents.padding import shared_cache, shared_sources
+        from agents.models.padding import shared_cache, shared_sources
 
         decoder = self._model.text_decoder
         prompts, images = self._prompts(rows, [decoder.generation_config.bos_token_id])
@@ -127,7 +127,7 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
 
 
 def _add_mask(text: Any, args: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    from agents.padding import additive_mask
+    from agents.models.padding import additive_mask
 
     mask = additive_mask(named["input_ids"].shape[1], named["attention_mask"].shape[1], text.dtype, text.device)
     return args, {**named, "attention_mask": mask}
@@ -166,7 +166,7 @@ class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
     def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
         import torch
 
-        from agents.padding import ready_masks
+        from agents.models.padding import ready_masks
 
         model = self._model
         queries = model.config.num_query_tokens

@@ -18,12 +18,12 @@ from pydantic import BeforeValidator, Field
 from agents.answers import ColorAnswer, ObjectAnswer
 from agents.contract import GIB, Draw, Reply
 from agents.errors import AnswerError
-from agents.loading import load_part
+from agents.models.loading import load_part
 from agents.stimuli import Stimulus, Task
-from agents.universal.picture_replies import COLOR, OBJECTS, unparsable
 from agents.vision import colors
 from agents.vision.captioner import CaptionAgent, CaptionRow, Prepared
 from agents.vision.captions import CaptionSettings
+from agents.vision.picture_replies import COLOR, OBJECTS, unparsable
 from agents.word_boundaries import count_words
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         return [features[index] for index in range(len(images))]
 
     def _generate(self, features: list[Tensor], rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
-        from agents.padding import padded, ready_masks
+        from agents.models.padding import padded, ready_masks
 
         image = self._model.config.image_token_index
         prompts, starts = [], []

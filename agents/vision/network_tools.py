@@ -13,8 +13,8 @@ from PIL import Image
 from torch import Tensor, nn
 from torchvision import transforms
 
-from agents import checkpoints
 from agents.errors import UnavailableError
+from agents.models import checkpoints
 from agents.vision.captioner import Prepared, check_shape
 
 CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)

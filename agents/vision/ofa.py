@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from agents import checkpoints
 from agents.answers import CaptionAnswer
 from agents.contract import GIB, Reply
 from agents.errors import UnavailableError
+from agents.models import checkpoints
 from agents.vision.captioner import CaptionAgent, CaptionRow, PartsCaptioner, Prepared
 from agents.vision.captions import CaptionSettings
 

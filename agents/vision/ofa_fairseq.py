@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, RobertaTokenizer
 
-from agents import checkpoints
 from agents.errors import UnavailableError
+from agents.models import checkpoints
 from agents.vision.network_tools import INERT, BeamSums, Inert, assign, layers_of
 from agents.vision.ofa_network import RESNET_BLOCKS, OFAConfig, OFAModel
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from agents import checkpoints
 from agents.contract import GIB
+from agents.models import checkpoints
 from agents.vision.captioner import CaptionRow, LengthNorm, PartsCaptioner, Prepared
 from agents.vision.captions import CaptionSettings
 
@@ -71,7 +71,7 @@ class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
     def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
         import torch
 
-        from agents.padding import ready_masks
+        from agents.models.padding import ready_masks
 
         prompts, images = self._prompts(rows, [self._image])
         texts = {"input_ids": prompts, "attention_mask": torch.ones_like(prompts)}

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from transformers import CLIPVisionModel, GPTNeoXForCausalLM
 
-from agents import checkpoints
 from agents.errors import UnavailableError
-from agents.loading import load_pretrained
+from agents.models import checkpoints
+from agents.models.loading import load_pretrained
 from agents.vision.network_tools import assign, attention, layers_of
 
 HEADS = 8  # of all attention that was trained; no weight's shape tells them

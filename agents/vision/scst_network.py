@@ -9,8 +9,8 @@ from torchvision.models.resnet import Bottleneck, ResNet
 from transformers import Cache, GenerationMixin, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from agents import checkpoints
 from agents.errors import UnavailableError
+from agents.models import checkpoints
 from agents.vision.network_tools import INERT, assign, layers_of, read_pickle
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of red, green and blue, as torchvision's

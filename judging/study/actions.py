@@ -14,22 +14,23 @@ from typing import Any, TypeVar
 
 from agents.errors import InputError, UnavailableError, printable
 from agents.stimuli import TASKS, parse_row
-from judging.study import events, presets, study_status
+from judging.study import events, presets
 from judging.study.codes import hashed
-from judging.study.material import Material
-from judging.study.materials import MeetingMaterial, material_of, only_task
-from judging.study.phrases import phrase_warnings, read_phrases
-from judging.study.pool import HOW_TO_CATCH, TrialPool
+from judging.study.pages.material import Material
+from judging.study.pages.materials import MeetingMaterial, material_of, only_task
+from judging.study.pages.phrases import phrase_warnings, read_phrases
+from judging.study.pages.pool import HOW_TO_CATCH, TrialPool
+from judging.study.pages.trial_material import TrialMaterial
+from judging.study.results import status as study_status
 from judging.study.settings import FILE, JudgesSettings, read_settings
 from judging.study.study import Study
-from judging.study.trial_material import TrialMaterial
-from judging.trial_set import TRIALS_FILE
-from serving.runs.atomic_files import lock, write_json
-from serving.runs.output_paths import new_folder, refuse_existing
-from serving.runs.row_problems import count
-from serving.runs.stimulus_set import read_rows
-from serving.terminal import print_json
-from serving.timestamps import now
+from judging.trial_sets.trial_set import TRIALS_FILE
+from serving.files.atomic_files import lock, write_json
+from serving.files.output_paths import new_folder, refuse_existing
+from serving.files.terminal import print_json
+from serving.files.timestamps import now
+from serving.files.words import count
+from serving.sets.stimulus_set import read_rows
 
 T = TypeVar("T")
 README = """\
@@ -152,13 +153,13 @@ def serve_study(options: argparse.Namespace) -> None:
     try:
         import uvloop
 
-        from judging.study.study_app import create_app
-        from judging.study.study_app import serve as run
+        from judging.study.app import create_app
+        from judging.study.app import serve as run
+        from serving.commands.serve import check_host_names, read_api_key
         from serving.http.guard import LOOPBACK, Rules
         from serving.http.monitoring import ServerLog
         from serving.http.server import bound_sockets
         from serving.scheduling import interrupts
-        from serving.serve import check_host_names, read_api_key
     except ImportError as error:
         raise UnavailableError(f"a study needs more packages ({error}): pip install 'turinglike[serve]'") from None
     check_host_names(options.allow_host)
@@ -195,7 +196,7 @@ def show_status(options: argparse.Namespace) -> None:
 
 
 def plan_judges(options: argparse.Namespace) -> None:
-    from judging.study.planning import Measure, plan
+    from judging.study.results.planning import Measure, plan
 
     if options.study:
         numbers = ("half_width", "measure", "agents", "per_judge", "stimuli")
@@ -219,7 +220,7 @@ def plan_judges(options: argparse.Namespace) -> None:
 
 
 def _plan_of(folder: Path) -> str:
-    from judging.study.planning import simulate
+    from judging.study.results.planning import simulate
 
     material, source = material_of(folder), folder / FILE
     if not isinstance(material, TrialMaterial):
@@ -257,7 +258,7 @@ def _plan_of(folder: Path) -> str:
 
 
 def export_study(options: argparse.Namespace) -> None:
-    from judging.study.study_export import export as write
+    from judging.study.results.export import export as write
 
     if options.judge is not None:
         if options.personal:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from judging.study.codes import hashed
 from judging.study.events import Judge
-from judging.study.page_answers import read_panel_id
+from judging.study.pages.page_answers import read_panel_id
 from judging.study.settings import People
 
 

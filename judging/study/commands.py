@@ -3,7 +3,7 @@
 import argparse
 
 from agents.errors import InputError
-from serving.command_line import Commands, path, port, positive, share, task
+from serving.commands.command_line import Commands, path, port, positive, share, task
 
 
 def register(commands: Commands) -> None:

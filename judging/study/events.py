@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import orjson
 
 from agents.errors import InputError
-from judging.study.meetings import FORGOTTEN, Meeting, Talk, begun_test
-from serving.runs.atomic_files import repair_tail, replacing, sync_folder, writing
-from serving.timestamps import now
+from judging.study.meetings.meeting import FORGOTTEN, Meeting, Talk, begun_test
+from serving.files.atomic_files import repair_tail, replacing, sync_folder, writing
+from serving.files.timestamps import now
 
 MEETINGS = ("talk", "test")  # kinds of steps in which people meet
 ASKED = ("trial", "ask", *MEETINGS)  # kinds of steps that are what a study is about

@@ -14,13 +14,13 @@ import orjson
 from agents.errors import InputError
 from judging.study.codes import draw_code
 from judging.study.events import Judge
-from judging.study.material import TYPES
-from judging.study.page_answers import BadAnswer, visible
-from judging.study.phrases import phrases_sent
+from judging.study.pages.material import TYPES
+from judging.study.pages.page_answers import BadAnswer, visible
+from judging.study.pages.phrases import phrases_sent
 from judging.study.settings import StudySettings
 from judging.study.study import STUDY_STATIC, Study, media_of, view
-from serving.runs.atomic_files import replacing
-from serving.web.report import STATIC, with_files_inside
+from serving.files.atomic_files import replacing
+from serving.pages.rendering import STATIC, with_files_inside
 
 SCHEMA = "turinglike.kit/1"
 POLICY = (

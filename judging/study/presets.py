@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from agents.stimuli import Asked
 from judging.study.settings import Exclude, Trials
-from judging.trials import PRESETS
+from judging.trial_sets.composing import PRESETS
 
 OF_TESTS = ("online", "interrogation")
 Tables = tuple[dict[str, Any], dict[str, Any]]

@@ -9,12 +9,12 @@ from typing import Annotated, ClassVar, Literal, Self, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from agents.catalogue.named_models import is_model_name, plain_name
 from agents.errors import InputError, Problem
-from agents.named_models import is_model_name, plain_name
 from agents.stimuli import Asked
-from judging.study.controls import OBJECT, OBJECT_TASKS, TOPIC
+from judging.study.pages.controls import OBJECT, OBJECT_TASKS, TOPIC
 from serving.conversations.scenario import QUIET_S, DelaySettings
-from serving.runs.row_problems import as_problems
+from serving.files.row_problems import as_problems
 
 FILE = "study.toml"
 Before = Literal["age", "gender", "education", "country", "native_language", "ai_experience"]

@@ -17,13 +17,12 @@ from judging.study import events
 from judging.study.addresses import Address, read_address
 from judging.study.codes import draw_code, hashed
 from judging.study.events import ASKED, EVENTS, PERSONAL, Judge, State, Step
-from judging.study.exclusions import completion_code
-from judging.study.lobby import Lobby, TalkLobby
-from judging.study.lobby_of_tests import OnlineLobby
-from judging.study.lobby_with_clock import InterrogationLobby
-from judging.study.material import Material
-from judging.study.materials import TalkMaterial
-from judging.study.page_answers import (
+from judging.study.meetings.lobby import Lobby, TalkLobby
+from judging.study.meetings.lobby_of_tests import OnlineLobby
+from judging.study.meetings.lobby_with_clock import InterrogationLobby
+from judging.study.pages.material import Material
+from judging.study.pages.materials import TalkMaterial
+from judging.study.pages.page_answers import (
     BadAnswer,
     InstructionsAnswer,
     Refused,
@@ -31,10 +30,11 @@ from judging.study.page_answers import (
     parsed,
     read_questions,
 )
+from judging.study.pages.trial_material import TrialMaterial
+from judging.study.results.exclusions import completion_code
 from judging.study.settings import InterrogationSettings, JudgesSettings, OnlineSettings
-from judging.study.trial_material import TrialMaterial
+from serving.files.timestamps import now
 from serving.runs.run import Store
-from serving.timestamps import now
 
 AHEAD = 3  # trials whose pictures are got before they are shown
 STUDY_STATIC = Path(__file__).with_name("static")

@@ -10,20 +10,20 @@ from typing import Any
 
 from rich.console import Console
 
+from agents.catalogue.selection import checked_agents, read_names, resolve
 from agents.contract import GIB, Agent
 from agents.errors import InputError, TuringlikeError, UnavailableError, printable
-from agents.selection import checked_agents, read_names, resolve
 from agents.stimuli import Mode, Task
 from serving.bench import made_stimuli, results
 from serving.bench.bare import Setup
 from serving.bench.results import BenchResult, Failed
 from serving.bench.sweep import sweep
-from serving.runs.atomic_files import replacing
-from serving.runs.output_paths import make_parent
+from serving.files.atomic_files import replacing
+from serving.files.output_paths import make_parent
+from serving.files.timestamps import now
 from serving.scheduling import interrupts, machine
 from serving.scheduling.placement import CONTEXT, DeviceChoice
 from serving.scheduling.recovery import describe
-from serving.timestamps import now
 
 STIMULI = 1024  # of each kind
 JSON = "bench.json"

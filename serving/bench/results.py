@@ -11,8 +11,8 @@ from agents import __version__
 from agents.contract import GIB, MIB
 from agents.errors import printable
 from agents.stimuli import Mode, Task
+from serving.files.terminal import plain_table
 from serving.scheduling.machine import Device, Host
-from serving.terminal import plain_table
 
 
 @dataclass(frozen=True)

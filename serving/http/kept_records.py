@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from agents.errors import StorageError
+from serving.files.atomic_files import lock
+from serving.files.output_paths import make_parent
 from serving.http.errors import ApiError
-from serving.runs.atomic_files import lock
-from serving.runs.output_paths import make_parent
+from serving.runs.opening import open_served
 from serving.runs.run import Store, refuse_other_folder
-from serving.runs.run_opening import open_served
 
 log = logging.getLogger("turinglike.http")
 

@@ -1,16 +1,14 @@
 """The pages ``/`` and ``/docs``, which need no key."""
 
 import os
-from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from serving import web
+from serving.pages.rendering import STATIC
 
 SWAGGER = ("fastapi_offline", "static")  # the package and its folder with Swagger UI's files
-STATIC = Path(web.__path__[0]) / "static"
 # Only our scripts run, only this server is asked, no form is sent, and no other page shows this one.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "

@@ -20,7 +20,7 @@ from serving.http.errors import ApiError, agent_failed, failure, quotes_others
 from serving.http.kept_records import KeptRecords
 from serving.http.monitoring import Metrics
 from serving.runs.records import RecordHeader
-from serving.runs.run import PERSON, task_of
+from serving.runs.run import PERSON
 from serving.runs.run_json import run_entry
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.interrupts import declare_answers_here
@@ -29,6 +29,7 @@ from serving.scheduling.scheduler import ReplicaPool, Scheduler, WorkerOptions
 from serving.scheduling.tasks import cancel
 from serving.scheduling.this_process import ThisProcess
 from serving.scheduling.worker import AgentRequest
+from serving.sets.kinds import task_of
 
 log = logging.getLogger("turinglike.http")
 LOGGED = "the server's log says why"

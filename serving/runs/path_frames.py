@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agents.attention.frames import WAY_OUT, Point, Sides, as_text, have_one_shape, lacks_fit, to_picture
 from agents.errors import InputError, Problem
-from serving.runs.row_problems import count
+from agents.frames import WAY_OUT, Point, Sides, as_text, have_one_shape, lacks_fit, to_picture
+from serving.files.words import count
 
 NAMED = 5  # scanpaths that a refusal names
 AGAIN = f"Import the answers again with {WAY_OUT}."

@@ -16,13 +16,14 @@ from pydantic_core import PydanticCustomError
 from agents.answers import BY_TASK, LATER, TurnAnswer
 from agents.errors import Problem
 from agents.stimuli import ADAPTER, Task
-from serving.runs.row_problems import as_problems
-from serving.timestamps import now
+from serving.files.row_problems import as_problems
+from serving.files.timestamps import now
 
 if TYPE_CHECKING:
     from serving.scheduling.worker import AgentRequest
 
 RECORD = "turinglike.record/1"
+UNKNOWN = "unknown"  # in "human:unknown": a person without a name
 
 
 def schema_names(schema: str) -> tuple[str, str]:

@@ -16,18 +16,15 @@ from typing import Any, BinaryIO
 import orjson
 
 from agents.errors import InputError, Problem, StorageError
-from serving.runs.atomic_files import repair_tail, replacing, write_json, writing
+from serving.files.atomic_files import repair_tail, replacing, write_json, writing
+from serving.files.run_folder_names import OWN
 from serving.runs.records import people_record, structural_fault
 from serving.runs.run_json import read_run_json
-from serving.runs.stimulus_lookup import StimulusLookup
+from serving.sets.kinds import Kind, kind_of
 
 IMPORTS = ("humans", "published")
 PERSON = "human"
-FOLDERS = ("records", "turns")
-OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "stimuli.new", "asked.jsonl", "lock", "import.json", *FOLDERS)
 
-# Task; in attention prediction the mode, of a trial the task that was answered, in conversation HM or HH.
-Kind = tuple[str, str | None]
 BUFFER = 16 * 1024 * 1024
 
 NumberedRecord = tuple[int, bytes, dict[str, Any]]  # line number from 1, line, record
@@ -154,13 +151,6 @@ class Run:
             for row in self.stimuli()
             if isinstance(row.get("task"), str) and isinstance(row.get("id"), str)
         }
-
-    @cached_property
-    def _lookup(self) -> StimulusLookup:
-        return StimulusLookup(self)
-
-    def stimulus_of(self, record: Mapping[str, Any]) -> dict[str, Any] | None:
-        return self._lookup.get(record)
 
 
 def refuse_other_folder(path: Path) -> None:
@@ -324,30 +314,3 @@ class Store:
                 os.close(file.descriptor)
             self._files.clear()
             self._disk.shutdown(wait=False)
-
-
-def kind_of(row: Mapping[str, Any]) -> Kind:
-    task = str(row.get("task"))
-    if task == "conversation":
-        kind = str(row.get("type", "MM"))
-        return task, None if kind == "MM" else kind
-    if task == "judgement":
-        return task, str(row.get("asked"))
-    return task, (str(row.get("mode", "free")) if task == "attention_prediction" else None)
-
-
-def task_of(row: bytes) -> str:
-    return str(orjson.loads(row)["task"])
-
-
-def is_asked(entry: Mapping[str, Any], kind: Kind) -> bool:
-    """Whether the agent of an entry of ``run.json`` answers that kind."""
-    task, mode = kind
-    if task == "conversation":  # of two machines by a pair, with a person by an agent
-        return mode == (None if entry.get("members") else "HM") and task in entry.get("task", ())
-    return task in entry.get("task", ()) and (mode is None or mode in entry.get("modes", (mode,)))
-
-
-def named(kinds: Iterable[Kind]) -> str:
-    """Kinds for a person: "attention_prediction (search), image_captioning"."""
-    return ", ".join(sorted(task if mode is None else f"{task} ({mode})" for task, mode in kinds))

@@ -15,9 +15,9 @@ from agents.catalogue import NAME, Entry
 from agents.contract import Agent
 from agents.errors import InputError
 from agents.stimuli import MODES
+from serving.files.row_problems import as_problems
+from serving.files.timestamps import now
 from serving.runs.records import schema_mismatch
-from serving.runs.row_problems import as_problems
-from serving.timestamps import now
 
 RUN = "turinglike.run/1"
 ONE_OR_TWO = rf"{NAME.pattern}(~{NAME.pattern})?"  # an agent, or a pair

@@ -10,10 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 from agents.errors import LASTING, printable
-from serving.runs.row_problems import count
-from serving.runs.run import Damage, Run, is_asked
+from serving.files.terminal import plain_table, print_json
+from serving.files.words import count
+from serving.runs.run import Damage, Run
 from serving.runs.run_json import is_changed
-from serving.terminal import plain_table, print_json
+from serving.sets.kinds import is_asked
 
 JUDGEMENT = "judgement"  # the task of trials, which `turinglike judge` has judged
 LONGEST = 200  # characters of a message

@@ -6,13 +6,11 @@ import unicodedata
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agents.stimuli import IMAGES
-from serving.runs.row_problems import count
-
-if TYPE_CHECKING:
-    from serving.runs.run import Run
+from serving.files.words import count
+from serving.runs.run import Run
 
 # Fields that do not change the question.
 NOT_ASKED = frozenset(("id", "benchmark_id", "source", "source_id", "meta"))

@@ -1,8 +1,8 @@
 """What the papers' rules for words make of an answer, shown beside what was written.
 
-Trials and populations compare words after these rules (:mod:`judging.same_rules`); records keep what was written. Who
-looks at answers or exports them sees both. The rules need wordfreq, which the base install lacks: there the page and
-the table say so, and show what was written alone.
+Trials and populations compare words after these rules (:mod:`judging.trial_sets.same_rules`); records keep what
+was written. Who looks at answers or exports them sees both. The rules need wordfreq, which the base install lacks:
+there the page and the table say so, and show what was written alone.
 """
 
 from collections.abc import Mapping

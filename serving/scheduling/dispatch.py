@@ -15,6 +15,7 @@ import orjson
 from agents import answers, stimuli
 from agents.contract import Agent, Reply
 from agents.errors import AgentStoppedError
+from serving.files.timestamps import now
 from serving.scheduling.ray_workers import RemoteWorker
 from serving.scheduling.recovery import (
     DEATHS,
@@ -29,7 +30,6 @@ from serving.scheduling.recovery import (
 from serving.scheduling.tasks import cancel
 from serving.scheduling.this_process import LocalWorker
 from serving.scheduling.worker import AgentRequest, BatchReply, PackedReply
-from serving.timestamps import now
 
 LINGER = 0.004
 log = logging.getLogger("turinglike.scheduling")

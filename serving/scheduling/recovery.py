@@ -15,12 +15,13 @@ import gc
 import re
 import sys
 import traceback
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from agents.errors import OF_STIMULUS, AgentStoppedError, EngineDeadError
+from serving.files.json_values import clean
 
 DEATHS = 3
 FIRST = 20
@@ -174,21 +175,6 @@ class RepeatedReplies:
                 return False
             self.shown += WEIGHT if len(text) >= LONG else 1
         return self.shown >= ENOUGH
-
-
-def clean(value: Any) -> Any:
-    """``value`` for JSON: lone surrogates replaced, infinities and NaN as null, other types as text."""
-    if value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, float):
-        return value if value == value and abs(value) != float("inf") else None
-    if isinstance(value, Mapping):
-        return {str(clean(str(key))): clean(part) for key, part in value.items()}
-    if isinstance(value, Sequence):
-        return [clean(part) for part in value]
-    return clean(str(value))
 
 
 def describe(error: BaseException) -> str:

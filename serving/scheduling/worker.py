@@ -20,11 +20,13 @@ from typing import Any, Literal
 import orjson
 from pydantic import BaseModel
 
-from agents import answers, loading, stimuli
+from agents import answers, stimuli
 from agents.contract import Agent, Draw, Entry, Reply, derive_seed
 from agents.errors import AnswerError
+from agents.models import loading
+from serving.files.json_values import clean
 from serving.scheduling import machine
-from serving.scheduling.recovery import FatalDeviceError, clean, describe, is_fatal, is_out_of_memory, release_memory
+from serving.scheduling.recovery import FatalDeviceError, describe, is_fatal, is_out_of_memory, release_memory
 
 Status = Literal["ok", "rejected", "failed", "unanswered"]
 Listener = Callable[[str], None]  # called with the text of an answer so far

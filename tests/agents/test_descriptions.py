@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agents import built_in, catalogue
+from agents import catalogue
+from agents.catalogue import built_in
 
 ROW = re.compile(r"^\| `(?P<name>[\w.-]+)` \| (?P<in_paper>\w+) \| (?P<ran>yes|never) \|", re.MULTILINE)
 

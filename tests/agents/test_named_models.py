@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from task_stimuli import picture
 
 from agents import catalogue
+from agents.catalogue.selection import checked_agents, resolve
 from agents.errors import InputError
-from agents.selection import checked_agents, resolve
 from judging.study.settings import MachineAgents
 from serving.cli import main
 

@@ -13,9 +13,9 @@ import torch
 from device_cases import Waits
 from pretended_cuda import pretended_cuda
 
-from agents import loading
-from agents.sampling import Sampler, Warp
-from agents.transfer import downloaded, uploaded
+from agents.models import loading
+from agents.models.sampling import Sampler, Warp
+from agents.models.transfer import downloaded, uploaded
 
 Tiny = Callable[[str], tuple[dict[str, Any], Path]]
 ENTRIES = device_cases.entries()

@@ -26,8 +26,8 @@ from pretended_cuda import pretended_cuda
 from safetensors.torch import save_file
 
 from agents import catalogue
-from agents.built_in import PROPRIETARY
 from agents.catalogue import Entry
+from agents.catalogue.built_in import PROPRIETARY
 from agents.contract import Agent, Draw
 from agents.language.words import vocabulary
 from agents.stimuli import Stimulus, parse_row
@@ -230,7 +230,7 @@ def count_waits(
 
     ``device`` is a context whose value counts ``waits`` by (why, place).
     """
-    from agents.sampling import Finite
+    from agents.models.sampling import Finite
 
     length = next((LENGTHS[task] for task in entry.tasks if task in LENGTHS), None)
     shown = stimuli(entry, folder, size, alike=alike)

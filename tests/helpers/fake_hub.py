@@ -22,7 +22,7 @@ import pytest
 from huggingface_hub import constants, file_download
 from huggingface_hub.utils import close_session
 
-from agents.checkpoints import PINNED
+from agents.models.checkpoints import PINNED
 
 LARGE = (".safetensors", ".bin", ".h5", ".msgpack", ".onnx")
 

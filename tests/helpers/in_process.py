@@ -52,7 +52,7 @@ class Mortal(InProcess):
 
 def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let ``turinglike generate`` answer in this process."""
-    monkeypatch.setattr("serving.generate.Cluster", lambda address=None: ThisProcess(HERE, address))
+    monkeypatch.setattr("serving.generation.generate.Cluster", lambda address=None: ThisProcess(HERE, address))
 
 
 def row(number: int) -> bytes:

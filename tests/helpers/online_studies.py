@@ -49,8 +49,8 @@ def replies(monkeypatch: pytest.MonkeyPatch, said: Callable[[str, dict[str, Any]
         text = f"{agent} {len(row.get('history', ()))}" if said is None else said(agent, row)
         return {"answer": text if isinstance(text, dict) else {"messages": [{"text": text}]}}
 
-    monkeypatch.setattr("judging.study.agent_server.AgentClient.record", post)
-    monkeypatch.setattr("judging.study.agent_server.PAUSE", 0.0)
+    monkeypatch.setattr("judging.study.meetings.agent_server.AgentClient.record", post)
+    monkeypatch.setattr("judging.study.meetings.agent_server.PAUSE", 0.0)
     served = {name: ["conversation"] for name in AGENTS.values()}
-    monkeypatch.setattr("judging.study.materials.served_agents", lambda server: (served, ""))
+    monkeypatch.setattr("judging.study.pages.materials.served_agents", lambda server: (served, ""))
     return asked

@@ -20,10 +20,10 @@ from PIL import Image as PILImage
 
 from agents.stimuli import canonical, parse_row
 from judging.study.events import Judge
-from judging.study.materials import material_of
+from judging.study.pages.materials import material_of
 from judging.study.presets import study_of_judges
 from judging.study.study import Study
-from judging.trial_set import COLUMNS, QUESTION_OF_PAIRS, QUESTIONS, about_path, key_path
+from judging.trial_sets.trial_set import COLUMNS, QUESTION_OF_PAIRS, QUESTIONS, about_path, key_path
 from serving.cli import main
 from serving.runs.records import problems
 
@@ -191,7 +191,7 @@ async def arrivals(
     for name in ("lobby", "lobby_of_tests"):
         time = SimpleNamespace(monotonic=lambda: clock[0], time=lambda: 1.8e9)
         patch.setattr(f"judging.study.{name}.time", time)
-    patch.setattr("judging.study.lobby.SWEEP", 1e9)
+    patch.setattr("judging.study.meetings.lobby.SWEEP", 1e9)
     patch.setattr(type(lobby), "drive", lambda self, meeting: None)
 
     async def note(*events: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from study_folders import arrived, changed, lobby_of
 
 from judging.study.events import Judge
-from judging.study.page_answers import BadAnswer
+from judging.study.pages.page_answers import BadAnswer
 from judging.study.study import Study
 from serving.cli import main
 

@@ -6,9 +6,9 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from agents import loading
 from agents.answers import WordAnswer
 from agents.contract import GIB, MIB, Agent, Draw, Reply, Settings
+from agents.models import loading
 
 
 class PlacedSettings(Settings):

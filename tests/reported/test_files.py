@@ -1,8 +1,8 @@
 """Files as real programs write them: a test for each that goes further than its import.
 
-The other files of the list are tested beside the import, by the same names: ``tests/serving/runs/test_people_files.py``
-(jspsych_words, qualtrics, gorilla, otree_custom, grown) and ``test_people_cells.py`` (jspsych_form, psychopy_wide,
-psychopy_seconds, the four of fixations, expyriment, chats with a model).
+The other files of the list are tested beside the import, by the same names, in ``tests/serving/exchange``:
+``test_people_files.py`` (jspsych_words, qualtrics, gorilla, otree_custom, grown) and ``test_people_cells.py``
+(jspsych_form, psychopy_wide, psychopy_seconds, the four of fixations, expyriment, chats with a model).
 """
 
 import json
@@ -26,7 +26,7 @@ def key(tmp_path: Path) -> Path:
 
 
 def truths(key: Path) -> dict[str, str]:
-    from judging.trial_set import read_trial_key
+    from judging.trial_sets.trial_set import read_trial_key
 
     return {trial: row["truth"] for trial, row in read_trial_key(key).items()}
 

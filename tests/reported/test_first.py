@@ -25,9 +25,9 @@ from study_folders import Visitor, serving, word_trials, write_study, write_tria
 
 from agents.errors import ImageError
 from agents.images import Image
-from judging.significance import between_values
+from judging.scores.papers.significance import between_values
 from serving.cli import main
-from serving.runs.stimulus_set import read_rows
+from serving.sets.stimulus_set import read_rows
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:

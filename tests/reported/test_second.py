@@ -18,10 +18,10 @@ from study_folders import Visitor, serving, word_trials, write_study, write_tria
 from agents.images import Image
 from agents.language.filters.messages import FilterSettings, JudgedMessages
 from agents.language.filters.texts import words
-from judging.answer_statistics import plain_words
-from judging.significance import between_values
+from judging.scores.papers.significance import between_values
+from judging.scores.papers.trends import trends
+from judging.statistics.answer_statistics import plain_words
 from judging.study.actions import read_settings
-from judging.trends import trends
 from serving.cli import main
 
 VERDICTS = ("human", "machine")

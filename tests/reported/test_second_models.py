@@ -11,12 +11,13 @@ import pytest
 import served_here
 import tiny_language
 
-from agents import catalogue, checkpoints, smollm2
+from agents import catalogue
 from agents.contract import Draw
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.words.replies import word_answer
 from agents.language.words.rules import RuleSettings
+from agents.models import checkpoints, smollm2
 from agents.stimuli import ConversationStimulus, WordStimulus
 
 MADE = checkpoints.packaged_folder(smollm2.PACKAGE)

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from agents import catalogue
+from agents.catalogue.selection import resolve
 from agents.errors import InputError
-from agents.selection import resolve
 from serving.cli import build_parser, main
 
 CALL = [sys.executable, "-m", "serving.cli"]
@@ -238,7 +238,7 @@ def test_the_list_can_be_sorted_and_of_what_runs_here_and_fits_the_terminal(
     assert [one["name"] for one in here] == [
         one["name"] for one in everything if one["fits"] and catalogue.get(one["name"]).make().missing() is None
     ]
-    monkeypatch.setattr("serving.terminal.columns", lambda: 80)
+    monkeypatch.setattr("serving.files.terminal.columns", lambda: 80)
     assert main(["agents"]) == 0
     table = capsys.readouterr().out.split("\n\n")[0].splitlines()
     assert max(map(len, table)) <= 80

@@ -92,7 +92,7 @@ def _corners(pooling: Pooling, side: int, device: torch.device) -> tuple[list[to
     import numpy as np
     import torch
 
-    from agents.transfer import uploaded
+    from agents.models.transfer import uploaded
 
     windows = pooling.windows(side)
     before = np.maximum((len(windows) - 1) * STRIDE + windows - side, 0) // 2

@@ -20,7 +20,7 @@ from agents.attention.models.eccentric_pooling import Pooling, pooled
 from agents.attention.models.fixations import Pixel, Plan, cell_centre
 from agents.attention.models.inhibition import TAKEN, InhibitedPaths
 from agents.attention.models.vgg import Preprocessing, memory_format, normalise
-from agents.transfer import uploaded
+from agents.models.transfer import uploaded
 
 STRIDE = 16  # pixels of a view to a cell of its map, along either side
 CELL = 4  # pixels of a view to a cell of relu3_3

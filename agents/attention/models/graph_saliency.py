@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from agents.attention.models.resizing import area_weights, cubic_weights, min_max
-from agents.transfer import uploaded
+from agents.models.transfer import uploaded
 
 Normalisation = Literal["power", "graph"]
 Program = Literal["ours", "harel"]

@@ -9,7 +9,7 @@ from torch import Tensor
 from agents.answers import ScanpathAnswer
 from agents.attention.models.fixations import Paths, Plan
 from agents.errors import AnswerError
-from agents.transfer import downloaded, uploaded
+from agents.models.transfer import downloaded, uploaded
 
 STEPS = 2**20  # a map is rounded to 1 / STEPS of its range
 TAKEN = -1  # below all that a rounded map has

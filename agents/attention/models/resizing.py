@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from agents.transfer import uploaded
+from agents.models.transfer import uploaded
 
 CPU = torch.device("cpu")
 

@@ -30,7 +30,7 @@ from agents.attention.models.fixations import Pixel, Plan, cell_centre
 from agents.attention.models.inhibition import NOT_FINITE, STEPS, DevicePaths
 from agents.attention.models.resizing import cubic_weights, min_max
 from agents.errors import AnswerError
-from agents.transfer import uploaded
+from agents.models.transfer import uploaded
 
 GRID = 64
 START = 2016

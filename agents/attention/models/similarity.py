@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from agents.attention.models.resizing import area_weights, cubic_weights, min_max
 from agents.attention.models.vgg import LAYERS, Preprocessing, normalise
-from agents.transfer import uploaded
+from agents.models.transfer import uploaded
 
 Variant = Literal["tiled", "whole"]
 TargetLayer = Literal["pool1", "pool2", "pool3", "pool4", "pool5"]

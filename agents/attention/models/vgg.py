@@ -34,7 +34,7 @@ def normalise(pixels: torch.Tensor, way: Preprocessing) -> torch.Tensor:
 def _statistics(way: Preprocessing, device: torch.device) -> torch.Tensor:
     import torch
 
-    from agents.transfer import uploaded
+    from agents.models.transfer import uploaded
 
     values = (CAFFE_MEAN, (1.0, 1.0, 1.0)) if way == "caffe" else (IMAGENET_MEAN, IMAGENET_DEVIATION)
     return uploaded([torch.tensor(values)[:, :, None, None]], device)[0]

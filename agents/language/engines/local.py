@@ -23,7 +23,7 @@ from agents.language.engines.text_request import (
     TextRequest,
     settled,
 )
-from agents.loading import load_part, no_template
+from agents.models.loading import load_part, no_template
 
 if TYPE_CHECKING:
     import datetime

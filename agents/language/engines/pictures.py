@@ -6,11 +6,11 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agents import checkpoints
 from agents.errors import AnswerError
 from agents.images import Image
 from agents.language.engines.text_request import ChatMessage
-from agents.loading import load_part
+from agents.models import checkpoints
+from agents.models.loading import load_part
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from torch import Tensor
 from transformers import NoRepeatNGramLogitsProcessor, StoppingCriteria
 
 from agents.language.engines.text_request import TextRequest, settled
-from agents.transfer import HostCopy, uploaded
+from agents.models.transfer import HostCopy, uploaded
 
 
 class NoRepeats(NoRepeatNGramLogitsProcessor):

@@ -13,7 +13,7 @@ from agents.language.engines.chat_template import DATE
 from agents.language.engines.local import LocalEngine
 from agents.language.engines.pictures import joined, samples
 from agents.language.engines.text_request import GeneratedText, Sampling, TextRequest
-from agents.loading import dtype_for, load_pretrained
+from agents.models.loading import dtype_for, load_pretrained
 
 if TYPE_CHECKING:
     import datetime
@@ -149,7 +149,7 @@ class TransformersEngine(LocalEngine):
 
     def _inputs(self, rows: Sequence[PromptRow], shared: int = 0) -> tuple[dict[str, Any], bool]:
         """A model's inputs, and whether they are padded; what it makes of the first ``shared`` tokens is among them."""
-        from agents.padding import continued, padded
+        from agents.models.padding import continued, padded
 
         parts = [row.inputs for row in rows if row.inputs is not None]
         if parts:
@@ -211,8 +211,8 @@ class TransformersEngine(LocalEngine):
         from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteriaList
 
         from agents.language.engines.stopping import NoRepeats, RowEnds
-        from agents.sampling import Finite, Sampler, Warp
-        from agents.transfer import downloaded
+        from agents.models.sampling import Finite, Sampler, Warp
+        from agents.models.transfer import downloaded
 
         shares = self._joining.shares and self._beams is None and self._reader is None
         inputs, is_padded = self._inputs(rows, self._shared(rows) if shares else 0)
@@ -260,14 +260,14 @@ class TransformersEngine(LocalEngine):
         ]
 
     def _masks(self, is_padded: bool, is_ready: bool) -> AbstractContextManager[None]:
-        from agents.padding import ready_masks
+        from agents.models.padding import ready_masks
 
         return ready_masks(self._model, padded=is_padded) if is_ready else nullcontext()
 
     @contextmanager
     def _shared_sources(self) -> Iterator[dict[str, Any]]:
         """Arguments by which beams share a source."""
-        from agents.padding import shared_cache, shared_sources
+        from agents.models.padding import shared_cache, shared_sources
 
         width = (self._beams or {}).get("num_beams", 1)
         if not self._encodes or width == 1:

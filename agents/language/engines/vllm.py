@@ -29,7 +29,7 @@ from agents.language.engines.chat_template import DATE
 from agents.language.engines.clients import reason
 from agents.language.engines.local import LocalEngine
 from agents.language.engines.text_request import GeneratedText, TextRequest, settled
-from agents.loading import dtype_for, load_part
+from agents.models.loading import dtype_for, load_part
 
 if TYPE_CHECKING:
     import datetime

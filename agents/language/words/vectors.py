@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
-from agents.checkpoints import cache_folder, short_text
 from agents.errors import UnavailableError
+from agents.models.checkpoints import cache_folder, short_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -184,7 +184,7 @@ class NearestWords:
         """The nearest :data:`MOST` words and their distances to finite ``vectors`` [batch, dimensions]."""
         import torch
 
-        from agents.transfer import downloaded, uploaded
+        from agents.models.transfer import downloaded, uploaded
 
         [queries] = uploaded([torch.from_numpy(vectors)], self._device)
         queries = self._scaled(queries.double())

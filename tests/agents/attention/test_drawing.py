@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image as PILImage
 
-from agents.attention import drawing
+from agents.attention import painting as drawing
 
 PATH = [(160, 120), (40, 30), (280, 200), (300, 20)]
 LONG = [(10 * k % 320, 17 * k % 240) for k in range(1, 40)]

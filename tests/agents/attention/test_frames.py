@@ -7,8 +7,8 @@ import pytest
 from PIL import Image as PILImage
 from PIL import ImageOps
 
-from agents.attention.frames import box_to_picture, have_one_shape, lacks_fit, outside, to_picture
 from agents.errors import InputError
+from agents.frames import box_to_picture, have_one_shape, lacks_fit, outside, to_picture
 
 SCREEN = (1680, 1050)  # of COCO-Search18
 COCO = (640, 480)

@@ -15,7 +15,7 @@ from agents.errors import UnavailableError
 from agents.language.filters.policies import MEASURE, judge_conversation
 from agents.stimuli import TASKS
 from agents.universal.catch import UNSEEN, CatchAgent
-from serving.runs.importing import read_source
+from serving.exchange.importing import read_source
 
 PROMPT = "Please enter a valid prompt."
 

@@ -8,14 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from agents.errors import AnswerError
-from agents.universal.picture_replies import (
+from agents.universal.universal import READ
+from agents.vision.picture_replies import (
     Fixation,
     read_caption,
     read_color,
     read_objects,
     read_scanpath,
 )
-from agents.universal.universal import READ
 
 APOLOGIES = [
     "I'm sorry, but I can't help with that.",

@@ -23,8 +23,8 @@ from transformers import AutoProcessor
 from agents.answers import ColorAnswer, WordAnswer
 from agents.contract import Draw
 from agents.errors import AnswerError
-from agents.universal.picture_replies import read_caption
 from agents.universal.universal import LocalUniversalAgent, ServerUniversalAgent
+from agents.vision.picture_replies import read_caption
 from serving.runs.records import Record
 
 WRONG = "sk-wrong.Key_9876543210-gfedcba"

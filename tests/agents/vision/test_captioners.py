@@ -23,16 +23,16 @@ from transformers import AutoImageProcessor
 
 from agents import catalogue
 from agents.answers import CaptionAnswer
+from agents.catalogue.selection import checked_agents, resolve
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, InputError, UnavailableError
-from agents.selection import checked_agents, resolve
 from agents.stimuli import CaptionStimulus, parse_row
-from agents.universal.picture_replies import COLOR, OBJECTS
 from agents.vision import llava_next
 from agents.vision.captioner import CaptionAgent
 from agents.vision.captions import FLAGS, Flag, flags
 from agents.vision.git_and_blip import Blip2Agent, BlipAgent, GitAgent
 from agents.vision.llava_next import LlavaNextAgent, majority_color, majority_objects
+from agents.vision.picture_replies import COLOR, OBJECTS
 
 FAMILIES: dict[str, type[CaptionAgent[Any]]] = {
     "git": GitAgent,

@@ -13,7 +13,7 @@ import talk_studies
 from study_folders import Visitor, serving
 
 from judging.study.events import Judge, read_personal, read_state
-from judging.study.page_answers import Refused
+from judging.study.pages.page_answers import Refused
 from judging.study.study import Study, view
 from serving.cli import main
 

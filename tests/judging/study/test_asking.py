@@ -13,7 +13,7 @@ from PIL import Image as PILImage
 from study_folders import arrived, begin_in, changed, exported, run, serving
 
 from judging.study.events import read_state
-from judging.study.page_answers import BadAnswer
+from judging.study.pages.page_answers import BadAnswer
 from judging.study.study import Study
 from serving.cli import main
 
@@ -59,7 +59,7 @@ def made(folder: Path, task: str, number: int = 3, checks: str = "tell") -> Path
 def test_what_the_form_refuses_is_told_or_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str, said: Sequence[Any], flags: list[str], checks: str
 ) -> None:
-    monkeypatch.setattr("judging.study.materials.FASTEST", 0.0)
+    monkeypatch.setattr("judging.study.pages.materials.FASTEST", 0.0)
 
     async def work(study: Study) -> None:
         judge = await arrived(study, "ask")

@@ -9,9 +9,9 @@ import pytest
 import study_folders
 
 from agents.errors import InputError
-from judging.study.controls import read_controls, uncertain_options
+from judging.study.pages.controls import read_controls, uncertain_options
+from judging.study.pages.trial_material import TrialMaterial
 from judging.study.study import Study, view
-from judging.study.trial_material import TrialMaterial
 from serving.cli import main
 
 PRESENT, ABSENT = ("Cat", "tree", "tree "), ("dog", "boat", "CAT")

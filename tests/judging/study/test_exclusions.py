@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from agents.stimuli import TASKS
-from judging.study.controls import read_controls
 from judging.study.events import Judge, State
-from judging.study.exclusions import verdict_rows
+from judging.study.pages.controls import read_controls
 from judging.study.presets import study_of_judges
+from judging.study.results.exclusions import verdict_rows
 from judging.study.settings import Exclude, JudgesSettings
 
 RULES = sorted(set(Exclude.model_fields) - {"right"})

@@ -14,14 +14,14 @@ import pytest
 import study_folders
 
 from agents.errors import InputError
+from judging.scores.verdicts import open_verdicts, read_verdicts
 from judging.study.events import read_personal, read_state
-from judging.study.materials import material_of
-from judging.study.page_answers import BadAnswer
+from judging.study.pages.materials import material_of
+from judging.study.pages.page_answers import BadAnswer
+from judging.study.pages.trial_material import TrialMaterial
+from judging.study.results.stopping import decide
 from judging.study.settings import read_settings
-from judging.study.stopping import decide
 from judging.study.study import Study, view
-from judging.study.trial_material import TrialMaterial
-from judging.verdicts import open_verdicts, read_verdicts
 from serving.cli import main
 
 Keys = Sequence[dict[str, Any]]

@@ -17,10 +17,10 @@ import pytest
 from online_studies import made, replies
 from study_folders import BAD, arrived, begin_in, changed, lobby_of, machines_stop, run, serving, turinglike
 
+from judging.scores.verdicts import open_verdicts, read_verdicts
 from judging.study.events import Judge, read_state
-from judging.study.meetings import Interrogation
+from judging.study.meetings.meeting import Interrogation
 from judging.study.study import Study
-from judging.verdicts import open_verdicts, read_verdicts
 from serving.runs.records import problems
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ VERDICT = {"act": "judge", "human": 1, "confidence": 0.8, "reason": "so", "codes
 
 @pytest.fixture(autouse=True)
 def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judging.study.lobby.LOOK", 0.01)
+    monkeypatch.setattr("judging.study.meetings.lobby.LOOK", 0.01)
 
 
 def timed(folder: Path, **given: Any) -> Path:

@@ -21,7 +21,7 @@ from study_folders import BAD, Visitor, arrivals, arrived, begin_in, exported, l
 from talk_studies import ALONE, converse, made, say, speak
 
 from judging.study.events import read_state
-from judging.study.page_answers import Refused
+from judging.study.pages.page_answers import Refused
 from judging.study.study import Study
 from serving.cli import main
 
@@ -245,7 +245,7 @@ def test_an_agent_sends_as_it_types(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("machines", [0.5, 0.2])
 def test_waiting_does_not_tell_who_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machines: float) -> None:
     """Neither whether somebody waits, nor how long, nor the pair before tells whether it is an agent."""
-    monkeypatch.setattr("judging.study.lobby.CHANCE", random.Random(6))
+    monkeypatch.setattr("judging.study.meetings.lobby.CHANCE", random.Random(6))
     waits: list[tuple[float, bool]] = []
 
     async def work(served: Study) -> None:
@@ -296,8 +296,8 @@ def message(text: Any) -> misbehaving_server.Act:
 )
 def test_what_no_person_says_makes_it_void(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Any, why: str) -> None:
     """The person's conversation with an agent that says so, or that does not answer."""
-    monkeypatch.setattr("judging.study.agent_server.PAUSE", 0.0)
-    monkeypatch.setattr("judging.study.lobby.TURN_SECONDS", 0.5 if act is misbehaving_server.drip else 60.0)
+    monkeypatch.setattr("judging.study.meetings.agent_server.PAUSE", 0.0)
+    monkeypatch.setattr("judging.study.meetings.lobby.TURN_SECONDS", 0.5 if act is misbehaving_server.drip else 60.0)
 
     async def work(served: Study) -> None:
         assert await speak(served, await arrived(served, "talk"), "x") == "void"
@@ -314,7 +314,7 @@ def test_what_no_person_says_makes_it_void(tmp_path: Path, monkeypatch: pytest.M
 
 def test_who_comes_back_to_an_agent_too_late_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replies(monkeypatch, lambda agent, row: "hello")
-    monkeypatch.setattr("judging.study.lobby.SWEEP", 0.0)
+    monkeypatch.setattr("judging.study.meetings.lobby.SWEEP", 0.0)
 
     async def work(served: Study) -> None:
         lobby = lobby_of(served)

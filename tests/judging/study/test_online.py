@@ -19,14 +19,14 @@ from online_studies import made, replies, take_part
 from study_folders import BAD, arrivals, arrived, begin_in, changed, lobby_of, run, serving
 
 from agents.word_boundaries import count_words
+from judging.scores.verdicts import open_verdicts, read_verdicts
 from judging.study.events import read_state
-from judging.study.lobby_of_tests import next_cell, shares, shortened
-from judging.study.meetings import PARTS, OnlineTest
-from judging.study.page_answers import Refused
+from judging.study.meetings.lobby_of_tests import next_cell, shares, shortened
+from judging.study.meetings.meeting import PARTS, OnlineTest
+from judging.study.pages.page_answers import Refused
 from judging.study.settings import OnlineSettings, read_settings
 from judging.study.settings import Tests as Drawn
 from judging.study.study import Study
-from judging.verdicts import open_verdicts, read_verdicts
 from serving.cli import main
 from serving.runs.records import problems
 
@@ -56,7 +56,7 @@ TEXTS_OF_WORDS = [
 
 @pytest.fixture(autouse=True)
 def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judging.study.lobby.LOOK", 0.01)
+    monkeypatch.setattr("judging.study.meetings.lobby.LOOK", 0.01)
 
 
 @pytest.mark.parametrize(("verdicts", "deceives"), [("end", 0.0), ("each", 1.0)])
@@ -317,7 +317,7 @@ def test_each_study_has_a_seed_of_its_own(tmp_path: Path) -> None:
 
 
 def test_who_was_in_no_test_that_counts_takes_nobodys_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judging.study.agent_server.TRIES", 1)
+    monkeypatch.setattr("judging.study.meetings.agent_server.TRIES", 1)
     replies(monkeypatch)
 
     async def work(served: Study) -> None:
@@ -389,7 +389,7 @@ def test_what_an_online_study_lacks_is_named(
     with misbehaving_server.running() as other:
         other.otherwise = lambda request: misbehaving_server.body(b"[1]")
         assert "is no `turinglike serve`: it sends no list of agents" in checked(server=other.url)
-    monkeypatch.setattr("judging.study.materials.served_agents", lambda server: ({"eliza": ["judgement"]}, ""))
+    monkeypatch.setattr("judging.study.pages.materials.served_agents", lambda server: ({"eliza": ["judgement"]}, ""))
     assert "agents.machine_argues: eliza answers judgement, not conversation" in checked()
 
 

@@ -10,7 +10,7 @@ import pytest
 import study_folders
 
 from agents.errors import InputError
-from judging.study.pool import TrialPool, Turn
+from judging.study.pages.pool import TrialPool, Turn
 from judging.study.settings import read_settings
 
 

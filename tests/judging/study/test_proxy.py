@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agents.loopback import is_loopback
-from judging.study.agent_server import AgentClient, served_agents
+from judging.study.meetings.agent_server import AgentClient, served_agents
 
 AGENTS = {"agents": [{"name": "eliza", "tasks": ["conversation"]}]}
 ANSWER = {"answer": {"messages": [{"text": "hello"}]}, "error": None}

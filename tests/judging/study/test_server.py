@@ -19,9 +19,9 @@ import study_folders
 from server_process import Server
 from study_folders import serving
 
-from judging.blindness import detected
 from judging.study.events import read_state
-from judging.trial_set import read_trial_key
+from judging.trial_sets.blindness import detected
+from judging.trial_sets.trial_set import read_trial_key
 from serving.cli import main
 
 KEY = "a-key-for-the-tests-0123"

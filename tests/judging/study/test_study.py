@@ -14,11 +14,11 @@ from study_folders import run
 
 from agents.errors import InputError
 from judging.study.events import Judge, count_pages, read_personal, read_state
-from judging.study.page_answers import BadAnswer, Refused
-from judging.study.phrases import LATER, read_phrases
+from judging.study.pages.page_answers import BadAnswer, Refused
+from judging.study.pages.phrases import LATER, read_phrases
 from judging.study.settings import read_settings
 from judging.study.study import Study, view
-from judging.trial_set import QUESTIONS
+from judging.trial_sets.trial_set import QUESTIONS
 from serving.cli import main
 
 

@@ -21,7 +21,7 @@ from study_folders import Visitor, arrived, begin_in, changed, exported, lobby_o
 from talk_studies import ALONE, converse, made, say, speak
 
 from judging.study.events import Judge, State, read_state
-from judging.study.page_answers import Refused
+from judging.study.pages.page_answers import Refused
 from judging.study.study import Study, view
 from serving.cli import main
 
@@ -33,8 +33,8 @@ FAULT = "eliza: ValueError: no_words: it has none"
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judging.study.lobby.LOOK", 0.01)
-    monkeypatch.setattr("judging.study.agent_server.PAUSE", 0.0)
+    monkeypatch.setattr("judging.study.meetings.lobby.LOOK", 0.01)
+    monkeypatch.setattr("judging.study.meetings.agent_server.PAUSE", 0.0)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def fails(monkeypatch: pytest.MonkeyPatch, message: str = "it has none") -> None
     async def record(client: Any, server: str, body: Any) -> dict[str, Any]:
         return {"error": {"code": "no_words", "message": message}}
 
-    monkeypatch.setattr("judging.study.agent_server.AgentClient.record", record)
+    monkeypatch.setattr("judging.study.meetings.agent_server.AgentClient.record", record)
 
 
 def status_of(study: Path, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str]:

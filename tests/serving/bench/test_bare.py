@@ -15,10 +15,10 @@ from agents import catalogue
 from agents.stimuli import TASKS
 from serving.bench import made_stimuli
 from serving.bench.bare import BareAgent, Setup, Tally, Window
-from serving.runs.checking import check_rows
-from serving.runs.stimulus_set import read_rows
 from serving.scheduling import machine
 from serving.scheduling.worker import BatchReply, PackedReply
+from serving.sets.checking import check_rows
+from serving.sets.stimulus_set import read_rows
 
 KINDS: list[Any] = [(task, None) for task in TASKS if task != "attention_prediction"]
 KINDS += [("attention_prediction", mode) for mode in ("free", "search")]

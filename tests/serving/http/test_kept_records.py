@@ -13,9 +13,9 @@ from run_folders import write_run
 from served_here import code, here
 
 from agents.errors import IdentityError, InputError, LockedError, StorageError
+from serving.files.atomic_files import lock
 from serving.http.kept_records import kept_records
 from serving.runs import run as run_files
-from serving.runs.atomic_files import lock
 from serving.runs.records import problems
 from serving.runs.run import Run
 from serving.runs.status import status

@@ -15,8 +15,8 @@ import server_process
 
 from agents.errors import InputError
 from serving.cli import main
+from serving.commands.serve import KEY, read_api_key
 from serving.http.server import bound_sockets, check_key
-from serving.serve import KEY, read_api_key
 
 # keys, addresses, names
 

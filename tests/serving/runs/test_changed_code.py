@@ -13,9 +13,9 @@ import pytest
 from agents import catalogue
 from agents.contract import Entry
 from agents.errors import IdentityError
+from serving.runs.opening import open_served, prepare_run
 from serving.runs.run import Run
 from serving.runs.run_json import run_entry
-from serving.runs.run_opening import open_served, prepare_run
 
 OWN = """
 from agents.language.eliza import ElizaAgent

@@ -12,8 +12,8 @@ from run_folders import ANSWERS, attempt, failed, record, stimulus
 
 from agents.answers import ScanpathAnswer, plain
 from agents.stimuli import ALL_TASKS, parse_row
+from serving.library.typed_records import typed
 from serving.runs import records
-from serving.typed_records import typed
 
 ROOT = Path(__file__).parents[3]
 GAZE = "attention_prediction"

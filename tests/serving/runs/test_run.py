@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from run_folders import agent_entry, attempt, line, record, stimulus, write_run
 
 from agents.errors import InputError
-from serving.export.exporting import export
-from serving.runs.run import Damage, Run, is_asked
+from serving.exchange.exporting import export
+from serving.runs.run import Damage, Run
 from serving.runs.status import status
-from serving.web.report import write_report
+from serving.runs.stimulus_lookup import StimulusLookup
+from serving.sets.kinds import is_asked
+from serving.viewer.report import write_report
 
 RECORDS = st.lists(
     st.builds(
@@ -107,7 +109,7 @@ def test_stimuli(tmp_path: Path) -> None:
     run = Run(write_run(tmp_path / "run", rows, {}))
     assert list(run.stimuli()) == rows
     for name, row in (("a", rows[0]), ("7", rows[2]), ("other", None)):
-        assert run.stimulus_of({"task": "color_estimation", "stimulus": name}) == row
+        assert StimulusLookup(run).get({"task": "color_estimation", "stimulus": name}) == row
     path = run.path / "stimuli.jsonl"
     path.write_bytes(path.read_bytes() + line(stimulus("d")))  # while stimuli are added to the run
     assert len(list(run.stimuli())) == 4

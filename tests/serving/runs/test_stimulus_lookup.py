@@ -6,12 +6,12 @@ from typing import Any
 import orjson
 import pytest
 
-from judging.candidates import AnswerReader
-from judging.same_rules import SameRules
+from judging.trial_sets.candidates import AnswerReader
+from judging.trial_sets.same_rules import SameRules
 from serving.cli import main
 from serving.runs.run import Run
 from serving.runs.stimulus_lookup import StimulusLookup, common_stimuli
-from serving.web.viewer_data import gathered
+from serving.viewer.data import gathered
 
 WORD = "word_association"
 

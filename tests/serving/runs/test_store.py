@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from run_folders import DIGEST, failed, line, record
 
 from agents.errors import StorageError
+from serving.runs.opening import Maker, ResumeState
 from serving.runs.run import Store
-from serving.runs.run_opening import Maker, ResumeState
 
 COLOR = "color_estimation"
 MAKER = Maker("mmcq", (COLOR,), DIGEST)

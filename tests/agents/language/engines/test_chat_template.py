@@ -18,7 +18,7 @@ from agents.language.chat import LocalChatAgent
 from agents.language.engines.chat_template import ChatTemplate
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
-from agents.loading import unusable_template
+from agents.models.loading import unusable_template
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 from serving.runs.run_json import difference
 

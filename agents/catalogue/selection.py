@@ -1,0 +1,156 @@
+"""Agents and settings from ``--set agent.field=value`` and from a TOML file with tables of agents, pairs and
+variants."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents import catalogue
+from agents.catalogue import NAME, RESERVED
+from agents.catalogue.named_models import is_model_name, plain_name
+from agents.contract import Agent, Entry
+from agents.errors import InputError, Problem
+
+NOT_USABLE = "the agents cannot be used as asked"
+
+
+def read_names(where: str, text: str, verb: str) -> list[str]:
+    """Agents parted by commas, once each, no pairs. Raises InputError, naming the option ``where`` and the ``verb``."""
+    names = [name for name in text.split(",") if name]
+    pairs = [
+        Problem(where, None, name, f"a pair is not {verb}; name its agents")
+        for name in names
+        if len(catalogue.members(name)) > 1
+    ]
+    if not names or len(set(names)) != len(names):
+        raise InputError(f"{where}: name each agent to be {verb} once", pairs)
+    if pairs:
+        raise InputError(NOT_USABLE, pairs)
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The agents and pairs of a command by their ``names`` in records, in order; ``plain``: these by what was typed.
+    ``entries`` and ``settings`` are by name."""
+
+    names: list[str]
+    plain: dict[str, str]
+    entries: dict[str, Entry]
+    settings: dict[str, dict[str, Any]]
+
+
+def resolve(
+    names: Sequence[str], assignments: Sequence[str], config: Path | None, where: str = "--agents"
+) -> Selection:
+    """Agents with variants and settings. Raises InputError with everything that is wrong."""
+    variants, settings, problems = _read_config(config)
+    entries: dict[str, Entry] = {}
+    plain: dict[str, str] = {}
+    for name in names:
+        try:
+            for member in catalogue.pair(name):
+                entry = variants.get(member) or catalogue.get(member)
+                is_taken = member != entry.name and entry.name in {*variants, *catalogue.names()}
+                if member not in plain and (is_taken or entry.name in entries):
+                    raise InputError(
+                        f"{member} would be called {entry.name}, as another agent is; give it a name in a file for "
+                        f'--config: [NAME] agent = "{member}"'
+                    )
+                entries[entry.name] = entry
+                plain[member] = entry.name
+            plain[name] = _plain(name)
+        except InputError as error:
+            problems.append(Problem(where, None, None, str(error)))
+    by_target = plain | {name: name for name in plain.values()}
+    for assignment in assignments:
+        problem = _assign(assignment, by_target, settings)
+        if problem:
+            problems.append(Problem("--set", None, None, f"{assignment!r}: {problem}"))
+    if problems:
+        raise InputError(NOT_USABLE, problems)
+    chosen = [plain[name] for name in names]
+    return Selection(chosen, plain, entries, {name: settings[name] for name in [*entries, *chosen] if name in settings})
+
+
+def _plain(name: str) -> str:
+    return "~".join(plain_name(part) if is_model_name(part) else part for part in catalogue.pair(name))
+
+
+def checked_agents(entries: Mapping[str, Entry], settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Agent[Any]]:
+    """Raises InputError with all that is wrong."""
+    agents: dict[str, Agent[Any]] = {}
+    problems: list[Problem] = []
+    for name, entry in entries.items():
+        try:
+            agents[name] = entry.make(settings.get(name))
+        except InputError as error:
+            problems += error.problems or [Problem("agents", None, name, str(error))]
+    if problems:
+        raise InputError(NOT_USABLE, problems)
+    return agents
+
+
+def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[str, Any]], list[Problem]]:
+    """Variants, settings and problems. Raises InputError for a file that cannot be read."""
+    variants: dict[str, Entry] = {}
+    settings: dict[str, dict[str, Any]] = {}
+    problems: list[Problem] = []
+    if path is None:
+        return variants, settings, problems
+    for name, table in _read_tables(path).items():
+        try:
+            if not isinstance(table, dict):
+                raise InputError("must be a table of an agent's settings")
+            is_pair = len(catalogue.members(name)) > 1
+            base = None if is_pair else table.pop("agent", None)
+            if is_pair:
+                catalogue.pair(name)
+            elif base is None:
+                catalogue.get(name)
+            elif not NAME.fullmatch(name) or name in catalogue.names() or name in RESERVED:
+                taken = f" (not {', '.join(sorted(RESERVED))})"
+                raise InputError(f"a variant needs a name of its own: [a-z0-9][a-z0-9._-]*{taken * (name in RESERVED)}")
+            else:
+                variants[name] = replace(catalogue.get(str(base)), name=name)
+            settings[_plain(name)] = table
+        except InputError as error:
+            problems.append(Problem(str(path), None, name, str(error)))
+    return variants, settings, problems
+
+
+def _read_tables(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"--config {path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8
+        raise InputError(f"--config {path}: {error}") from None
+
+
+def _assign(assignment: str, names: Mapping[str, str], settings: dict[str, dict[str, Any]]) -> str | None:
+    target, equals, text = assignment.partition("=")
+    # Names may contain dots: the longest agent that fits is meant.
+    typed = max((name for name in names if target.startswith(name + ".")), key=len, default=None)
+    if not equals:
+        return "must be agent.field=value"
+    if typed is None:
+        return "starts with the name of no agent that is asked"
+    *parts, field = target[len(typed) + 1 :].split(".")
+    if not all([*parts, field]):
+        return "names no field"
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        value = text
+    group = settings.setdefault(names[typed], {})
+    for part in parts:
+        group = group.setdefault(part, {})
+        if not isinstance(group, dict):
+            return f"{part} is not a group of settings"
+    group[field] = value
+    return None

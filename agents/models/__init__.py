@@ -1,0 +1,1 @@
+"""Checkpoints: finding, fetching, loading and sampling them."""

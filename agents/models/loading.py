@@ -1,0 +1,211 @@
+"""Models from local files, executing nothing that a file holds; how a GPU computes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agents.errors import UnavailableError
+from agents.models import checkpoints, random_weights
+from agents.models.checkpoints import short_text
+
+if TYPE_CHECKING:
+    import torch
+
+
+def use_full_float32(kind: str) -> None:
+    """On a GPU no TF32: products and convolutions keep float32."""
+    import torch
+
+    if kind == "cuda":
+        torch.set_float32_matmul_precision("highest")
+        torch.backends.cudnn.allow_tf32 = False
+
+
+def gpu_provenance() -> dict[str, Any]:
+    import torch
+
+    kernels = {
+        "flash": torch.backends.cuda.flash_sdp_enabled(),
+        "efficient": torch.backends.cuda.mem_efficient_sdp_enabled(),
+        "cudnn": torch.backends.cuda.cudnn_sdp_enabled(),
+        "math": torch.backends.cuda.math_sdp_enabled(),
+    }
+    return {
+        "gpu": torch.cuda.get_device_name(0),
+        "cuda": torch.version.cuda,
+        "float32": torch.get_float32_matmul_precision(),
+        "tf32_convolutions": torch.backends.cudnn.allow_tf32,
+        "sdpa": [name for name, is_enabled in kernels.items() if is_enabled],
+    }
+
+
+def dtype_for(precision: str, device: torch.device, folder: Path) -> torch.dtype:
+    """``precision`` "auto" is fp32 on a CPU; on a GPU fp16 where config.json says so, else bf16."""
+    import torch
+
+    if precision != "auto":
+        return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+    if device.type != "cuda":
+        return torch.float32
+    config = checkpoints.described(folder / "config.json")
+    return torch.float16 if "float16" in (config.get("dtype"), config.get("torch_dtype")) else torch.bfloat16
+
+
+def missing_quantizer(folder: Path) -> str | None:
+    """What a checkpoint's quantised weights need that is not here, in transformers' words; or None."""
+    about = checkpoints.described(folder / "config.json").get("quantization_config")
+    if not about:
+        return None
+    if not isinstance(about, dict):
+        return f"{folder} has a config.json whose quantization_config is no object"
+    from transformers.quantizers.auto import AutoHfQuantizer
+
+    try:
+        with _silence():
+            quantizer = AutoHfQuantizer.from_config(about, pre_quantized=True)
+            with suppress(ValueError, RuntimeError):  # of a GPU, which a worker may have
+                quantizer.validate_environment(device_map={"": "cpu"}, weights_only=True)
+    except Exception as error:  # a package that is not here, or values that no quantizer has
+        return f"{folder} has weights quantised by {about.get('quant_method')}: {short_text(error)}"
+    return None
+
+
+def unusable_template(folder: Path) -> str | None:
+    """Why no prompt can be made of a chat, as far as is known without the tokenizer's library; or None."""
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    try:
+        template, tokens = chat_template(folder)
+    except Exception as error:  # values of other types than a tokenizer has
+        return f"the chat template of {folder} cannot be read: {short_text(error)}"
+    if not template:  # an empty file has none, too
+        return no_template(folder)
+    for name in re.findall(r"\b\w+_token\b", template):  # some of the tokenizer's class, which alone knows them
+        tokens.setdefault(name, "")
+    given = {**tokens, "date_string": "26 Jul 2024", "enable_thinking": False, "thinking": False}
+    why = None
+    for content in ("Hi", [{"type": "text", "text": "Hi"}]):
+        chat = [{"role": "user", "content": content}]
+        try:
+            render_jinja_template([chat], chat_template=template, add_generation_prompt=True, **given)
+        except Exception as error:  # whatever the program in a template raises
+            # Of the try with a text: an error about lists may hide what the template itself says.
+            why = why or f"the chat template of {folder} refuses every chat: {short_text(error)}"
+        else:
+            return None
+    return why
+
+
+def chat_template(folder: Path) -> tuple[str | None, dict[str, str]]:
+    """By what its tokenizer or processor makes a prompt of a chat, in Jinja, and the named tokens. Raises OSError."""
+    about = checkpoints.described(folder / "tokenizer_config.json")
+    others = (checkpoints.described(folder / name) for name in ("processor_config.json", "chat_template.json"))
+    template = next(filter(None, (file.get("chat_template") for file in (about, *others))), None)
+    if isinstance(template, list):  # several, by name
+        template = {each["name"]: each["template"] for each in template}.get("default")
+    if (file := folder / "chat_template.jinja").is_file():
+        template = file.read_text(encoding="utf-8")
+    named = {name: token for name, token in about.items() if name.endswith("_token") and token}
+    return template, {
+        name: str(dict(token)["content"]) if isinstance(token, dict) else token for name, token in named.items()
+    }
+
+
+def no_template(folder: Path) -> str:
+    return (
+        f"{folder} has no chat template: the model was not trained to chat; to continue texts, use gpt2-completion "
+        f"with --set gpt2-completion.checkpoint={folder}"
+    )
+
+
+def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype, devices: int = 1) -> Any:
+    """In evaluation mode; several ``devices``: over all visible GPUs. Raises UnavailableError if the folder cannot be
+    read, needs code, or lacks weights."""
+    import pickle
+
+    use_full_float32(device.type)
+    is_random = random_weights.is_made(folder)
+    places: Any = {"": str(device)} if device.type == "cuda" else None
+    room: dict[int, int] | None = None
+    if devices > 1:
+        from accelerate.utils import get_max_memory
+
+        if is_random:
+            raise UnavailableError(f"random weights are made on one GPU, and {devices} are needed: choose engine=vllm")
+        # The host and its disk are no place for layers: each pass would carry them to a GPU again.
+        places, room = "balanced", {gpu: size for gpu, size in get_max_memory().items() if isinstance(gpu, int)}
+    try:
+        with _silence():
+            if is_random:
+                return random_weights.load_random(cls, folder, device, dtype)
+            model, about = cls.from_pretrained(
+                folder,
+                dtype=dtype,
+                device_map=places,
+                max_memory=room,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # to be named below, with what else is wrong
+                attn_implementation=None,  # transformers' choice: a config.json may name code to be downloaded
+                trust_remote_code=False,
+                local_files_only=True,
+                weights_only=True,
+            )
+    except pickle.UnpicklingError as error:
+        raise checkpoints.not_executed(folder, error) from None
+    except MemoryError:
+        raise
+    except Exception as error:  # damaged weights and values that no configuration can have raise a dozen types
+        raise UnavailableError(f"{folder} cannot be loaded as {cls.__name__}: {short_text(error)}") from None
+    reshaped = [f"{name} {list(stored)} for {list(wanted)}" for name, stored, wanted in about["mismatched_keys"]]
+    checkpoints.check_names(folder, list(about["missing_keys"]), reshaped=reshaped)
+    return model.eval().requires_grad_(False)
+
+
+@contextmanager
+def told_of_values(folder: Path) -> Iterator[None]:
+    """While a model of ``folder`` is opened and tried: values in its files that libraries take, and that then mean
+    nothing (an end token that is a list of lists), are an UnavailableError. What a device or a process raises stays."""
+    try:
+        yield
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
+        raise UnavailableError(f"{folder} holds values that do not fit together: {short_text(error)}") from error
+
+
+def load_part(cls: Any, folder: Path, what: str, **options: Any) -> Any:
+    """A tokenizer or processor, named ``what``. Raises UnavailableError."""
+    try:
+        with _silence():
+            return cls.from_pretrained(folder, trust_remote_code=False, local_files_only=True, **options)
+    except Exception as error:  # damaged JSON, unknown classes and bad values raise a dozen types
+        raise UnavailableError(f"the {what} in {folder} cannot be loaded: {short_text(error)}") from None
+
+
+def load_weights(
+    model: torch.nn.Module, weights: Mapping[str, torch.Tensor], path: Path, unused: Sequence[str] = ()
+) -> None:
+    """All weights of ``model``; names in ``unused`` may be left over. Raises UnavailableError."""
+    kept = {name: value for name, value in weights.items() if not name.startswith(tuple(unused))}
+    try:
+        wrong = model.load_state_dict(kept, strict=False)
+    except RuntimeError as error:  # shapes
+        raise UnavailableError(f"{path} is not a checkpoint of this architecture: {short_text(error)}") from None
+    checkpoints.check_names(path, wrong.missing_keys, wrong.unexpected_keys)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    from transformers.utils import logging
+
+    has_bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if has_bars:
+            logging.enable_progress_bar()

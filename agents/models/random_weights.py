@@ -1,0 +1,177 @@
+"""Random weights: a published architecture at its real size, from a JSON file in ``agents/models/random``.
+
+No token that ends a text is drawn."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agents.errors import UnavailableError
+from agents.models import checkpoints
+
+if TYPE_CHECKING:
+    import torch
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+RANDOM = "random"
+SPACE = "Ġ"  # a space, as byte-level tokenizers write it
+DESCRIBED = Path(__file__).parent / "random"
+NORMS = {"weight": 1.0, "bias": 0.0, "running_mean": 0.0, "running_var": 1.0}  # what frozen norms keep as buffers
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """``kind``: model_type; ``parameters``: number of weights; ``files``: JSON by name."""
+
+    kind: str
+    parameters: int
+    files: Mapping[str, Any]
+    tokenizer: str | None = None
+
+
+def published_name(checkpoint: str) -> str:
+    """The published checkpoint after "random:", or ""."""
+    return checkpoint.removeprefix(RANDOM).removeprefix(":").removeprefix("./")
+
+
+def architectures() -> dict[str, Architecture]:
+    """By the name of the published checkpoint."""
+    files = [file for file in sorted(DESCRIBED.glob("*.json")) if file.stem != "tokenizers"]
+    return {file.stem.replace("--", "/"): Architecture(**json.loads(file.read_text("utf-8"))) for file in files}
+
+
+def architecture(checkpoint: str, kinds: Sequence[str] = ()) -> Architecture:
+    """For a setting ``checkpoint``. Raises UnavailableError, also if it is none of the ``kinds``."""
+    name = published_name(checkpoint)
+    fitting = {known: made for known, made in architectures().items() if not kinds or made.kind in kinds}
+    if name in fitting:
+        return fitting[name]
+    what = f"no architecture of {name} is known here" if name else f"{checkpoint} does not say of which checkpoint"
+    choice = f": --set AGENT.checkpoint={RANDOM}:NAME, with {' or '.join(fitting)}" if fitting else ""
+    raise UnavailableError(f"random weights: {what}{choice}")
+
+
+def make_folder(made: Architecture) -> tempfile.TemporaryDirectory[str]:
+    """A temporary folder; it goes with the object, or the process."""
+    temporary = tempfile.TemporaryDirectory(prefix="turinglike-random-", ignore_cleanup_errors=True)
+    folder = Path(temporary.name)
+    for name, content in made.files.items():
+        (folder / name).write_text(json.dumps(content))
+    if made.tokenizer is not None:
+        about = json.loads((DESCRIBED / "tokenizers.json").read_text("utf-8"))[made.tokenizer]
+        make_tokenizer(about).save_pretrained(folder)
+    (folder / checkpoints.MARKER).touch()
+    return temporary
+
+
+def is_made(folder: Path) -> bool:
+    """Whether it comes from :func:`make_folder`."""
+    files = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    return checkpoints.MARKER in files and not any(name.endswith(checkpoints.FILES) for name in files)
+
+
+def load_random(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> Any:
+    """In evaluation mode."""
+    import torch
+    from transformers import AutoConfig, GenerationConfig
+    from transformers.initialization import no_init_weights
+
+    is_auto = hasattr(cls, "from_config")
+    config = (AutoConfig if is_auto else cls.config_class).from_pretrained(folder, local_files_only=True)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        with device, no_init_weights():
+            model = (cls.from_config if is_auto else cls._from_config)(config, dtype=dtype)
+    finally:
+        torch.set_default_dtype(before)
+    model.tie_weights()  # a part of the initialisation that is left out
+    fill(model)
+    if (folder / "generation_config.json").exists():
+        model.generation_config = GenerationConfig.from_pretrained(folder, local_files_only=True)
+    return model.eval().requires_grad_(False)
+
+
+def fill(module: torch.nn.Module) -> None:
+    """Draw weights in place: matrices normal, outputs as large as inputs; norms 1, biases 0."""
+    import torch
+
+    generators: dict[torch.device, torch.Generator] = {}
+    with torch.no_grad():
+        for name, weight in module.named_parameters():
+            if weight.ndim >= 2 and not name.endswith("bias"):
+                if weight.device not in generators and weight.device.type != "meta":
+                    generators[weight.device] = torch.Generator(weight.device).manual_seed(0)
+                inputs = math.prod(weight.shape[1:]) if weight.ndim == 4 else weight.shape[-1]
+                weight.normal_(0.0, inputs**-0.5, generator=generators.get(weight.device))
+            elif name.endswith("bias"):
+                weight.zero_()
+            elif weight.numel() > 1:  # a single number has its value from its constructor
+                weight.fill_(1.0)
+        for name, kept in module.named_buffers():
+            value = NORMS.get(name.rpartition(".")[2])
+            if value is not None and kept.ndim == 1:
+                kept.fill_(value)
+
+
+def make_tokenizer(about: Mapping[str, Any]) -> PreTrainedTokenizerFast:
+    """The published size and special tokens; else bytes, and wordfreq's English words and their beginnings."""
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=_make_bpe(about),
+        clean_up_tokenization_spaces=False,
+        **{f"{name}_token": about.get(name) for name in ("bos", "eos", "pad", "unk")},
+    )
+    tokenizer.chat_template = about.get("template")
+    return tokenizer
+
+
+def _make_bpe(about: Mapping[str, Any]) -> Tokenizer:
+    """``size`` in tokens; ``special`` by id, ordinary ``pieces``, ``reserved`` ids; ``begins``: with ``bos``."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
+
+    special = {number: f"<|reserved_{number}|>" for number in range(*about.get("reserved", (0,)))}
+    special |= {int(number): token for number, token in about["special"].items()}
+    fixed = special | {int(number): token for number, token in about.get("pieces", {}).items()}
+    tokens = {token: number for number, token in fixed.items()}
+    free = (number for number in range(about["size"]) if number not in fixed)
+    for byte in sorted(set(pre_tokenizers.ByteLevel.alphabet()) - tokens.keys()):
+        tokens[byte] = next(free)
+    merges = list(itertools.islice(_merges(), about["size"] - len(tokens)))
+    tokens |= {"".join(merge): number for merge, number in zip(merges, free, strict=True)}
+
+    bpe = Tokenizer(models.BPE(tokens, merges))
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=about.get("prefix_space", False))
+    bpe.decoder = decoders.ByteLevel()
+    bpe.add_special_tokens([AddedToken(special[number], normalized=False) for number in sorted(special)])
+    if about.get("begins"):
+        begin = about["bos"]
+        bpe.post_processor = processors.TemplateProcessing(
+            single=f"{begin} $A", special_tokens=[(begin, tokens[begin])]
+        )
+    return bpe
+
+
+def _merges() -> Iterator[tuple[str, str]]:
+    """All begin with the space, so that merges are unambiguous."""
+    from wordfreq import top_n_list
+
+    known = {SPACE}
+    for word in top_n_list("en", 1 << 20):
+        if not (word.isascii() and word.isalpha()):
+            continue
+        for written in (word, word.capitalize()):
+            for end in range(len(written)):
+                before, letter = SPACE + written[:end], written[end]
+                if before + letter not in known:
+                    known.add(before + letter)
+                    yield before, letter

@@ -1,0 +1,1 @@
+"""Judges: classifiers and language models, and how they are asked."""

@@ -1,0 +1,221 @@
+"""Judges that are classifiers: of features like the papers' (:mod:`judging.judges.features`), or of a single cue."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from agents import catalogue
+from agents.contract import GIB, Download
+from agents.errors import InputError, UnavailableError
+from agents.language.minilm import PACKAGE
+from agents.language.word_embeddings import EmbeddingAgent
+from agents.models import checkpoints, hub
+from agents.models.pretrained import download_torchvision, torch_hub_path
+from agents.stimuli import TASKS, Asked
+from judging.judges import features
+from judging.judges.features import Features, Trial
+from judging.judges.papers_classifiers import differences_from_paper
+from judging.judges.trained import TrainedJudge, TrainedSettings
+from judging.trial_sets import cues
+from serving.files.words import count
+from serving.runs import answer_numbers
+
+Cue = Literal["constant", "length", "punctuation", "frequency", "path-length", "center", "metadata"]
+PATHS: tuple[Asked, ...] = ("attention_prediction",)
+TEXTS: tuple[Asked, ...] = tuple(task for task in TASKS if task not in PATHS)
+TASKS_OF_CUES: Mapping[str, tuple[Asked, ...]] = {
+    **dict.fromkeys(("constant", "length"), TASKS),
+    **dict.fromkeys(("punctuation", "frequency"), TEXTS),
+    **dict.fromkeys(("path-length", "center"), PATHS),
+    "metadata": TASKS,
+}
+NUMBERS: Mapping[str, Callable[[Trial], list[float]]] = {
+    "constant": lambda trial: [0.0],
+    "length": cues.length,
+    "punctuation": cues.punctuation,
+    "path-length": lambda trial: list(answer_numbers.path_length(trial["answer"])),
+    "center": lambda trial: list(answer_numbers.center(trial["answer"])),
+}
+
+
+class ClassifierSettings(TrainedSettings):
+    """What the classifier is, what it gets, and how its folds are made."""
+
+    model: Literal["svm", "forest"] = "svm"
+    """A support vector machine (C = 1), or a random forest of 100 trees; as scikit-learn has them."""
+    kernel: Literal["linear", "rbf"] = "linear"
+    """The kernel of the support vector machine."""
+    scaled: bool = True
+    """Whether features have mean 0 and deviation 1 in the training part."""
+    balanced: bool = True
+    """Whether people and machines weigh the same in training, however many there are."""
+    checkpoint: str = PACKAGE
+    """What embeds texts: the packaged sentence model, or a BERT, RoBERTa, MPNet or GPT-2 of the hub or a folder."""
+    words: tuple[str, ...] = ()
+    """Agents whose vectors words have, as word2vec: a classifier each, whose verdicts are pooled (2025 paper, L862);
+    none: as texts."""
+    vectors: dict[str, dict[str, Any]] = Field({})
+    """Settings of such agents, by name."""
+    pooling: features.Pooling = "mean"
+    """What of the text's states is its embedding: their mean, or the first (BERT's [CLS])."""
+    pictures: Literal["none", "deep", "early"] = "none"
+    """Of colours: the features of the picture beside the word, by ResNet18's last layer or its first block."""
+    picture_weights: str = "published"
+    """ResNet18's weights: torchvision's on ImageNet ("published"), or a local .pth or .safetensors file."""
+    path: features.ScanpathPart = "first10"
+    """Of scanpaths the first ten fixations, shorter ones not being judged; or fifteen, what lacks being (1, 1)."""
+
+
+class ClassifierJudge(TrainedJudge[ClassifierSettings]):
+    judges = TASKS
+    Settings = ClassifierSettings
+    packages = ("sklearn", "torch", "transformers")
+    memory = 3 * GIB
+    settings: ClassifierSettings
+    _embedder: features.Embedder | None = None
+
+    def checkpoint(self) -> tuple[str | None, str | None]:
+        return checkpoints.identity(self.settings.checkpoint)
+
+    def environment(self) -> tuple[str, ...]:
+        return tuple(name for agent in self._word_agents().values() for name in agent.environment())
+
+    def missing(self) -> str | None:
+        if (lacking := self.missing_packages()) is not None:
+            return lacking
+        needs = self._needs()
+        try:
+            if "texts" in needs:
+                features.folder_of(self.settings.checkpoint)
+        except checkpoints.NotFetchedError as error:
+            fetch = f"run `turinglike fetch {self.name}` where there is a network"
+            return f"{error}: {fetch}, or give a local copy with --set {self.name}.checkpoint=PATH"
+        except UnavailableError as error:
+            return str(error)
+        for agent in self._word_agents().values() if "words" in needs else ():
+            if (lacking := agent.missing()) is not None:
+                return lacking
+        if "pictures" in needs and not self._picture_weights().is_file():
+            return (
+                f"ResNet18's weights {self._picture_weights().name} are not on this machine: run `turinglike fetch "
+                f"{self.name}`, or do without pictures by --set {self.name}.pictures=none"
+            )
+        return None
+
+    def _needs(self) -> set[str]:
+        """Of texts, words and pictures what the trials' features are made of; before they are known, those of all."""
+        chosen, tasks = self.settings, set(self.read_trials() or TASKS)
+        needs = {"words" if task == "word_association" and chosen.words else "texts" for task in tasks - {*PATHS}}
+        return needs | ({"pictures"} if chosen.pictures != "none" and "color_estimation" in tasks else set())
+
+    def _word_agents(self) -> dict[str, EmbeddingAgent[Any]]:
+        """The agents of ``words``; in messages their settings are called as on the command line. Raises InputError."""
+        agents = {}
+        for name in self.settings.words:
+            entry = replace(catalogue.get(name), name=f"{self.name}.vectors.{name}", typed=name)
+            agent = entry.make(self.settings.vectors.get(name))
+            if not isinstance(agent, EmbeddingAgent):
+                raise InputError(f"{self.name}.words: {name} does not go by vectors of words")
+            agents[name] = agent
+        return agents
+
+    def provenance(self) -> dict[str, Any]:
+        chosen = self.settings.model_dump()
+        why = {task: list(differences_from_paper("2025", task, chosen)) for task in TASKS}
+        words = {name: agent.checkpoint() for name, agent in self._word_agents().items()}
+        known = {"instead_of_the_papers": {task: why[task] for task in TASKS if why[task]}}
+        return {**super().provenance(), **known, **({"words": words} if words else {})}
+
+    def _picture_weights(self) -> Path:
+        path = self.settings.picture_weights
+        return torch_hub_path(features.RESNET) if path == "published" else Path(path).expanduser()
+
+    def fetch(self) -> Sequence[Download]:
+        chosen, path = self.settings, self._picture_weights()
+        brought = [] if chosen.checkpoint == PACKAGE else [hub.fetch(chosen.checkpoint, needs=features.NEEDS)]
+        if chosen.pictures == "none" or path != torch_hub_path(features.RESNET):
+            return brought
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            download_torchvision(path)
+        return [*brought, Download(path.name, path, path.stat().st_size, None, "BSD-3-Clause")]
+
+    def extract(self, task: Asked, trials: Sequence[dict[str, Any]], device: str) -> Mapping[str, Features]:
+        chosen = self.settings
+        if task in PATHS:
+            return {"": features.path_features(trials, chosen.path)}
+        if task == "word_association" and chosen.words:
+            agents = self._word_agents().items()
+            return {name: features.text_features(trials, features.WordVectors(agent, device)) for name, agent in agents}
+        if self._embedder is None:
+            self._embedder = features.Embedder(chosen.checkpoint, chosen.pooling, device)
+        pictures = None
+        if task == "color_estimation" and chosen.pictures != "none" and chosen.trials is not None:
+            root = chosen.trials.parent
+            pictures = features.PictureFeatures(self._picture_weights(), chosen.pictures, root, device)
+        return {"": features.text_features(trials, self._embedder, pictures)}
+
+    def why_no_features(self, trial: Trial) -> str:
+        match trial["asked"]:
+            case "attention_prediction":
+                fixations = count(len(trial["answer"]["fixations"]), "fixation")
+                least = features.LENGTHS["first10"]
+                wider = f"with --set {self.name}.path=padded15 it judges shorter ones too"
+                return f"a scanpath of {fixations}: {self.name} judges those of {least} at least; {wider}"
+            case "conversation":
+                return f"no sentence of {features.LEAST_WORDS} words at least"
+            case "word_association":
+                return "the word or its cue has no vector"
+            case "color_estimation" if "image" not in trial:
+                return f"the trial has no picture; --set {self.name}.pictures=none judges by the word alone"
+        return "the answer has no text"
+
+    def new_model(self) -> Any:
+        from sklearn.ensemble import RandomForestClassifier
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+        from sklearn.svm import SVC
+
+        chosen = self.settings
+        weight = "balanced" if chosen.balanced else None
+        if chosen.model == "forest":
+            model: Any = RandomForestClassifier(class_weight=weight, random_state=chosen.seed)
+        else:
+            model = SVC(kernel=chosen.kernel, class_weight=weight)
+        return make_pipeline(StandardScaler(), model) if chosen.scaled else model
+
+
+class CueSettings(TrainedSettings):
+    """Which cue, and how its folds are made."""
+
+    cue: Cue
+    """What the judge goes by."""
+
+
+class CueJudge(TrainedJudge[CueSettings]):
+    """A classifier of a single cue."""
+
+    Settings = CueSettings
+    packages = ("sklearn", "wordfreq")
+    memory = GIB
+    settings: CueSettings
+
+    def __init__(self, settings: CueSettings, name: str) -> None:
+        super().__init__(settings, name)
+        self.judges = TASKS_OF_CUES[settings.cue]
+
+    def extract(self, task: Asked, trials: Sequence[dict[str, Any]], device: str) -> Mapping[str, Features]:
+        match self.settings.cue:
+            case "metadata":
+                assert self.settings.trials is not None
+                folder = self.settings.trials.parent
+                rows = [cues.metadata(folder, trial) for trial in trials]
+            case "frequency":
+                rows = cues.frequencies(trials)
+            case cue:
+                rows = [NUMBERS[cue](trial) for trial in trials]
+        return {"": Features(np.array(rows, dtype=np.float64), np.arange(len(rows)))}

@@ -1,0 +1,299 @@
+"""Language models as judges, of single trials, or with ``grid`` of all answers to a stimulus at once, as in the
+papers."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import tomllib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import Field, model_validator
+
+from agents.answers import VerdictAnswer
+from agents.contract import GIB, Draw, Reply, Verdict, derive_seed
+from agents.contract import Settings as BaseSettings
+from agents.errors import AnswerError, UnavailableError
+from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
+from agents.language.engines.openai import ChatSettings
+from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
+from agents.language.hosts import LocalAgent, ServerAgent, TemplateSettings
+from agents.language.text_agent import EngineAgent
+from agents.stimuli import TASKS, Asked, JudgementStimulus, ShownAnswer, Stimulus, parse_row
+from agents.universal.universal import SENT
+from judging.judges import replies
+
+WITHOUT_PICTURE: tuple[Asked, ...] = ("word_association", "conversation")
+PROMPTS: Mapping[str, Mapping[str, str]] = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text("utf-8"))
+
+
+def _schema(kind: str, verdicts: Sequence[Any]) -> Mapping[str, Any]:
+    return {
+        "type": "object",
+        "properties": {"reason": {"type": "string"}, "verdict": {"type": kind, "enum": verdicts}},
+        "required": ["reason", "verdict"],
+        "additionalProperties": False,
+    }
+
+
+SCHEMA, SCHEMA_OF_PAIRS = _schema("string", ["human", "machine"]), _schema("integer", [1, 2])
+
+
+def paper_prompt(trials: Sequence[JudgementStimulus], example: str | None = None) -> str:
+    """The papers' prompt for trials about a stimulus, of scanpaths and conversations the first alone. With ``example``,
+    a conversation of a person A and a machine B, it is one-shot."""
+    first = trials[0]
+    templates, text = PROMPTS["papers"], answer_text(first.answer)
+    if first.asked == "conversation":
+        name = "conversation" if example is None else "one_shot"
+        return templates[name].format(example=example, answers=text)
+    if first.asked != "attention_prediction":
+        text = " ".join(f"{number}. {answer_text(trial.answer)}" for number, trial in enumerate(trials, start=1))
+    width, height = first.answer.frame or (0, 0)
+    return templates[first.asked].format(count=len(trials), answers=text, cue=first.cue, width=width, height=height)
+
+
+def our_prompt(trial: JudgementStimulus, *, without_picture: bool = False) -> str:
+    templates = PROMPTS["ours"]
+    if trial.beside is not None:
+        return templates["pair"].format(
+            first=answer_text(trial.answer), second=answer_text(trial.beside), question=trial.question
+        )
+    pairs = ", ".join(f"{cue} - {guess}" for cue, guess in trial.examples)
+    width, height = trial.answer.frame or (0, 0)
+    text = templates[trial.asked].format(
+        seen="a picture, which you cannot see," if without_picture else "this picture",
+        search=" in search of the target" if trial.target_image is not None else "",
+        examples=f", after the examples {pairs}," if pairs else "",
+        cue=trial.cue,
+        width=width,
+        height=height,
+        answer=answer_text(trial.answer),
+    )
+    return text + templates["verdict"].format(question=trial.question)
+
+
+def answer_text(answer: ShownAnswer) -> str:
+    if answer.messages is not None:
+        return "\n".join(f"{message.speaker}: {message.text}" for message in answer.messages)
+    if answer.fixations is not None:
+        return ", ".join(f"({x:g}, {y:g})" for x, y in answer.fixations)
+    if answer.labels is not None:
+        return ", ".join(answer.labels)
+    return answer.color or answer.text or answer.word or ""
+
+
+class JudgeSettings(BaseSettings):
+    """How a language model is asked to judge, and how its replies are read."""
+
+    prompt: Literal["own", "papers"] = "own"
+    """An answer, reasons before the verdict, JSON; or the 2025 paper's prompts, word for word."""
+    example: Path | None = None
+    """For the papers' one-shot prompt of conversations: a text, a whole one in which A is a person and B a machine."""
+    grid: bool = False
+    """With the papers' prompts: all answers to a stimulus in one prompt, and both speakers at once, as they did."""
+    trials: Path | None = None
+    """For grids, the trials, TRIALS/trials.jsonl: `turinglike judge` fills it in."""
+    seed: int = Field(0, ge=0)
+    """Of the order of the answers in a grid, and of the text about it."""
+    any_case: bool = False
+    """With the papers' prompts: "human" counts as well as "Human", which alone counts in their program."""
+    without_picture: bool = False
+    """Whether answers about a picture are judged without it, by our prompt, which says so."""
+    temperature: float = Field(0.0, ge=0, le=2)
+    """Of the reply; the papers send none, and servers then take 1."""
+    max_tokens: int = Field(1024, ge=1, le=100_000)
+    """The most tokens of a reply."""
+    reasoning_tokens: int = Field(0, ge=0, le=100_000)
+    """How many tokens a model may think before a reply; what it thinks is in the record's raw part alone."""
+    json_schema: bool = True
+    """Whether the engine must hold to the schema of our answer; servers that do not know it refuse."""
+    attempts: int = Field(1, ge=1, le=100)
+    """How often a trial is asked about while the reply has no verdict; each attempt is in the record."""
+
+    @model_validator(mode="after")
+    def _papers_alone(self) -> JudgeSettings:
+        if self.prompt == "own" and (self.grid or self.example is not None or self.any_case):
+            raise ValueError("grid, example and any_case belong to prompt=papers")
+        if self.prompt == "papers" and self.without_picture:
+            raise ValueError("the papers' prompts show the picture; without it there is prompt=own")
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        settings = super().identity()
+        if not self.grid:
+            del settings["trials"], settings["seed"]
+        return settings
+
+
+@dataclass(frozen=True, slots=True)
+class Pictured:
+    trial: JudgementStimulus
+    image: bytes | None = None
+    target: bytes | None = None
+
+
+class Group(NamedTuple):
+    """The trials of a prompt in its order; the same ``key`` has the same reply."""
+
+    key: tuple[str, int, int]
+    trials: Sequence[JudgementStimulus]
+    seed: int
+
+
+class LanguageJudge(EngineAgent[JudgeSettings]):
+    tasks = ("judgement",)
+
+    def __init__(self, settings: JudgeSettings, name: str) -> None:
+        super().__init__(settings, name)
+        self.attempts = settings.attempts
+        self.filters = (self._has_no_verdict, *self.filters)
+        self.judges = TASKS if settings.without_picture or self.reads_pictures() else WITHOUT_PICTURE
+        self._groups: Mapping[str, Sequence[JudgementStimulus]] = {}
+        self._tasks: dict[int, asyncio.Future[GeneratedText]] = {}  # of grids, by seed
+        self._known: dict[int, GeneratedText | Exception] = {}
+
+    def open(self) -> None:
+        super().open()
+        chosen = self.settings
+        if chosen.grid and chosen.trials is None:
+            raise UnavailableError(f"{self.name} judges the answers to a stimulus together: `turinglike judge`")
+        try:
+            self._example = chosen.example.read_text("utf-8").strip() if chosen.example is not None else None
+            if chosen.grid and chosen.trials is not None:
+                self._groups = _grouped(chosen.trials)
+        except (OSError, UnicodeDecodeError) as error:
+            raise UnavailableError(f"{self.name}: cannot be read: {error}") from None
+
+    def prepare(self, stimulus: Stimulus) -> Pictured:
+        assert isinstance(stimulus, JudgementStimulus)
+        image, target = stimulus.image, stimulus.target_image
+        is_paper = self.settings.prompt == "papers"
+        if stimulus.beside is not None and is_paper:
+            raise AnswerError("unsupported_mode", "the papers have no prompt for pairs of conversations")
+        if self.settings.without_picture or stimulus.asked in WITHOUT_PICTURE:
+            return Pictured(stimulus)
+        if image is None:
+            raise AnswerError("missing_image", "the trial has no picture; without_picture=true judges without")
+        if target is not None and is_paper:
+            raise AnswerError("unsupported_mode", "the papers' prompt for scanpaths knows free viewing only")
+        return Pictured(stimulus, image.sendable(SENT)[0], None if target is None else target.sendable(SENT)[0])
+
+    def group(self, trial: JudgementStimulus, draw: Draw) -> Group:
+        """The trials asked about together. Raises AnswerError for an unknown trial."""
+        chosen = self.settings
+        if not chosen.grid:
+            return Group((trial.id, draw.sample, draw.attempt), [trial], draw.seed)
+        name = _group_of(trial)
+        trials = sorted(self._groups.get(name, ()), key=lambda member: member.id)
+        if trial.id not in [member.id for member in trials]:
+            raise AnswerError("invalid_stimulus", f"not among the trials of {chosen.trials}")
+        seed = derive_seed(chosen.seed, self.name, name, draw.sample, None, draw.attempt)
+        random.Random(seed).shuffle(trials)
+        return Group((name, draw.sample, draw.attempt), trials, seed)
+
+    def fitted_request(self, stimulus: Pictured, draw: Draw) -> TextRequest:
+        chosen, trial = self.settings, stimulus.trial
+        if chosen.prompt == "own":
+            text = our_prompt(trial, without_picture=chosen.without_picture)
+            schema = SCHEMA if trial.beside is None else SCHEMA_OF_PAIRS
+        else:
+            text, schema = paper_prompt(self.group(trial, draw).trials, self._example), None
+        messages = [ChatMessage("user", text, stimulus.image)]
+        if stimulus.target is not None:
+            messages.insert(0, ChatMessage("user", PROMPTS["ours"]["target"], stimulus.target))
+        sampling = Sampling(chosen.temperature, max_tokens=chosen.max_tokens, reasoning_tokens=chosen.reasoning_tokens)
+        schema = schema if chosen.json_schema else None
+        request = self._adapted(stimulus, TextRequest(messages=tuple(messages), sampling=sampling, schema=schema))
+        if excess := self._engine.excess(request):
+            raise AnswerError("no_room", f"the prompt has {excess} tokens too many for the model")
+        return request
+
+    def _seed(self, stimulus: Pictured, draw: Draw) -> int:
+        return self.group(stimulus.trial, draw).seed
+
+    async def _text(self, request: TextRequest, seed: int) -> GeneratedText:
+        if not self.settings.grid:
+            return await self._engine.generate(request, seed)
+        task = self._tasks.get(seed)
+        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
+            task = self._tasks[seed] = asyncio.ensure_future(self._engine.generate(request, seed))
+        return await asyncio.shield(task)
+
+    def _texts(self, requests: Sequence[TextRequest], seeds: Sequence[int]) -> Sequence[GeneratedText | Exception]:
+        if not self.settings.grid:
+            return super()._texts(requests, seeds)
+        new = {seed: request for request, seed in zip(requests, seeds, strict=True) if seed not in self._known}
+        self._known.update(zip(new, super()._texts([*new.values()], [*new]), strict=True))
+        return [self._known[seed] for seed in seeds]
+
+    def _reply(self, stimulus: Pictured, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
+        order = [member.id for member in self.group(stimulus.trial, draw).trials]
+        answer = None if text.finish == "filtered" else self._read(stimulus.trial, order, text.text, text.finish)
+        raw = text.record() | {"attempt": draw.attempt, **({"order": order} if self.settings.grid else {})}
+        return Reply(answer or VerdictAnswer(verdict=replies.why_none(text.text, text.finish)), raw)
+
+    def _read(self, trial: JudgementStimulus, order: Sequence[str], text: str, finish: str) -> VerdictAnswer | None:
+        any_case, is_cut = self.settings.any_case, finish == "length"
+        if self.settings.prompt == "own":
+            if trial.beside is not None:
+                return replies.read_pair(text, cut=is_cut)
+            judged = "" if trial.asked == "conversation" else answer_text(trial.answer)  # a speaker is no answer
+            return replies.read_verdict(text, judged=judged, cut=is_cut)
+        if trial.asked == "conversation":
+            assert trial.speaker is not None
+            word = replies.read_identity(text, trial.speaker)
+        elif trial.asked == "attention_prediction":
+            word = replies.read_answer(text, any_case=any_case)
+        else:
+            summary = replies.read_summary(text, len(order), any_case=any_case)
+            word = summary[order.index(trial.id)] if summary is not None else None
+        return VerdictAnswer(verdict=word) if word is not None else None
+
+    def _has_no_verdict(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+        answer = reply.answer
+        if not isinstance(answer, VerdictAnswer) or answer.verdict in ("human", "machine"):
+            return None
+        return Verdict(answer.verdict, reply.raw["attempt"] + 1 < self.attempts, reply.raw["text"][:200])
+
+
+class OpenAIJudge(LanguageJudge, ServerAgent[Any]):
+    class Settings(ChatSettings, JudgeSettings):
+        """Which server and model, and how it is asked."""
+
+    memory = 1 * GIB  # photographs that are decoded
+
+
+class AnthropicJudge(LanguageJudge, ServerAgent[Any]):
+    class Settings(AnthropicSettings, JudgeSettings):
+        """A model of Anthropic's as judge."""
+
+    memory = OpenAIJudge.memory
+    engine = AnthropicEngine
+
+
+class LocalJudge(LanguageJudge, LocalAgent[Any]):
+    class Settings(JudgeSettings, TemplateSettings):
+        """Which checkpoint, what runs it, and how it is asked."""
+
+
+def _grouped(trials: Path) -> Mapping[str, Sequence[JudgementStimulus]]:
+    groups = defaultdict(list)
+    for line in trials.read_bytes().splitlines():
+        trial = parse_row(line, root=trials.parent)
+        assert isinstance(trial, JudgementStimulus)
+        groups[_group_of(trial)].append(trial)
+    return groups
+
+
+def _group_of(trial: JudgementStimulus) -> str:
+    if trial.asked == "attention_prediction":
+        return trial.id
+    if trial.asked == "conversation":
+        return f"{trial.shown} {hashlib.sha256(answer_text(trial.answer).encode()).hexdigest()}"
+    return f"{trial.asked} {trial.shown}"

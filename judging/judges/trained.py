@@ -1,0 +1,257 @@
+"""Judges that are trained by cross-validation on the trials that they judge. ``split`` "row" deals single rows (papers'
+public judge), "agent" leaves the judged agent out, "speaker" the person, "other" trains on one agent alone and judges
+the others (2025 paper, Fig. S8)."""
+
+from __future__ import annotations
+
+import random
+from abc import abstractmethod
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import numpy as np
+import orjson
+from pydantic import Field
+
+from agents.answers import VerdictAnswer
+from agents.contract import Agent, Draw, Reply
+from agents.contract import Settings as BaseSettings
+from agents.errors import AnswerError, UnavailableError
+from agents.stimuli import Asked, JudgementStimulus, Stimulus
+from judging.judges.features import Features, Trial
+from judging.judges.papers_classifiers import PARTITIONS
+from judging.trial_sets.cues import grouped_folds
+from judging.trial_sets.trial_set import KeyRow, read_trial_key
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Marks = NDArray[np.bool_]
+    Rows = NDArray[np.int64]
+
+
+FOLDS = 10
+PARTS_OF_PEOPLE = 5
+NO_TRAINING = "the other folds have no answers of people, or none of machines, to train on"
+
+
+class TrainedSettings(BaseSettings):
+    """What is judged, and how its folds are made."""
+
+    trials: Path | None = None
+    """The trials, TRIALS/trials.jsonl: `turinglike judge` fills it in."""
+    key: Path | None = None
+    """Their key, TRIALS.key.csv: `turinglike judge` fills it in."""
+    split: Literal["stimulus", "row", "agent", "speaker", "other"] = "stimulus"
+    """Folds without a common stimulus; of single rows; the first, without the agent judged, or without the person, or
+    trained on each agent alone to judge the others (`score --by trained_on`)."""
+    partitions: int = Field(1, ge=0)
+    """So many partitions into folds, by seeds that follow ``seed``; each has its verdict, and scores are their mean. 0:
+    the papers' number, for captions 3, for scanpaths 5."""
+    sentences: bool = False
+    """Whether each sentence of a conversation has a verdict, once however many excerpts hold it (2025 paper, L996)."""
+    equal: bool = False
+    """Whether as many rows of people as of machines are trained on, drawn (2025 paper, L1005, L1184)."""
+    unique: bool = False
+    """Whether answers of which another speaker said the same about the same stimulus are left out of training."""
+    train: int | None = Field(None, ge=2)
+    """So many trials, drawn, are trained on in each fold; none: all others (the papers' feedback: 16, 24, 40)."""
+    seed: int = Field(0, ge=0)
+    """Of the folds and of all that is drawn."""
+
+
+T = TypeVar("T", bound=TrainedSettings)
+
+
+class TrainedJudge(Agent[T]):
+    tasks = ("judgement",)
+    extra = "judging"
+    batch_size = 1 << 16  # one worker judges all trials at once
+    max_samples = 1
+
+    @abstractmethod
+    def extract(self, task: Asked, trials: Sequence[dict[str, Any]], device: str) -> Mapping[str, Features]:
+        """What classifiers get of trials of a task, by what embedded it. Raises UnavailableError."""
+
+    def new_model(self) -> Any:
+        """An untrained classifier of scikit-learn's; with a radial kernel, as people may be in the middle."""
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+        from sklearn.svm import SVC
+
+        return make_pipeline(StandardScaler(), SVC(class_weight="balanced"))
+
+    def load(self, device: str) -> None:
+        """Read the trials and their key, and judge them all: :meth:`respond` looks the verdicts up. Raises
+        UnavailableError."""
+        chosen = self.settings
+        if chosen.trials is None or chosen.key is None:
+            raise UnavailableError(f"{self.name} is trained on the trials that it judges: use `turinglike judge`")
+        key = read_trial_key(chosen.key)
+        self._replies: dict[str, Reply] = {}
+        self._lacks: dict[str, AnswerError] = {}
+        for task, trials in self.read_trials().items():
+            keys, inputs = [key[trial["id"]] for trial in trials], self.extract(task, trials, device)
+            for name, raw in self.judge_trials(trials, keys, inputs).items():
+                self._replies[name] = Reply(VerdictAnswer(verdict="machine" if raw["margin"] > 0 else "human"), raw)
+            with_features = {at for of_embedding in inputs.values() for at in of_embedding.trial.tolist()}
+            for at, trial in enumerate(trials):
+                if at not in with_features:
+                    self._lacks[trial["id"]] = AnswerError("no_features", self.why_no_features(trial))
+                elif trial["id"] not in self._replies:
+                    self._lacks[trial["id"]] = AnswerError("no_training", NO_TRAINING)
+
+    def why_no_features(self, trial: Trial) -> str:
+        """Why :meth:`extract` gives a trial no row, in words for whoever reads the failed verdict."""
+        return f"{self.name} gets no features of this answer"
+
+    def read_trials(self) -> dict[Asked, list[dict[str, Any]]]:
+        """The trials that it judges, by task; none before they are known."""
+        by_task: dict[Asked, list[dict[str, Any]]] = defaultdict(list)
+        path = self.settings.trials
+        for trial in map(orjson.loads, path.read_bytes().splitlines() if path else ()):
+            if trial["asked"] in self.judges:
+                by_task[trial["asked"]].append(trial)
+        return by_task
+
+    def prepare(self, stimulus: Stimulus) -> str:
+        assert isinstance(stimulus, JudgementStimulus)
+        return stimulus.id
+
+    def respond(self, batch: Sequence[str], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        others = AnswerError("no_features", f"{self.name} judges {', '.join(self.judges)} alone")
+        return [self._replies.get(trial) or self._lacks.get(trial, others) for trial in batch]
+
+    def provenance(self) -> dict[str, Any]:
+        import sklearn
+
+        return {"scikit-learn": sklearn.__version__}
+
+    def judge_trials(
+        self, trials: Sequence[Trial], keys: Sequence[KeyRow], inputs: Mapping[str, Features]
+    ) -> dict[str, dict[str, Any]]:
+        """By trial, if it could be judged, its mean ``margin`` (above 0: a machine) and the first ``fold`` and
+        held-out ``agent``. Where verdicts are several, ``parts`` are those that count: of each of ``inputs``,
+        partition, agent trained on, and sentence. Raises UnavailableError."""
+        chosen, of_task = self.settings, PARTITIONS.get(trials[0]["asked"], 1)
+        parts: dict[int, list[tuple[bool, dict[str, Any]]]] = defaultdict(list)
+        for embedding, partition in product(inputs, range(chosen.partitions or of_task)):
+            of_part = chosen.model_copy(update={"seed": chosen.seed + partition})
+            about = {"partition": partition} | ({"embedding": embedding} if embedding else {})
+            for at, counts, part in self._parts(trials, keys, inputs[embedding], of_part):
+                parts[at].append((counts, about | part))
+        is_several = chosen.sentences or any(len(of_trial) > 1 for of_trial in parts.values())
+        raw: dict[str, dict[str, Any]] = {}
+        for at, of_trial in parts.items():
+            margin, first = float(np.mean([part["margin"] for _, part in of_trial])), of_trial[0][1]
+            of_first = {"fold": first["fold"], "split": chosen.split, "agent": first.get("agent")}
+            raw[trials[at]["id"]] = {"margin": margin, **of_first}
+            if is_several:
+                raw[trials[at]["id"]]["parts"] = [part for counts, part in of_trial if counts]
+        return raw
+
+    def _parts(
+        self, trials: Sequence[Trial], keys: Sequence[KeyRow], inputs: Features, chosen: TrainedSettings
+    ) -> Iterator[tuple[int, bool, dict[str, Any]]]:
+        """(trial, whether it counts, verdict)"""
+        is_machine = np.array([key["truth"] == "machine" for key in keys])
+        may_train = np.array([not key["catch"] and not key["repeat_of"] for key in keys])
+        counts = ~may_train[inputs.trial]
+        counts[_distinct(np.flatnonzero(may_train), inputs, trials)] = True
+        if chosen.unique:
+            may_train &= ~_repeated(keys)
+        agents = np.array([key["agent"] if key["truth"] == "machine" else "" for key in keys])
+        if chosen.split == "speaker":
+            agents = _people(keys, chosen.seed)
+        met = "trained_on" if chosen.split == "other" else "agent"
+        for fold, agent, test, others in _splits(_folds(trials, keys, chosen), agents, chosen):
+            train, rows_test = np.flatnonzero(others & may_train), np.flatnonzero(test[inputs.trial])
+            if chosen.train is not None:
+                train = _drawn(train, is_machine, chosen.train, f"{chosen.seed} {fold}")
+            rows_train, of_machine = _distinct(train, inputs, trials), is_machine[inputs.trial]
+            fewest = np.bincount(of_machine[rows_train], minlength=2).min()
+            if not len(rows_test) or not fewest:
+                continue
+            if chosen.equal:
+                rows_train = _drawn(rows_train, of_machine, 2 * fewest, f"{chosen.seed} {fold}")
+            margins = self._margins(inputs.rows[rows_train], of_machine[rows_train], inputs.rows[rows_test])
+            owners, is_counted = inputs.trial[rows_test], counts[rows_test]
+            if not chosen.sentences:
+                owners, places = np.unique(owners, return_inverse=True)
+                margins = np.bincount(places, margins) / np.bincount(places)
+                is_counted = np.ones(len(owners), dtype=bool)
+            for at, counted, margin in zip(owners.tolist(), is_counted.tolist(), margins.tolist(), strict=True):
+                yield at, counted, {"margin": margin, "fold": fold, met: agent or None}
+
+    def _margins(self, rows: NDArray[np.float64], truth: Marks, tested: NDArray[np.float64]) -> NDArray[np.float64]:
+        if np.ptp(rows, axis=0).max(initial=0) == 0:  # nothing varies: no answer is a machine's
+            return np.zeros(len(tested))
+        model = self.new_model().fit(rows, truth)
+        if hasattr(model, "decision_function"):
+            return np.asarray(model.decision_function(tested))
+        return np.asarray(model.predict_proba(tested)[:, 1] - 0.5)
+
+
+def _splits(fold: Rows, agents: NDArray[np.str_], chosen: TrainedSettings) -> Iterator[tuple[int, str, Marks, Marks]]:
+    """(fold, agent, trials to judge, trials that may be trained on): the agent is held out, or alone trained on."""
+    is_person, names, met = agents == "", [""], np.full_like(agents, "")
+    if chosen.split in ("agent", "speaker", "other"):
+        names = sorted(set(agents.tolist()) - {""})
+        if len(names) < 2:
+            raise UnavailableError(f"split={chosen.split} needs two that answer, to train on one and judge another")
+        chance = random.Random(chosen.seed)
+        met = np.array([agent or chance.choice(names) for agent in agents.tolist()], dtype=agents.dtype)
+    for number, agent in product(np.unique(fold).tolist(), names):
+        in_fold, is_agent = fold == number, agents == agent
+        if chosen.split == "other":
+            yield number, agent, in_fold & ~is_agent, ~in_fold & (is_agent | is_person)
+        else:
+            yield number, agent, in_fold & (met == agent), ~in_fold & (~is_agent | is_person)
+
+
+def _distinct(among: Rows, inputs: Features, trials: Sequence[Trial]) -> Rows:
+    """The rows of trials: a sentence once, however many excerpts of a conversation have it."""
+    rows = np.flatnonzero(np.isin(inputs.trial, among))
+    if trials[0]["asked"] != "conversation":
+        return rows
+    owners = (trials[at] for at in inputs.trial[rows])
+    keys = [(of["shown"], of["speaker"], inputs.rows[row].tobytes()) for row, of in zip(rows, owners, strict=True)]
+    return rows[sorted(dict(zip(reversed(keys), reversed(range(len(keys))), strict=True)).values())]
+
+
+def _people(keys: Sequence[KeyRow], seed: int) -> NDArray[np.str_]:
+    """The part of people, of five, whose the answer is; nothing of a machine's."""
+    names = sorted({str(key["record"]) for key in keys if key["truth"] == "human"})
+    random.Random(seed).shuffle(names)
+    part = {name: f"people {at % PARTS_OF_PEOPLE + 1}" for at, name in enumerate(names)}
+    return np.array([part[str(key["record"])] if key["truth"] == "human" else "" for key in keys])
+
+
+def _folds(trials: Sequence[Trial], keys: Sequence[KeyRow], chosen: TrainedSettings) -> Rows:
+    if chosen.split == "row":
+        from sklearn.model_selection import KFold
+
+        fold = np.zeros(len(trials), dtype=np.int64)
+        folds = KFold(min(FOLDS, len(trials)), shuffle=True, random_state=chosen.seed)
+        for at, (_, test) in enumerate(folds.split(fold)):
+            fold[test] = at
+        return fold
+    groups = [trial["shown"] for trial in trials]
+    return grouped_folds(groups, [key["truth"] for key in keys], min(FOLDS, len(set(groups))), chosen.seed)
+
+
+def _repeated(keys: Sequence[KeyRow]) -> Marks:
+    said = [(key["asked"], key["said"], key["truth"], key["agent"]) for key in keys]
+    speakers = Counter(answer[:2] for answer in set(said))
+    return np.array([speakers[answer[:2]] > 1 for answer in said])
+
+
+def _drawn(places: Rows, is_machine: Marks, number: int, seed: str) -> Rows:
+    """``number`` of the places, half machines', or as many as there are."""
+    chance, machines = random.Random(seed), is_machine[places]
+    kinds = (places[machines].tolist(), number // 2), (places[~machines].tolist(), number - number // 2)
+    drawn = [place for kind, each in kinds for place in chance.sample(kind, min(each, len(kind)))]
+    return np.array(sorted(drawn), dtype=np.int64)

@@ -1,0 +1,1 @@
+"""Judges and agents on a common scale."""

@@ -1,0 +1,1 @@
+"""Verdicts become scores, figures and a page."""

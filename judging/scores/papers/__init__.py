@@ -1,0 +1,1 @@
+"""The papers' own tests and figures, beside which scores are set."""

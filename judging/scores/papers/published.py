@@ -1,0 +1,144 @@
+"""The papers' figures (``published_scores.json``) beside ours, and how our classifiers differ from theirs."""
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents import catalogue
+from agents.contract import COMPARED
+from agents.errors import InputError
+from judging.judges.papers_classifiers import differences_from_paper
+from judging.statistics.measures import ALL, Score, SettingsByJudge
+from judging.statistics.tables import Estimate, Table
+from judging.statistics.verdict_table import PEOPLE, PREFIX
+
+PAPERS = ("2022", "2025")
+MODEL, CLASSIFIER = "language model", "classifier"  # kinds of judges, beside people
+MEASURES = {"p_human": "p(H|H)", "p_machine": "p(M|M)", "detectability": "detectability"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedFigure:
+    """A paper's figure and ours: whether theirs is ``inside`` our interval, ``why`` they are not alike."""
+
+    paper: str
+    task: str
+    agent: str
+    measure: str
+    only: str
+    kind: str
+    published: float
+    source: str
+    note: str
+    judge: str | None = None
+    our_agent: str | None = None
+    ours: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    inside: bool | None = None
+    why: str
+
+    @property
+    def has_ours(self) -> bool:
+        return not math.isnan(self.ours)
+
+    @property
+    def inside_word(self) -> str:
+        return "inside" if self.inside else "outside"
+
+    @property
+    def name(self) -> str:
+        return MEASURES[self.measure]
+
+    @property
+    def interval(self) -> Estimate:
+        return Estimate(self.ours, self.low, self.high)
+
+
+@cache
+def published() -> Mapping[str, Any]:
+    content: Mapping[str, Any] = orjson.loads(Path(__file__).with_name("published_scores.json").read_bytes())
+    return content
+
+
+def beside_published(paper: str, scores: Sequence[Score], settings: SettingsByJudge) -> Table[PublishedFigure]:
+    """Each figure of a paper (of :data:`PAPERS`) with ours of the same task, kind of judge and agent."""
+    rows = []
+    for cell in published()["cells"]:
+        if cell["paper"] == paper:
+            theirs = {name: cell.get(name, "") for name in ("paper", "agent", "measure", "only", "source", "note")}
+            theirs |= {"task": cell["asked"], "kind": cell["judge"], "published": cell["value"]}
+            rows += [PublishedFigure(**theirs, **ours) for ours in _ours(cell, scores, settings)]
+    return Table(rows)
+
+
+def _ours(cell: Mapping[str, Any], scores: Sequence[Score], settings: SettingsByJudge) -> Iterator[dict[str, Any]]:
+    task, agent = cell["asked"], cell["agent"]
+    of_task = [score for score in scores if score.task == task]
+    alike = [score for score in of_task if kind(score.judge, settings) == cell["judge"]]
+    same = [score for score in alike if agent == (ALL if score.agent == ALL else stands_for(score.agent, task))]
+    known = [score for score in same if not math.isnan(getattr(score, cell["measure"]).value)]
+    if "only" in cell:
+        yield {"why": f"it is of {cell['only']} alone"}
+    elif not of_task:
+        yield {"why": "no trials of this task"}
+    elif not alike:
+        yield {"why": "no people judged" if cell["judge"] == PEOPLE else f"no {cell['judge']} judged"}
+    elif not known:
+        yield {"why": f"no verdicts on {'any agent' if agent == ALL else agent}"}
+    else:
+        for score in known:
+            ours: Estimate = getattr(score, cell["measure"])
+            agents = [other.agent for other in alike if other.judge == score.judge and other.agent != ALL]
+            why = [*_other_agents(cell, score.agent, agents), *_other_judge(cell, score.judge, settings)]
+            place = {"judge": score.judge, "our_agent": score.agent, "why": "; ".join(why)}
+            is_inside = ours.low <= cell["value"] <= ours.high
+            yield {**place, "ours": ours.value, "low": ours.low, "high": ours.high, "inside": is_inside}
+
+
+def kind(judge: str, settings: SettingsByJudge) -> str | None:
+    """The kind of our judge in the papers' terms."""
+    chosen = settings.get(judge, {})
+    if judge == PEOPLE:
+        return PEOPLE
+    if "prompt" in chosen:
+        return MODEL
+    return CLASSIFIER if "split" in chosen and "cue" not in chosen else None
+
+
+def stands_for(agent: str, task: str) -> str | None:
+    """The papers' name of an agent that answered a task."""
+    imported = agent.removeprefix(PREFIX).casefold()
+    for entry in published()["agents"]:
+        if task in entry["asked"] and (imported in entry["imported"] or agent in entry["ours"]):
+            return str(entry["name"])
+    return None
+
+
+def _other_agents(cell: Mapping[str, Any], agent: str, agents: Sequence[str]) -> Iterator[str]:
+    if agent == ALL:
+        theirs = published()["papers"][cell["paper"]]["agents"][cell["asked"]]
+        named = {name: stands_for(name, cell["asked"]) for name in agents}
+        if lacking := [name for name in theirs if name not in named.values()]:
+            yield f"without {', '.join(lacking)}"
+        if more := [name for name in agents if named[name] not in theirs]:
+            yield f"also of {', '.join(more)}"
+    elif not agent.startswith(PREFIX):
+        with contextlib.suppress(InputError):  # a pair, or an agent that is not installed here
+            if catalogue.get(agent).in_paper != COMPARED:
+                yield f"{agent} is not quite theirs: other weights or parts"
+
+
+def _other_judge(cell: Mapping[str, Any], judge: str, settings: SettingsByJudge) -> Iterator[str]:
+    if cell["judge"] == MODEL:
+        yield "another model, theirs is withdrawn"
+        if settings[judge]["prompt"] != "papers":
+            yield "asked in other words"
+    elif cell["judge"] == CLASSIFIER:
+        yield from differences_from_paper(cell["paper"], cell["asked"], settings[judge])

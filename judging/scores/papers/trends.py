@@ -1,0 +1,113 @@
+"""How correctness goes with an ordered column, such as a conversation's length, as the papers test it: for these
+answers only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from judging.statistics.contrasts import Test
+from judging.statistics.jackknife import Floats
+from judging.statistics.log_odds import HALF, slope_of_log_odds
+from judging.statistics.tables import Estimate
+from judging.statistics.verdict_table import on_trials
+from judging.trial_sets.trial_set import VERDICTS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEAST_JUDGES, LEAST_VALUES = 6, 3  # of Wilcoxon's test; of a line and what is beside it
+DIGITS = 12  # of slopes over the whole range, which rounding must not part
+TYPE = "meta.type"  # of a conversation: H-H, H-M, M-M
+SEPARATED = "exact regression of log odds: a value separates right from wrong verdicts"
+
+
+@dataclass(slots=True, kw_only=True)
+class Trend(Test):
+    """``change`` is by 1 of the column: of the share right, or of its log odds, which is infinite where a value of the
+    column separates right from wrong verdicts (:func:`judging.statistics.log_odds.slope_of_log_odds`). Of residuals
+    it is the share at the largest value, minus that of the line through the others."""
+
+    column: str
+    measure: str
+    type: str
+    change: Estimate
+
+
+def trends(verdicts: pd.DataFrame, column: str) -> list[Trend]:
+    """Of p(H|H) and p(M|M), in all conversations and in each type: the slope of each judge's verdicts over the column's
+    numbers, and the residual of its largest, both over judges by Wilcoxon's signed ranks; and the slope of all judges'
+    log odds by regression with binomial weights (2025 paper, L227 to 243 and L344). Of a trained judge's partitions and
+    seeds each trial has the mean (L1311), and counts once. What cannot be tested says why."""
+    judged = on_trials(verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[column].notna()], column)
+    values = judged[column].unique()
+    if len(values) < LEAST_VALUES or not all(isinstance(value, Real) for value in values):
+        return []
+    types = sorted(judged[TYPE].dropna().unique()) if TYPE in judged.columns else []
+    tests = []
+    for kind in ["all", *types]:
+        of_kind = judged if kind == "all" else judged[judged[TYPE] == kind]
+        for truth, measure in (("human", "p(H|H)"), ("machine", "p(M|M)")):
+            part = of_kind[of_kind["truth"] == truth]
+            if part[column].nunique() >= LEAST_VALUES:
+                place = {"column": column, "measure": measure, "type": kind}
+                tests += _tests(part["judge"].to_numpy(), part[column].to_numpy(float), part["right"].to_numpy(), place)
+    return tests
+
+
+def _tests(judges: np.ndarray, values: Floats, answered: Floats, place: dict[str, Any]) -> list[Trend]:
+    """Of what judges ``answered`` rightly [trials] at ``values``; ``place`` is where these stand: column, measure and
+    type.
+
+    Lines are fitted over 0 to 1, the least and the largest value, and their slopes put back into the column's units
+    after the test. Otherwise a slope by the millisecond, 1e-10, would be lost where slopes are rounded."""
+    largest = values.max()
+    reach = float(np.ptp(values))
+    places = (values - values.min()) / reach
+    slopes = []
+    residuals = []
+    for judge in np.unique(judges):
+        of_judge = judges == judge
+        below = of_judge & (values < largest)
+        if np.ptp(places[of_judge]) > 0:
+            slopes.append(np.polyfit(places[of_judge], answered[of_judge], 1)[0])
+        if below.sum() and np.ptp(places[below]) > 0 and below.sum() < of_judge.sum():
+            line = np.polyfit(places[below], answered[below], 1)
+            residuals.append(answered[of_judge & ~below].mean() - np.polyval(line, 1.0))
+    return [
+        _of_judges("slopes", slopes, place, reach),
+        _of_judges(f"residuals at {largest:.15g}", residuals, place),
+        _of_log_odds(values, answered, place),
+    ]
+
+
+def _of_judges(name: str, figures: list[float], place: dict[str, Any], unit: float = 1.0) -> Trend:
+    """Wilcoxon's signed ranks of a figure of each judge. They are rounded first: the line through equal answers has a
+    slope of 1e-17, which is none. Their mean is divided by ``unit``."""
+    from scipy.stats import wilcoxon
+
+    rounded = np.round(figures, DIGITS)
+    mean = Estimate(float(rounded.mean()) / unit if figures else np.nan, form="+.4f").significant()
+    test = Trend(test=f"Wilcoxon, {name} of judges", change=mean, judges=len(figures), **place)
+    if len(figures) < LEAST_JUDGES:
+        return test.fails(f"{name} of {LEAST_JUDGES} judges are needed")
+    if not rounded.any():
+        return test.fails(f"{name} are 0 of every judge")
+    test.p = float(wilcoxon(rounded).pvalue)
+    return test
+
+
+def _of_log_odds(values: Floats, answered: Floats, place: dict[str, Any]) -> Trend:
+    test = Trend(test="binomial regression of log odds", change=Estimate(form="+.4f"), **place)
+    slope = slope_of_log_odds(values, answered)
+    if slope is None:
+        every = "right" if answered.mean() > HALF else "wrong"
+        return test.fails(f"every verdict is {every}, so that log odds have no slope")
+    test.change = slope.change
+    test.p = slope.p
+    if slope.is_separated:
+        test.test = SEPARATED
+    return test

@@ -1,0 +1,290 @@
+"""Verdicts joined with the key of their trials: a table with a row per verdict."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from pydantic import ValidationError
+
+from agents.answers import VerdictAnswer
+from agents.errors import InputError, Problem
+from judging.statistics.measures import ALL, NAMELESS
+from judging.statistics.verdict_table import ELSEWHERE, FEEDBACK, PEOPLE, PREFIX, TEST, UNJUDGED
+from judging.trial_sets.trial_set import (
+    TRIALS_FILE,
+    Keys,
+    about_of_key,
+    check_trials,
+    key_path,
+    read_about,
+    read_trial_key,
+    refused,
+)
+from serving.files.words import count
+from serving.runs.run import Run, numbered_records
+from serving.runs.run_json import is_changed
+from serving.sets.kinds import is_asked
+from serving.sets.stimulus_set import read_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TASK = "judgement"
+OUR_ROWS = frozenset(
+    {PEOPLE, ALL, "all agents", "people's answers", "human"}
+)  # what our tables call rows that are no single machine
+STIMULI = "stimuli.jsonl"  # a run's
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """A folder of verdicts; ``about`` says how the trial set was made, ``rows`` are its key's, ``trials`` what judges
+    saw (none of stimuli of others)."""
+
+    folder: Run
+    name: str  # of the folder
+    key: Path
+    prefix: str  # before trials' ids, which are the same numbers in several sets
+    rows: Keys
+    about: Mapping[str, Any]
+    trials: Sequence[Mapping[str, Any]]
+
+
+def open_verdicts(folders: Sequence[Path], key: Path | None = None) -> list[JudgedRun]:
+    """The folders with their trials' keys, by default beside the trial sets. Raises InputError for folders without
+    verdicts, and for keys or trials that do not fit or were changed."""
+    runs = list(map(Run, folders))
+    number = Counter(run.path.name for run in runs)
+    names = [run.path.name if number[run.path.name] == 1 else str(run.path) for run in runs]
+    elsewhere = [_rows_elsewhere(run) if key is None else {} for run in runs]
+    paths = [run.path / "import.json" if rows else _key_of(run, key) for run, rows in zip(runs, elsewhere, strict=True)]
+    keys = list(dict.fromkeys(path.resolve() for path in paths))
+    prefixes = [f"{keys.index(path.resolve()) + 1}:" if len(keys) > 1 else "" for path in paths]
+    judged = [
+        JudgedRun(run, name, path, prefix, *((rows, {}, []) if rows else _read_checked(run, path)))
+        for run, name, path, prefix, rows in zip(runs, names, paths, prefixes, elsewhere, strict=True)
+    ]
+    return [replace(run, rows=_told_apart(run.rows)) for run in judged]
+
+
+def _told_apart(rows: Keys) -> Keys:
+    """The rows of a key, in which a machine that others call as we call rows of our own ("people", "all") has the
+    prefix of published machines: tables would have two rows of a name."""
+    apart = {}
+    for trial, row in rows.items():
+        changed = dict(row)
+        for truth, of in (("truth", "agent"), ("beside_truth", "beside_agent")):
+            is_ours = row[of] in OUR_ROWS or str(row[of]).startswith("human:")
+            if row[truth] == "machine" and is_ours:
+                changed[of] = f"{PREFIX}{row[of]}"
+        apart[trial] = changed
+    return apart
+
+
+def holds_answers(folder: Path) -> bool:
+    """Whether a run folder holds answers that may be judged, and no verdicts."""
+    run = Run(folder)
+    firsts = (record for name in [*run.agents(), *run.imports()] for record in islice(run.records(name), 1))
+    return any(record["task"] != TASK for record in firsts)
+
+
+def read_verdicts(runs: Sequence[JudgedRun]) -> pd.DataFrame:
+    """The verdicts with their rows of the key. Raises InputError for records that were changed, verdicts on unknown
+    trials, and two verdicts on a trial."""
+    import pandas as pd
+
+    paths = [
+        (run.folder.records_path(name), run.folder.meta["agents"].get(name, {}).get("records"))
+        for run in runs
+        for name in run.folder.agents()
+    ]
+    if changed := [path for path, checksum in paths if is_changed(path, checksum)]:
+        problems = [Problem(str(path), None, None, "its checksum is not that in run.json") for path in changed]
+        raise InputError("records are not those that the run wrote: restore the files, or judge again", problems)
+    rows = [row for run in runs for row in _verdicts(run)]
+    counts = Counter((row["judge"], row["trial"], row["sample"], row.get("part")) for row in rows)
+    twice = sorted({judge for (judge, *_), number in counts.items() if number > 1})
+    if twice:
+        raise InputError(
+            f"two verdicts of {', '.join(twice)} on the same trials: a run is given twice, or two runs have the judge; "
+            "score them apart, or judge with a variant of another name (--config)"
+        )
+    if not rows:
+        raise InputError(f"{', '.join(str(run.folder.path) for run in runs)}: no verdicts")
+    return pd.DataFrame.from_records(rows)
+
+
+def read_answers(runs: Sequence[JudgedRun]) -> list[dict[str, Any]]:
+    """The judged trials, each once, without catch trials and repeats."""
+    answers: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        for trial in run.trials:
+            row, name = run.rows[trial["id"]], f"{run.prefix}{trial['id']}"
+            if "answer" in trial and not row["catch"] and row["repeat_of"] is None:
+                answers[name] = {**trial, **row, "trial": name}
+    return list(answers.values())
+
+
+def settings_of(runs: Sequence[JudgedRun]) -> dict[str, dict[str, Any]]:
+    """The settings of each judge, from ``run.json``."""
+    agents = [agent for run in runs for agent in run.folder.meta["agents"].items()]
+    return {name: about["settings"] for name, about in agents if about.get("settings")}
+
+
+def further_verdicts(table: pd.DataFrame) -> list[str]:
+    """What is to be said of people's further verdicts on the same trials, of which the first alone counts: many of them
+    under one name are often several people, whom an import without names took for one."""
+    further = table[(table["sample"] > 0) & (table["judge_kind"] == "human")]
+    if further.empty:
+        return []
+    judges = sorted(further["judge"].unique())
+    named = count(len(judges), "person", "people")
+    sentence = (
+        f"{count(len(further), 'verdict')} of {named} are further ones on the same trials and count nowhere but in "
+        "samples.csv; where rows of practice or of other pages came in, import the file again with --rows"
+    )
+    nameless = [judge for judge in judges if judge in NAMELESS]
+    if nameless:
+        sentence += f"; {', '.join(nameless)} may be several people: import the file again, which needs their names"
+    return [sentence]
+
+
+def _key_of(folder: Run, key: Path | None) -> Path:
+    if not (folder.path / STIMULI).is_file():
+        if key is not None:
+            return key
+        raise InputError(f"{folder.path} does not hold the trials: give the key beside them, --key TRIALS.key.csv")
+    if any(row["task"] != TASK for row in islice(folder.stimuli(), 1)):
+        raise InputError(f"{folder.path} holds no verdicts: `turinglike judge` writes them")
+    places = _set_folders(folder)
+    path = key or next(filter(Path.is_file, map(key_path, places)), key_path(places[-1]) if places else None)
+    if path is None:
+        raise InputError(f"{folder.path} does not say which trials it judges; give their key with --key")
+    return path
+
+
+def _rows_elsewhere(folder: Run) -> dict[str, dict[str, Any]]:
+    """Of verdicts on stimuli of others, which have their truth in ``raw``, what a key would say; empty of any other."""
+    rows: dict[str, dict[str, Any]] = {}
+    for name in () if folder.has_stimuli() else folder.imports():
+        for record in folder.latest(name):
+            raw = record["raw"]
+            if record["task"] != TASK or not isinstance(raw, dict) or "truth" not in raw:
+                return {}
+            beside = {"human": "machine", "machine": "human"}[raw["truth"]] if raw["pair"] else None
+            same = {name: raw[name] for name in ("truth", "agent", "stimulus")}
+            beside_it = {"beside_truth": beside, "beside_agent": raw["agent"] if raw["pair"] else None}
+            none = {"catch": False, "swapped": False, "repeat_of": None, "length": None, "turns": None}
+            rows[record["stimulus"]] = {"trial": record["stimulus"], "asked": ELSEWHERE, **same, **beside_it, **none}
+    return rows
+
+
+def _set_folders(folder: Run) -> list[Path]:
+    about = folder.meta["set"]
+    if not about.get("source"):
+        return []
+    there = Path(about.get("root") or Path(about["source"]).parent)
+    return [there, folder.path.parent / there.name]
+
+
+def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
+    omitted = ("delays", "objects")
+    keys = {trial: {name: row[name] for name in row if name not in omitted} for trial, row in run.rows.items()}
+    if run.prefix:
+        for row in keys.values():
+            row |= {name: row[name] and f"{run.prefix}{row[name]}" for name in ("trial", "repeat_of")}
+    for name in [*run.folder.agents(), *run.folder.imports()]:
+        about = run.folder.meta["agents"].get(name)  # none of people, whose lists the run does not know
+        left = {trial for trial, row in keys.items() if about and is_asked(about, (TASK, row["asked"]))}
+        wrong: dict[tuple[Any, ...], Sequence[Any]] = {}
+        for record in run.folder.latest(name):
+            if record["task"] != TASK:
+                continue
+            trial = record["stimulus"]
+            left.discard(trial)
+            if trial not in keys:
+                raise InputError(f"{run.key} has no trial {trial!r}, which {record['agent']} has judged")
+            answer = record["answer"] or {}
+            if record["status"] == "ok" or answer:
+                try:
+                    VerdictAnswer.model_validate(answer, strict=True)
+                except ValidationError as error:
+                    errors = error.errors(include_url=False, include_context=False)
+                    wrong[record["agent"], trial, record["sample"]] = errors
+                    continue
+            judge = {"judge": record["agent"], "judge_kind": record["kind"], "sample": record["sample"]}
+            verdict = {"verdict": "failed", **dict.fromkeys(("confidence", "reason")), **answer}
+            raw = record["raw"] if isinstance(record["raw"], dict) else {}
+            trained = {"margin": raw.get("margin"), "fold": raw.get("fold")}
+            whose = {**_of_study(record), **keys[trial], "folder": run.name}
+            for number, part in enumerate(raw.get("parts", [{}])):  # on sentences, or by seeds
+                said = {"part": number, "verdict": "machine" if part["margin"] > 0 else "human"} if part else {}
+                yield {**judge, **verdict, **trained, **part, **said, **whose}
+        if wrong:
+            _refuse_answers(run.folder.records_path(name), wrong)
+        for trial in sorted(left):
+            yield {"judge": name, "judge_kind": "machine", "sample": 0, "verdict": UNJUDGED, **keys[trial]}
+
+
+def _of_study(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a person's verdict the rules that exclude it, its place among the judge's, the perceived sex, its phase, and
+    what the judge answered to the questions."""
+    raw = record["raw"] if record["kind"] == "human" and isinstance(record["raw"], dict) else {}
+    rules, place, about = raw.get("rules"), raw.get("trial_index"), raw.get("questions")
+    return {
+        "excluded": " ".join(map(str, rules)) if isinstance(rules, list) and rules else None,
+        "place": place if isinstance(place, int) else None,
+        "sex": raw.get("sex"),
+        "phase": FEEDBACK if raw.get("phase") == FEEDBACK else TEST,
+        **({f"judge.{name}": value for name, value in about.items()} if isinstance(about, dict) else {}),
+    }
+
+
+def _refuse_answers(path: Path, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) -> None:
+    line_of = {}
+    with path.open("rb") as file:
+        for line, _, record in numbered_records(file, path):
+            if record["task"] == TASK:
+                line_of[record["agent"], record["stimulus"], record["sample"]] = line  # the last of a key counts
+    problems = [
+        Problem(str(path), line_of[key], f"answer.{'.'.join(map(str, error['loc']))}", str(error["msg"]))
+        for key, errors in wrong.items()
+        for error in errors
+    ]
+    raise refused("records that hold no verdict as judges give it", problems)
+
+
+def _trials(folder: Run, key: Path) -> tuple[Path, Iterator[tuple[int | None, bytes]]]:
+    """The file of the trials, the run's or else that beside the key, and its lines in canonical JSON."""
+    if (kept := folder.path / STIMULI).is_file():
+        return kept, enumerate(kept.read_bytes().splitlines(), start=1)
+    source = key.with_name(key.name.removesuffix(".key.csv")) / TRIALS_FILE
+    return source, ((row.line, row.canonical) for row in read_rows(source) if row.canonical is not None)
+
+
+def _read_checked(folder: Run, path: Path) -> tuple[Keys, Mapping[str, Any], Sequence[Mapping[str, Any]]]:
+    keys, about = read_trial_key(path), read_about(path)
+    for place in _set_folders(folder):  # if the key lies elsewhere
+        about = about or read_about(key_path(place))
+    if not about and not about_of_key(path).exists():
+        raise InputError(
+            f"{path} cannot be trusted: {about_of_key(path).name}, which has its checksum, is not beside it; copy it "
+            "from where `turinglike trials` wrote both"
+        )
+    if about.get("key_sha256") != hashlib.sha256(path.read_bytes()).hexdigest():
+        raise InputError(
+            f"{path} cannot be trusted: its checksum is not that (key_sha256) in TRIALS.trials.json beside it; put "
+            "both back as `turinglike trials` wrote them"
+        )
+    source, lines = _trials(folder, path)
+    trials = [(number, orjson.loads(line), line) for number, line in lines]
+    check_trials(source, ((number, trial["id"], line) for number, trial, line in trials), keys, path)
+    rows = {trial: {name: row[name] for name in row if name != "sha256"} for trial, row in keys.items()}
+    return rows, about, [trial for _, trial, _ in trials]

@@ -1,0 +1,1 @@
+"""Measures of verdicts with their intervals."""

@@ -1,0 +1,323 @@
+"""Statistics of answers (2025 paper, Table S5), how consistent they are, and captions by BLEU and CIDEr-D beside
+detectability (Fig. 8)."""
+
+import math
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain, zip_longest
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.contract import is_installed
+from agents.language.filters.texts import sentences
+from agents.stimuli import TASKS
+from agents.word_boundaries import words
+from judging.statistics.measures import ALL, Score
+from judging.statistics.tables import Table
+from judging.statistics.verdict_table import PEOPLE, Answers
+from serving.runs.answer_numbers import WORD_OF, cliffs_delta, cohens_d, numbers, rounding, texts
+
+CAPTIONS = "image_captioning"
+WITH_SENTENCES = (CAPTIONS, "conversation")
+PARTS_OF_SPEECH = {  # by how their tags of the Penn Treebank begin
+    "determiners": "DT",
+    "adjectives": "JJ",
+    "nouns": "NN",
+    "adverbs": "RB",
+    "verbs": "VB",
+    "prepositions": "IN",
+}
+LEAST_AGENTS = 3
+KAPPA = "consistency (Fleiss' kappa)"
+LONGEST_GRAM = 4  # of n-grams
+SIGMA = 6.0
+Words = Sequence[str]
+Grams = Counter[tuple[str, ...]]
+Pair = tuple[Words, Sequence[Words]]  # a caption, its references
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """``sd`` is a sample's. Beside people: Cohen's d, Cliff's delta (-1, always less, to 1), and ``direction``."""
+
+    task: str
+    statistic: str
+    of: str
+    number: int
+    mean: float
+    sd: float | None
+    d: float | None = None
+    delta: float | None = None
+    direction: str | None = None
+
+
+@dataclass(slots=True)
+class CaptionScore:
+    """BLEU-4 of the corpus, 0 to 100, and the mean CIDEr-D, 0 to 10; None for too few references. ``why`` there is no
+    BLEU-4 although there are references."""
+
+    of: str
+    captions: int
+    bleu: float | None = None
+    cider_d: float | None = None
+    bleu_one_left_out: float | None = None
+    cider_d_one_left_out: float | None = None
+    why: str | None = None
+
+
+@dataclass(slots=True)
+class Correlation:
+    """Of a measure with detectability over ``agents``; ``why`` there is none."""
+
+    judge: str
+    measure: str
+    agents: int
+    pearson: float | None = None
+    pearson_p: float | None = None
+    spearman: float | None = None
+    spearman_p: float | None = None
+    why: str | None = None
+
+
+@dataclass(slots=True)
+class CaptionMeasures:
+    note: str
+    agents: Table[CaptionScore]
+    correlations: Table[Correlation]
+
+
+def answer_statistics(answers: Answers) -> Table[Statistic]:
+    """The statistics by task, of people, then of each agent; a message of several excerpts counts once. Of colours and
+    words the last are of ``number`` stimuli the :func:`consistency` (2025 paper, L1147)."""
+    rows = []
+    for task in TASKS:
+        values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        words: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        for answer in longest_excerpts([answer for answer in answers if answer["asked"] == task]):
+            group = PEOPLE if answer["truth"] == "human" else answer["agent"]
+            for name, value in numbers(task, answer["answer"], answer["speaker"]):
+                values[name][group].append(value)
+            for text in texts(answer["answer"], answer["speaker"]) if task in WITH_SENTENCES else ():
+                for name, number in parts_of_speech(text).items():
+                    values[name][group].append(number)
+            if task in WORD_OF:
+                words[group][answer["stimulus"]] += texts(answer["answer"])
+        for name, by in values.items():
+            people = np.array(by.get(PEOPLE, []))
+            for group in sorted(by, key=lambda label: (label != PEOPLE, label)):
+                sample = np.array(by[group])
+                sd = float(sample.std(ddof=1)) if len(sample) > 1 else None
+                effects = _effects(sample, people) if group != PEOPLE and len(people) else ()
+                rows.append(Statistic(task, name, group, len(sample), float(sample.mean()), sd, *effects))
+        for group in sorted(words, key=lambda label: (label != PEOPLE, label)):
+            repeated = [answered for answered in words[group].values() if len(answered) > 1]
+            if (kappa := consistency(repeated)) is not None:
+                rows.append(Statistic(task, KAPPA, group, len(repeated), kappa, None))
+    return Table(rows)
+
+
+def parts_of_speech(text: str) -> dict[str, int]:
+    """How many words are determiners, adjectives, nouns and so on, by Pattern's tagger (De Smedt and Daelemans 2012);
+    none without the package textblob."""
+    if (tagged := _tagger()) is None:
+        return {}
+    tags = Counter(tag[:2] for _, tag in tagged(text))
+    return {name: tags[tag] for name, tag in PARTS_OF_SPEECH.items()}
+
+
+@cache
+def _tagger() -> Callable[[str], Sequence[tuple[str, str]]] | None:
+    if not is_installed("textblob"):
+        return None
+    from nltk.tokenize import TreebankWordTokenizer
+    from textblob.en import tag
+
+    with warnings.catch_warnings():  # it leaves its lexicon's files, which it reads now, open
+        warnings.simplefilter("ignore", ResourceWarning)
+        tag("words")
+    split = TreebankWordTokenizer().tokenize
+    return lambda text: tag(" ".join(word for part in sentences(text) for word in split(part)), tokenize=False)
+
+
+def consistency(answered: Sequence[Sequence[str]]) -> float | None:
+    """Fleiss' kappa (1971) of the answers to each stimulus, two at least; None where all answers are the same.
+
+    Fleiss defined it for equal numbers of answers. Where they differ each stimulus counts once in the observed
+    agreement (the mean of its shares of equal pairs), and each answer once in that expected by chance (the shares of
+    all answers together). irrCAC (after Gwet 2014) takes the mean of each stimulus's shares for the latter, with
+    stimuli of a single answer among them: 0.1318 here may be 0.1248 there. With equal numbers both are the same."""
+    counts = [Counter(answers) for answers in answered]
+    pooled = Counter(chain.from_iterable(answered))
+    chance = sum((number / pooled.total()) ** 2 for number in pooled.values())
+    if len(pooled) < 2:
+        return None
+    pairs = [sum(n * (n - 1) for n in of.values()) / (of.total() * (of.total() - 1)) for of in counts]
+    return float((np.mean(pairs) - chance) / (1 - chance))
+
+
+def _effects(agent: NDArray[np.float64], people: NDArray[np.float64]) -> tuple[float | None, float, str]:
+    difference = float(agent.mean() - people.mean())
+    is_other = abs(difference) > rounding(agent, people)
+    direction = ("more" if difference > 0 else "less") if is_other else "as people"
+    return cohens_d(agent, people), cliffs_delta(agent, people), direction
+
+
+def longest_excerpts(answers: Answers) -> Answers:
+    """Without excerpts of conversations that a longer one holds."""
+    kept: dict[tuple[Any, ...], list[Sequence[Any]]] = defaultdict(list)
+    longest = []
+    for answer in sorted(answers, key=lambda candidate: -len(candidate["answer"].get("messages") or ())):
+        if (messages := answer["answer"].get("messages")) is not None:
+            longer = kept[answer["stimulus"], answer["agent"], answer["speaker"]]
+            if any(other[: len(messages)] == messages for other in longer):
+                continue
+            longer.append(messages)
+        longest.append(answer)
+    return longest
+
+
+def caption_measures(answers: Answers, scores: Iterable[Score]) -> CaptionMeasures | None:
+    """The measures, and their correlation with detectability by judge."""
+    written: dict[str, dict[str, list[Words]]] = defaultdict(lambda: defaultdict(list))
+    for answer in answers:
+        if answer["asked"] == CAPTIONS:
+            of = PEOPLE if answer["truth"] == "human" else answer["agent"]
+            written[of][answer["stimulus"]].append(plain_words(answer["answer"]["text"]))
+    if not written:
+        return None
+    references = written.pop(PEOPLE, {})
+    cider = CiderD(references.values())
+    rows: list[CaptionScore] = []
+    if references:
+        left_out = [pair for captions in references.values() for pair in _each_beside_the_others(captions)]
+        number = sum(map(len, references.values()))
+        rows.append(CaptionScore(PEOPLE, number, None, None, *_measured(left_out, cider), _why_no_bleu(left_out)))
+    for of, captions in sorted(written.items()):
+        pairs = [
+            (words, references[on]) for on, of_picture in captions.items() if on in references for words in of_picture
+        ]
+        left_out = [(words, others) for words, all_of in pairs for _, others in _each_beside_the_others(all_of)]
+        figures = (*_measured(pairs, cider), *_measured(left_out, cider))
+        rows.append(CaptionScore(of, len(pairs), *figures, _why_no_bleu(pairs)))
+    note = _note([len(captions) for captions in references.values()])
+    return CaptionMeasures(note, Table(rows), Table(_correlations(rows, [*scores])))
+
+
+def plain_words(text: str) -> Words:
+    """A caption's words in small letters, without punctuation but for apostrophes and hyphens inside a word, and for
+    points and commas inside a number."""
+    return words(text)
+
+
+def bleu(pairs: Sequence[Pair]) -> float | None:
+    """BLEU-4 of a corpus, 0 to 100. None where no caption has four words: there is no 4-gram that could be in a
+    reference, and programs say 0 (sacrebleu), 3 (pycocoevalcap) or 1e-75 (nltk) even of captions that are equal."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    if all(len(words) < LONGEST_GRAM for words, _ in pairs):
+        return None
+    captions = [" ".join(words) for words, _ in pairs]
+    references = [[" ".join(reference) for reference in of_caption] for _, of_caption in pairs]
+    streams = [list(stream) for stream in zip_longest(*references)]  # None: has no such reference
+    return float(BLEU(tokenize="none", force=True).corpus_score(captions, streams).score)  # words are parted already
+
+
+class CiderD:
+    """CIDEr-D (Vedantam, Zitnick and Parikh 2015, section 5), 0 to 10, of words that are not stemmed, with lengths in
+    words (COCO's program takes bigrams). ``references`` are people's captions of each picture."""
+
+    def __init__(self, references: Iterable[Sequence[Words]]) -> None:
+        pictures, self._pictures_with = 0, Grams()
+        for captions in references:
+            pictures += 1
+            self._pictures_with.update({gram for words in captions for grams in ngrams(words) for gram in grams})
+        self._log_pictures = math.log(pictures) if pictures else 0.0
+
+    def score(self, words: Words, references: Sequence[Words]) -> float:
+        caption = [self._weighted(grams) for grams in ngrams(words)]
+        total = 0.0
+        for reference in references:
+            near = math.exp(-((len(words) - len(reference)) ** 2) / (2 * SIGMA**2))
+            others = [self._weighted(grams) for grams in ngrams(reference)]
+            total += near * sum(_clipped_cosine(first, second) for first, second in zip(caption, others, strict=True))
+        return 10 * total / (LONGEST_GRAM * len(references))
+
+    def _weighted(self, grams: Grams) -> dict[tuple[str, ...], float]:
+        log, number = self._log_pictures, self._pictures_with
+        return {gram: times * (log - math.log(max(1, number[gram]))) for gram, times in grams.items()}
+
+
+def ngrams(words: Words) -> list[Grams]:
+    return [Counter(zip(*(words[at:] for at in range(n)), strict=False)) for n in range(1, LONGEST_GRAM + 1)]
+
+
+def _clipped_cosine(first: Mapping[tuple[str, ...], float], second: Mapping[tuple[str, ...], float]) -> float:
+    lengths = math.hypot(*first.values()) * math.hypot(*second.values())
+    product = sum(min(first[gram], second[gram]) * second[gram] for gram in first.keys() & second)
+    return product / lengths if lengths else 0.0
+
+
+def _each_beside_the_others(captions: Sequence[Words]) -> list[Pair]:
+    if len(captions) < 2:
+        return []
+    return [(words, [*captions[:at], *captions[at + 1 :]]) for at, words in enumerate(captions)]
+
+
+def _measured(pairs: Sequence[Pair], cider: CiderD) -> tuple[float | None, float | None]:
+    if not pairs:
+        return None, None
+    return bleu(pairs), float(np.mean([cider.score(words, references) for words, references in pairs]))
+
+
+def _why_no_bleu(pairs: Sequence[Pair]) -> str | None:
+    if pairs and all(len(words) < LONGEST_GRAM for words, _ in pairs):
+        return f"no BLEU-4: every caption has fewer than {LONGEST_GRAM} words"
+    return None
+
+
+def _note(numbers: Sequence[int]) -> str:
+    if not numbers:
+        return "No person's caption is among the trials, so that captions cannot be measured."
+    return (
+        f"References: {sum(numbers):,} captions by people of {len(numbers):,} pictures, {min(numbers)} to "
+        f"{max(numbers)} of each. COCO has 5; with fewer both measures are lower, and less certain. People's own "
+        "captions are measured where a picture has two, and of a single picture CIDEr-D is 0."
+    )
+
+
+def _correlations(rows: Sequence[CaptionScore], scores: Sequence[Score]) -> list[Correlation]:
+    correlations = []
+    of_captions = [score for score in scores if score.task == CAPTIONS and score.agent != ALL]
+    for judge in dict.fromkeys(score.judge for score in of_captions):
+        detectability = {score.agent: score.detectability.value for score in of_captions if score.judge == judge}
+        for measure in ("bleu", "cider_d"):
+            both = [(getattr(row, measure), detectability.get(row.of)) for row in rows]
+            points = np.array([pair for pair in both if None not in pair], dtype=float).reshape(-1, 2)
+            points = points[~np.isnan(points).any(axis=1)]
+            correlations.append(_correlated(points, Correlation(judge, measure, len(points))))
+    return correlations
+
+
+def _correlated(points: NDArray[np.float64], row: Correlation) -> Correlation:
+    from scipy.stats import pearsonr, spearmanr
+
+    if len(points) < LEAST_AGENTS:
+        row.why = f"no test: it needs {LEAST_AGENTS} agents"
+        return row
+    points = np.column_stack([np.round(column / (rounding(column) or 1)) for column in points.T])  # ties are ties
+    if not np.ptp(points, axis=0).all():
+        row.why = "no test: all agents have the same value"
+        return row
+    pearson, spearman = pearsonr(*points.T), spearmanr(*points.T)
+    row.pearson, row.spearman = float(pearson.statistic), float(spearman.statistic)
+    row.pearson_p, row.spearman_p = float(pearson.pvalue), float(spearman.pvalue)
+    for name, value in (("pearson_p", row.pearson), ("spearman_p", row.spearman)):
+        if 1 - abs(value) <= rounding(np.ones(1)):
+            setattr(row, name, None)
+            row.why = "no test: the agents lie on one line, so that nothing is left to vary"
+    return row

@@ -1,0 +1,119 @@
+"""How margins of trained judges, and the confidence of all, rank answers: areas under ROC curves, and calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judging.statistics.jackknife import DIMENSIONS, Clusters, Floats, Jackknife, jackknife, mean
+from judging.statistics.measures import TRAINED_MEAN, clusters, is_right
+from judging.statistics.tables import Estimate
+from judging.trial_sets.trial_set import VERDICTS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FALSE = 0.01  # of people's answers that are taken for a machine's, at most
+BINS = 10
+
+Marks = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """``auc`` is of machines above people, ``auc_2`` of right verdicts above wrong ones by how sure they are (type 2,
+    Fleming and Lau 2014), ``true_at_1`` the share of machines' answers recognized with at most 1 % of people's.
+    ``stated`` is the mean probability of being right that ``by`` says, beside ``right``, the share."""
+
+    task: str = ""
+    judge: str = ""
+    by: Literal["margin", "confidence"]
+    verdicts: int
+    auc: Estimate
+    true_at_1: float
+    auc_2: Estimate
+    stated: float
+    right: float
+    calibration_error: float
+
+
+def rankings(verdicts: pd.DataFrame) -> Iterator[Ranking]:
+    """By margin and by confidence, where a judge's (or all people's) ``verdicts`` on people and on machines have it."""
+    for by in ("margin", "confidence"):
+        if by not in verdicts.columns:
+            continue
+        known = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[by].notna()]
+        truth = (known["truth"] == "machine").to_numpy()
+        if truth.all() or not truth.any():
+            continue
+        value, says_machine = known[by].to_numpy(dtype=np.float64), (known["verdict"] == "machine").to_numpy()
+        signed = value if by == "margin" else np.where(says_machine, value, -value)
+        probability = (1 + signed) / 2 if by == "confidence" else probabilities(signed, truth, known["fold"].to_numpy())
+        right, drawn_from = is_right(known), clusters(known)
+        if by == "margin":
+            drawn_from = replace(drawn_from, wider=np.full(len(known), TRAINED_MEAN))
+        yield Ranking(
+            by="margin" if by == "margin" else "confidence",
+            verdicts=len(known),
+            auc=area(signed, truth, drawn_from),
+            true_at_1=true_positives(signed, truth, FALSE),
+            auc_2=area(np.abs(signed), right == 1, drawn_from),
+            stated=float(np.maximum(probability, 1 - probability).mean()),
+            right=float(right.mean()),
+            calibration_error=calibration_error(probability, truth),
+        )
+
+
+def area(score: Floats, is_positive: Marks, drawn_from: Clusters) -> Estimate:
+    """The mean of the judges' areas under the ROC curve, of those with both kinds; the interval is of the
+    placements of each verdict (DeLong 1988; clusters as by Obuchowski 1997)."""
+    import pandas as pd
+
+    judges, values, kinds = drawn_from.judges, pd.Series(score), np.array([~is_positive, is_positive])
+    number = np.array([np.bincount(judges, kind) for kind in kinds])[:, judges]  # of the judge
+    used = np.asarray(number.all(axis=0))
+    if not used.any():
+        return Estimate()
+    own, other = np.where(is_positive, number[::-1], number)[:, used]
+    below = values.groupby(judges).rank() - values.groupby([judges, is_positive]).rank()  # of the other kind
+    share = below[used].to_numpy() / other
+    placed, weights = np.where(is_positive[used], share, 1 - share), kinds[:, used] / own
+    each = jackknife(np.stack([weights, weights * placed]), mean, drawn_from.where(used), drawn_from.drawn())
+    number, trials = each.number.sum(keepdims=True), each.trials.sum(keepdims=True)
+    fewest = each.clusters.min(axis=1, keepdims=True)
+    # Both kinds add to the error; a judge's stands in each of them as a whole, and so four times in their sum.
+    times = np.array([0.25 if of == (0,) else 1 for of in DIMENSIONS])
+    products = each.products.sum(axis=(1, 2), keepdims=True) * times[:, None, None]
+    freedom, shared = each.freedom.min(axis=1, keepdims=True), each.shared[:, :1, :1]
+    result = Jackknife(each.value[:1], number, trials, fewest, freedom, shared, products, np.array([False]))
+    low, high = result.interval(np.zeros(1, dtype=np.int64), np.ones(1))
+    return Estimate(float(result.value[0]), float(low), float(high))
+
+
+def true_positives(score: Floats, is_positive: Marks, false: float) -> float:
+    """The share of positives above all but a share ``false`` of the others."""
+    others = np.sort(score[~is_positive])[::-1]
+    return float((score[is_positive] > others[int(false * len(others))]).mean())
+
+
+def probabilities(margins: Floats, is_machine: Marks, fold: NDArray[np.generic]) -> Floats:
+    """Of a machine, by logistic regression of truth on the margins of the other folds (Platt 1999)."""
+    from sklearn.linear_model import LogisticRegression
+
+    stated = np.full(len(margins), 0.5)
+    for number in np.unique(fold):
+        test = fold == number
+        if len(set(is_machine[~test].tolist())) == 2:
+            model = LogisticRegression().fit(margins[~test, None], is_machine[~test])
+            stated[test] = model.predict_proba(margins[test, None])[:, 1]
+    return stated
+
+
+def calibration_error(probability: Floats, is_machine: Marks) -> float:
+    """The mean distance of probability from truth, over ten bins of probability (Guo et al. 2017)."""
+    bins = np.minimum((BINS * probability).astype(np.int64), BINS - 1)
+    return float(np.abs(np.bincount(bins, probability - is_machine)).sum() / len(probability))

@@ -1,0 +1,213 @@
+"""How often verdicts are right at the values of columns, as the papers test it: for these answers only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from judging.statistics.contrasts import Test, corrected
+from judging.statistics.verdict_table import AND, PEOPLE, by_judge, on_trials
+from judging.trial_sets.trial_set import VERDICTS
+from serving.files.words import count
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DIGITS = 12  # of shares, whose scale is 1
+AGENT = "agent"  # the column
+
+
+@dataclass(slots=True, kw_only=True)
+class BetweenValues(Test):
+    column: str
+    unit: str
+    values: str
+    freedom: str | None = None
+    statistic: float | None = None
+    effect: float | None = None
+    effect_is: str | None = None
+
+
+def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
+    """The mean correctness at a column's values, of judges, else stimuli: two by Mann-Whitney and the probability of
+    superiority, more by analysis of variance and eta squared, a column "A*B" by that of two factors and their
+    interaction, with ``agent`` of detectability (2025 paper, Methods and Results). Empty where both have several
+    values. Where nothing varies within the values, or the cells of two factors, there is no test: its F or U would be
+    rounding alone. Each judge counts once on a trial (:func:`judging.scores.verdicts.on_trials`)."""
+    from scipy.stats import f_oneway, mannwhitneyu
+
+    judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
+    if AND in column:
+        first, second, *more = column.split(AND)
+        if more:
+            test = BetweenValues(column=column, unit="judge", values=f"beside {column}")
+            return [test.fails("the analysis of variance is of two columns")]
+        return _of_two_factors(judged, column, first, second)
+    judged = on_trials(judged[judged[column].notna()], column)
+    unit = next((name for name in ("judge", "stimulus") if judged.groupby(name)[column].nunique().max() == 1), None)
+    if unit is None:
+        return []
+    means = judged["right"].groupby([judged[column], judged[unit]]).mean().round(DIGITS)
+    groups = {str(value): part.to_numpy() for value, part in means.groupby(level=0) if len(part) > 1}
+    if len(groups) < 2:
+        return []
+    samples, pooled = list(groups.values()), np.concatenate(list(groups.values()))
+    test = BetweenValues(column=column, unit=unit, values=", ".join(groups))
+    if len(groups) == 2:
+        if np.ptp(pooled) == 0:
+            return [test.fails(f"every {unit} is right as often")]
+        result = mannwhitneyu(*samples)
+        test.test, test.effect_is = "Mann-Whitney", f"P({next(iter(groups))} better)"
+        test.effect = float(result.statistic) / (len(samples[0]) * len(samples[1]))
+    else:
+        if not any(np.ptp(sample) for sample in samples):
+            return [test.fails("nothing varies within the values")]
+        result = f_oneway(*samples)
+        between = sum(len(sample) * (sample.mean() - pooled.mean()) ** 2 for sample in samples)
+        test.test, test.effect_is = "analysis of variance", "eta squared"
+        test.freedom = f"{len(groups) - 1}, {len(pooled) - len(groups)}"
+        test.effect = float(between / ((pooled - pooled.mean()) ** 2).sum())
+    test.statistic, test.p = float(result.statistic), float(result.pvalue)
+    return [test]
+
+
+def _of_two_factors(judged: pd.DataFrame, column: str, first: str, second: str) -> list[BetweenValues]:
+    """Analysis of variance, sums of squares of type II, of the judges' figures in the cells of two columns.
+
+    Of two columns of judges or stimuli a figure is the share of right verdicts. Of ``agent`` and another it is
+    detectability, as the papers have it (2025, L1341; :func:`_detectabilities`). The share of right verdicts on an
+    agent's answers, p(M|M), would take a habit for skill: of judges who guess, those who say "machine" more often would
+    seem to tell every agent better.
+
+    F divides by the variance within cells. Where no cell varies there is none to divide by: what least squares leaves
+    is rounding, and F would be 1e30. Figures are rounded first, so that 0.1 + 0.2 and 0.3 are alike.
+
+    A judge of several agents stands in several cells, and counts in each as if another judge, as in the papers' F(a,
+    b). But these cells share the judge's p(H|H) and skill. So F of a column of judges is too large (of 40 judges who
+    guess and three agents it alarms in 10 to 18 % where 5 are due); that of agents, whose differences these leave as
+    they are, is too small (0 to 1 %). The test's name says so, and :func:`judging.statistics.contrasts.by_column`
+    counts each judge once."""
+    from statsmodels.formula.api import ols
+    from statsmodels.stats.anova import anova_lm
+
+    kind = "analysis of variance, two factors"
+    if AGENT in (first, second):
+        figures, left_out = _detectabilities(judged, first, second)
+        kind += f", of detectability, as if each agent had judges of its own{left_out}"
+    else:
+        figures = _shares(judged[judged[column].notna()], first, second)
+    why = _why_not_two_factors(figures, first, second)
+    if why is not None:
+        test = BetweenValues(column=column, unit="judge", values=f"beside {column}")
+        return [test.fails(why)]
+    parts = anova_lm(ols("right ~ C(a) * C(b)", figures).fit(), typ=2)
+    residual = parts.loc["Residual"]
+    return [
+        BetweenValues(
+            column=of,
+            unit="judge",
+            values=f"beside {column}",
+            test=kind,
+            judges=int(figures["judge"].nunique()),
+            freedom=f"{parts.loc[term, 'df']:.0f}, {residual['df']:.0f}",
+            statistic=float(parts.loc[term, "F"]),
+            p=float(parts.loc[term, "PR(>F)"]),
+            effect=float(parts.loc[term, "sum_sq"] / (parts.loc[term, "sum_sq"] + residual["sum_sq"])),
+            effect_is="partial eta squared",
+        )
+        for term, of in (("C(a)", first), ("C(b)", second), ("C(a):C(b)", column))
+    ]
+
+
+def _shares(judged: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
+    """Each ``judge``'s share of ``right`` verdicts where the first column is ``a`` and the second ``b``, as texts."""
+    of_trials = on_trials(judged, first, second)
+    keys = [of_trials[name].astype(str).rename(letter) for name, letter in ((first, "a"), (second, "b"))]
+    means = of_trials["right"].groupby([*keys, of_trials["judge"]]).mean()
+    return means.round(DIGITS).reset_index()
+
+
+def _detectabilities(judged: pd.DataFrame, first: str, second: str) -> tuple[pd.DataFrame, str]:
+    """As :func:`_shares`, of which one column is ``agent``: half of p(M|M) on its answers and p(H|H), the judge's on
+    people's answers at the same value of the other column. And in words who has none: who judged no people's answers
+    there, as nobody does in conversations of two machines."""
+    other, letter = (second, "b") if first == AGENT else (first, "a")
+    known = judged[judged[other].notna()]
+    is_machine = known["truth"] == "machine"
+    of_agents = _shares(known[is_machine], first, second)
+    of_people = _shares(known[~is_machine].assign(**{AGENT: PEOPLE}), first, second)
+    both = of_agents.merge(of_people[[letter, "judge", "right"]], on=[letter, "judge"], how="left", suffixes=("", "_h"))
+    figures = both.assign(right=(both["right"] + both.pop("right_h")) / 2)
+    lacking = figures["right"].isna()
+    left_out = ""
+    if lacking.any():
+        values = ", ".join(sorted(figures.loc[lacking, letter].unique()))
+        judges = count(int(figures.loc[lacking, "judge"].nunique()), "judge")
+        left_out = f"; without {judges} of no people's answers at {other} {values}"
+    return figures[~lacking].assign(right=lambda rows: rows["right"].round(DIGITS)), left_out
+
+
+def _why_not_two_factors(means: pd.DataFrame, first: str, second: str) -> str | None:
+    """Why the judges' means ("right", by "a" and "b") cannot be tested; None where they can."""
+    of_cells = means.groupby(["a", "b"])["right"]
+    cells = of_cells.size().unstack()
+    for letter, name in (("a", first), ("b", second)):
+        if means[letter].nunique() < 2:
+            return f"{name} has fewer than two values"
+    if cells.isna().any(axis=None):
+        value, other = cells.isna().stack().idxmax()
+        return f"no judge is at {first} {value} with {second} {other}"
+    if len(means) <= cells.size:
+        return "each cell has a single judge"
+    if not (of_cells.max() > of_cells.min()).any():
+        return "nothing varies within the cells"
+    return None
+
+
+def t_tests(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
+    """Raw correctness at a column's two values by a two-tailed t-test (2025 paper, Results): of judges,
+    paired where most have both, or else of verdicts, of which each judge has one on a trial: a trained judge's
+    partitions are no further ones, and their mean stands for them (:func:`judging.scores.verdicts.on_trials`)."""
+    from scipy.stats import ttest_rel
+    from statsmodels.stats.weightstats import ttest_ind  # scipy's warns of a sample that does not vary
+
+    if AND in column:
+        return []
+    judged = on_trials(verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[column].notna()], column)
+    if judged[column].nunique() != 2:
+        return []
+    right = judged["right"]
+    means = right.groupby([judged["judge"], judged[column]]).mean().unstack()
+    is_paired = 2 * len(means.dropna()) > max(len(means), 2)
+    if is_paired:
+        unit, samples = "judge, paired", means.dropna().to_numpy().T
+    elif (means.notna().sum() > 1).all():
+        unit, samples = "judge", [of_value.dropna().to_numpy() for _, of_value in means.items()]
+    else:
+        unit, samples = "verdict", [right[judged[column] == value].to_numpy() for value in means.columns]
+    difference = float(np.mean(samples[0]) - np.mean(samples[1]))
+    test = BetweenValues(
+        column=column, unit=unit, values=", ".join(map(str, means.columns)), effect=difference, effect_is="difference"
+    )
+    varies = np.ptp(samples[0] - samples[1]) if is_paired else max(map(np.ptp, samples))
+    if varies < 10.0**-DIGITS:
+        return [test.fails("nothing varies within the values")]
+    if is_paired:
+        result = ttest_rel(*samples)
+        statistic, p, freedom = result.statistic, result.pvalue, result.df
+    else:
+        statistic, p, freedom = ttest_ind(*samples)
+    test.test, test.freedom, test.statistic, test.p = "t, two-tailed", f"{freedom:.0f}", float(statistic), float(p)
+    return [test]
+
+
+def people_beside_judges(verdicts: pd.DataFrame) -> list[BetweenValues]:
+    """People's verdicts, together, beside each other judge's, by :func:`t_tests`."""
+    import pandas as pd
+
+    of_judge = dict(by_judge(verdicts.assign(judged_by=verdicts["judge"])))
+    people = of_judge.pop(PEOPLE, verdicts[:0]).assign(judged_by=PEOPLE)
+    both = [pd.concat([people, part]) for part in of_judge.values() if len(people)]
+    return corrected([test for part in both for test in t_tests(part, "judged_by")])

@@ -1,0 +1,367 @@
+"""How well judges tell machines from people: rates, detectability, d', criterion, and their intervals.
+
+p(H|H) and p(M|M) are the shares of people's and machines' answers judged rightly, detectability their mean. d' and the
+criterion c (positive: bias to "human") need a correction of rates of 0 and 1 (:data:`Correction`; Macmillan and
+Creelman 2005).
+Intervals are those of :mod:`judging.statistics.jackknife`. A judge's detectability stands beside the best cue's, and
+beside its own in stricter folds (:func:`ledger`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from judging.statistics.jackknife import (
+    Cells,
+    Clusters,
+    Codes,
+    Drawn,
+    Floats,
+    Jackknife,
+    jackknife,
+    mean,
+    of_judges,
+    rates,
+)
+from judging.statistics.tables import NO_FIGURE, Estimate
+from judging.trial_sets.trial_set import VERDICTS
+from serving.runs.records import UNKNOWN
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MISSING = ("refused", "unparsed", "failed", "unjudged")
+MEASURES = ("p_human", "p_machine", "detectability", "dprime", "criterion")
+ALL = "all"  # agents together
+NAMELESS = ("human", f"human:{UNKNOWN}")  # people, each of whom may be another
+# Two trials train each other's judge, so the variance of a sum of margins, or of means of verdicts, is twice that of
+# independent ones, as of a U-statistic; of verdicts, their signs, 1 + 2/pi times (Van Vleck and Middleton 1966).
+TRAINED, TRAINED_MEAN = math.sqrt(1 + 2 / math.pi), math.sqrt(2)
+DETECTABILITY = np.array([0.5, 0.5])  # of the rates of people's and of machines' answers
+BETWEEN = np.concatenate([DETECTABILITY, -DETECTABILITY])  # two of these
+FOLDING = ("split", "partitions", "unique", "train", "seed", "trials", "key")  # settings that change the folds alone
+GROUPED = "grouped by stimulus"
+SPLITS = {"stimulus": GROUPED, "row": "single rows", "agent": "grouped, agent held out",
+          "speaker": "grouped, person held out", "other": "grouped, one other agent alone"}  # fmt: skip
+SettingsByJudge = Mapping[str, Mapping[str, Any]]  # of judges
+# The d' of a rate of 0 or 1 is infinite. "log-linear" adds half a verdict to each kind, whatever the rate (Hautus
+# 1995): it is less biased, but moves every d' towards 0. "1/2N" puts 1/(2N) for 0 and 1 - 1/(2N) for 1, N being the
+# number of verdicts, and leaves other rates as they are (Macmillan and Kaplan 1985), as metadpy does.
+Correction = Literal["log-linear", "1/2N"]
+LOG_LINEAR: Correction = "log-linear"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A judge's verdicts on an agent's answers ("all": every agent's); ``column`` and ``value`` are of ``--by``."""
+
+    task: str = ""
+    judge: str = ""
+    column: str | None = None
+    value: Any = None
+    agent: str = ALL
+    refused: int = 0
+    unparsed: int = 0
+    failed: int = 0
+    unjudged: int = 0
+
+    @property
+    def name(self) -> str:
+        return "all agents" if self.agent == ALL else self.agent
+
+    @property
+    def missing(self) -> str:
+        return ", ".join(f"{getattr(self, name):,} {name}" for name in MISSING if getattr(self, name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score(Judged):
+    """``human_machine`` are people's answers taken for a machine's; ``dprime`` is of all verdicts together,
+    ``dprime_judges`` the mean of the d' of each judge with verdicts on both; in ``detectability_judges`` each judge
+    counts once. ``missing_of_people`` are judgements of ``trials_of_people`` without a verdict, for whatever reason,
+    and ``missing_of_machines`` likewise; a trained judge's partitions are a single judgement."""
+
+    human_human: int = 0
+    human_machine: int = 0
+    machine_human: int = 0
+    machine_machine: int = 0
+    missing_of_people: int = 0
+    missing_of_machines: int = 0
+    trials_of_people: int = 0
+    trials_of_machines: int = 0
+    p_human: Estimate = NO_FIGURE
+    p_machine: Estimate = NO_FIGURE
+    detectability: Estimate = NO_FIGURE
+    detectability_judges: Estimate = NO_FIGURE
+    dprime: Estimate = NO_FIGURE
+    criterion: Estimate = NO_FIGURE
+    dprime_judges: float = math.nan
+
+    @property
+    def of_people(self) -> int:
+        return self.human_human + self.human_machine
+
+    @property
+    def of_machines(self) -> int:
+        return self.machine_human + self.machine_machine
+
+    @property
+    def shares_of_people(self) -> tuple[float, float]:
+        return self.p_human.value, 1 - self.p_human.value
+
+    @property
+    def shares_of_machines(self) -> tuple[float, float]:
+        return 1 - self.p_machine.value, self.p_machine.value
+
+    @property
+    def is_one_word(self) -> bool:
+        return 0 in (self.human_human + self.machine_human, self.human_machine + self.machine_machine)
+
+
+def count_missing(verdict: NDArray[Any]) -> dict[str, Any]:
+    return {why: int((verdict == why).sum()) for why in MISSING}
+
+
+def summarize(
+    verdicts: pd.DataFrame, agents: Sequence[str], drawn: Drawn | None = None, correction: Correction = LOG_LINEAR
+) -> list[Score]:
+    """The measures of all agents, then of each, over all judges of a task's ``verdicts``. ``correction`` is that of d'
+    and the criterion."""
+    import pandas as pd
+
+    whose = verdicts["agent"].where(verdicts["truth"] == "machine", "")
+    row = pd.Categorical(whose, categories=["", *agents]).codes.astype(np.int64)
+    verdict = verdicts["verdict"].to_numpy()
+    is_known = np.isin(verdict, VERDICTS) & (row >= 0)
+    judged = verdicts[is_known]
+    right, drawn_from = is_right(judged), clusters(judged)
+    of_agents = row[is_known] == np.arange(len(agents) + 1)[:, None]
+    cells = np.insert(of_agents, 1, ~of_agents[0], axis=0)  # people's, all agents', each agent's
+    result, of_each = (compute(right, cells, drawn_from, drawn) for compute in (rates, rates_of_judges))
+    correct = cells @ right
+    probits = z_scores(correct * _per(result.trials, result.number), result.trials, correction)
+    both = np.stack([np.zeros(len(agents) + 1, dtype=np.int64), np.arange(1, len(cells))], axis=1)
+    sums: dict[str, tuple[Jackknife, Codes, Floats, Floats | None]] = {
+        "p_human": (result, both[:, :1], np.ones(1), None),
+        "p_machine": (result, both[:, 1:], np.ones(1), None),
+        "detectability": (result, both, DETECTABILITY, None),
+        "detectability_judges": (of_each, both, DETECTABILITY, None),
+        "dprime": (result, both, np.ones(2), probits),
+        "criterion": (result, both, np.array([0.5, -0.5]), probits),
+    }
+    estimates: dict[str, Any] = {}
+    for name, (summed, of, times, values) in sums.items():
+        value = (summed.value if values is None else values)[of] @ times
+        ends = summed.interval(of, times, probits=values)
+        estimates[name] = [Estimate(*figures) for figures in np.array([value, *ends]).T.tolist()]
+    dprime_judges = _dprime_of_judges(right, cells, drawn_from, correction)
+    is_first = _is_first_part(verdicts)
+    is_missing = ~np.isin(verdict, VERDICTS)
+    scores = []
+    for at, agent in enumerate([ALL, *agents]):
+        of_people = is_first & (row == 0)
+        of_machines = is_first & ((row > 0) if agent == ALL else (row == at))
+        of_agent = (row == 0) | ((row > 0) if agent == ALL else (row == at))
+        scores.append(
+            Score(
+                agent=agent,
+                human_human=int(correct[0]),
+                human_machine=int(result.number[0] - correct[0]),
+                machine_human=int(result.number[at + 1] - correct[at + 1]),
+                machine_machine=int(correct[at + 1]),
+                missing_of_people=int((of_people & is_missing).sum()),
+                missing_of_machines=int((of_machines & is_missing).sum()),
+                trials_of_people=int(of_people.sum()),
+                trials_of_machines=int(of_machines.sum()),
+                **count_missing(verdict[of_agent]),
+                **{name: values[at] for name, values in estimates.items()},
+                dprime_judges=float(dprime_judges[at]),
+            )
+        )
+    return scores
+
+
+def _is_first_part(verdicts: pd.DataFrame) -> NDArray[np.bool_]:
+    """Whether a verdict [verdicts] is the only one of a judgement, or that of the first partition."""
+    if "part" not in verdicts.columns:
+        return np.ones(len(verdicts), dtype=bool)
+    return np.asarray(verdicts["part"].isna() | (verdicts["part"] == 0), dtype=np.bool_)
+
+
+def clusters(verdicts: pd.DataFrame) -> Clusters:
+    """Their judges, stimuli and people, and by what errors are multiplied (:data:`TRAINED`). A person without a name
+    has answered a single trial; a pair's ``person`` without a name is part of its stimulus."""
+    import pandas as pd
+
+    if "person" in verdicts.columns:
+        names = verdicts["person"].astype("string").str.partition("~").reindex(columns=range(3))
+        people, partners = names[0], names[2].where(names[2] != "")
+    else:
+        people = verdicts["agent"].where(verdicts["truth"] == "human")
+        people = people.where(~people.isin(NAMELESS), verdicts["trial"].map("trial {}".format))
+        partners = people.mask(people.notna())
+    judges, stimuli = (pd.factorize(verdicts[name])[0].astype(np.int64) for name in ("judge", "stimulus"))
+    of_people, of_partners = np.split(pd.factorize(pd.concat([people, partners]))[0].astype(np.int64), 2)
+    is_trained, is_mean = (name in verdicts.columns and verdicts[name].notna() for name in ("margin", "part"))
+    wider = np.where(is_trained & is_mean, TRAINED_MEAN, np.where(is_trained, TRAINED, np.ones(len(verdicts))))
+    partners = of_partners if (of_partners >= 0).any() else None
+    trials = None
+    if np.any(is_mean):
+        trials = verdicts.groupby(["judge", "trial"]).ngroup().to_numpy(dtype=np.int64)
+    return Clusters(judges, stimuli, of_people, wider, partners, trials)
+
+
+def is_right(verdicts: pd.DataFrame) -> Floats:
+    right: Floats = (verdicts["verdict"] == verdicts["truth"]).to_numpy(dtype=np.float64)
+    return right
+
+
+def z_scores(correct: Floats, number: Floats, correction: Correction) -> Floats:
+    """z of the rates of ``correct`` verdicts among ``number``, corrected so that they are finite; NaN of none."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if correction == LOG_LINEAR:
+            rate = (correct + 0.5) / (number + 1)
+        else:
+            least = 1 / (2 * number)
+            rate = np.clip(correct / number, least, 1 - least)
+    return np.where(number > 0, ndtri(rate), np.nan)
+
+
+def _per(trials: Floats, number: Floats) -> Floats:
+    """Trials by verdict: below 1 of a trained judge, whose partitions are no further trials. The correction of d' goes
+    by how many there are: of 20 partitions that are always right on ten answers d' would be that of 200."""
+    return np.divide(trials, number, out=np.ones_like(number), where=number > 0)
+
+
+def _dprime_of_judges(right: Floats, cells: Cells, drawn_from: Clusters, correction: Correction) -> Floats:
+    judges = drawn_from.judges
+    size = int(judges.max(initial=-1)) + 1
+    correct = np.array([np.bincount(judges[cell], right[cell], size) for cell in cells])
+    number = np.array([np.bincount(judges[cell], minlength=size) for cell in cells]).astype(np.float64)
+    trials = number
+    if drawn_from.trials is not None:
+        of_judges = judges == np.arange(size)[:, None]
+        trials = np.array([drawn_from.trials_in(cell & of_judges) for cell in cells])
+    probits = z_scores(correct * _per(trials, number), trials, correction)
+    each = probits[0] + probits[1:]
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nansum(each, axis=1) / (~np.isnan(each)).sum(axis=1))
+
+
+def rates_of_judges(right: Floats, cells: Cells, clusters: Clusters, drawn: Drawn | None = None) -> Jackknife:
+    """As :func:`rates`, of the mean judge: a rate of verdicts is off where abler judges give more of them (Williamson,
+    Datta and Satten 2003, informative cluster sizes)."""
+    weights = of_judges(cells, clusters.judges)
+    return jackknife(np.stack([weights, weights * right]), mean, clusters, drawn)
+
+
+def share(right: Floats, pairs: Clusters, drawn: Drawn | None = None) -> tuple[Estimate, bool]:
+    """The share of ``right`` verdicts on ``pairs``, and whether they are independent: a single verdict a pair, and
+    either all or no two of a judge. NaN for none; no interval for a single judge and pair."""
+    result = rates(right, np.ones((1, len(right)), dtype=bool), pairs, drawn)
+    low, high = result.interval(np.zeros(1, dtype=np.int64), np.ones(1))
+    return Estimate(float(result.value[0]), float(low), float(high)), bool(result.is_exact[0])
+
+
+def detectabilities(
+    verdicts: pd.DataFrame, parts: Sequence[NDArray[np.bool_]], drawn: Drawn | None = None
+) -> Jackknife:
+    """The mean judge's rates of people's and of machines' answers in each of ``parts`` of verdicts."""
+    is_machine = (verdicts["truth"] == "machine").to_numpy()
+    cells = np.array([part & truth for part in parts for truth in (~is_machine, is_machine)])
+    return rates_of_judges(is_right(verdicts), cells, clusters(verdicts), drawn)
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """``always_human`` is the accuracy of saying human each time; ``above_cue`` and ``above_grouped`` are differences
+    of detectability in points (hundredths), to the best cue and to the judge ``grouped``."""
+
+    task: str
+    judge: str
+    is_cue: bool
+    split: str | None
+    detectability: float
+    accuracy: float | None
+    always_human: float | None
+    best_cue: str | None
+    above_cue: Estimate
+    grouped: str | None
+    above_grouped: Estimate
+
+
+def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: SettingsByJudge) -> list[Worth]:
+    overall = {score.judge: score for score in scores if score.agent == ALL}
+    cues = [judge for judge in overall if settings.get(judge, {}).get("cue", "constant") != "constant"]
+    best = max(cues, key=lambda judge: np.nan_to_num(overall[judge].detectability.value), default=None)
+    grouped = {_kin(settings[judge]): judge for judge in overall if folds_in_words(settings.get(judge, {})) == GROUPED}
+    rows = []
+    for judge, score in overall.items():
+        chosen = settings.get(judge, {})
+        people = score.human_human + score.human_machine
+        number = people + score.machine_human + score.machine_machine
+        same = grouped.get(_kin(chosen)) if "split" in chosen else None
+        rows.append(
+            Worth(
+                score.task,
+                judge,
+                "cue" in chosen,
+                folds_in_words(chosen),
+                score.detectability.value,
+                (score.human_human + score.machine_machine) / number if number else None,
+                people / number if number else None,
+                best,
+                difference(verdicts, judge, None if "cue" in chosen else best),
+                same,
+                difference(verdicts, judge, same),
+            )
+        )
+    return rows
+
+
+def folds_in_words(chosen: Mapping[str, Any]) -> str | None:
+    """How the folds of a trained judge are made; None of any other."""
+    if "split" not in chosen:
+        return None
+    parts = [SPLITS[chosen["split"]]]
+    if chosen["unique"]:
+        parts.append("repeated answers left out")
+    if chosen["train"] is not None:
+        parts.append(f"trained on {chosen['train']}")
+    return ", ".join(parts)
+
+
+def on_common_trials(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Jackknife, int]:
+    """:func:`detectabilities` in verdicts of two judges, or of people and a judge, on trials that both judged, and the
+    number of these. Of judges only people are drawn."""
+    import pandas as pd
+
+    common = set(first["trial"]) & set(second["trial"])
+    parts = [part[part["trial"].isin(common)] for part in (first, second)]
+    both, is_first = pd.concat(parts), np.arange(sum(map(len, parts))) < len(parts[0])
+    drawn = np.hstack([clusters(part).drawn().repeat(2, axis=1) for part in parts])
+    return detectabilities(both, [is_first, ~is_first], drawn), len(common)
+
+
+def difference(verdicts: pd.DataFrame, judge: str, other: str | None) -> Estimate:
+    """The detectability of a judge less the ``other``'s, in points, on the trials of both; NaN without any."""
+    if other is None or other == judge:
+        return NO_FIGURE
+    judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
+    names = judged["judge"].where(judged["judge_kind"] != "human", "people")
+    result, _ = on_common_trials(judged[names == judge], judged[names == other])
+    low, high = result.interval(np.arange(4), 100 * BETWEEN)
+    return Estimate(float(result.sum(np.arange(4), 100 * BETWEEN)), float(low), float(high), "+.1f")
+
+
+def _kin(chosen: Mapping[str, Any]) -> bytes:
+    kept = {name: value for name, value in chosen.items() if name not in FOLDING}
+    return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)

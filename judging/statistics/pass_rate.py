@@ -1,0 +1,234 @@
+"""Pairs of conversations: words per message, and the **X-Turn pass rate** (X-Turing, arXiv 2408.09853), 1 less the mean
+share of right verdicts; 0.5 is a perfect imitator."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from markupsafe import Markup
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import ndtri, stdtrit
+
+from agents.word_boundaries import count_words
+from judging.statistics.contrasts import ByColumn, by_column, corrected
+from judging.statistics.jackknife import CONFIDENCE, Codes, Drawn, Floats
+from judging.statistics.krippendorff import alpha_of_people
+from judging.statistics.measures import (
+    ALL,
+    LOG_LINEAR,
+    NAMELESS,
+    Correction,
+    Judged,
+    clusters,
+    count_missing,
+    share,
+    z_scores,
+)
+from judging.statistics.tables import NO_FIGURE, Estimate, Table
+from judging.statistics.verdict_table import Answers, by_judge
+from judging.trial_sets.candidates import PEOPLE_OF_PAIR, is_person
+from judging.trial_sets.trial_set import VERDICTS
+from serving.files.words import count
+from serving.runs.answer_numbers import rounding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXACT, TWO_WAY = "exact", "pairs and judges"
+PEOPLE = f"meta.{PEOPLE_OF_PAIR}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassRate(Judged):
+    """``interval`` is its kind; ``p_exact``: of the two-sided binomial test against 0.5, as if no verdicts had a judge
+    or a pair in common (Jones and Bergen 2025, arXiv 2503.23674); ``first``: the share of verdicts that name the first
+    conversation; ``dprime``: the square root of 2 times z of the share right (two-alternative forced choice, Macmillan
+    and Creelman 2005), corrected as :data:`judging.statistics.measures.Correction` says."""
+
+    turns: int | None = None
+    mode: str | None = None
+    pairs: int
+    judges: int
+    verdicts: int
+    right: int
+    pass_rate: Estimate
+    interval: str
+    p_exact: float | None
+    first: Estimate
+    dprime: Estimate
+
+    @property
+    def with_notes(self) -> Markup:
+        notes = [count(self.pairs, "pair"), count(self.judges, "judge"), count(self.verdicts, "verdict")]
+        notes += filter(None, [self.missing, "exact" if self.interval == EXACT else ""])
+        notes += [] if self.p_exact is None else [f"exact p {self.p_exact:.2g} for these verdicts alone"]
+        notes += [f"the first named in {self.first}, d' {self.dprime}"] if self.verdicts else []
+        return Markup("{}<br><small>{}</small>").format(self.pass_rate, ", ".join(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Verdicts on pairs with two machines or none: the share that names the first."""
+
+    judge: str
+    machines: int
+    verdicts: int
+    first: float
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    agent: str
+    turns: int
+    mode: str | None
+    conversations: int
+    agent_words: float
+    person_words: float
+    difference: Estimate
+
+
+@dataclass(slots=True)
+class PassRates:
+    rates: Table[PassRate]
+    by: Table[PassRate]
+    controls: Table[Control]
+    tests: Table[ByColumn]
+    alpha: Estimate
+    words: Table[Words]
+
+
+def pass_rates(table: pd.DataFrame, by: Sequence[str], correction: Correction = LOG_LINEAR) -> PassRates:
+    """The pass rates of verdicts that count; to intervals, connected pairs are a single pair. The tests are of
+    detectability, the mean share of right verdicts with the machine in the first and in the second conversation."""
+    import pandas as pd
+
+    mode = table["meta.mode"] if "meta.mode" in table.columns else None
+    machine = table["agent"].where(table["truth"] == "machine", table["beside_agent"])
+    person = table["agent"].where(table["truth"] == "human", table["beside_agent"])
+    table = table.assign(agent=machine, person=person.where(person.map(_is_named)), mode=mode)
+    is_pair = table["truth"] != table["beside_truth"]
+    pairs = table[is_pair]
+    agents = sorted(pairs["agent"].unique())
+    rates, by_columns, controls, tests = list[PassRate](), list[PassRate](), list[Control](), list[ByColumn]()
+    for judge, of_judge in by_judge(pairs):
+        clustered = of_judge.assign(stimulus=_connected(of_judge))
+        drawn = clusters(clustered).drawn()
+        columns = dict.fromkeys(("agent", "turns", "mode", *by))
+        compared = corrected([test for column in columns for test in by_column(clustered, column)])
+        tests += [replace(test, judge=judge) for test in compared]
+        for agent in [*([ALL] if len(agents) > 1 else []), *agents]:
+            of_agent = of_judge if agent == ALL else of_judge[of_judge["agent"] == agent]
+            for (turns, mode), part in of_agent.groupby(["turns", "mode"], dropna=False):
+                cell: dict[str, Any] = {
+                    "turns": None if pd.isna(turns) else int(turns),
+                    "mode": None if pd.isna(mode) else mode,
+                }
+                rates.append(replace(_rate(part, drawn, correction), judge=judge, agent=agent, **cell))
+        for column in by:
+            for value, part in of_judge.groupby(column):
+                name = column.removeprefix("meta.")
+                by_columns.append(replace(_rate(part, drawn, correction), judge=judge, column=name, value=value))
+    for judge, of_judge in by_judge(table[~is_pair]):
+        for truth, part in of_judge.groupby("truth"):
+            judged = part[part["verdict"].isin(VERDICTS)]
+            first = float((judged["verdict"] == "machine").mean())
+            controls.append(Control(judge, 2 if truth == "machine" else 0, len(judged), first))
+    return PassRates(
+        Table(rates, omit=("task", "column", "value")),
+        Table(by_columns, omit=("task", "agent", "turns", "mode")),
+        Table(controls),
+        Table(tests),
+        alpha_of_people(pairs),
+        Table([]),
+    )
+
+
+def words_per_message(answers: Answers) -> Table[Words]:
+    """By agent, turns and mode, of conversations of a person with the machine; Student's t over conversations."""
+    cells: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)
+    for answer in answers:
+        if answer.get("beside_truth") is None or answer["truth"] == answer["beside_truth"]:
+            continue
+        is_first = answer["truth"] == "machine"
+        side, prefix = ("answer", "") if is_first else ("beside", "beside_")
+        agent, letter = answer[f"{prefix}agent"], answer[f"{prefix}speaker"]
+        messages = answer[side]["messages"]
+        delays = (answer.get("delays") or {}).get(side) or [None] * len(messages)
+        means = [_mean_words(messages, delays, letter, is_machine) for is_machine in (True, False)]
+        if letter is not None and means[0] is not None and means[1] is not None:
+            cells[agent, answer["turns"], answer.get("meta.mode")].append((means[0], means[1]))
+    rows = []
+    for agent, turns, mode in sorted(cells, key=lambda cell: (cell[0], cell[1] or 0, str(cell[2]))):
+        each = np.array(cells[agent, turns, mode])
+        agent_words, person_words = map(float, each.mean(axis=0))
+        difference = _mean_interval(each[:, 0] - each[:, 1])
+        rows.append(Words(agent, turns, mode, len(each), agent_words, person_words, difference))
+    return Table(rows)
+
+
+def _mean_words(
+    messages: Sequence[Mapping[str, Any]], delays: Sequence[float | None], letter: str | None, is_machine: bool
+) -> float | None:
+    numbers = [
+        (count_words(line["text"]), delay is not None)
+        for line, delay in zip(messages, delays, strict=True)
+        if (line["speaker"] == letter) == is_machine
+    ]
+    words = [number for number, is_timed in numbers if is_timed] or [number for number, _ in numbers]
+    return float(np.mean(words)) if words else None
+
+
+def _rate(verdicts: pd.DataFrame, drawn: Drawn, correction: Correction) -> PassRate:
+    from scipy.stats import binomtest
+
+    judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
+    right = judged["verdict"] == judged["truth"]
+    pairs, number = clusters(judged.assign(stimulus=_connected(judged))), len(judged)
+    rate, is_exact = share((~right).to_numpy(dtype=np.float64), pairs, drawn)
+    names_first = (judged["verdict"] == "machine").to_numpy(dtype=np.float64)
+    z = z_scores(np.array([right.sum()], dtype=np.float64), np.array([number], dtype=np.float64), correction)
+    dprime = math.sqrt(2) * np.concatenate([z, ndtri([1 - rate.high, 1 - rate.low])])
+    return PassRate(
+        pairs=int(judged["trial"].nunique()),
+        judges=int(judged["judge"].nunique()),
+        verdicts=len(judged),
+        right=int(right.sum()),
+        **count_missing(verdicts["verdict"].to_numpy()),
+        pass_rate=rate,
+        interval=EXACT if is_exact else TWO_WAY,
+        p_exact=float(binomtest(int(right.sum()), number).pvalue) if number else None,
+        first=share(names_first, pairs, drawn)[0],
+        dprime=Estimate(*dprime.tolist()) if number else NO_FIGURE,
+    )
+
+
+def _is_named(person: str | None) -> bool:
+    """Of a person, or two who converse."""
+    return all(is_person(name) and name not in NAMELESS for name in (person or "").split("~"))
+
+
+def _connected(verdicts: pd.DataFrame) -> Codes:
+    import pandas as pd
+
+    stimuli, names = pd.factorize(verdicts["stimulus"])
+    if PEOPLE not in verdicts.columns:
+        return np.asarray(stimuli, dtype=np.int64)
+    people, others = pd.factorize(verdicts[PEOPLE])
+    known = people >= 0
+    size = len(names) + len(others)
+    links = coo_array((np.ones(known.sum()), (stimuli[known], len(names) + people[known])), shape=(size, size))
+    return np.asarray(connected_components(links, directed=False)[1][stimuli], dtype=np.int64)
+
+
+def _mean_interval(differences: Floats) -> Estimate:
+    number, mean = len(differences), float(differences.mean())
+    if number < 2 or np.ptp(differences) <= rounding(differences):
+        return Estimate(mean, form="+.1f")
+    half = float(stdtrit(number - 1, (1 + CONFIDENCE) / 2)) * float(differences.std(ddof=1)) / math.sqrt(number)
+    return Estimate(mean, mean - half, mean + half, "+.1f")

@@ -1,0 +1,272 @@
+"""How the distribution of an agent's answers compares with people's, by stimulus and over stimuli.
+
+An agent that always gives the commonest answer may pass trial by trial, and is no population. Each measure is of people
+beside other people, of the agent beside people, and of the agent beside itself, in drawn sets of as many answers. If
+each answer of the agent is drawn from the distribution of people's to that stimulus, the three have one mean. A
+distance that is a squared Hilbert metric (Jensen-Shannon: Fuglede and Topsøe 2004; energy) or L1 (total variation) is
+otherwise larger between two populations than the mean of the two within them (Székely and Rizzo 2013). Intervals are
+over stimuli; the test permutes who gave which answer within each stimulus (Good 2005), as if answers were independent:
+a further person with a style of their own may differ from these people, too. Over stimuli means in groups of them
+(Zaremba et al. 2013).
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.stimuli import TASKS
+from judging.statistics.answer_statistics import longest_excerpts
+from judging.statistics.contrasts import ALPHA, holm
+from judging.statistics.jackknife import ROUNDING, Floats
+from judging.statistics.population_measures import Answer, Measure, measures_of
+from judging.statistics.tables import NO_FIGURE, Estimate, Table
+from judging.trial_sets.candidates import AnswerReader
+from judging.trial_sets.same_rules import SameRules
+from serving.files.words import count
+
+SPLITS, PERMUTATIONS, FEWEST = 200, 9999, 4  # of an interval as many stimuli, or groups of them
+LABELS, SPLITS_OF_ALL = 100, 600  # permutations in a stimulus, of which those of all are drawn; splits of each, of all
+Sets = list[tuple[Floats, Floats]]  # [draws, answers]: of people and people, agent and people, agent and agent
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """``people`` is of people beside people, ``beside_people`` of the agent beside people, ``itself`` of it beside
+    itself; entropy and self-BLEU are of people, and of the agent. ``difference`` is ``beside_people`` less ``people``,
+    of a distance less the mean of ``people`` and ``itself``, if that is known."""
+
+    task: str
+    agent: str
+    measure: str
+    stimuli: int
+    answers_of_people: int
+    answers: int
+    people: Estimate
+    beside_people: Estimate
+    itself: Estimate
+    difference: Estimate
+    p: float
+    holm: float | None = None
+    family: int = 0
+
+
+class Answered(NamedTuple):
+    """The answers to a stimulus, of ``people`` in number first, then the ``agent``'s."""
+
+    answers: Sequence[Answer]
+    people: int
+    agent: int
+
+    def sets(self, sizes: tuple[int, int], permutations: int, draws: int, chance: np.random.Generator) -> Sets:
+        """Rows are ``draws`` of the answers as they are, then after each permutation of who gave them."""
+        first, second = sizes
+        order = np.tile(np.arange(len(self.answers)), (1 + permutations, 1))
+        order[1:] = chance.permuted(order[1:], axis=1)
+        parts = np.split(np.repeat(order, draws, axis=0), [self.people], axis=1)
+        people, agent = (chance.permuted(part, axis=1) for part in parts)
+        others = people[:, first : first + second]
+        places = [(people[:, :first], others), (agent[:, :first], others)]
+        if second and self.agent >= first + second:
+            places.append((agent[:, :first], agent[:, first : first + second]))
+        chosen = np.zeros((len(places), 2, len(people), len(self.answers)))
+        for at, pair in enumerate(places):
+            for side, of_side in enumerate(pair):
+                np.put_along_axis(chosen[at, side], of_side, 1.0, axis=1)
+        return [(pair[0], pair[1]) for pair in chosen]
+
+
+def read_populations(folders: Sequence[Path], rules: SameRules | None = None) -> Table[Population]:
+    """Of the answers in run folders, as judges see them: words have passed ``rules``, by default the papers'. Raises
+    InputError, UnavailableError."""
+    answers = []
+    for answer in AnswerReader(folders, [], rules).candidates(TASKS, range(1, 1000)):
+        if not answer.is_catch:
+            answers.append(
+                {
+                    "asked": answer.stimulus.task,
+                    "stimulus": answer.stimulus.id,
+                    "truth": answer.truth,
+                    "agent": answer.agent,
+                    "speaker": answer.speaker,
+                    "answer": answer.answer.model_dump(exclude_none=True),
+                }
+            )
+    return populations(answers)
+
+
+def populations(answers: Iterable[Answer]) -> Table[Population]:
+    """By task each agent's measures, on stimuli that two people at least answered. An answer has ``asked``,
+    ``stimulus``, ``truth``, ``agent``, ``speaker`` and ``answer``."""
+    by_task: dict[str, list[Answer]] = defaultdict(list)
+    for answer in answers:
+        if len(answer["answer"].get("fixations", "12")) > 1:  # the first is forced
+            by_task[answer["asked"]].append(answer)
+    rows: list[Population] = []
+    for task in (task for task in TASKS if task in by_task):
+        of_agents = _by_agent(longest_excerpts(by_task[task]))
+        if each := [answer for answered in of_agents.values() for block in answered for answer in block.answers]:
+            measures = measures_of(task, each)
+            of_task = [row for agent in of_agents for row in _rows(task, agent, measures, of_agents[agent])]
+            corrected = holm([row.p for row in of_task])
+            rows += [replace(row, holm=p, family=len(of_task)) for row, p in zip(of_task, corrected, strict=True)]
+    return Table(rows)
+
+
+def _by_agent(answers: Sequence[Answer]) -> Mapping[str, list[Answered]]:
+    people: dict[str, list[Answer]] = defaultdict(list)
+    machines: dict[str, dict[str, list[Answer]]] = defaultdict(lambda: defaultdict(list))
+    for answer in answers:
+        by_stimulus = people if answer["truth"] == "human" else machines[answer["agent"]]
+        by_stimulus[answer["stimulus"]].append(answer)
+    return {
+        agent: [
+            Answered([*people[on], *answered], len(people[on]), len(answered))
+            for on, answered in by_stimulus.items()
+            if len(people.get(on, ())) > 1
+        ]
+        for agent, by_stimulus in sorted(machines.items())
+    }
+
+
+def _rows(task: str, agent: str, measures: Sequence[Measure], stimuli: Sequence[Answered]) -> Iterator[Population]:
+    for measure in measures:
+        chance = np.random.default_rng(0)
+        kept = [answered for answered in stimuli if answered.agent >= measure.least]
+        if len(kept) < 1 + measure.is_pooled:
+            continue
+        size = max(round(len(kept) ** 0.5), 2) if measure.is_pooled else 1
+        groups = [[kept[at] for at in group] for group in np.array_split(np.arange(len(kept)), len(kept) // size)]
+        numbers = sum(answered.people for answered in kept), sum(answered.agent for answered in kept)
+        values, differences, p = _compared(measure, groups, chance)
+        low, high = measure.limits
+        people, between, itself = (_estimate(of, low, high) for of in values)
+        difference = _estimate(differences, low - high, high - low)
+        yield Population(task, agent, measure.name, len(kept), *numbers, people, between, itself, difference, p)
+
+
+def _compared(
+    measure: Measure, groups: Sequence[Sequence[Answered]], chance: np.random.Generator
+) -> tuple[Floats, Floats, float]:
+    """[people, agent beside people, agent beside itself; groups of stimuli], the difference [groups], and its p: how
+    often it is as large after permutations (Phipson and Smyth 2010); of a distance within both upwards, otherwise to
+    either side."""
+    draws = int(np.clip(SPLITS_OF_ALL // len(groups), 5, 30))
+    values, permuted = list[Floats](), list[Floats]()
+    for group in groups:
+        relation = measure.relation([answer for answered in group for answer in answered.answers])
+        for number, repeated, kept in ((0, SPLITS, values), (LABELS, draws, permuted)):
+            sets = [
+                answered.sets(measure.sizes(answered.people, answered.agent), number, repeated, chance)
+                for answered in group
+            ]
+            of_group = np.full((3, len(sets[0][0][0])), np.nan)
+            for at in range(min(map(len, sets))):
+                first, second = (np.hstack([of_stimulus[at][side] for of_stimulus in sets]) for side in (0, 1))
+                of_group[at] = measure.compare(relation, first, second)
+            kept.append(of_group)
+    means = _mean(np.array(values), axis=2).T
+    table = np.array([_difference(measure, of_group).reshape(-1, draws) for of_group in permuted])
+    by_label = _mean(table, axis=2)
+    drawn = chance.integers(0, LABELS + 1, (PERMUTATIONS + 1, len(groups)))
+    drawn[0] = 0  # as they are
+    statistic = _mean(by_label[np.arange(len(groups)), drawn], axis=1)
+    above = float((statistic >= statistic[0] - ROUNDING).mean())
+    below = float((statistic <= statistic[0] + ROUNDING).mean())
+    is_one_sided = measure.is_distance and bool(np.isfinite(means).all())
+    return means, _difference(measure, means), above if is_one_sided else min(1.0, 2 * min(above, below))
+
+
+def _difference(measure: Measure, values: Floats) -> Floats:
+    people, between, itself = values
+    within = np.where(np.isfinite(itself) & measure.is_distance, (people + itself) / 2, people)
+    return np.asarray(between - within)
+
+
+def _mean(values: Floats, axis: int) -> Floats:
+    known = np.isfinite(values)
+    return np.asarray(np.where(known.any(axis), np.nansum(values, axis) / np.maximum(known.sum(axis), 1), np.nan))
+
+
+def _estimate(values: Floats, low: float, high: float) -> Estimate:
+    """The mean over stimuli with its 95 % interval by Student's t, within ``low`` and ``high``; without an interval of
+    few stimuli, and of stimuli that do not vary, whose interval would have no width as if others could not differ."""
+    from scipy.stats import t
+
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return NO_FIGURE
+    mean = float(known.mean())
+    if len(known) < FEWEST or np.ptp(known) < ROUNDING:
+        return Estimate(mean)
+    half = float(t.ppf(0.975, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known)))
+    return Estimate(mean, max(mean - half, low), min(mean + half, high))
+
+
+def sentences(rows: Iterable[Population]) -> Iterator[str]:
+    """What is said of each agent of a task, by two kinds of evidence that may disagree.
+
+    ``holm`` is of these stimuli: who gave which answer is permuted within each of them, and of a distance it is
+    one-sided. The interval is of others like them: it goes by how the difference varies over stimuli, to both sides. So
+    the answers to four stimuli may surely differ from people's, while the interval holds 0, as each of these stimuli
+    may be unlike others. That an agent does not answer as people do, with nothing added, takes both. By ``holm`` alone
+    it is said of these stimuli; by the interval alone, that it is not sure among so many tests. Where there is no
+    interval, of few stimuli or of stimuli that do not vary, the sentence says why there is none: it neither holds 0 nor
+    leaves it out."""
+    for agent, of_agent in groupby(rows, key=lambda row: row.agent):
+        tested = [row for row in of_agent if row.holm is not None]
+        of_others = list[Population]()
+        of_these = list[Population]()
+        without_interval = list[Population]()
+        unsure = list[Population]()
+        for row in tested:
+            leaves_out_0 = row.difference.low > 0 or row.difference.high < 0
+            is_significant = row.holm is not None and row.holm < ALPHA
+            if is_significant and math.isnan(row.difference.low):
+                without_interval.append(row)
+            elif is_significant:
+                (of_others if leaves_out_0 else of_these).append(row)
+            elif leaves_out_0:
+                unsure.append(row)
+        parts = []
+        if of_others:
+            parts.append(f"{agent} does not answer as these people do: {_figures(of_others)}.")
+        if of_these:
+            also = " also" if of_others else ""
+            parts.append(
+                f"On these stimuli {agent}{also} differs from these people in {_figures(of_these)}; "
+                "no interval leaves 0 out, so that on other stimuli it may not."
+            )
+        if without_interval:
+            also = " also" if of_others or of_these else ""
+            parts.append(
+                f"On these stimuli {agent}{also} differs from these people in {_figures(without_interval)}; "
+                f"{_why_no_interval(without_interval)}, so that nothing is said of other stimuli."
+            )
+        if unsure:
+            parts.append(
+                f"{agent} may differ from these people in {_figures(unsure)}; "
+                f"the interval leaves 0 out, but that is not sure among {unsure[0].family} tests."
+            )
+        none = f"{agent}: no difference from these people was seen, which does not prove that there is none."
+        yield " ".join(parts) or none
+
+
+def _why_no_interval(rows: Sequence[Population]) -> str:
+    number = max(row.stimuli for row in rows)
+    if number < FEWEST:
+        return f"there is no interval of {count(number, 'stimulus', 'stimuli')}, as it takes {FEWEST}"
+    return f"there is no interval, as it takes {FEWEST} stimuli, or groups of them, that vary"
+
+
+def _figures(rows: Iterable[Population]) -> str:
+    return "; ".join(
+        f"{row.measure} {row.beside_people.value:.2f}, people {row.people.value:.2f}, "
+        f"difference {row.difference.apart_from(0)}"
+        for row in rows
+    )

@@ -1,0 +1,145 @@
+"""Tables of figures, for a terminal, a page, CSV and JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from markupsafe import Markup
+
+from serving.files.csv_tables import write_rows
+from serving.files.terminal import plain_table, print_table
+
+R = TypeVar("R")
+FILE_NAMES = {"task": "asked"}  # of fields that files call otherwise
+MOST_DIGITS = 9  # of a figure; what is nearer to another is rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure with its 95 % interval, NaN for none; ``form`` is how it is written."""
+
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    form: str = ".2f"
+
+    def __str__(self) -> str:
+        return self._written("{} ({} to {})")
+
+    def __html__(self) -> Markup:
+        return Markup(self._written("{} <small>({} to {})</small>"))
+
+    def apart_from(self, null: float) -> Estimate:
+        """This figure, written with as many digits as it takes that no end of the interval looks like ``null`` without
+        being it: 0.004 would be 0.00, and an interval that leaves 0 out would seem to hold it."""
+        digits = int(self.form[-2])
+        for more in range(digits, MOST_DIGITS + 1):
+            written = replace(self, form=f"{self.form[:-2]}{more}f")
+            if all(end == null or round(end, more) != round(null, more) for end in (self.low, self.high)):
+                return written
+        return written
+
+    def significant(self) -> Estimate:
+        """This figure, with three significant digits where its own form leaves fewer than two: a slope by the
+        millisecond is 1.3e-10, and would be written 0.0000."""
+        digits = int(self.form[-2])
+        finite = [abs(end) for end in (self.value, self.low, self.high) if math.isfinite(end)]
+        is_small = 0 < max(finite, default=0.0) < 10.0 ** (1 - digits)
+        return replace(self, form=f"{self.form[:-2]}3g") if is_small else self
+
+    def _written(self, with_interval: str) -> str:
+        if math.isnan(self.value):
+            return "–"
+        ends = [self.value, self.low, self.high]
+        if not self.form.endswith("g"):
+            ends = [round(end, int(self.form[-2])) + 0.0 for end in ends]  # no -0.00
+        texts = [f"{end:{self.form}}" for end in ends]
+        return texts[0] if math.isnan(self.low) else with_interval.format(*texts).replace("inf", "∞")
+
+
+NO_FIGURE = Estimate()
+
+
+class Grid(NamedTuple):
+    """A table as it is seen; a row's first cell is its header."""
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+    def print(self) -> None:
+        table = plain_table(*self.columns)
+        for row in self.rows:
+            table.add_row(*map(_text, row))
+        if self.rows:
+            print_table(table)
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[R]):
+    """Rows of a dataclass; ``omit`` are fields that files lack."""
+
+    data: Sequence[R]
+    omit: Collection[str] = ()
+
+    def __iter__(self) -> Iterator[R]:
+        return iter(self.data)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def where(self, **values: Any) -> Table[R]:
+        kept = [row for row in self.data if all(getattr(row, name) == value for name, value in values.items())]
+        return replace(self, data=kept)
+
+    def distinct(self, name: str) -> list[Any]:
+        return list(dict.fromkeys(getattr(row, name) for row in self.data))
+
+    def grid(self, view: Mapping[str, str] | str, caption: str = "") -> Grid:
+        """The rows as they are seen; ``view`` has by heading a field ("p_human.value"), or is the names of fields."""
+        if isinstance(view, str):
+            view = {name.replace("_", " "): name for name in view.split()}
+        cells = list(map(attrgetter, view.values()))
+        return Grid(caption, list(view), [[cell(row) for cell in cells] for row in self.data])
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows as files have them: an estimate as ``name``, ``name_low`` and ``name_high``."""
+        return [record(row, self.omit) for row in self.data]
+
+    def write_csv(self, path: Path) -> None:
+        if records := self.records():
+            with path.open("w", encoding="utf-8", newline="") as file:
+                write_rows(file, records[0], (row.values() for row in records))
+
+
+def record(row: Any, omit: Collection[str] = ()) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for entry in fields(row):
+        name, value = FILE_NAMES.get(entry.name, entry.name), getattr(row, entry.name)
+        if isinstance(value, Estimate):
+            values |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+        elif entry.name not in omit:
+            values[name] = as_json(value)
+    return values
+
+
+def as_json(value: Any) -> Any:
+    """Tables and dataclasses in a value as JSON has them."""
+    if isinstance(value, Table):
+        return value.records()
+    if is_dataclass(value):
+        return record(value)
+    return {name: as_json(part) for name, part in value.items()} if isinstance(value, dict) else value
+
+
+def _text(cell: Any) -> str:
+    if cell is None or cell != cell:
+        return "–"
+    if isinstance(cell, float):
+        return f"{round(cell, 2) + 0.0:.2f}"
+    return f"{cell:,}" if isinstance(cell, int) else str(cell)

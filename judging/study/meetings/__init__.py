@@ -1,0 +1,1 @@
+"""Two people, or a person and an agent, who talk."""

@@ -1,0 +1,1 @@
+"""What a participant sees and answers, page by page."""

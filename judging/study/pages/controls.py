@@ -1,0 +1,146 @@
+"""Control questions: ``topic`` of a conversation, ``object`` in a picture or clip (stimuli's ``present``, ``absent``),
+or a table with ``stimulus``, ``question``, ``options`` parted by ``|``, and ``right``."""
+
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agents.errors import InputError, Problem
+from agents.stimuli import Asked
+from serving.files.csv_tables import by_line, load_table
+
+TOPIC, OBJECT = "topic", "object"
+OBJECT_TASKS: tuple[Asked, ...] = ("color_estimation", "object_detection", "attention_prediction", "image_captioning")
+COLUMNS = ("stimulus", "question", "options", "right")
+TOPIC_OPTIONS = 5  # of which a single option is right
+CLIP_OPTIONS = 3
+TOPICS = (
+    "movies", "music", "food", "sports", "science", "technology", "general_entertainment", "traffic", "quarrel",
+    "emotions", "fashion", "books", "politics",
+)  # fmt: skip
+"""Of the papers' conversations."""
+Rows = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    question: str
+    options: Sequence[str]
+    correct: str
+    phrase: str = ""
+    object: str = ""
+
+    @property
+    def sent(self) -> dict[str, Any]:
+        about = {"question": self.question, "phrase": self.phrase, "object": self.object}
+        return {**about, "options": list(self.options)}
+
+
+def read_controls(name: str, study: Path, rows: Rows, seed: str) -> dict[str, Control]:
+    """The control question of each stimulus, by "", "topic", "object", or a table's path. Raises InputError."""
+    stimuli = {str(row["stimulus"]): row for row in rows.values()}
+    if not name:
+        return {}
+    if name == OBJECT:
+        return _of_objects(stimuli, random.Random(f"object {seed}"))
+    controls = _of_topics(stimuli) if name == TOPIC else _of_table((study / name).resolve())
+    if lacking := stimuli.keys() - controls.keys():
+        raise InputError(f"trials.control: {name}: {_named(lacking, stimuli)} have no control question")
+    return controls
+
+
+def _named(lacking: Collection[str], stimuli: Mapping[str, Any]) -> str:
+    names = ", ".join(sorted(lacking)[:3]) + (", …" if len(lacking) > 3 else "")
+    return f"{len(lacking):,} of {len(stimuli):,} stimuli ({names})"
+
+
+def uncertain_options(name: str, rows: Rows) -> str | None:
+    """A warning on clips of which nothing says what is absent, or None: the wrong options are the targets of other
+    searches then, which may be in the picture, too, so that a judge who looks well may be counted as wrong."""
+    stimuli = {str(row["stimulus"]): row for row in rows.values()}
+    of_others = [
+        stimulus
+        for stimulus, row in stimuli.items()
+        if row["asked"] == "attention_prediction" and len(_absent(row)) < CLIP_OPTIONS - 1
+    ]
+    if name != OBJECT or not of_others:
+        return None
+    return (
+        f"trials.control: {OBJECT}: nothing says what is absent of {_named(of_others, stimuli)}. The wrong options are "
+        "other stimuli's objects, which may be in the picture, too. Give `absent` in the stimulus set, or name a table "
+        "of your own"
+    )
+
+
+def _absent(row: Mapping[str, Any]) -> list[str]:
+    present = _words(row["objects"].get("present"))
+    return [word for word in _words(row["objects"].get("absent")) if word not in present]
+
+
+def _of_objects(stimuli: Rows, chance: random.Random) -> dict[str, Control]:
+    present = {name: _words(row["objects"].get("present")) for name, row in stimuli.items()}
+    every = sorted({word for words in present.values() for word in words})
+    order = sorted(stimuli)
+    chance.shuffle(order)
+    controls, lacking = dict[str, Control](), dict[str, list[str]]()
+    for at, name in enumerate(order):
+        is_clip = stimuli[name]["asked"] == "attention_prediction"
+        number = CLIP_OPTIONS - 1 if is_clip else 1
+        absent = _absent(stimuli[name])
+        if is_clip and len(absent) < number:  # see uncertain_options
+            absent = [word for word in every if word not in present[name]]
+        lacks = [] if present[name] else ["present"]
+        lacks += ["absent"] if len(absent) < number else []
+        for field in lacks:
+            lacking.setdefault(field, []).append(name)
+        if lacks:
+            continue
+        there, not_there = chance.choice(present[name]), chance.choice(absent)
+        if is_clip:
+            options = [there, *chance.sample(absent, CLIP_OPTIONS - 1)]
+            controls[name] = Control("", sorted(options), there, phrase="clip_shows")
+        else:
+            right, word = ("yes", there) if at % 2 == 0 else ("no", not_there)
+            controls[name] = Control("", ("yes", "no"), right, phrase="is_there", object=word)
+    if lacking:
+        problems = [f"{_named(names, stimuli)} lack `{field}`" for field, names in lacking.items()]
+        raise InputError(
+            f"trials.control: {OBJECT}: {' and '.join(problems)}: give them in the stimulus set before `turinglike "
+            'generate` and `trials`, or name a table of your own, or set it to "" (and exclude.controls to 0)'
+        )
+    return controls
+
+
+def _words(words: Sequence[str] | None) -> list[str]:
+    return sorted({word.strip().casefold() for word in words or () if word.strip()})
+
+
+def _of_topics(stimuli: Rows) -> dict[str, Control]:
+    topics = {name: str(row["meta.topic"]) for name, row in stimuli.items() if row.get("meta.topic")}
+    every = sorted({*topics.values(), *TOPICS})
+    controls = {}
+    for name, topic in topics.items():
+        chance = random.Random(f"topic {name}")
+        others = chance.sample([other for other in every if other != topic], TOPIC_OPTIONS - 1)
+        controls[name] = Control("", sorted([*others, topic]), topic, phrase="topic")
+    return controls
+
+
+def _of_table(path: Path) -> dict[str, Control]:
+    table = load_table(path)
+    if not set(COLUMNS) <= set(table.names):
+        raise InputError(f"{path}: must have the columns {', '.join(COLUMNS)}")
+    controls: dict[str, Control] = {}
+    problems = table.problems
+    for line, cells in table.rows:
+        stimulus, question, right = (cells[name].strip() for name in ("stimulus", "question", "right"))
+        options = [option.strip() for option in cells["options"].split("|") if option.strip()]
+        if not question or stimulus in controls or right not in options or len(set(options)) < max(2, len(options)):
+            why = "must have a question, a stimulus of its own, options parted by | and among them what is right"
+            problems.append(Problem(str(path), line, None, why))
+        controls[stimulus] = Control(question, options, right)
+    if problems:
+        raise InputError(f"{path} cannot be used", by_line(problems))
+    return controls

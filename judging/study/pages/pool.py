@@ -1,0 +1,223 @@
+"""Which trials a judge gets: half people's, the others equally the agents', those first that fewer judges saw. Pages of
+both speakers are equally of the four pairs (2025 paper's form); pages of two conversations of each agent and place."""
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from agents.errors import InputError
+from agents.stimuli import JudgementStimulus, canonical, parse_row
+from judging.study.settings import JudgesSettings
+from judging.trial_sets.candidates import PEOPLE_OF_PAIR
+from judging.trial_sets.drawing import arrange, shares
+from judging.trial_sets.trial_set import TRIALS_FILE, VERDICTS, check_trials, key_path, read_trial_key
+from serving.files.words import count
+
+Phase = Literal["practice", "feedback", "test"]
+Seen = Mapping[tuple[str, ...], int]  # by the trials of a page, the judges who had it
+HOW_TO_CATCH = "`turinglike generate SET --agents catch` and make the trials again with this run, too"
+CATCH = ("catch", "swapped")  # cells whose pages are no trials that are scored
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is shown at once; ``cell`` is what quotas are of: human, an agent, "human machine", "catch", "swapped"."""
+
+    trials: tuple[str, ...]
+    cell: str
+    agents: tuple[str, ...]
+    stimulus: str
+    catch: bool
+    people: str | None = None
+
+    def known_by(self) -> set[str]:
+        return {self.stimulus} if self.people is None else {self.stimulus, self.people}
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    page: Page
+    phase: Phase
+    again: bool = False
+
+
+class TrialPool:
+    """Raises InputError for an unusable set or key."""
+
+    def __init__(self, folder: Path, settings: JudgesSettings) -> None:
+        source, key = folder / TRIALS_FILE, key_path(folder)
+        if not source.is_file():
+            raise InputError(f"{folder} is no trial set: it has no {TRIALS_FILE}; `turinglike trials` makes one")
+        self.folder, self.settings = folder, settings
+        rows = read_trial_key(key)
+        self.trials: dict[str, JudgementStimulus] = {}
+        lines: list[tuple[int, str, bytes]] = []
+        for number, line in enumerate(source.read_bytes().splitlines(), start=1):
+            trial = parse_row(line, root=folder)
+            if not isinstance(trial, JudgementStimulus):
+                raise InputError(f"{source}:{number}: is no trial")
+            lines.append((number, trial.id, canonical(trial)))
+            if trial.asked == settings.task and rows.get(trial.id, {}).get("repeat_of") is None:
+                self.trials[trial.id] = trial
+        check_trials(source, lines, rows, key)
+        if not self.trials:
+            raise InputError(f"{source} has no trials of {settings.task}")
+        self.key: dict[str, dict[str, Any]] = {name: rows[name] for name in self.trials}
+        self.of_pairs = any(trial.beside is not None for trial in self.trials.values())
+        self.pages = self._pages()
+        self.cells: dict[str, list[Page]] = defaultdict(list)
+        for page in self.pages:
+            self.cells[page.cell].append(page)
+
+    def _pages(self) -> list[Page]:
+        by_excerpt: dict[object, list[str]] = defaultdict(list)
+        together = self.settings.trials.choices != "one" and not self.of_pairs
+        for name, trial in self.trials.items():
+            excerpt = orjson.dumps([trial.shown, trial.answer.model_dump(mode="json")]) if together else name
+            by_excerpt[excerpt].append(name)
+        pages = []
+        for names in by_excerpt.values():
+            names.sort(key=lambda name: self.trials[name].speaker or "")
+            if together and [self.trials[name].speaker for name in names] != ["A", "B"]:
+                continue  # a speaker has no message that can be judged
+            keys = [self.key[name] for name in names]
+            machines = tuple(
+                key[f"{side}agent"] for key in keys for side in ("", "beside_") if key[f"{side}truth"] == "machine"
+            )
+            is_catch, cell = any(key["catch"] for key in keys), machines[0] if machines else "human"
+            if is_catch:
+                cell = CATCH[any(key["swapped"] for key in keys)]
+            elif together or self.of_pairs:
+                cell = " ".join([*(key["truth"] for key in keys), *(machines if self.of_pairs else ())])
+            people = keys[0].get(f"meta.{PEOPLE_OF_PAIR}")
+            pages.append(Page(tuple(names), cell, machines, keys[0]["stimulus"], is_catch, people))
+        if not pages:
+            raise InputError(f"{self.folder}: no excerpt has both its speakers among the trials; make the set --every")
+        return pages
+
+    def problems(self) -> list[str]:
+        wanted, problems = self.settings.trials, list[str]()
+        kinds = {"machine" if page.agents else "human" for page in self.pages if not page.catch} | self.cells.keys()
+        needed = {"one": {*VERDICTS}, "four": {" ".join(pair) for pair in product(VERDICTS, repeat=2)}}
+        if not self.of_pairs and (lacking := needed.get(wanted.choices, set()) - kinds):
+            problems.append(f"trials: there are none of {', '.join(sorted(lacking))}")
+        pictures = {image.name for trial in self.trials.values() for image in trial.images_by_field().values()}
+        if gone := sorted(name for name in pictures if not (self.folder / name).is_file()):
+            problems.append(f"trials: {count(len(gone), 'picture')} gone, such as {gone[0]}")
+        if wanted.catch and not self.has_catch():
+            problems.append(f"trials.catch: the trial set has no catch trials: set it to 0, or {HOW_TO_CATCH}")
+        if few := self.lacking():
+            problems.append(
+                "trials.number, practice, catch, sample: a judge sees no stimulus and no conversation of people "
+                f"twice: {count(few, 'trial')} of the wanted cannot be drawn of {self._stimuli()}; take fewer"
+            )
+        return problems
+
+    def lacking(self) -> int:
+        """How many of the wanted trials a judge may not get."""
+        drawn = [self.draw({}, random.Random(seed)) for seed in range(3)]
+        fewest = min(sum(not turn.again for turn in turns) + len(examples) for turns, examples in drawn)
+        return self.settings.trials.number + sum(self._beside().values()) - fewest
+
+    def why_no_more(self) -> str:
+        """Why a judge cannot have more trials than ``trials.number`` now is, after :meth:`fit`."""
+        stimuli = len({page.stimulus for page in self.pages})
+        if self.settings.trials.number + sum(self._beside().values()) == stimuli:
+            return f"that is {self._stimuli()}"
+        cells = ", ".join(f"{len(pages):,} of {name}" for name, pages in sorted(self.cells.items()))
+        return (
+            f"no more can be drawn of {self._stimuli()}. No stimulus and no conversation of people comes twice, and "
+            f"kinds come equally often: {cells}"
+        )
+
+    def _beside(self) -> dict[str, int]:
+        """What takes stimuli beside the trials that are counted, and how many."""
+        wanted = self.settings.trials
+        kinds = {bool(page.agents) for page in self.pages if not page.catch} if wanted.sample else set()
+        return {
+            "practice": wanted.practice,
+            "catch trials": round(wanted.catch * wanted.number) if self.has_catch() else 0,
+            "examples": len(kinds),
+        }
+
+    def _stimuli(self) -> str:
+        """How many there are, and what they are needed for beside the trials that are counted."""
+        stimuli = count(len({page.stimulus for page in self.pages}), "stimulus", "stimuli")
+        needed = [f"{number:,} for {name}" for name, number in self._beside().items() if number]
+        if not needed:
+            return stimuli
+        *others, last = needed
+        return f"{stimuli} minus {', '.join(others)} and {last}" if others else f"{stimuli} minus {last}"
+
+    def fit(self) -> dict[str, Any]:
+        """Reduce the settings to what the set has; returns the changed choices."""
+        changed: dict[str, Any] = {} if self.has_catch() or not self.settings.trials.catch else {"catch": 0.0}
+        while (trials := self.settings.trials).number > 1 and self.lacking():
+            changed["number"] = trials.number - 1
+            self.settings = self.settings.model_copy(update={"trials": trials.model_copy(update=changed)})
+        return changed
+
+    def truth(self, trials: Iterable[str]) -> list[str]:
+        return [self.key[name]["truth"] for name in trials]
+
+    def has_catch(self) -> bool:
+        return any(name in self.cells for name in CATCH)
+
+    def draw(self, seen: Seen, chance: random.Random) -> tuple[list[Turn], list[Page]]:
+        """A judge's list, and the examples of their instructions; ``seen`` counts the judges who had a page."""
+        wanted = self.settings.trials
+        used: Counter[str] = Counter()  # of machines: the remainder goes to those who had least
+        for page in self.pages:
+            for agent in page.agents:
+                used[agent] += seen.get(page.trials, 0)
+        stimuli = set[str]()
+        kinds = [name for name in CATCH if name in self.cells]
+        quota = shares(round(wanted.catch * wanted.number), kinds, chance) if kinds else {}
+        caught = self._take(quota, seen, used, stimuli, chance)  # first: they are of fewer stimuli than the others
+        practice = self._take(self._quota(wanted.practice, used, chance), seen, used, stimuli, chance)
+        learning = self._take(self._quota(wanted.feedback, used, chance), seen, used, stimuli, chance)
+        tested = self._take(self._quota(wanted.number - wanted.feedback, used, chance), seen, used, stimuli, chance)
+        order = arrange(tested, caught, round(wanted.repeats * wanted.number), chance)
+        turns = [Turn(page, "feedback") for page in chance.sample(learning, len(learning))]
+        turns += [Turn(page, "test", again) for page, again in order]
+        examples = list[Page]()  # last: of stimuli that the judge does not meet
+        for is_machine in (False, True) if wanted.sample else ():
+            plain = [page for page in self.pages if not page.catch and bool(page.agents) == is_machine]
+            if fit := [page for page in plain if stimuli.isdisjoint(page.known_by())]:
+                examples.append(chance.choice(fit))
+                stimuli |= examples[-1].known_by()
+        return [*(Turn(page, "practice") for page in chance.sample(practice, len(practice))), *turns], examples
+
+    def _quota(self, number: int, used: Mapping[str, int], chance: random.Random) -> dict[str, int]:
+        cells = [name for name in self.cells if name not in CATCH]
+        agents = [name for name in cells if name != "human"]
+        if self.of_pairs or self.settings.trials.choices != "one" or "human" not in cells or not agents:
+            return shares(number, sorted(cells), chance)
+        people = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
+        ranked = sorted(agents, key=lambda name: (used[name], chance.random()))
+        each, rest = divmod(number - people, len(agents))
+        return {"human": people, **{name: each + (at < rest) for at, name in enumerate(ranked)}}
+
+    def _take(
+        self, quota: Mapping[str, int], seen: Seen, used: Counter[str], stimuli: set[str], chance: random.Random
+    ) -> list[Page]:
+        taken: list[Page] = []
+        for cell in sorted(quota, key=lambda name: len(self.cells.get(name, ()))):
+            left = quota[cell]
+
+            def rank(page: Page) -> tuple[int, int, float]:
+                return seen.get(page.trials, 0), sum(used[agent] for agent in page.agents), chance.random()
+
+            for page in sorted(self.cells.get(cell, ()), key=rank):
+                if left and stimuli.isdisjoint(page.known_by()):
+                    stimuli |= page.known_by()
+                    used.update(page.agents)
+                    taken.append(page)
+                    left -= 1
+        return taken

@@ -1,0 +1,173 @@
+"""Trials that people judge, with their control questions."""
+
+import hashlib
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from agents.errors import InputError
+from judging.study.events import Judge, State, Step
+from judging.study.pages.controls import Control, read_controls, uncertain_options
+from judging.study.pages.material import INSTRUCTIONS, Material
+from judging.study.pages.page_answers import BadAnswer, TrialAnswer, parsed
+from judging.study.pages.pool import Seen, TrialPool
+from judging.study.results.exclusions import VerdictRow, verdict_rows
+from judging.study.settings import JudgesSettings
+from judging.trial_sets.trial_set import TRIALS_FILE, VERDICTS, key_path
+from serving.files.words import count
+
+SENT = {"choices", "sex", "confidence", "reason", "seconds_before", "play_once"}  # of a trial's settings
+
+
+class TrialMaterial(Material):
+    settings: JudgesSettings
+    kind = "trial"
+
+    def __init__(self, pool: TrialPool, study: Path) -> None:
+        super().__init__(pool.settings)
+        self.pool, self.study, self.number = pool, study, pool.settings.trials.number
+        self.source = pool.folder / TRIALS_FILE
+        self.sha256 = hashlib.sha256(key_path(pool.folder).read_bytes()).hexdigest()
+
+    @cached_property
+    def controls(self) -> dict[str, Control]:
+        return read_controls(self.settings.trials.control, self.study, self.pool.key, self.sha256)
+
+    def problems(self) -> list[str]:
+        problems = self.pool.problems()
+        try:
+            self.controls  # noqa: B018
+        except InputError as error:
+            problems += [*map(str, error.problems), str(error)]
+        return problems
+
+    def warnings(self) -> list[str]:
+        trials, least = self.settings.trials, self.settings.exclude.catch
+        uncertain = uncertain_options(trials.control, self.pool.key)
+        warnings = [] if uncertain is None else [uncertain]
+        if self.pool.of_pairs:
+            warnings += self._unused_of_pairs()
+        number = round(trials.catch * trials.number)
+        if not least or not number:
+            return warnings
+        out = sum(math.comb(number, caught) for caught in range(number + 1) if caught < least * number) / 2**number
+        return [
+            *warnings,
+            "exclude.catch: selects judges by their bias to say human, which changes all scores. Of judges who guess, "
+            f"{count(number, 'catch trial')} of each would exclude {out:.0%}. Control questions measure attention",
+        ]
+
+    def _unused_of_pairs(self) -> list[str]:
+        """What the settings ask for that nobody gets where two conversations stand beside each other."""
+        trials = self.settings.trials
+        unused = []
+        if self.settings.analysis.bounds:
+            unused.append(
+                "analysis.bounds: does nothing for pairs of conversations, whose measure is the pass rate: "
+                "`study status` decides on no agent. Set it to 0"
+            )
+        if trials.choices != "one":
+            unused.append(
+                f'trials.choices: "{trials.choices}" does nothing for pairs of conversations: judges say which of the '
+                'two has the machine. Set it to "one"'
+            )
+        if trials.prior_told:
+            unused.append(
+                "trials.prior_told: does nothing for pairs of conversations: each has one machine, and the page says "
+                "so. Set it to false"
+            )
+        return unused
+
+    def about(self) -> str:
+        cells = ", ".join(f"{len(pages):,} of {name}" for name, pages in sorted(self.pool.cells.items()))
+        return f"{self.settings.task}: {count(self.number, 'trial')} for each judge, of {cells}"
+
+    def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
+        turns, examples = self.pool.draw(seen, chance)
+        trials = [self.step(*turn.page.trials, phase=turn.phase, again=turn.again) for turn in turns]
+        return [INSTRUCTIONS | {"examples": [list(page.trials) for page in examples]}, *trials]
+
+    def control(self, step: Step) -> Control | None:
+        return self.controls.get(str(self.pool.key[step["trials"][0]]["stimulus"]))
+
+    def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
+        sent, settings, control = parsed(TrialAnswer, answer), self.settings.trials, self.control(step)
+        if len(sent.verdicts) != len(step["trials"]):
+            raise BadAnswer(f"verdicts: must be {len(step['trials'])} of human and machine")
+        kept = sent.model_dump(include={"verdicts", "rt", "away", "key"})
+        if settings.confidence:
+            if sent.confidence is None:
+                raise BadAnswer("confidence: is missing")
+            kept["confidence"] = sent.confidence
+        if settings.reason:
+            kept["reason"] = sent.reason
+        if settings.sex:
+            if len(sent.sexes) != len(step["trials"]):
+                raise BadAnswer("sexes: must be as many as the verdicts")
+            kept["sexes"] = sent.sexes
+        if control is not None:
+            if sent.control not in control.options:
+                raise BadAnswer("control: must be an option")
+            kept |= {"control": sent.control, "right": sent.control == control.correct}
+        return kept
+
+    def instructions(self, judge: Judge, step: Step) -> dict[str, Any]:
+        samples = [{**self._trial(page), "truth": self.pool.truth(page)} for page in step.get("examples", [])]
+        trials = self.settings.trials
+        return {
+            "trials": judge.counted(),
+            "of": self.kind,
+            **trials.model_dump(include={"practice", "feedback", "prior_told"}),
+            "keys": judge.keys,
+            "four": trials.choices == "four" and not self.pool.of_pairs,
+            "pairs": self.pool.of_pairs,
+            "samples": samples,
+        }
+
+    def show(self, judge: Judge, step: Step) -> dict[str, Any]:
+        trials, control = self.settings.trials, self.control(step)
+        pairs = zip(VERDICTS, judge.keys, strict=True)
+        return {
+            **self._trial(step["trials"]),
+            "practice": step["phase"] == "practice",
+            # in the order of the keys, which differs from judge to judge
+            "options": sorted(pairs, key=lambda pair: pair[1] != trials.keys[0]),
+            **trials.model_dump(include=SENT),
+            "control": None if control is None else control.sent,
+        }
+
+    def truth(self, step: Step) -> list[str] | None:
+        return self.pool.truth(step["trials"]) if step.get("phase") in ("practice", "feedback") else None
+
+    def files(self, step: Step) -> dict[str, Path]:
+        trials = [*step.get("trials", []), *(trial for page in step.get("examples", []) for trial in page)]
+        names = [name for trial in trials for _, name in self._named(trial)]
+        return {name: self.pool.folder / "media" / name for name in names}
+
+    def rows(self, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[VerdictRow]:
+        return list(verdict_rows(state, self.settings, self.pool, personal))
+
+    def _trial(self, names: Sequence[str]) -> dict[str, Any]:
+        trial = self.pool.trials[names[0]]
+        page: dict[str, Any] = {
+            "asked": trial.asked,
+            "speakers": [self.pool.trials[name].speaker for name in names],
+            "answer": trial.answer.model_dump(mode="json", exclude_none=True),
+        }
+        if trial.beside is not None:
+            page["beside"] = trial.beside.model_dump(mode="json", exclude_none=True)
+        if trial.cue is not None:
+            page |= {"cue": trial.cue, "examples": [list(pair) for pair in trial.examples]}
+        if trial.asked == "attention_prediction":
+            del page["answer"]  # the clip shows it
+        return page | {field: f"media/{name}" for field, name in self._named(names[0])}
+
+    def _named(self, trial: str) -> Iterator[tuple[str, str]]:
+        images = self.pool.trials[trial].images_by_field()
+        fields = ("clip",) if "clip" in images else ("image", "target_image")  # the clip shows both
+        for field in fields:
+            if field in images:
+                yield field, images[field].name.rpartition("/")[2]

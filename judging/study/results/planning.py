@@ -1,0 +1,83 @@
+"""How many judges a study needs for intervals of a wanted width, as in :mod:`judging.statistics.measures`.
+
+A rate of n verdicts has the variance (judges') sum(n_judge^2) / n^2 + (stimuli's) sum(n_stimulus^2) / n^2 +
+(rest) / n; detectability has a quarter of the sum of both rates' variances."""
+
+import math
+from bisect import bisect_left
+from typing import Literal
+
+import numpy as np
+from scipy.special import stdtrit
+
+from agents.errors import InputError
+from judging.statistics.jackknife import CONFIDENCE, Clusters, Floats, rates
+from judging.statistics.measures import DETECTABILITY
+
+Measure = Literal["p_machine", "detectability"]
+MOST_JUDGES = 1_000_000  # a width that so many do not reach is out of reach
+
+JUDGES, STIMULI, REST = 0.0135, 0.018, 0.2185
+"""The parts of the variance of a verdict's being right, together .25, that of a rate of a half.
+
+Judges: the 2025 paper's captions have detectability .57 with a standard deviation of .11 over 293 online judges of 44
+trials; binomial noise of p(H|H) .67 and p(M|M) .46 explains .0053 of that variance of .0121, which leaves .0068, and
+twice as much for either rate if the two do not hang together. Stimuli: no paper tells; a standard deviation of .134,
+which is .4 of the verdicts' noise in a probit model, is assumed.
+"""
+
+
+def half_width(judges: int, per_human: float, per_machine: float, stimuli: int, measure: Measure) -> float:
+    """Of an agent's 95 % interval, with so many verdicts of each judge on people's and on each agent's answers."""
+    human, machine = (
+        JUDGES * _squares(each * judges, judges) + STIMULI * _squares(each * judges, stimuli) + REST / (each * judges)
+        for each in (per_human, per_machine)
+    )
+    variance = machine if measure == "p_machine" else (human + machine) / 4
+    return float(stdtrit(min(judges, stimuli) - 1, (1 + CONFIDENCE) / 2)) * math.sqrt(variance)
+
+
+def _squares(number: float, clusters: int) -> float:
+    each = number / clusters
+    over = each % 1
+    return (1 + over * (1 - over) / each**2) / clusters
+
+
+def plan(wanted: float, agents: int, per_judge: int, stimuli: int, *, measure: Measure) -> tuple[int | None, float]:
+    """The fewest judges that bring each agent's half-width to ``wanted``, and what is reached. Raises InputError."""
+    if not 0 < wanted < 0.5 or per_judge < 2 or stimuli < 2:
+        raise InputError("a plan has a half-width between 0 and 0.5, and at least two trials per judge and two stimuli")
+
+    def reached(judges: int) -> float:
+        return half_width(judges, per_judge / 2, per_judge / 2 / agents, stimuli, measure)
+
+    judges = 2 + bisect_left(range(2, MOST_JUDGES), True, key=lambda number: reached(number) <= wanted)
+    return (judges if reached(judges) <= wanted else None), reached(judges)
+
+
+def simulate(
+    judges: int, agents: int, per_judge: int, stimuli: int, bounds: float, *, studies: int = 400, seed: int = 1
+) -> tuple[float, float]:
+    """The shares of simulated studies in which an agent whose detectability is 0.5 passes within ``bounds``
+    (Schuirmann 1987, at 0.05), and in which a detectability of 0.5 + ``bounds`` is above 0.5 (two-sided, at 0.05).
+    Judges and answers are drawn, with the variances above. Raises InputError."""
+    each = np.array([per_judge // 2, max(1, per_judge // 2 // agents)])
+    if judges < 2 or each[0] < 1 or each[0] > stimuli or not 0 < bounds < 0.5:
+        raise InputError("a simulation has at least 2 judges, 2 trials of each, as many stimuli, bounds below 0.5")
+    chance, both, shares = np.random.default_rng(seed), np.array([[0, 1]]), np.zeros(2)
+    judge = np.repeat(np.arange(judges), each.sum())
+    is_machine = np.tile(np.arange(each.sum()) >= each[0], judges)
+    for at, detectability in enumerate((0.5, 0.5 + bounds)):
+        for _ in range(studies):
+            of_judge = math.sqrt(JUDGES) * chance.standard_normal((2, judges))
+            of_answer = math.sqrt(STIMULI) * chance.standard_normal((2, stimuli))
+            order = chance.random((judges, stimuli)).argsort(axis=1)
+            stimulus = np.hstack([order[:, : each[0]], order[:, ::-1][:, : each[1]]]).ravel()
+            side = is_machine.astype(int)
+            rate: Floats = detectability + of_judge[side, judge] + of_answer[side, stimulus]
+            right = (chance.random(len(rate)) < rate).astype(np.float64)
+            drawn_from = Clusters(judge, stimulus, np.full(len(right), -1), np.ones(len(right)))
+            result = rates(right, np.array([~is_machine, is_machine]), drawn_from)
+            low, high = result.interval(both, DETECTABILITY, CONFIDENCE if at else 2 * CONFIDENCE - 1)
+            shares[at] += low[0] > 0.5 if at else max(0.5 - low[0], high[0] - 0.5) <= bounds
+    return float(shares[0] / studies), float(shares[1] / studies)

@@ -1,0 +1,201 @@
+"""How far a study is: judges, verdicts, exclusions by rule, answers, conversations, online tests."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from judging.study.events import Judge, State
+from judging.study.pages.material import Material
+from judging.study.pages.materials import MeetingMaterial
+from judging.study.pages.trial_material import TrialMaterial
+from judging.study.results.stopping import decide, detectabilities
+from judging.study.settings import TestsSettings
+from serving.files.terminal import plain_table, print_line, print_table
+from serving.files.words import count
+
+DECIDED_FOR = (
+    "These decisions are for these stimuli. `turinglike score` speaks of other stimuli, and of other people who "
+    "answered, too: it may leave open what is decided here."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MeetingCounts:
+    """Conversations or tests that came to their end (``over``), that did not yet, or never will (``under_way``), and
+    that are void, by the reason."""
+
+    over: int
+    under_way: int
+    void: Mapping[str, int]
+
+    def left_out(self) -> str:
+        """What no export has, in words; "" where it has all."""
+        parts = [f"{self.under_way:,} not at the end"] if self.under_way else []
+        parts += [f"{number:,} void ({reason})" for reason, number in sorted(self.void.items())]
+        return ", ".join(parts)
+
+
+def count_meetings(state: State, material: MeetingMaterial) -> MeetingCounts:
+    """Raises InputError where a conversation's stimulus is gone."""
+    void = Counter(meeting.reason() for meeting in state.meetings.values() if meeting.void is not None)
+    ends = Counter(material.is_over(meeting) for meeting in state.meetings.values() if meeting.void is None)
+    return MeetingCounts(ends[True], ends[False], dict(void))
+
+
+@dataclass(frozen=True, slots=True)
+class KnownJudges:
+    """Codes of those who ``finished``, in the order of joining, up to the first who may still go on (``waited_for``,
+    until a time if they do nothing more), of those who finished and joined ``later``, and of those who did ``by_kit``.
+
+    A decision takes judges as they joined. The fast finish first and may be unlike the others: who took them as they
+    finish would decide on the fast."""
+
+    finished: Sequence[str]
+    waited_for: Judge | None
+    until: datetime | None
+    later: Sequence[str]
+    by_kit: Sequence[str]
+
+    def left_out(self, state: State) -> dict[str, Any]:
+        """Which judges who finished are part of no decision, in words (``not_counted``), and for whom they wait
+        (``waits_for``), as ``status`` has it; empty where all are."""
+        told: list[str] = []
+        about: dict[str, Any] = {}
+        if self.later and self.waited_for is not None and self.until is not None:
+            judge = self.waited_for
+            until = None if state.closed else self.until.isoformat(timespec="seconds")
+            about["waits_for"] = {"number": judge.number, "judge": judge.code, "until": until}
+            number = f"{len(self.later):,} of {count(len(self.finished) + len(self.later), 'judge')} who finished"
+            before = f"They joined after judge {judge.number} ({judge.code}), who"
+            if state.closed:
+                told.append(f"{number} do not count for these decisions. {before} was at it when the study was closed.")
+            else:
+                told.append(
+                    f"{number} do not count for these decisions yet. {before} is still at it. Judge {judge.number} is "
+                    f"waited for until {self.until:%Y-%m-%d %H:%M} UTC, or longer if they go on."
+                )
+        if self.by_kit:
+            told.append(
+                f"Of kits {count(len(self.by_kit), 'judge')} finished, and none counts for these decisions: kits come "
+                "back in no order of joining."
+            )
+        return about | {"not_counted": " ".join(told)} if told else {}
+
+
+def known_judges(state: State, hours: float) -> KnownJudges:
+    """Who does nothing for so many ``hours`` before now, or before the study was closed, is waited for no more."""
+    end = datetime.fromisoformat(state.closed) if state.closed else datetime.now(UTC)
+    finished: list[str] = []
+    later: list[str] = []
+    by_kit: list[str] = []
+    waited_for, until = None, None
+    for judge in state.judges.values():
+        if judge.kit is not None:
+            if judge.ended == "finished":
+                by_kit.append(judge.code)
+            continue
+        gone = datetime.fromisoformat(judge.at) + timedelta(hours=hours)
+        if waited_for is None and judge.ended is None and gone >= end:
+            waited_for, until = judge, gone.astimezone(UTC)
+        elif judge.ended == "finished":
+            (finished if waited_for is None else later).append(judge.code)
+    return KnownJudges(finished, waited_for, until, later, by_kit)
+
+
+def status_of(state: State, material: Material, personal: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """As JSON. Raises InputError where a conversation's stimulus is gone."""
+    people, wanted = state.judges.values(), material.settings.judges.wanted
+    judges = Counter(_stage(judge, state, material) for judge in people)
+    status: dict[str, Any] = {"closed": state.closed, "judges": {"wanted": wanted, "joined": len(people), **judges}}
+    if isinstance(material, MeetingMaterial):
+        held = count_meetings(state, material)
+        numbers = {"over": held.over, "under_way": held.under_way, "void": sum(held.void.values())}
+        status["void"] = held.void
+        if isinstance(material.settings, TestsSettings):
+            return status | {"tests": {"wanted": material.settings.tests.wanted, **numbers}}
+        return status | {"conversations": numbers, "answers": {"all": held.over, "told": 0, "flagged": 0}}
+    if material.kind != "trial":
+        answers = [event for judge in people for event in judge.answers if event["kind"] == "ask"]
+        again = sum(len(judge.told) for judge in people)
+        flagged = sum(bool(event["flags"]) for event in answers)
+        return status | {"answers": {"all": len(answers), "told": again, "flagged": flagged}}
+    excluded: dict[str, list[str]] = defaultdict(list)
+    verdicts: dict[str, list[str]] = defaultdict(list)
+    rows = [row for row in material.rows(state, personal) if row["phase"] != "practice"]
+    for row in rows:
+        for rule in row["rules"]:
+            excluded[rule].append(row["judge"])
+    plain = [row for row in rows if not (row["rules"] or row["catch"] or row["again"])]
+    for row in plain:
+        verdicts["people" if row["truth"] == "human" else row["agent"]].append(row["verdict"])
+    rules = {rule: {"verdicts": len(codes), "judges": len(set(codes))} for rule, codes in sorted(excluded.items())}
+    agents: dict[str, dict[str, Any]] = {
+        name: {"verdicts": len(group), "said_human": round(group.count("human") / len(group), 4)}
+        for name, group in sorted(verdicts.items())
+    }
+    if isinstance(material, TrialMaterial) and not material.pool.of_pairs and material.settings.analysis.bounds:
+        joined = known_judges(state, material.settings.judges.hours)
+        finished = set(joined.finished)
+        ended = [row for row in plain if row["phase"] == "test" and row["judge"] in finished]
+        names = {name for page in material.pool.pages if not page.catch for name in page.agents}
+        for name in agents.keys() & names:
+            decision = decide(detectabilities(ended, name), material.settings.analysis.bounds, len(names))
+            agents[name] |= dict(zip(("decision", "judges"), decision, strict=True))
+        if any("decision" in row for row in agents.values()):
+            status["decided_for"] = DECIDED_FOR
+            status |= joined.left_out(state)
+    counts = {"all": len(rows), "counted": sum(not row["rules"] for row in rows)}
+    return status | {"verdicts": counts, "excluded": rules, "agents": agents}
+
+
+def _stage(judge: Judge, state: State, material: Material) -> str:
+    """How far a judge is, in words; who finished without a meeting that counts takes none of the wanted places."""
+    if judge.ended == "finished" and not state.has_finished(judge) and isinstance(material, MeetingMaterial):
+        return f"finished without a {material.meeting} that counts"
+    return judge.ended or ("at it" if judge.counted(judge.step) else "begun")
+
+
+def print_study(status: dict[str, Any]) -> None:
+    judges = dict(status["judges"])
+    wanted, joined = judges.pop("wanted"), judges.pop("joined")
+    finished, kind = judges.pop("finished", 0), "judges" if "verdicts" in status else "participants"
+    others = "".join(f", {number:,} {name}" for name, number in judges.items())
+    print_line(f"{kind}: {finished:,} of {wanted:,} finished ({joined:,} joined{others})")
+    if "tests" in status:
+        tests = status["tests"]
+        numbers = f"({tests['under_way']:,} under way, {tests['void']:,} void)"
+        print_line(f"tests: {tests['over']:,} of {tests['wanted']:,} wanted {numbers}")
+    elif "conversations" in status:
+        held = status["conversations"]
+        print_line(f"conversations: {held['over']:,} at the end ({held['under_way']:,} not, {held['void']:,} void)")
+    elif "answers" in status:
+        answers = status["answers"]
+        print_line(f"answers: {answers['all']:,}, of them {answers['flagged']:,} with a flag")
+        print_line(f"  to be answered anew: {answers['told']:,}")
+    else:
+        print_line(f"verdicts: {status['verdicts']['counted']:,} count of {status['verdicts']['all']:,}")
+        for rule, about in status["excluded"].items():
+            print_line(
+                f"  excluded by {rule}: {count(about['verdicts'], 'verdict')} of {count(about['judges'], 'judge')}"
+            )
+        has_bounds = any("decision" in row for row in status["agents"].values())
+        table = plain_table("answers of", "verdicts", "share human", *(["within bounds"] if has_bounds else []))
+        for name, row in status["agents"].items():
+            decision = [f"{row['decision']} ({count(row['judges'], 'judge')})"] if "decision" in row else []
+            table.add_row(name, f"{row['verdicts']:,}", f"{row['said_human']:.3f}", *decision)
+        if status["agents"]:
+            print_table(table)
+        if has_bounds:
+            print_line(status["decided_for"])
+        if "not_counted" in status:
+            print_line(status["not_counted"])
+    for reason, number in sorted(status.get("void", {}).items()):
+        print_line(f"  void: {number:,} {reason}")
+    for export in status["exports"]:
+        print_line(
+            f"the export of {export['at'][:10]} has {export['deleted']:,} who were deleted since: {export['out']}"
+        )
+    if status["closed"]:
+        print_line(f"closed {status['closed'][:10]}")

@@ -1,0 +1,1 @@
+"""Trials: drawn, balanced, blinded."""

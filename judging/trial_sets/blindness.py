@@ -1,0 +1,113 @@
+"""Whether a trial set gives truth away by anything but the answers: linear discriminants (Fisher 1936) of what it
+should hide (``hidden``: orders, names, sizes) and of what no format hides (``shown``: length, capitals, fixations)."""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judging.trial_sets.cues import grouped_folds, length, metadata, punctuation
+from judging.trial_sets.tells import tells
+
+FOLDS = 10
+PERMUTATIONS = 99
+ROUNDING = 1e-9  # of shares
+LEAST = 40  # trials of each kind; with fewer nothing can be concluded
+Trial = Mapping[str, Any]
+
+
+def measure_blindness(
+    folder: Path, rows: Sequence[tuple[Trial, Mapping[str, Any]]], seed: int, lists: Sequence[Sequence[str]] = ()
+) -> list[dict[str, Any]]:
+    """Detectability by task, None of too few trials, and ``tells``, in which the form of answers differs
+    (:mod:`judging.trial_sets.tells`); ``rows`` are trials with their rows of the key, ``lists`` the
+    judges' lists of trials' ids."""
+    entries, places = [], defaultdict[str, list[tuple[float, ...]]](list)
+    for ids in lists:
+        for at, name in enumerate(ids):
+            places[name].append((at / len(ids), at % 2, at == 0))
+    for task in dict.fromkeys(trial["asked"] for trial, _ in rows):
+        of_task = [
+            (trial, key)
+            for trial, key in rows
+            if trial["asked"] == task and not key["catch"] and not key["repeat_of"]
+            if key["truth"] != key.get("beside_truth")
+        ]
+        is_machine = np.array([key["truth"] == "machine" for _, key in of_task], dtype=np.bool_)
+        entry: dict[str, Any] = {"asked": task, "trials": len(of_task), "hidden": None, "shown": None, "tells": []}
+        if of_task and "beside" not in of_task[0][0]:
+            entry["tells"] = tells([trial for trial, _ in of_task], is_machine)
+        groups = [trial["shown"] for trial, _ in of_task]
+        if min(is_machine.sum(), (~is_machine).sum()) >= LEAST and len(set(groups)) >= FOLDS:
+            hidden = [
+                [*metadata(folder, trial), *np.mean(places[trial["id"]] or [(0, 0, 0)], axis=0)] for trial, _ in of_task
+            ]
+            visible = [_numbers(folder, trial) for trial, _ in of_task]
+            for name, inputs in (("hidden", hidden), ("shown", visible)):
+                entry[name] = detected(np.array(inputs, dtype=np.float64), is_machine, groups, seed)
+        entries.append(entry)
+    return entries
+
+
+def detected(
+    inputs: NDArray[np.float64], is_machine: NDArray[np.bool_], groups: Sequence[str], seed: int
+) -> dict[str, float]:
+    """Cross-validated detectability of items [n, dimensions]; 95 % interval after Nadeau and Bengio (2003) within 0 and
+    1, exact where no item varies; ``p``: the share of permutations of truth, within stimuli and between those with as
+    many items, that reach it."""
+    clusters, chance = np.unique(groups, return_inverse=True)[1], np.random.default_rng(seed)
+    size = np.bincount(clusters)[clusters]
+    folds = min(FOLDS, len(set(groups)))
+    fold = grouped_folds(groups, [True] * len(groups), folds, seed)  # which know no truth
+    truths = np.repeat(is_machine[:, None], 1 + PERMUTATIONS, axis=1)
+    of_size = np.lexsort((clusters, size))
+    for at in range(1, 1 + PERMUTATIONS):
+        drawn = np.lexsort((chance.random(len(size)), chance.random(len(size))[clusters], size))
+        truths[of_size, at] = is_machine[drawn]
+    right = _recognized(inputs, truths, fold)
+    rates = np.array([(right & is_kind).sum(axis=0) / is_kind.sum(axis=0) for is_kind in (~truths, truths)])
+    reached = rates.mean(axis=0)
+    # What each answer adds to the mean of both rates beyond its expectation, summed by stimulus.
+    expected = np.where(is_machine, rates[1, 0], rates[0, 0])
+    added = (right[:, 0] - expected) / np.where(is_machine, is_machine.sum(), (~is_machine).sum())
+    wider = math.sqrt(1 + folds / (folds - 1))
+    half = wider * 1.96 * math.sqrt((np.bincount(clusters, added) ** 2).sum()) / 2
+    if half < ROUNDING:  # no item shows an error: a share of others may (Clopper and Pearson 1934)
+        half = 1 - 0.025 ** (1 / len(set(groups)))
+    values = {"detectability": reached[0], "low": max(reached[0] - half, 0), "high": min(reached[0] + half, 1)}
+    values["p"] = float((reached >= reached[0] - ROUNDING).mean())
+    return {name: round(float(value), 4) for name, value in values.items()}
+
+
+def _recognized(inputs: NDArray[np.float64], truths: NDArray[np.bool_], fold: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the discriminant of the other folds recognizes each item, for each column of ``truths``."""
+    spread = inputs.std(axis=0)
+    inputs = (inputs - inputs.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    right = np.empty_like(truths)
+    for held in np.unique(fold):
+        known, is_machine = inputs[fold != held].T, truths[fold != held]
+        machines, people = (known @ (each / np.maximum(each.sum(axis=0), 1)) for each in (is_machine, ~is_machine))
+        away = np.linalg.pinv(np.cov(known), rcond=1e-9, hermitian=True) @ (machines - people)
+        middle = ((machines + people) / 2 * away).sum(axis=0)
+        right[fold == held] = (inputs[fold == held] @ away > middle) == truths[fold == held]
+    return right
+
+
+def _numbers(folder: Path, trial: Trial) -> list[float]:
+    from PIL import Image as PILImage
+
+    size, frames = 0, 0
+    if "clip" in trial:
+        size = (folder / trial["clip"]).stat().st_size
+        with PILImage.open(folder / trial["clip"]) as clip:
+            frames = getattr(clip, "n_frames", 1)
+    numbers = [*length(trial), *punctuation(trial)]
+    if "beside" in trial:
+        other = {"answer": trial["beside"]}
+        both = zip(numbers, [*length(other), *punctuation(other)], strict=True)
+        numbers = [first - second for first, second in both]
+    return [*numbers, size, frames]

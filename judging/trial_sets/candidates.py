@@ -1,0 +1,353 @@
+"""The answers of runs that may become trials; of conversations each speaker of each excerpt (2025 paper, Methods)."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import orjson
+from pydantic import ValidationError
+
+from agents.answers import BY_TASK, ConversationAnswer, Message, ScanpathAnswer, WordAnswer, is_blank
+from agents.attention.scanpath_files import OTHER_IMAGE
+from agents.errors import InputError
+from agents.images import Image
+from agents.stimuli import Asked, ShownAnswer
+from judging.trial_sets.people_twice import PeopleTwice
+from judging.trial_sets.same_rules import PEOPLE, SameRules
+from serving.conversations.scenario import speaker_name
+from serving.runs.answer_numbers import texts
+from serving.runs.path_frames import PathsOnPictures, records_file
+from serving.runs.run import Run
+from serving.runs.stimulus_lookup import StimulusLookup, common_stimuli
+
+Truth = Literal["human", "machine"]
+Letter = Literal["A", "B"]
+PEOPLE_OF_PAIR = "people"  # the column that names the people's conversation of a pair
+MORE_THAN_TWO = "more than two speakers"
+
+Record = dict[str, Any]
+Key = tuple[str, str, int]  # a record's run, agent and sample
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredStimulus:
+    """A stimulus: its row in the run ``folder``, and its picture's (width, height)."""
+
+    task: Asked
+    id: str
+    row: dict[str, Any]
+    folder: Path
+    root: Path | None
+    size: tuple[int, int] | None
+
+    def image(self, name: str = "image") -> Image | None:
+        file = self.row.get(name)
+        return Image(file, root=self.root) if self.root is not None and isinstance(file, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An answer or a speaker of an excerpt. ``record`` is its run, agent and sample; ``length`` counts messages, of a
+    pair visible turns; ``delays`` are in seconds; ``is_swapped``: a scanpath on another picture; ``beside``: of a
+    pair."""
+
+    stimulus: AnsweredStimulus
+    agent: str
+    truth: Truth
+    is_catch: bool
+    record: Key
+    answer: ShownAnswer
+    speaker: Letter | None = None
+    length: int | None = None
+    delays: Sequence[float | None] = ()
+    beside: Candidate | None = None
+    turns: int | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    is_swapped: bool = False
+
+    def known_by(self) -> set[str]:
+        """The stimulus and, of a pair, the people's conversation."""
+        return {self.stimulus.id, *(value for name, value in self.columns.items() if name == PEOPLE_OF_PAIR)}
+
+    def content(self) -> bytes:
+        """Equal for answers that a judge takes for the same."""
+        plain = self.answer.model_dump(exclude_none=True)
+        if "text" in plain:
+            plain["text"] = " ".join(str(plain["text"]).casefold().split()).rstrip(".")
+        parts = [self.stimulus.task, self.stimulus.id, self.speaker, plain]
+        return orjson.dumps(
+            parts if self.beside is None else [*parts, self.beside.answer.model_dump(exclude_none=True)]
+        )
+
+
+class Line(NamedTuple):
+    """``agent`` is empty for the stimulus's text; ``delay`` is in seconds."""
+
+    speaker: Letter
+    text: str
+    agent: str
+    delay: float | None
+
+
+class AnswerReader:
+    """The answers in ``runs``, and people's alone in ``people``, as judges see them: words and colours have passed
+    ``rules``, which are the same for all. ``passed_over`` counts what is left out, by reason."""
+
+    def __init__(self, runs: Sequence[Path], people: Sequence[Path], rules: SameRules | None = None) -> None:
+        self.rules = rules or SameRules()
+        self._no_rules = SameRules(as_written=True)  # of catch trials
+        in_full = {path.resolve() for path in runs}
+        self._of_people = [Run(path) for path in people if path.resolve() not in in_full]
+        self._folders = [*map(Run, runs), *self._of_people]
+        self._names: list[dict[Hashable, str]] = [{} for _ in self._folders]
+        self._lookup, self._stimuli = StimulusLookup(*self._folders), dict[tuple[str, str], AnsweredStimulus]()
+        self.passed_over = Counter[str]()
+        self._paths = PathsOnPictures()
+        self._twice = PeopleTwice([str(run.path) for run in self._folders])
+        self._first: dict[str, Mapping[str, Any]] = {}  # the first scanpath on each picture of unknown size
+
+    def candidates(self, tasks: Collection[str], lengths: Sequence[int]) -> list[Candidate]:
+        """Raises InputError with all scanpaths that nothing places on their picture."""
+        found: list[Candidate] = []
+        for run, record, stimulus in self._answered(tasks):
+            found += self._candidates(run, record, stimulus, lengths)
+        self._paths.refuse()
+        return found
+
+    def answered(self, tasks: Collection[str]) -> Iterator[tuple[Record, AnsweredStimulus]]:
+        """The answers with their stimuli, of a key the last. Raises InputError where two folders have the same."""
+        for _, record, stimulus in self._answered(tasks):
+            yield record, stimulus
+
+    def _answered(self, tasks: Collection[str]) -> Iterator[tuple[Path, Record, AnsweredStimulus]]:
+        seen = set[bytes]()
+        for at, (folder, names) in enumerate(zip(self._folders, self._names, strict=True)):
+            for record in chain.from_iterable(map(folder.latest, [*folder.agents(), *folder.imports()])):
+                if record["task"] not in tasks or (folder in self._of_people and record["kind"] != "human"):
+                    continue
+                if (identity := _identity(record)) in seen:
+                    raise InputError(f"answers of {record['agent']} stand in {folder.path} and in an earlier run")
+                seen.add(identity)
+                if record["status"] != "ok":
+                    self.passed_over[str(record["status"])] += 1
+                    continue
+                stimulus = self._stimulus(record["task"], record["stimulus"])
+                names.setdefault((stimulus.task, stimulus.id), record["stimulus"])
+                if record["kind"] == "human":
+                    self._twice.add(at, record, stimulus.id)
+                yield folder.path, record, stimulus
+
+    def common(self) -> list[str]:
+        """Sentences on the stimuli and the people that several folders have."""
+        if len(self._folders) < 2:
+            return []
+        in_common = common_stimuli([str(run.path) for run in self._folders], self._names)
+        return [*in_common, *self._lookup.differing(), *self._twice.sentences()]
+
+    def _stimulus(self, task: Asked, name: str) -> AnsweredStimulus:
+        if (task, name) in self._stimuli:
+            return self._stimuli[task, name]
+        if (place := self._lookup.find(task, name)) is None:
+            # Imported answers know a cue by itself, and a picture by its file's name alone.
+            row = {"id": name, "task": task, **({"cue": name} if task == "word_association" else {})}
+            stimulus = AnsweredStimulus(task, name, row, self._folders[0].path, None, None)
+        elif (task, place[1]["id"]) in self._stimuli:
+            stimulus = self._stimuli[task, place[1]["id"]]
+        else:
+            folder, row = self._folders[place[0]], place[1]
+            stimulus = AnsweredStimulus(task, row["id"], row, folder.path, folder.root or folder.path, None)
+            if (image := stimulus.image()) is not None:
+                header = image.header()
+                stimulus = replace(stimulus, size=(header.width, header.height))
+            self._stimuli[task, row["id"]] = stimulus
+        self._stimuli[task, name] = stimulus
+        return stimulus
+
+    def _candidates(
+        self, run: Path, record: Record, stimulus: AnsweredStimulus, lengths: Sequence[int]
+    ) -> Iterator[Candidate]:
+        key, is_catch = (record["run"], record["agent"], record["sample"]), record["kind"] == "control"
+        with naming(record):
+            answer: Any = BY_TASK[record["task"]].model_validate(record["answer"])
+            if isinstance(answer, ConversationAnswer):
+                yield from self._speakers(answer, stimulus, key, is_catch, lengths)
+                return
+            if isinstance(answer, ScanpathAnswer):
+                visible = self._path(run, record, stimulus, answer)
+            else:
+                visible = self._visible(record, stimulus, answer)
+        if visible is None:
+            self.passed_over[_why_not(answer)] += 1
+            return
+        truth: Truth = "human" if record["kind"] == "human" else "machine"
+        is_swapped = is_catch and record["answer"].get("selection") == OTHER_IMAGE
+        if is_swapped:
+            whose = record["raw"].get("whose") if isinstance(record["raw"], dict) else None
+            if whose not in ("human", "machine"):
+                self.passed_over["swapped scanpaths that do not say who looked; generate them again"] += 1
+                return
+            truth = whose
+        yield Candidate(stimulus, record["agent"], truth, is_catch, key, visible, is_swapped=is_swapped)
+
+    def _rules_for(self, record: Record) -> tuple[SameRules, str]:
+        """The rules that an answer passes, and who gave it."""
+        rules = self._no_rules if record["kind"] == "control" else self.rules
+        return rules, PEOPLE if record["kind"] == "human" else record["agent"]
+
+    def _visible(self, record: Record, stimulus: AnsweredStimulus, answer: Any) -> ShownAnswer | None:
+        """What judges see of an answer in words; None where nothing is left of it. Catch trials pass no rules: they are
+        to break them."""
+        rules, who = self._rules_for(record)
+        match stimulus.task:
+            case "object_detection":
+                labels = rules.labels(answer, who)
+                return ShownAnswer(labels=labels) if labels else None
+            case "image_captioning":
+                text = rules.caption(answer.text, who)
+                return ShownAnswer(text=text) if text else None
+            case "color_estimation":
+                color = rules.color(answer.color, who)
+                return ShownAnswer(color=color) if color else None
+        word = rules.word(answer.word, str(stimulus.row.get("cue", stimulus.id)), who)
+        return ShownAnswer(word=word) if word else None
+
+    def _path(
+        self, run: Path, record: Record, stimulus: AnsweredStimulus, answer: ScanpathAnswer
+    ) -> ShownAnswer | None:
+        """The path in whole pixels of its picture; without a picture, of its frame."""
+        where = records_file(run, record)
+        frame = tuple(answer.frame) if stimulus.size is None else stimulus.size
+        if stimulus.size is not None:
+            points = self._paths.fixations(record, stimulus.size, where)
+        else:
+            first = self._first.setdefault(stimulus.id, record["answer"])
+            are_alike = self._paths.fixations_beside(record, first, where) is not None
+            points = answer.fixations if are_alike else None
+        if not points:
+            return None
+        rules, who = self._rules_for(record)
+        # The pixel of a place is its floor: x = 319.6 lies in the last of 320 columns, and not beyond the picture.
+        pixels = [(float(math.floor(x)), float(math.floor(y))) for x, y in rules.path(points, who)]
+        return ShownAnswer.model_validate({"fixations": pixels, "frame": frame})
+
+    def _speakers(
+        self, answer: ConversationAnswer, stimulus: AnsweredStimulus, key: Key, is_catch: bool, lengths: Sequence[int]
+    ) -> Iterator[Candidate]:
+        lines = messages_of(answer, stimulus.row)
+        if lines is None:
+            self.passed_over[MORE_THAN_TWO] += 1
+            return
+        is_empty = True
+        speakers = {line.speaker: line.agent for line in reversed(lines) if line.agent}
+        for excerpt in [lines[:length] for length in lengths if length <= len(lines)]:
+            for letter in dict.fromkeys(line.speaker for line in lines):
+                agent = next((line.agent for line in excerpt if line.speaker == letter and line.agent), None)
+                if agent is not None:
+                    is_empty = False
+                    truth: Truth = "human" if is_person(agent) else "machine"
+                    about: dict[str, Any] = {"delays": [line.delay for line in excerpt], "length": len(excerpt)}
+                    about |= {"columns": _with_whom(speakers, letter), "speaker": letter}
+                    yield Candidate(stimulus, agent, truth, is_catch, key, as_shown(excerpt), **about)
+        if is_empty:
+            self.passed_over["shorter than the shortest excerpt"] += 1
+
+
+def _why_not(answer: Any) -> str:
+    """Why nothing of an answer can be shown."""
+    if is_blank("".join(texts(answer.model_dump()))):
+        return "empty"
+    return "words that the papers' rules drop" if isinstance(answer, WordAnswer) else "of which nothing can be read"
+
+
+def _identity(record: Record) -> bytes:
+    source = (record["provenance"] or {}).get("digest")
+    names = ("task", "agent", "stimulus", "sample", "seed", "created", "raw")
+    return hashlib.blake2b(orjson.dumps([source, *(record[name] for name in names)]), digest_size=16).digest()
+
+
+@contextmanager
+def naming(record: Record) -> Iterator[None]:
+    try:
+        yield
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"]
+        raise InputError(f"{record['agent']}, stimulus {record['stimulus']!r}: answer: {reason}") from None
+    except ValueError as error:  # of a frame without pixels
+        raise InputError(f"{record['agent']}, stimulus {record['stimulus']!r}: answer: {error}") from None
+
+
+def _with_whom(speakers: Mapping[Letter, str], letter: Letter) -> dict[str, str]:
+    """The speaker's ``partner``, and the ``type`` of the conversation: H-H, H-M or M-M (2025 paper, Figure 5E)."""
+    others = [agent for speaker, agent in speakers.items() if speaker != letter]
+    if not others:
+        return {}
+    letters = sorted("H" if is_person(agent) else "M" for agent in (*others, speakers[letter]))
+    return {"partner": "a person" if is_person(others[0]) else others[0], "type": "-".join(letters)}
+
+
+def messages_of(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Line] | None:
+    """The messages, the stimulus's history first; None if more than two speak."""
+    messages: list[tuple[str, str, str, float | None]] = [(speaker, text, "", None) for speaker, text in _history(row)]
+    before: float | None = None
+    for message in answer.messages:
+        agent = "" if message.finish == "opener" else message.agent
+        messages.append((message.speaker, message.text, agent, _delay(message, before)))
+        before = message.at
+    letters = _letters([speaker for speaker, *_ in messages])
+    if letters is None:
+        return None
+    return [Line(letters[speaker], text, agent, delay) for speaker, text, agent, delay in messages]
+
+
+def pseudo_turns(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Sequence[Line]]:
+    """The turns that an agent, of two the first, wrote beforehand; a new topic begins a turn."""
+    speakers = [speaker for speaker, _ in _history(row)]
+    letters = _letters([*speakers, *(message.speaker for message in answer.messages)]) or {}
+    messages = [
+        message for message in answer.pseudo if message.agent == answer.pseudo[0].agent and message.speaker in letters
+    ]
+    written = [
+        turn
+        for _, of_topic in groupby(messages, key=lambda message: message.topic)
+        for turn in turns([Line(letters[message.speaker], message.text, "", None) for message in of_topic])
+    ]
+    wanted = row.get("pseudo")
+    return written[: wanted["topics"] * wanted["turns"]] if wanted else written
+
+
+def turns(lines: Sequence[Line]) -> list[Sequence[Line]]:
+    """What a speaker says before the other does."""
+    return [list(turn) for _, turn in groupby(lines, key=lambda line: line.speaker)]
+
+
+def is_person(agent: str) -> bool:
+    return agent.partition(":")[0] == "human"
+
+
+def as_shown(lines: Sequence[Line]) -> ShownAnswer:
+    return ShownAnswer.model_validate(
+        {"messages": [{"speaker": line.speaker, "text": " ".join(line.text.split())} for line in lines]}
+    )
+
+
+def _history(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(speaker_name(line["speaker"], row.get("names")), line["text"]) for line in row.get("history") or ()]
+
+
+def _delay(message: Message, before: float | None) -> float | None:
+    if message.delay_s is not None or message.at is None or before is None:
+        return message.delay_s
+    return message.at - before
+
+
+def _letters(speakers: Sequence[str]) -> dict[str, Letter] | None:
+    names = list(dict.fromkeys(speakers))
+    return dict(zip(names, ("A", "B"), strict=False)) if len(names) <= 2 else None

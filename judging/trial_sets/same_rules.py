@@ -1,0 +1,176 @@
+"""What every answer passes before a judge sees it, whoever gave it.
+
+The papers post-process people's words as machines' (2022, S6.1.2; 2025, Methods, L812-818 and L847-849): nouns in the
+singular, verbs in their base form, no typos, no stop words, no words under three letters, none too like the cue. Our
+own agents keep these rules when they answer, and their replies are read: of "the water" the word is "water", of "teal"
+the colour is blue, of "a dog and a cat" there are two objects. People write as they like. If their answers were not
+read alike, "the water" of a machine would stand beside "thewater" of a person, and judges would recognise our reading.
+
+So every answer passes the reader of machines' replies here, once. On what a machine said already it changes nothing:
+the readers give back what they have read. Labels of detectors, which have boxes, are no replies and stay.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from agents.answers import ObjectAnswer, is_blank
+from agents.attention.painting import SHOWN
+from agents.errors import AnswerError
+from agents.language.words.replies import read_word
+from agents.language.words.rules import RuleSettings
+from agents.stimuli import Asked
+from agents.vision.colors import WORDS as COLORS
+from agents.vision.picture_replies import read_caption, read_color, read_objects
+from serving.files.words import count, shown
+
+PEOPLE = "people"
+LABELS = 3  # that judges see
+EXAMPLES = 4  # answers that a sentence shows
+HALF = 0.5  # of people's words: if the rules drop more, they are hardly English
+NAMES: dict[Asked, str] = {
+    "word_association": "words by the papers' rules",
+    "color_estimation": "colours, read as replies are",
+    "object_detection": "objects, read as replies are",
+    "image_captioning": "captions, read as replies are",
+    "attention_prediction": "scanpaths, of which judges see 15 fixations",
+}
+P = TypeVar("P")
+GREY = re.compile(r"grey(?=\b|ish)")
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many answers of somebody passed the rules, what was changed, and what was left out with its reason."""
+
+    answers: int = 0
+    changed: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+class SameRules:
+    """Applies the rules to answers, and counts by whom what they changed. ``as_written``: they change nothing."""
+
+    def __init__(self, *, as_written: bool = False) -> None:
+        self.as_written = as_written
+        self._settings = RuleSettings()
+        self._tallies: dict[tuple[Asked, str], Tally] = {}
+        self._colors: dict[str, Counter[str]] = {}
+
+    def word(self, written: str, cue: str, who: str) -> str:
+        """The word that judges see of an answer to ``cue`` by ``who`` (:data:`PEOPLE` or an agent); "" where the rules
+        drop it."""
+        plain = _in_a_line(written)
+        if self.as_written or not plain:
+            return plain
+        word, rule = read_word(written, cue, self._settings)
+        return self._told("word_association", who, plain, word, rule or "")
+
+    def color(self, written: str, who: str) -> str:
+        """The colour that judges see: one of the eleven words wherever it can be read; other words stay, and are told.
+        ``grey`` is spelled ``gray``, as the eleven words are."""
+        plain = _in_a_line(written)
+        read = plain
+        if not self.as_written:
+            try:
+                read = read_color(written)[0]
+            except AnswerError:
+                read = GREY.sub("gray", plain)
+            read = self._told("color_estimation", who, plain, read)
+        if read and read not in COLORS:
+            self._colors.setdefault(who, Counter())[read] += 1
+        return read
+
+    def labels(self, answer: ObjectAnswer, who: str) -> list[str]:
+        """The first three objects that judges see; [] where there are none."""
+        written = [label for label in map(_in_a_line, answer.labels) if label][:LABELS]
+        if self.as_written or answer.boxes is not None or not written:
+            return written
+        try:
+            read = read_objects(", ".join(answer.labels), LABELS)
+        except AnswerError:
+            read = []
+        self._told("object_detection", who, ", ".join(written), ", ".join(read), "no objects")
+        return read
+
+    def caption(self, written: str, who: str) -> str:
+        """The caption that judges see, in a line, without marks around it; "" where there is none."""
+        plain = " ".join(written.split())
+        if is_blank(plain):
+            return ""
+        if self.as_written:
+            return plain
+        try:
+            read = read_caption(written)
+        except AnswerError:
+            read = ""
+        return self._told("image_captioning", who, plain, read, "no caption")
+
+    def path(self, fixations: Sequence[P], who: str) -> Sequence[P]:
+        """The fixations that judges see: those of the clip, also for judges who get numbers. Papers: 2025, L1294."""
+        seen = fixations[:SHOWN]
+        self._told("attention_prediction", who, f"{len(fixations)} fixations", f"{len(seen)} fixations")
+        return seen
+
+    def _told(self, task: Asked, who: str, written: str, read: str, reason: str = "") -> str:
+        tally = self._tallies.setdefault((task, who), Tally())
+        tally.answers += 1
+        if not read:
+            tally.left_out[f"{written}: {reason}"] += 1
+        elif read != written:
+            tally.changed[f"{written} to {read}"] += 1
+        return read
+
+    def sentences(self) -> list[str]:
+        """What the rules did, by whom, for the summary of a command: always of words, of other tasks where something
+        changed."""
+        lines = []
+        for task, name in NAMES.items():
+            tallies = {who: tally for (of_task, who), tally in self._tallies.items() if of_task == task}
+            has_news = any(tally.changed or tally.left_out for tally in tallies.values())
+            if task != "word_association" and not has_news:
+                continue
+            for who in sorted(tallies, key=lambda name: (name != PEOPLE, name)):
+                tally = tallies[who]
+                changed = f"{tally.changed.total():,} changed{_examples(list(tally.changed))}"
+                left_out = f"{tally.left_out.total():,} left out{_examples(list(tally.left_out))}"
+                lines.append(f"{name}: of {count(tally.answers, 'answer')} of {who} {changed}, {left_out}")
+        people = self._tallies.get(("word_association", PEOPLE), Tally())
+        if people.left_out.total() > HALF * people.answers:
+            lines.append(
+                "more than half of people's words are left out: the rules are for English; --as-written takes words as "
+                "they were written"
+            )
+        for who, colors in sorted(self._colors.items()):
+            lines.append(
+                f"colours beyond the eleven words, which an agent such as mmcq cannot say: {colors.total():,} of {who}"
+                f"{_examples(list(colors))}"
+            )
+        return lines
+
+    def summary(self) -> dict[str, object]:
+        """The same for the file about a trial set: by task and by whom."""
+        by_task: dict[str, dict[str, dict[str, int]]] = {}
+        for (task, who), tally in self._tallies.items():
+            numbers = {
+                "answers": tally.answers,
+                "changed": tally.changed.total(),
+                "left_out": tally.left_out.total(),
+            }
+            by_task.setdefault(task, {})[who] = numbers
+        colors = {who: of_person.total() for who, of_person in self._colors.items()}
+        rules = self._settings.model_dump(mode="json")
+        return {"as_written": self.as_written, "rules": rules, "by": by_task, "other_colors": colors}
+
+
+def _in_a_line(text: str) -> str:
+    return "" if is_blank(text) else " ".join(text.lower().split())
+
+
+def _examples(texts: Sequence[str]) -> str:
+    if not texts:
+        return ""
+    more = ", …" if len(texts) > EXAMPLES else ""
+    return f" ({', '.join(shown(text) for text in texts[:EXAMPLES])}{more})"

@@ -1,0 +1,1 @@
+"""The command line, but for what belongs to one room."""

@@ -1,0 +1,182 @@
+"""``turinglike agents`` and ``turinglike doctor``."""
+
+import platform
+import shutil
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+from rich.text import Text
+
+from agents import __version__, catalogue
+from agents.contract import GIB, Entry
+from agents.errors import TuringlikeError, UnavailableError, printable
+from agents.models.hub import readable
+from agents.models.random_weights import RANDOM
+from agents.stimuli import SHORT, TASKS
+from serving.files.terminal import columns, plain_table, print_json, print_table
+from serving.scheduling import machine
+
+SHORT_NAMES: dict[str, str] = {name: short for short, name in SHORT.items()}
+WIDE = 120  # columns of a terminal with room for all columns of the list
+OF_ENTRY = ("name", "summary", "source", "in_paper", "ran", "role", "licence", "tasks")
+
+
+def listed(task: str | None) -> list[dict[str, Any]]:
+    """Each agent (of ``task``) with its bytes."""
+    rows, room = [], _room()
+    for entry in catalogue.entries().values():
+        if task in (None, *entry.tasks):
+            row = {name: getattr(entry, name) for name in OF_ENTRY} | _needs(entry, room)
+            row["runs_here"] = row["fits"] and row["missing"] is None
+            rows.append(row)
+    return rows
+
+
+def _room() -> tuple[int, int]:
+    gpu = machine.gpu()
+    return machine.available() or machine.host().memory, gpu.memory if gpu else 0
+
+
+def _needs(entry: Entry, room: tuple[int, int]) -> dict[str, Any]:
+    try:
+        sized = agent = entry.make()
+        missing, takes_random = agent.missing(), entry.takes_random_weights()
+        if missing is not None and takes_random:  # the same model with random weights has the same size
+            sized = entry.make({"checkpoint": RANDOM})
+    except (Exception, SystemExit) as error:  # of another package's code
+        missing = str(error) if isinstance(error, TuringlikeError) else f"its code fails: {error!r}"
+        return {"memory": 0, "device_memory": 0, "fits": True, "missing": missing, "random_weights": False}
+    about = {"missing": missing, "random_weights": takes_random}
+    if entry.typed and not agent.parameters and not agent.is_elsewhere():  # nothing of it is here
+        return {"memory": 0, "device_memory": 0, "fits": None, **about}
+    fits = sized.memory <= room[0] or 0 < sized.device_memory <= room[1]
+    return {"memory": sized.memory, "device_memory": sized.device_memory, "fits": fits, **about}
+
+
+def print_agents(
+    name: str | None, *, task: str | None, here: bool, sort: Literal["name", "size"] | None, json: bool
+) -> int:
+    """Print the agent ``name``, or a line for each of ``task`` that can run ``here``; returns 0."""
+    if name is not None:
+        return _print_agent(name, json=json)
+    rows = [row for row in listed(task) if not here or row["runs_here"]]
+    if sort is not None:
+        rows.sort(key=lambda row: (row["memory"] if sort == "size" else 0, row["name"]))
+    if json:
+        return print_json(rows)
+    wide = columns() >= WIDE
+    table = plain_table("agent", "task", "memory", *["in paper", "ran"] * wide, "here", "what it is")
+    for column in table.columns[:-1]:
+        column.no_wrap = True  # so that the last gives way
+    for row in rows:
+        short = ", ".join(SHORT_NAMES.get(name, name) for name in row["tasks"])
+        tasks = "all" if set(row["tasks"]) == set(TASKS) else short
+        history = [row["in_paper"], "yes" if row["ran"] else "never"] * wide
+        summary = Text(printable(row["summary"]), no_wrap=True, overflow="ellipsis")
+        table.add_row(row["name"], tasks, _gib(row["memory"]), *history, "yes" if row["runs_here"] else "no", summary)
+    print_table(table)
+    if not all(row["runs_here"] for row in rows):
+        print("\n`turinglike doctor` says what is missing; `turinglike agents NAME` tells all about one")
+    if wide and not all(row["ran"] for row in rows):
+        print(
+            "\nran never: tried with random weights or recorded replies, not with the weights or service that it names"
+        )
+    return 0
+
+
+def _gib(size: int) -> str:
+    return f"{size / GIB:.1f} GiB" if size else "-"
+
+
+def about(entry: Entry) -> dict[str, Any]:
+    """An agent's catalogue entry and class as JSON values."""
+    agent, needs = entry.make(), _needs(entry, _room())
+    is_here = needs["missing"] is None
+    checkpoint, revision = getattr(agent.settings, "checkpoint", None), None
+    if is_here or agent.is_elsewhere():  # a folder that is no checkpoint may be large
+        checkpoint, revision = agent.checkpoint()
+    if is_here:
+        try:
+            agent.open()
+        except UnavailableError as error:  # a processor may want a package of its own
+            is_here, needs["missing"] = False, str(error)
+    return {
+        "name": entry.name,
+        "runs_here": is_here,
+        **{name: getattr(entry, name) for name in OF_ENTRY},
+        "tasks": list(entry.tasks),
+        "size": agent.size() if is_here else None,
+        **needs,
+        "modes": list(agent.modes) if "attention_prediction" in entry.tasks else None,
+        "judges": list(agent.judges) or None,
+        "checkpoint": checkpoint,
+        "revision": revision,
+        "parameters": agent.parameters or None,
+        "batch_size": agent.batch_size,
+        "continuous": agent.continuous(),
+        "settings": _settings(entry),
+        "template_adds": agent.template_adds() if is_here else None,
+        "limits": (is_here or agent.is_elsewhere() or None) and ([*agent.limits()] or None),
+    }
+
+
+def _settings(entry: Entry) -> list[dict[str, Any]]:
+    values = entry.make().settings.model_dump(mode="json")
+    properties = entry.load_class().Settings.model_json_schema().get("properties", {})
+
+    def kind(field: dict[str, Any]) -> Any:
+        kinds = [part.get("type") for part in field.get("anyOf", [])]
+        return field.get("enum") or field.get("type") or kinds or "any"
+
+    return [
+        {"name": name, "type": kind(field), "value": values[name], "description": field.get("description", "")}
+        for name, field in properties.items()
+    ]
+
+
+def _print_agent(name: str, *, json: bool) -> int:
+    agent = about(catalogue.get(name))
+    if json:
+        return print_json(agent)
+    settings, missing = agent.pop("settings"), agent.pop("missing")
+    agent["runs_here"] = "yes" if missing is None else f"no: {missing}"
+    agent["size"] = agent["size"] and readable(agent["size"])
+    agent["limits"] = agent["limits"] and "; ".join(agent["limits"])
+    agent |= {key: _gib(agent[key]) for key in ("memory", "device_memory")}
+    table = plain_table()
+    for key, value in agent.items():
+        if isinstance(value, bool):
+            value = "yes" if value else "no"
+        text = ", ".join(value) if isinstance(value, list) else "-" if value is None else value
+        table.add_row(key.replace("_", " "), str(text))
+    print_table(table)
+    print("settings")
+    for field in settings:
+        kind = field["type"] if isinstance(field["type"], str) else " | ".join(map(str, field["type"]))
+        value = orjson.dumps(field["value"]).decode()
+        print(f"  {name}.{field['name']} = {value}  ({kind})  {field['description']}".rstrip())
+    return 0
+
+
+def doctor(task: str | None) -> int:
+    """Print this machine and what the agents (of ``task``) need; returns 0."""
+    here, gpu = machine.host(), machine.gpu()
+    free, disk = machine.available() or here.memory, shutil.disk_usage(Path.home()).free
+    agents, python = listed(task), platform.python_version()
+    graphics = f"{gpu.name} with {gpu.memory / GIB:.0f} GiB" if gpu else "no GPU"
+    print(
+        f"turinglike {__version__} on Python {python}: {here.cores} cores, {here.memory / GIB:.0f} GiB of memory "
+        f"({free / GIB:.0f} free), {disk / GIB:.0f} GiB of disk free, {graphics}"
+    )
+    print(f"\nrun here: {', '.join(row['name'] for row in agents if row['runs_here']) or 'none'}")
+    able = [row["name"] for row in agents if row["random_weights"]]
+    print(f"\nwith checkpoint=random, to measure a machine without weights: {', '.join(able) or 'none'}\n")
+    table = plain_table("agent", "memory", "on a GPU", "licence", "why it does not run here")
+    for row in agents:
+        if not row["runs_here"]:
+            why = "too large; " * (not row["fits"]) + (row["missing"] or "")
+            sizes = _gib(row["memory"]), _gib(row["device_memory"])
+            table.add_row(row["name"], *sizes, row["licence"], why)
+    print_table(table)
+    return 0

@@ -1,0 +1,1 @@
+"""Other programs' files: imports and exports."""

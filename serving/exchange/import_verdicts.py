@@ -1,0 +1,290 @@
+"""Verdicts of people's tables: on trials of ours, or on stimuli of others with the truth beside them."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from agents.answers import VerdictAnswer, is_blank, plain
+from agents.errors import InputError
+from serving.exchange.import_source import listed
+from serving.exchange.people_table import NAME_OF_TRIAL, TableRow, trial_column
+from serving.exchange.repeated_rows import tell_several_answers
+from serving.exchange.table_cells import NUMBER, CellText, is_empty, read_text, shortened, verdict_of
+from serving.exchange.table_columns import AGENTS, TRIALS, TRIALS_OF_JSPSYCH
+from serving.exchange.table_reader import TableReader
+from serving.files.words import shown
+from serving.runs.records import UNKNOWN
+
+TRUTHS = ("truth", "groundtruth")
+CHOICES = (("machine", "human"), ("first", "second"))  # of one interval and of two
+WORDS_SHOWN = 8  # of those that are no verdicts
+
+
+def add_verdicts(reader: TableReader) -> None:
+    """Add the verdicts of a table. Raises InputError."""
+    columns = reader.columns
+    has_truth = "truth" in columns.given or bool(columns.named(TRUTHS))
+    if "truth" in columns.given or (has_truth and not reader.table.is_jspsych):
+        reader.source.form = "judgements"
+        _add_elsewhere(reader)
+    else:
+        _add_on_trials(reader)
+
+
+def _add_on_trials(reader: TableReader) -> None:
+    """Verdicts on trials of ours: a row names a trial, and has a ``verdict`` or a response with a meaning."""
+    source = reader.source
+    is_jspsych = reader.table.is_jspsych
+    reader.name_stimuli(trial_column(reader.table, TRIALS_OF_JSPSYCH if is_jspsych else TRIALS))
+    columns = reader.columns
+    verdict = columns.find("verdict", ("verdict",))
+    response = columns.find("response", ("response",))
+    if verdict is None and response is None:
+        response = reader.response_column()
+    judged: list[tuple[TableRow, str, dict[str, Any]]] = []
+    wrong: list[_WrongWord] = []
+    are_ids = any(NAME_OF_TRIAL.fullmatch(reader.stimulus(row)) for row in reader.table.rows)
+    for row in reader.table.rows:
+        trial = reader.stimulus(row)
+        if are_ids and not NAME_OF_TRIAL.fullmatch(trial):
+            trial = ""  # a screen beside the trials, such as instructions
+        column, text = _said(reader, row, verdict, response)
+        if not trial:
+            reader.leave_out(row, None)
+        elif text.state == "missing":
+            reader.leave_out(row, text)
+        elif text.state == "wrong":
+            reader.fault(row, column, text.fault)
+        elif (answer := _answer(text.text, reader)) is None:
+            wrong.append(_WrongWord(row, column, text.text))
+        else:
+            judged.append((row, trial, answer))
+    _tell_wrong_words(reader, wrong, CHOICES[0], is_all=not judged)
+    no_trial = "screens_that_name_no_trial" if is_jspsych else "rows_without_a_stimulus"
+    no_answer = "trials_without_a_response" if is_jspsych else "rows_without_an_answer"
+    reader.tell_left_out(response or verdict or "", no_trial, no_answer)
+    if not judged and not reader.problems:
+        reader.refuse_nothing()
+    reader.name_people([row for row, *_ in judged])
+    reader.drop_equal_rows()
+    kept = {id(row) for row in reader.table.rows}
+    judged = [(row, trial, answer) for row, trial, answer in judged if id(row) in kept]
+    sure = _confidences(reader, [row for row, *_ in judged])
+    times = reader.times([row for row, *_ in judged])
+    answered = []
+    for at, (row, trial, answer) in enumerate(judged):
+        if at in sure:
+            answer = {**answer, "confidence": sure[at]}
+        written = row.cells.get(response or verdict or "", "").strip()
+        raw: Any = {"response": written, "rt": times.get(at)} if is_jspsych or at in times else written
+        judge = reader.person(row)
+        source.add(trial, judge, raw, answer)
+        answered.append((judge, trial, row))
+    tell_several_answers(source, reader.table, answered, "verdict", counts_once=True)
+
+
+def _said(reader: TableReader, row: TableRow, verdict: str | None, response: str | None) -> tuple[str, CellText]:
+    """The column that says the verdict in a row, and its text: ``verdict`` goes before the key that was pressed."""
+    text = CellText("missing")
+    column = verdict or response or ""
+    for column in (name for name in (verdict, response) if name is not None):
+        text = read_text(row.cells.get(column, ""), has_time=False)
+        if text.state != "missing":
+            break
+    return column, text
+
+
+def _answer(text: str, reader: TableReader) -> dict[str, Any] | None:
+    responses = reader.options.responses
+    if responses:
+        reader.source.used.add("responses")
+    word = verdict_of(text, responses)
+    return None if word is None else plain(VerdictAnswer.model_validate({"verdict": word}))
+
+
+class _WrongWord(NamedTuple):
+    row: TableRow
+    column: str
+    word: str
+
+
+def _tell_wrong_words(
+    reader: TableReader, wrong: Sequence[_WrongWord], choices: Sequence[str], *, is_all: bool
+) -> None:
+    """Note the words that are no verdicts. Where no verdict of a file is understood, a single sentence says what its
+    words are: their meaning is what the user must give."""
+    words = list(dict.fromkeys(each.word.strip().lower() for each in wrong))
+    allowed = " or ".join(sorted(choices))
+    has_meanings = choices == CHOICES[0]
+    if is_all and 0 < len(words) <= WORDS_SHOWN and has_meanings:
+        example = ",".join(f"{word}={meaning}" for word, meaning in zip(words, ("human", "machine"), strict=False))
+        first = wrong[0]
+        message = (
+            f"must be {allowed}, or what --responses give a meaning, not {listed([repr(shortened(w)) for w in words])}"
+        )
+        if len(wrong) > 1:
+            message += f" ({len(wrong):,} rows are so)"
+        reader.fault(first.row, first.column, f"{message}; say what each means, as --responses {example}")
+        return
+    for each in wrong:
+        means = allowed
+        if has_meanings and each.column != "verdict":
+            means += ", or what --responses give a meaning"
+        reader.fault(each.row, each.column, f"must be {means}, not {shortened(each.word)!r}")
+
+
+def _confidences(reader: TableReader, rows: Sequence[TableRow]) -> dict[int, float]:
+    """Confidences from 0 to 1, by the place in ``rows``. On another scale the column is left unread, and so named."""
+    column = reader.columns.given.get("confidence") or next(iter(reader.columns.named(("confidence",))), None)
+    if column is None:
+        return {}
+    cells = [row.cells.get(column, "").strip() for row in rows]
+    filled = [cell for cell in cells if not is_empty(cell)]
+    if not filled or not all(NUMBER.fullmatch(cell) and 0 <= float(cell) <= 1 for cell in filled):
+        if filled:
+            reader.source.remarks.append(f"column {column} is not from 0 to 1, and is left out")
+        return {}
+    reader.columns.use(column)
+    return {at: float(cell) for at, cell in enumerate(cells) if not is_empty(cell)}
+
+
+# on stimuli of others
+
+
+@dataclass(frozen=True, slots=True)
+class _Elsewhere:
+    """A verdict on a stimulus of others. ``words`` are the two that its truth and its verdict are of; ``trial`` is ""
+    where no column tells trials apart."""
+
+    row: TableRow
+    stimulus: str
+    trial: str
+    agent: str
+    truth: str
+    verdict: str
+    words: tuple[str, str]
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether two intervals were judged: truth and verdict are then the machine's, first or second."""
+        return self.words == CHOICES[1]
+
+    @property
+    def is_machine(self) -> bool:
+        return self.truth == self.words[0]
+
+    @property
+    def who(self) -> str:
+        """The agent whose answer was judged."""
+        if self.agent:
+            return self.agent
+        return UNKNOWN if self.is_machine or self.is_pair else "human"
+
+    @property
+    def name(self) -> str:
+        """The name of what was judged: two judges who saw the same have the same."""
+        return " · ".join((self.stimulus, self.who, "machine" if self.is_machine else "human"))
+
+
+def _add_elsewhere(reader: TableReader) -> None:
+    """Verdicts with their truth in ``raw``. Of two intervals truth and verdict are the machine's, first or second."""
+    source = reader.source
+    columns = reader.columns
+    stimulus = columns.find("stimulus", ("stimulus", "stimulusid", "item", "itemid", "trial", "trialid"))
+    truth = columns.find("truth", TRUTHS)
+    verdict = columns.find("verdict", ("verdict",)) or columns.find("response", ("response",))
+    wanted = (("stimulus", stimulus), ("truth", truth), ("verdict", verdict))
+    absent = [name for name, column in wanted if column is None]
+    if stimulus is None or truth is None or verdict is None:
+        raise InputError(f"has no column {' and no column '.join(absent)}; its columns are {columns.there()}")
+    reader.name_stimuli([stimulus])
+    judged = _judged_elsewhere(reader, stimulus, truth, verdict)
+    reader.name_people([each.row for each in judged])
+    reader.drop_equal_rows()
+    kept = {id(row) for row in reader.table.rows}
+    judged = [each for each in judged if id(each.row) in kept]
+    names = _trial_names(reader, judged)
+    sure = _confidences(reader, [each.row for each in judged])
+    times = reader.times([each.row for each in judged])
+    answered = []
+    for at, (each, name) in enumerate(zip(judged, names, strict=True)):
+        raw = {
+            "stimulus": each.stimulus,
+            "truth": "machine" if each.is_machine else "human",
+            "verdict": each.verdict,
+            "agent": each.who,
+            "confidence": sure.get(at),
+            "pair": each.is_pair,
+            "rt": times.get(at),
+        }
+        says = "machine" if each.verdict == each.words[0] else "human"
+        answer = plain(VerdictAnswer.model_validate({"verdict": says, "confidence": sure.get(at)}))
+        source.add(name, reader.person(each.row), raw, answer)
+        answered.append((reader.person(each.row), name, each.row))
+    tell_several_answers(source, reader.table, answered, "verdict", counts_once=True)
+
+
+def _judged_elsewhere(reader: TableReader, stimulus: str, truth: str, verdict: str) -> list[_Elsewhere]:
+    columns = reader.columns
+    agents = columns.find("agent", AGENTS)
+    trials = [name for name in columns.named(("trial", "trialid")) if name != stimulus]
+    judged = []
+    wrong: dict[tuple[str, str], list[_WrongWord]] = {pair: [] for pair in CHOICES}
+    for row in reader.table.rows:
+        text = read_text(row.cells.get(verdict, ""))
+        if not reader.stimulus(row):
+            reader.leave_out(row, None)
+            continue
+        if text.state == "missing":
+            reader.leave_out(row, text)
+            continue
+        if text.state == "wrong":
+            reader.fault(row, verdict, text.fault)
+            continue
+        of_truth = row.cells.get(truth, "").strip().lower()
+        words = next((pair for pair in CHOICES if of_truth in pair), None)
+        if words is None:
+            said = "is empty" if is_blank(of_truth) else f"is {shortened(of_truth)!r}"
+            reader.fault(row, truth, f"{said}; it must be machine or human, of two intervals first or second")
+            continue
+        said_word = text.text.strip().lower()
+        meaning = verdict_of(said_word, reader.options.responses) if words == CHOICES[0] else said_word
+        if meaning not in words:
+            wrong[words].append(_WrongWord(row, verdict, text.text))
+            continue
+        if meaning != said_word:
+            reader.source.used.add("responses")
+        agent = "" if agents is None else row.cells.get(agents, "").strip()
+        if is_empty(agent):
+            agent = ""
+        trial = row.cells.get(trials[0], "").strip() if trials else ""
+        judged.append(_Elsewhere(row, reader.stimulus(row), trial, agent, of_truth, meaning, words))
+    for pair, of_pair in wrong.items():
+        _tell_wrong_words(reader, of_pair, pair, is_all=not judged)
+    reader.tell_left_out(verdict, "rows_without_a_stimulus", "rows_without_an_answer")
+    if not judged and not reader.problems:
+        reader.refuse_nothing()
+    return judged
+
+
+def _trial_names(reader: TableReader, judged: Sequence[_Elsewhere]) -> list[str]:
+    """The names of the trials that were judged.
+
+    A column ``trial`` names them where each of its values is one stimulus of one agent: a stimulus may stand in several
+    trials. Where it only numbers what a judge saw, what was judged is the trial. Raises InputError where two different
+    answers would get one name.
+    """
+    by_trial: dict[str, set[str]] = defaultdict(set)
+    for each in judged:
+        by_trial[each.trial].add(each.name)
+    if judged and "" not in by_trial and all(len(names) == 1 for names in by_trial.values()):
+        for column in reader.columns.named(("trial", "trialid")):
+            reader.columns.use(column)
+        return [each.trial for each in judged]
+    meant: dict[str, tuple[str, str]] = {}
+    for each in judged:
+        said = (each.stimulus, each.who)
+        if meant.setdefault(each.name, said) != said:
+            raise InputError(f"has two different answers that would both be named {shown(each.name)!r}; rename one")
+    return [each.name for each in judged]

@@ -1,0 +1,132 @@
+"""The units of scanpaths of any file: what cannot be pixels or milliseconds is not taken for them.
+
+A frame is the screen or window in whose pixels the coordinates are; ``--frame`` says its size.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.answers import ScanpathAnswer, plain
+from agents.errors import InputError
+from agents.frames import outside
+from serving.exchange.import_source import ImportOptions, Size, Source
+from serving.exchange.people_table import TableRow
+from serving.exchange.table_reader import are_seconds, middle_of
+from serving.files.words import count
+
+LARGEST_SHARE = 3  # beyond which a coordinate with decimals is no share of a frame, however far off somebody looked
+PLAUSIBLE = (20, 5_000)  # milliseconds of a middle duration of fixations
+PERCENT = 100  # beyond which no coordinate in percent lies
+MOSTLY_INSIDE = 0.95  # of the coordinates of shares lie from 0 to 1
+
+Point = list[float]  # x and y
+
+
+@dataclass(slots=True)
+class Path:
+    """A path as it stands in a file; ``rows`` are the table's rows that it came from, ``raw`` what is kept of them."""
+
+    stimulus: str
+    agent: str
+    points: list[Point]
+    durations: list[float] | None = None
+    found: bool | None = None
+    raw: Any = None
+    rows: list[TableRow] = field(default_factory=list)
+
+
+def add_scaled(source: Source, paths: Sequence[Path], options: ImportOptions, frame: Size) -> None:
+    """Add the paths of a file in pixels of ``frame``, with durations in milliseconds.
+
+    Coordinates from 0 to 1 are shares of the frame's width and height, and durations of which half are below 20 are
+    seconds; both are converted and told. Raises InputError for coordinates whose unit or origin nobody can know.
+    """
+    across, down = _pixels_of_a_unit(source, paths, frame)
+    _refuse_middle(source, paths)
+    are_in_seconds = _are_in_seconds(source, paths, options)
+    if options.fit is not None:
+        source.used.add("fit")
+    source.used.add("frame")
+    for path in paths:
+        points = [[_scaled(x, across), _scaled(y, down)] for x, y in path.points]
+        durations = path.durations
+        if durations is not None and are_in_seconds:
+            durations = [round(time * 1000, 6) for time in durations]
+        source.noticed["fixations_outside_their_frame"] += outside(points, frame)
+        answer = ScanpathAnswer(
+            fixations=points,
+            frame=[int(side) for side in frame],
+            fit=options.fit,
+            durations_ms=durations,
+            found=path.found,
+        )
+        source.add(path.stimulus, path.agent, path.raw, plain(answer))
+
+
+def _are_in_seconds(source: Source, paths: Sequence[Path], options: ImportOptions) -> bool:
+    times = [time for path in paths for time in path.durations or ()]
+    if not times:
+        return False
+    if options.rt is not None:
+        source.used.add("rt")
+        return options.rt == "seconds"
+    if not are_seconds(times):
+        middle = middle_of(times)
+        if middle is not None and not PLAUSIBLE[0] <= middle <= PLAUSIBLE[1]:
+            source.remarks.append(
+                f"half of the fixations last at most {middle:g} ms, which is odd for people; durations must be "
+                "milliseconds, or seconds with --rt seconds"
+            )
+        return False
+    source.noticed["durations_taken_as_seconds"] += len(times)
+    source.remarks.append(
+        f"half of the fixations last at most {middle_of(times):g}, so durations are taken as seconds; --rt ms says "
+        "otherwise"
+    )
+    return True
+
+
+def _pixels_of_a_unit(source: Source, paths: Sequence[Path], frame: Size) -> tuple[float, float]:
+    """How many pixels a unit of x and of y has: 1, or of shares the frame's sides."""
+    coordinates = [coordinate for path in paths for point in path.points for coordinate in point]
+    has_fractions = any(coordinate != int(coordinate) for coordinate in coordinates)
+    largest = max(map(abs, coordinates))
+    if not has_fractions or largest > LARGEST_SHARE:
+        if largest <= PERCENT and min(frame) > 2 * PERCENT:
+            source.remarks.append(
+                f"no coordinate is beyond {largest:g}, in a frame of {frame[0]} x {frame[1]}: perhaps they are percent "
+                "or degrees. They must be pixels of the frame"
+            )
+        return 1, 1
+    inside = sum(0 <= coordinate <= 1 for coordinate in coordinates)
+    if inside < MOSTLY_INSIDE * len(coordinates):
+        raise InputError(
+            f"has coordinates from {min(coordinates):g} to {max(coordinates):g}, of which nobody can know the unit and "
+            "the origin; write them in pixels from the top left corner"
+        )
+    source.noticed["coordinates_taken_as_shares_of_the_frame"] += len(coordinates)
+    where = (
+        "all coordinates lie" if inside == len(coordinates) else f"{inside:,} of {len(coordinates):,} coordinates lie"
+    )
+    source.remarks.append(
+        f"{where} from 0 to 1, so they are taken as shares of the frame: 0.5 is x {frame[0] / 2:g}, y {frame[1] / 2:g}"
+    )
+    return frame
+
+
+def _refuse_middle(source: Source, paths: Sequence[Path]) -> None:
+    """Tell where many fixations lie left of or above the frame. Raises InputError where most do: then coordinates count
+    from the middle, and every path would lie elsewhere."""
+    points = [point for path in paths for point in path.points]
+    negative = sum(x < 0 or y < 0 for x, y in points)
+    sentence = f"{negative:,} of {count(len(points), 'fixation')} lie left of or above the frame"
+    rule = "They must count from its top left corner, x to the right and y down"
+    if negative * 2 > len(points):
+        raise InputError(f"{sentence}: it seems that coordinates count from its middle. {rule}")
+    if negative * 4 > len(points):
+        source.remarks.append(f"{sentence}: perhaps coordinates count from its middle. {rule}")
+
+
+def _scaled(coordinate: float, pixels: float) -> float:
+    return coordinate if pixels == 1 else round(coordinate * pixels, 6)

@@ -1,0 +1,144 @@
+"""Rows that stand twice, and several answers of one person to one stimulus.
+
+Files are saved twice, put together twice, or hold practice beside the test. What can be proven is mended and told; the
+rest is told alone, because only the user knows.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+
+from serving.exchange.import_source import Source, listed
+from serving.exchange.people_table import PeopleTable, TableRow
+from serving.exchange.table_cells import NO_ANSWER
+from serving.exchange.table_columns import may_prove
+from serving.files.words import count, shown
+
+VALUES_SHOWN = 5  # of a column in which several answers differ
+COLUMNS_SHOWN = 12
+
+
+def drop_equal_rows(
+    source: Source, table: PeopleTable, person: str | None, *, drop: bool, are_fixations: bool = False
+) -> None:
+    """Take out rows that are equal in all cells where a column of time, index or id proves that they are one answer, or
+    where ``drop`` says so; otherwise they stay and are told. ``are_fixations``: each row is a fixation. Somebody may
+    look at one place twice, so that equal rows are then nothing to drop without a proof.
+
+    A column proves it if its name says time, index or id and no two *different* rows of one person have the same value
+    there: then the value is a row's own, and equal rows are the same row, saved twice. Several such columns count
+    together. A day or a person's number repeats from row to row, and proves nothing.
+    """
+    hashes = [hash(_cells(row, table)) for row in table.rows]
+    if len(set(hashes)) == len(hashes):
+        return  # of a large table the hashes alone are held
+    first: dict[tuple[str, ...], TableRow] = {}
+    again: list[TableRow] = []
+    for row in table.rows:
+        if first.setdefault(_cells(row, table), row) is not row:
+            again.append(row)
+    if not again:
+        return
+    proofs = [name for name in table.columns.names if may_prove(name)]
+    proven = bool(proofs) and _tells_rows_apart(list(first.values()), proofs, person)
+    places = listed([row.place for row in again])
+    if proven or drop:
+        kept = {id(row) for row in first.values()}
+        table.rows = [row for row in table.rows if id(row) in kept]
+        source.noticed["equal_rows_counted_once"] += len(again)
+        for name in proofs:
+            table.columns.use(name)
+        if proven:
+            source.remarks.append(
+                f"{count(len(again), 'row')} (at {places}) stand there before, equal in {listed(proofs)} too, and "
+                "count once"
+            )
+    elif not are_fixations:
+        source.noticed["equal_rows"] += len(again)
+        source.remarks.append(
+            f"{count(len(again), 'row')} (at {places}) stand twice, equal in all cells, and count as further answers; "
+            "if the file was saved twice, --drop-equal counts each once"
+        )
+
+
+def _cells(row: TableRow, table: PeopleTable) -> tuple[str, ...]:
+    return tuple(row.cells.get(name, "") for name in table.columns.names)
+
+
+def _tells_rows_apart(rows: Sequence[TableRow], proofs: Sequence[str], person: str | None) -> bool:
+    seen = set()
+    for row in rows:
+        values = tuple(row.cells.get(name, "").strip() for name in proofs)
+        if not any(value and value not in NO_ANSWER for value in values):
+            return False
+        key = (row.cells.get(person, "") if person is not None else "", *values)
+        if key in seen:
+            return False
+        seen.add(key)
+    return True
+
+
+# several answers of one person
+
+
+def tell_several_answers(
+    source: Source, table: PeopleTable, answered: Sequence[tuple[str, str, TableRow]], what: str, *, counts_once: bool
+) -> None:
+    """Tell where one person has several answers to one stimulus, and in which columns these differ.
+
+    ``answered`` has the person, the stimulus and the row of each answer; ``what`` is "answer" or "verdict";
+    ``counts_once``: only the first counts in scores.
+    """
+    times = Counter(hash((agent, stimulus)) for agent, stimulus, _ in answered)
+    groups: dict[tuple[str, str], list[TableRow]] = defaultdict(list)
+    for agent, stimulus, row in answered:
+        if times[hash((agent, stimulus))] > 1:  # of a large table few keys are held
+            groups[agent, stimulus].append(row)
+    several = [rows for rows in groups.values() if len(rows) > 1]
+    if not several:
+        return
+    values: dict[str, dict[str, None]] = {}
+    for rows in several:
+        for name in table.columns.names:
+            cells = dict.fromkeys(row.cells.get(name, "").strip() for row in rows)
+            if len(cells) > 1:
+                values.setdefault(name, {}).update(cells)
+    further = sum(map(len, several)) - len(several)
+    source.noticed[f"further_{what}s_of_one_person_to_one_stimulus"] += further
+    if not values:
+        return  # the rows are equal in all cells, which is told already
+    times_told = count(len(several), "time")
+    text = f"{times_told} one person gave several {what}s to one stimulus ({count(further, 'further one')})"
+
+    def rank(name: str) -> tuple[bool, bool, int]:
+        """Columns that part the experiment (phase, page) first, then what was answered, then times and numbers."""
+        return len(values[name]) > VALUES_SHOWN, may_prove(name) or name in table.columns.used, len(values[name])
+
+    ordered = sorted(values, key=rank)
+    texts = [_differing(name, list(values[name])) for name in ordered[:COLUMNS_SHOWN]]
+    text += f"; they differ in {', '.join(texts)}"
+    if counts_once:
+        text += "; the first one counts in scores"
+    parting = [name for name in ordered if _may_part(name, values[name], table)]
+    if parting:
+        value = next(value for value in reversed(values[parting[0]]) if value)
+        text += f". To take some rows alone: --rows {shown(parting[0])}={shown(value)}"
+    source.remarks.append(text)
+
+
+def _may_part(name: str, values: Collection[str], table: PeopleTable) -> bool:
+    """Whether a column may part the experiment, into phases or pages: what somebody answered, and when, does not."""
+    return any(values) and len(values) <= VALUES_SHOWN and not may_prove(name) and name not in table.columns.used
+
+
+def _differing(name: str, values: Sequence[str]) -> str:
+    if len(values) > VALUES_SHOWN:
+        return shown(name)
+    return f"{shown(name)} ({', '.join(shown(value) or 'empty' for value in values)})"
+
+
+def tell_rows(source: Source, rows: Sequence[TableRow], reason: str, sentence: str) -> None:
+    """Count ``rows`` as ``reason``, and add a remark: ``sentence`` has ``{rows}`` and ``{places}``."""
+    if rows:
+        source.noticed[reason] += len(rows)
+        places = listed([row.place for row in rows])
+        source.remarks.append(sentence.format(rows=count(len(rows), "row"), places=places))

@@ -1,0 +1,259 @@
+"""Which column of a people's table says what: who answered, about which stimulus, with what, and how fast.
+
+Programs name the same column in their own ways: ``subject_nr`` (OpenSesame), ``PROLIFIC_PID``, ``participant.code``
+(oTree), ``Participant Private ID`` (Gorilla). Names are compared without capitals, spaces, dots and underlines. Where
+the names leave open who answered, the table is refused: several people who become one person make every figure wrong,
+and nothing on the score's page shows it.
+"""
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agents.errors import InputError
+from agents.stimuli import Task
+from serving.exchange.import_source import listed
+from serving.exchange.table_cells import is_empty
+from serving.files.words import count, shown
+
+Cells = Mapping[str, str]
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+JUDGES = _names("""
+    judge judgeid judgename judgecode judgenr rater raterid ratername ratercode annotator annotatorid annotatorname
+    coder coderid assessor evaluator
+""")
+PARTICIPANTS = _names("""
+    subject subjectid subjectnr subjectnumber subjectno subjectcode subjectname subj subjid participant participantid
+    participantcode participantprivateid participantnr participantnumber participantno participantname ppt pptid ppn
+    ppnr ppid vp vpn vpnr vpcode vpid versuchsperson proband probandid sujet sujeto proefpersoon respondent respondentid
+    person personid worker workerid mturkworkerid prolificpid prolificid prolific prolificparticipantid sonaid pid user
+    userid username playerid uid recordingsessionlabel participantlabel participantpublicid
+""")
+SUBMISSIONS = _names("responseid submissionid assignmentid recordid runid resultid studyresultid")
+# The number of a submission names a person only where nothing else does: somebody may submit twice.
+
+SESSIONS = _names("session sessionid sessioncode sessionname sessionnr sessionnumber runid jatosstudyresultid")
+
+STIMULI = _names("""
+    stimulus cue image stimulusid stimulusname stim stimid cueword imageid imagename imagefile imagepath img picture
+    pictureid photo filename item itemid presentedmedianame presentedstimulusname
+""")
+SHOWN_BY_JSPSYCH = _names("cue cueword image imageid imagename stimulusid stimid item itemid stimulus")
+# jsPsych's own column `stimulus` often holds HTML, so that it comes last.
+TRIALS = _names("stimulus trial trialid stimulusid stim item itemid")
+TRIALS_OF_JSPSYCH = _names("trial trialid stimulus stimulusid item itemid")
+
+RESPONSES: Mapping[str, Sequence[str]] = {
+    "word_association": ("word", "association", "assoc", "answer"),
+    "image_captioning": ("caption", "description", "text", "answer"),
+    "color_estimation": ("color", "colour", "answer"),
+    "object_detection": ("objects", "object", "labels", "label", "answer"),
+    "attention_prediction": ("fixations", "scanpath", "path"),
+    "judgement": ("verdict", "judgement", "judgment", "answer"),
+}
+TIMES = _names("rt responsetime reactiontime latency rtms keyresprt")
+DURATIONS = _names(
+    "durations durationsms fixationdurations duration currentfixduration fixduration gazeeventduration t"
+)
+ACROSS = _names("x fixx fixationx currentfixx xpos posx fpogx fixationpointx")
+DOWN = _names("y fixy fixationy currentfixy ypos posy fpogy fixationpointy")
+ORDER = _names("""
+    currentfixindex fixationindex fixindex fixation fixationnumber fixationnr fixid
+    fpogid eyemovementtypeindex
+""")
+REPETITION = _names("""
+    trialindex trial trialid trialnr trialnumber block blockid blocknr blocknumber session sessionid sessionnr
+    sessionnumber run phase part day visit repetition viewing condition target targetname task recordingname
+    recordingid
+""")  # columns that part two viewings of one stimulus
+TRUTHS = _names("groundtruth truth kind")
+AGENTS = _names("machine machinegroundtruth model agent")
+PROOFS = _names("""
+    id uuid nr row rowid rownumber trialindex eventindex index trialnumber trialnr time timestamp datetime date
+    timeelapsed created createdat submitted submittedat startdate enddate recordeddate started finishedat starttime
+    endtime internalnodeid responseid submissionid assignmentid recordid utctimestamp localtimestamp utcdateandtime
+    localdateandtime
+""")
+"""Columns of time, index or id, which may show that two equal rows are one row that was saved twice."""
+PROOF_ENDINGS = ("timestamp", "timeelapsed", "datetime", "uuid")
+
+COLUMNS_SHOWN = 40  # in a message
+FIELDS = ("subject", "stimulus", "response", "rt", "x", "y", "durations", "verdict", "truth", "agent", "confidence")
+"""What ``--columns`` may give a column."""
+
+
+def plain_name(name: str) -> str:
+    """A column's name in small letters, without what programs put between its words."""
+    letters = unicodedata.normalize("NFKC", name).casefold()
+    return "".join(character for character in letters if character.isalnum())
+
+
+@dataclass(slots=True)
+class Columns:
+    """The columns of a table, and those that the reader used; ``given`` are those of ``--columns``, ``empty`` those
+    without a single filled cell."""
+
+    names: Sequence[str]
+    given: Mapping[str, str] = field(default_factory=dict)
+    used: dict[str, None] = field(default_factory=dict)
+    empty: Collection[str] = frozenset()
+
+    def named(self, names: Iterable[str]) -> list[str]:
+        """The table's columns of these plain names, in the order of ``names``; empty columns come last."""
+        by_plain: dict[str, list[str]] = defaultdict(list)
+        for name in self.names:
+            by_plain[plain_name(name)].append(name)
+        found: list[str] = []
+        for name in names:
+            same = by_plain.get(name, [])
+            found += [column for column in same if column == name]  # `response` goes before `Response`
+            found += [column for column in same if column != name]
+        return sorted(found, key=lambda column: column in self.empty)
+
+    def use(self, column: str) -> str:
+        """Note that a column is read."""
+        self.used[column] = None
+        return column
+
+    def find(self, wanted: str, names: Iterable[str]) -> str | None:
+        """The column of a field: that of ``--columns``, else the first of ``names``; None where there is none."""
+        column = self.given.get(wanted)
+        if column is None:
+            column = next(iter(self.named(names)), None)
+        return None if column is None else self.use(column)
+
+    def there(self) -> str:
+        """The table's columns, for a message."""
+        return listed([shown(name) for name in self.names if name.strip()], COLUMNS_SHOWN)
+
+    def unread(self) -> list[str]:
+        """The columns with a name that nobody read."""
+        roots = {name.partition(".")[0] for name in self.used if name not in self.names}
+        return [name for name in self.names if name.strip() and name not in self.used and name not in roots]
+
+
+WIDE = (
+    "One row must be one answer: if a row holds all answers of a person, make it long first (pandas.melt in Python, "
+    "pivot_longer in R)"
+)
+
+
+def find_person(columns: Columns, rows: Sequence[Cells], task: Task) -> tuple[str | None, list[str]]:
+    """The column of who answered, or None; and remarks on other columns that name people differently.
+
+    ``rows`` are those with an answer. A column that is empty in all of them is taken only where there is no other.
+    Raises InputError where another column parts one person of the chosen column into several, or where all rows have
+    one name and another column tells several submissions apart: which of the two is right, only the user knows.
+    """
+    if "subject" in columns.given:
+        return columns.use(columns.given["subject"]), []
+    groups = (JUDGES, PARTICIPANTS) if task == "judgement" else (PARTICIPANTS, JUDGES)
+    empty = [name for names in groups for name in columns.named(names)]
+    for names in (*groups, SUBMISSIONS):
+        filled = [name for name in columns.named(names) if any(not is_empty(cells.get(name, "")) for cells in rows)]
+        if not filled:
+            continue
+        remarks = []
+        if names is not SUBMISSIONS:
+            remarks = _compare(filled[0], filled[1:], rows)
+            _refuse_one_name_for_all(filled[0], columns, rows)
+        return columns.use(filled[0]), remarks
+    return (columns.use(empty[0]), []) if empty else (None, [])
+
+
+def _refuse_one_name_for_all(column: str, columns: Columns, rows: Sequence[Cells]) -> None:
+    """Raises InputError where a column has a single name, such as the experimenter's, and another person's or session's
+    column has several: all people would become one."""
+    values = {cell for cells in rows if not is_empty(cell := cells.get(column, "").strip())}
+    if len(values) != 1:
+        return
+    for other in columns.named((*PARTICIPANTS, *JUDGES, *SUBMISSIONS, *SESSIONS)):
+        several = {cell for cells in rows if not is_empty(cell := cells.get(other, "").strip())}
+        if other != column and len(several) > 1:
+            raise InputError(
+                f"does not say clearly who answered: column {shown(column)} is {shown(min(values))!r} in all rows, and "
+                f"column {shown(other)} has {count(len(several), 'value')}; say which is right with "
+                f"--columns subject={shown(other)} or subject={shown(column)}"
+            )
+
+
+def may_prove(name: str) -> bool:
+    """Whether a column may show that equal rows are one row: it is of time, index or id, or has no name, as row numbers
+    of R and pandas have none."""
+    plain = plain_name(name)
+    return not plain or plain.startswith("unnamed") or plain in PROOFS or plain.endswith(PROOF_ENDINGS)
+
+
+def _compare(column: str, others: Sequence[str], rows: Sequence[Cells]) -> list[str]:
+    remarks = []
+    for other in others:
+        parted = _parted(column, other, rows)
+        if parted:
+            raise InputError(
+                f"does not say clearly who answered: {shown(parted)!r} in column {shown(column)} is several people in "
+                f"column {shown(other)}; say which is right with --columns subject={shown(other)} or "
+                f"subject={shown(column)}"
+            )
+        joined = _parted(other, column, rows)
+        if joined and len({cells.get(other, "") for cells in rows}) > 1:
+            remarks.append(
+                f"people are told by column {shown(column)}; column {shown(other)} has one name, such as "
+                f"{shown(joined)!r}, for several of them"
+            )
+    return remarks
+
+
+def _parted(column: str, other: str, rows: Sequence[Cells]) -> str | None:
+    """The first name of ``column`` beside which ``other`` has two names."""
+    beside: dict[str, str] = {}
+    for cells in rows:
+        name = cells.get(column, "").strip()
+        second = cells.get(other, "").strip()
+        if not is_empty(name) and not is_empty(second) and beside.setdefault(name, second) != second:
+            return name
+    return None
+
+
+def no_person(columns: Columns, task: Task) -> InputError:
+    """The refusal of a table in which no column names who answered."""
+    who = "judged" if task == "judgement" else "answered"
+    message = (
+        f"does not say who {who}: it has no column subject, participant, worker_id, PROLIFIC_PID or another known "
+        f"name; its columns are {columns.there()}. Say which with --columns subject=NAME"
+    )
+    if task != "judgement":
+        message += "; if nobody noted it, --unnamed takes each answer as another person's"
+    return InputError(message)
+
+
+def find_response(columns: Columns, task: Task) -> str | None:
+    """The column of the answers: ``response``, else a single one that is named after the task."""
+    column = columns.find("response", ("response",))
+    if column is not None:
+        return column
+    candidates = columns.named(RESPONSES[task])
+    return columns.use(candidates[0]) if len(candidates) == 1 else None
+
+
+def numbered_siblings(columns: Columns, task: Task, column: str | None) -> list[str]:
+    """Filled columns with further answers of a row: ``object2`` and ``object3`` beside ``object`` (``column``), or
+    ``word1`` and ``word2`` where ``column`` is None."""
+    bases = {plain_name(column)} if column is not None else {"response", *RESPONSES[task]}
+    siblings = []
+    for name in columns.names:
+        plain = plain_name(name)
+        if plain.rstrip("0123456789") in bases and plain not in bases and name not in columns.empty:
+            siblings.append(name)
+    return siblings
+
+
+def unread_remark(columns: Columns) -> list[str]:
+    """A sentence that names the columns nobody read; none where all were."""
+    unread = [shown(name) for name in columns.unread()]
+    return [f"{count(len(unread), 'column')} left unread: {', '.join(unread)}"] if unread else []

@@ -1,0 +1,299 @@
+"""What answers, scanpaths and verdicts of a people's table share: who, about which stimulus, how fast, and what is left
+out."""
+
+import re
+from collections.abc import Sequence
+from statistics import median
+
+from agents.answers import is_blank
+from agents.errors import InputError, Problem
+from serving.exchange.import_source import ImportOptions, Source, listed, person
+from serving.exchange.people_table import PeopleTable, TableRow, put_together, whole_numbers
+from serving.exchange.repeated_rows import drop_equal_rows, tell_rows
+from serving.exchange.table_cells import (
+    NO_ANSWER,
+    NO_ANSWER_WITHOUT_TIME,
+    CellText,
+    has_time,
+    is_empty,
+    read_time,
+    shortened,
+    without_decimals,
+)
+from serving.exchange.table_columns import (
+    SHOWN_BY_JSPSYCH,
+    STIMULI,
+    TIMES,
+    WIDE,
+    find_person,
+    find_response,
+    no_person,
+    numbered_siblings,
+    plain_name,
+)
+from serving.files.words import count, shown
+from serving.runs.records import UNKNOWN
+
+SECONDS_BELOW = 20  # the middle time of a file in seconds: nobody answers within 20 milliseconds
+PLAUSIBLE = (100, 300_000)  # milliseconds of a middle time that nobody needs to hear of
+NOBODY = frozenset({UNKNOWN, "none", "anonymous"})
+CUT_NUMBER = re.compile(r"[0-9]\.[0-9]+E\+[0-9]+")  # what a spreadsheet makes of a long number
+MIXED = 0.1  # of the times: two units in one column
+MARKUP = frozenset("<{")  # of a screen's content, which is no name of a stimulus
+
+
+def middle_of(times: Sequence[float]) -> float | None:
+    """The median of the times that are not zero; None where there are none. A single slow answer does not move it."""
+    filled = [time for time in times if time > 0]
+    return median(filled) if filled else None
+
+
+def are_seconds(times: Sequence[float]) -> bool:
+    """Whether times of response, or durations of fixations, can only be seconds."""
+    middle = middle_of(times)
+    return middle is not None and middle < SECONDS_BELOW
+
+
+def _names_nobody(cell: str) -> bool:
+    """Whether a cell of who answered says nothing: it is blank, ``NA``, or "unknown", which would join strangers."""
+    return is_empty(cell) or cell.casefold() in NOBODY
+
+
+class TableReader:
+    """Reads a table into ``source``. ``problems`` gathers all faults, so that a user sees them at once."""
+
+    def __init__(self, source: Source, table: PeopleTable, options: ImportOptions) -> None:
+        self.source = source
+        self.table = table
+        self.columns = table.columns
+        self.options = options
+        self.problems: list[Problem] = list(table.problems)
+        self._stimulus_columns: Sequence[str] = ()
+        self._stimuli_are_numbers = False
+        self._time_column = self.columns.find("rt", TIMES)
+        self._person: str | None = None
+        self._numbers = False
+        self._names: dict[str, str] = {}  # of people, by their cells
+        self._without_answer: list[TableRow] = []
+        self._without_stimulus: list[TableRow] = []
+        self._with_word: dict[str, list[TableRow]] = {}
+
+    def fault(self, row: TableRow, column: str, message: str) -> None:
+        """Note what is wrong in a cell."""
+        self.problems.append(Problem(str(self.source.path), row.line, f"{row.prefix}{column}", message))
+
+    # stimuli
+
+    def name_stimuli(self, columns: Sequence[str] | None = None) -> None:
+        """Choose the columns that name the stimulus, best first; in jsPsych's data each row has its first filled one.
+        Raises InputError where there is none."""
+        if "stimulus" in self.columns.given:
+            self._stimulus_columns = [self.columns.given["stimulus"]]
+        elif columns is not None:
+            self._stimulus_columns = columns
+        else:
+            self._stimulus_columns = self.columns.named(SHOWN_BY_JSPSYCH if self.table.is_jspsych else STIMULI)
+        if not self._stimulus_columns:
+            raise InputError(
+                "has no column that names the stimulus, such as stimulus, cue or image; its columns are "
+                f"{self.columns.there()}. Say which with --columns stimulus=NAME. {WIDE}"
+            )
+        if not self.table.is_jspsych:
+            self._stimulus_columns = self._stimulus_columns[:1]
+            self._stimuli_are_numbers = whole_numbers(self.table.rows, self._stimulus_columns[0])
+        elif columns is None and len(self._stimulus_columns) > 1:
+            # Where a column such as `cue` names stimuli, `stimulus` alone is a screen: instructions, a fixation cross.
+            named = [name for name in self._stimulus_columns if plain_name(name) != "stimulus"]
+            if any(not is_empty(row.cells.get(name, "")) for row in self.table.rows for name in named):
+                self._stimulus_columns = named
+        for column in self._stimulus_columns:
+            self.columns.use(column)
+
+    def stimulus(self, row: TableRow) -> str:
+        """The stimulus that a row names, or "". The content of a screen (HTML, a list of pictures) is no name."""
+        for column in self._stimulus_columns:
+            text = row.cells.get(column, "").strip()
+            if text == "null" or is_blank(text) or text in NO_ANSWER or column in row.not_texts:
+                continue
+            if text in NO_ANSWER_WITHOUT_TIME and not self.is_timed(row):
+                continue
+            if not self.table.is_jspsych:
+                return without_decimals(text) if self._stimuli_are_numbers else text
+            if text.isprintable() and not MARKUP & set(text) and not text.startswith("["):
+                return text
+        return ""
+
+    def response_column(self) -> str:
+        """The column of the answers. Labels of objects may stand in several columns (``object1``, ``object2``), which
+        are put together. Raises InputError where there is none, and where a row has several answers of another task."""
+        task = self.source.task
+        column = find_response(self.columns, task)
+        siblings = [] if "response" in self.columns.given else numbered_siblings(self.columns, task, column)
+        parts = [*([] if column is None else [column]), *siblings]
+        if len(parts) > 1 and task == "object_detection":
+            together = " + ".join(parts)
+            put_together(self.table, together, parts)
+            self.source.remarks.append(f"the labels are those of columns {', '.join(map(shown, parts))}")
+            return together
+        if len(parts) > 1:
+            raise InputError(
+                f"has several answers in a row, in columns {', '.join(map(shown, parts))}; say which to take with "
+                f"--columns response={shown(parts[0])}. {WIDE}"
+            )
+        if not parts:
+            raise InputError(
+                f"has no column response; its columns are {self.columns.there()}. Say which holds the answers with "
+                f"--columns response=NAME. {WIDE}"
+            )
+        if parts[0] != "response" and "response" not in self.columns.given:
+            self.source.remarks.append(f"the answers are those of column {shown(parts[0])}")
+        return self.columns.use(parts[0])
+
+    # people
+
+    def name_people(self, rows: Sequence[TableRow]) -> None:
+        """Choose the column of who answered in ``rows``, and note those in which it names nobody. Raises InputError
+        where no column does, unless ``--unnamed`` allows it; verdicts without a judge are never taken."""
+        if not rows:
+            return
+        is_allowed = self.options.unnamed and self.source.task != "judgement"
+        self._person, remarks = find_person(self.columns, [row.cells for row in rows], self.source.task)
+        self.source.remarks += remarks
+        if self._person is None and not is_allowed:
+            raise no_person(self.columns, self.source.task)
+        nameless = 0
+        for row in rows:
+            cell = "" if self._person is None else row.cells.get(self._person, "").strip()
+            if self._person is not None and self._person in row.not_texts:
+                self.fault(row, self._person, f"must be a name or a number, not {cell!r}")
+            elif CUT_NUMBER.fullmatch(cell) and self._person is not None:
+                rule = "a spreadsheet has rounded it, and several people may have become one. Save names as text"
+                self.fault(row, self._person, f"is {shortened(cell)!r}: {rule}")
+            elif not _names_nobody(cell):
+                continue
+            elif is_allowed:
+                nameless += 1
+            elif self._person is not None:
+                what = "is empty" if is_blank(cell) else f"is {shortened(cell)!r}, which names nobody"
+                self.fault(row, self._person, f"{what}, so that nobody knows whose answer this is")
+        if nameless:
+            self.source.used.add("unnamed")
+            self.source.noticed["answers_without_a_name"] += nameless
+        if self._person is not None:
+            self._numbers = whole_numbers(rows, self._person)
+
+    def has_people(self) -> bool:
+        """Whether a column names who answered."""
+        return self._person is not None
+
+    def person(self, row: TableRow) -> str:
+        """The agent's name of who answered in a row."""
+        cell = "" if self._person is None else row.cells.get(self._person, "").strip()
+        if cell not in self._names:
+            name = without_decimals(cell) if self._numbers else cell
+            self._names[cell] = person("" if _names_nobody(cell) else name)
+        return self._names[cell]
+
+    # times
+
+    def is_timed(self, row: TableRow) -> bool:
+        """Whether a row has a time of response."""
+        return self._time_column is not None and has_time(row.cells.get(self._time_column))
+
+    def times(self, rows: Sequence[TableRow]) -> dict[int, float]:
+        """Times of response in milliseconds, by the place in ``rows``.
+
+        The unit is ``--rt``; without it a file whose middle time is below 20 has them in seconds: they are converted,
+        and a remark says so.
+        """
+        column = self._time_column
+        if column is None:
+            return {}
+        times = {}
+        unclear = []
+        for at, row in enumerate(rows):
+            cell = row.cells.get(column, "")
+            time, fault = read_time(cell)
+            if fault:
+                self.fault(row, column, fault)
+            elif time is not None:
+                times[at] = time
+            elif cell.strip().startswith("["):
+                unclear.append(row)
+        tell_rows(
+            self.source, unclear, "rows_with_several_times", "{rows} (at {places}) with several times: no rt is kept"
+        )
+        unit = self.milliseconds(column, list(times.values()))
+        if unit == 1:
+            return times
+        return {at: round(time * unit, 6) for at, time in times.items()}
+
+    def milliseconds(self, column: str, times: Sequence[float]) -> float:
+        """How many milliseconds the unit of these times has: 1, or 1,000 of seconds."""
+        if self.options.rt is not None:
+            self.source.used.add("rt")
+            return 1000.0 if self.options.rt == "seconds" else 1.0
+        middle = middle_of(times)
+        if middle is None:
+            return 1.0
+        if are_seconds(times):
+            if not self.source.noticed["times_taken_as_seconds"]:
+                self.source.noticed["times_taken_as_seconds"] = len(times)
+                self.source.remarks.append(
+                    f"column {shown(column)}: half of the times are at most {middle:g}, so they are taken as seconds; "
+                    "--rt ms takes them as milliseconds"
+                )
+            return 1000.0
+        small = sum(0 < time < SECONDS_BELOW for time in times)
+        if small > MIXED * len(times):
+            self.source.remarks.append(
+                f"column {shown(column)}: {small:,} of {count(len(times), 'time')} are below {SECONDS_BELOW}, as if in "
+                "seconds, and the others are not; all count as milliseconds"
+            )
+        if not PLAUSIBLE[0] <= middle <= PLAUSIBLE[1]:
+            self.source.remarks.append(
+                f"column {shown(column)}: half of the times are at most {middle:g} ms, which is odd for people; "
+                "they must be milliseconds, or seconds with --rt seconds"
+            )
+        return 1.0
+
+    # rows that are left out, or stand twice
+
+    def leave_out(self, row: TableRow, text: CellText | None) -> None:
+        """Leave a row out that names no stimulus (``text`` None) or has no answer."""
+        if text is None:
+            self._without_stimulus.append(row)
+        elif text.said_so:
+            self._with_word.setdefault(text.said_so, []).append(row)
+        else:
+            self._without_answer.append(row)
+
+    def tell_left_out(self, column: str, no_stimulus: str, no_answer: str) -> None:
+        """Count the rows left out under these reasons, and name their places."""
+        sentence = "{rows} (at {places}) without an answer"
+        tell_rows(self.source, self._without_answer, no_answer, sentence)
+        sentence = "{rows} (at {places}) name no stimulus, and are left out"
+        tell_rows(self.source, self._without_stimulus, no_stimulus, sentence)
+        for word, rows in self._with_word.items():
+            sentence = (
+                "{rows} (at {places}) with " + f"`{word}` in column {shown(column)}, a program's word for no answer"
+            )
+            tell_rows(self.source, rows, no_answer, sentence)
+
+    def refuse_nothing(self) -> None:
+        """Raises InputError where no answer is left, with the reasons."""
+        unanswered = [*self._without_answer, *(row for rows in self._with_word.values() for row in rows)]
+        reasons = []
+        for rows, what in ((self._without_stimulus, "name no stimulus"), (unanswered, "have no answer")):
+            if rows:
+                reasons.append(f"{count(len(rows), 'row')} (at {listed([row.place for row in rows])}) {what}")
+        raise InputError(f"holds no answers that can be imported: {'; '.join(reasons) or 'it has no rows'}")
+
+    def drop_equal_rows(self, *, are_fixations: bool = False) -> None:
+        """Take rows that stand twice out of the table, as
+        :func:`serving.exchange.repeated_rows.drop_equal_rows` says."""
+        before = len(self.table.rows)
+        is_wanted = self.options.drop_equal
+        drop_equal_rows(self.source, self.table, self._person, drop=is_wanted, are_fixations=are_fixations)
+        if is_wanted and len(self.table.rows) < before:
+            self.source.used.add("drop_equal")

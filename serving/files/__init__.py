@@ -1,0 +1,1 @@
+"""Files and words: what every other room writes and prints with."""

@@ -1,0 +1,138 @@
+"""CSV tables in UTF-8, with or without a byte-order mark. Empty rows are passed over."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from agents.errors import InputError, Problem
+from serving.files.row_problems import FieldProblem
+from serving.files.words import count, shown
+
+MAX_CELL = 16 * 1024 * 1024  # characters
+SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'"}  # of other programs
+
+
+@dataclass(slots=True)
+class CsvTable:
+    """``columns`` stand on ``line``; ``problems`` are of unreadable rows."""
+
+    names: Sequence[str]
+    line: int
+    rows: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def read_table(data: bytes, where: str) -> CsvTable:
+    """The table of a file's bytes. Raises InputError if its header cannot be used."""
+    # What is not UTF-8 becomes lone surrogates, which are an error of the cell that they stand in.
+    text = without_mark(data, where).decode("utf-8", "surrogateescape")
+    rows = _rows(text)
+    line, header, problem = next(rows, (1, [], None))
+    if re.match(r"sep=,\r?\n", text):  # Excel's own first line
+        line, header, problem = next(rows, (2, [], None))
+    names = [cell.strip() for cell in header]
+    separator = _other_separator(text.lstrip("\r\n").partition("\n")[0])
+    if separator is not None:
+        problem = f"cells are parted by {separator}; save the table with commas between them"
+    if wrong := [(None, problem)] if problem is not None else repeated_columns(names):
+        raise InputError(f"{where}: the header cannot be used", [Problem(where, line, *each) for each in wrong])
+    table = CsvTable(names, line)
+    for number, cells, fault in rows:
+        if fault is None and len(cells) != len(names):
+            fault = f"{count(len(cells), 'cell')}, but the header has {len(names)}"
+        row = dict(zip(names, cells, strict=False))
+        undecoded = [name for name, cell in row.items() if _SURROGATE.search(cell)]
+        if fault is not None:
+            table.problems.append(Problem(where, number, None, fault))
+        elif undecoded:
+            table.problems += [Problem(where, number, shown(name) or None, "is not UTF-8") for name in undecoded]
+        else:
+            table.rows.append((number, row))
+    return table
+
+
+def load_table(path: Path) -> CsvTable:
+    """Raises InputError."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    return read_table(data, str(path))
+
+
+def without_mark(data: bytes, where: str) -> bytes:
+    """Bytes without a byte-order mark. Raises InputError for UTF-16."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(f"{where}: is UTF-16", [Problem(where, None, None, "UTF-16 text; save it as UTF-8")])
+    return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def _rows(text: str) -> Iterator[tuple[int, list[str], str | None]]:
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL))
+    reader = csv.reader(io.StringIO(text, newline="\n"), strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield line, [], f"not CSV: {str(error).partition(' - ')[0]}"  # the rest is about Python
+        else:
+            if any(cells):
+                yield line, cells, None
+
+
+def by_line(problems: Iterable[Problem]) -> list[Problem]:
+    return sorted(problems, key=lambda problem: problem.line or 0)
+
+
+def repeated_columns(names: Sequence[str]) -> list[FieldProblem]:
+    first: dict[str, int] = {}
+    return [
+        (shown(name), f"two columns of this name, {first[name]} and {at}")
+        for at, name in enumerate(names, start=1)
+        if name and first.setdefault(name, at) < at
+    ]
+
+
+def _other_separator(header: str) -> str | None:
+    outside = re.sub(r'"[^"]*("|$)', "", header)
+    most = max(SEPARATORS, key=outside.count)
+    return SEPARATORS[most] if outside.count(most) > outside.count(",") else None
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")  # the last four as East Asian keyboards type them
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+
+
+def write_rows(file: TextIO, columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Write a table to ``file``, which must be open with ``newline=""``."""
+    writer = csv.writer(file, lineterminator="\r\n")  # with "\n" a lone "\r" in a text would not be quoted
+    writer.writerow([_cell(name) for name in columns])
+    writer.writerows([_cell(value) for value in row] for row in rows)
+
+
+def unguarded(text: str) -> str:
+    """The text of a cell that :func:`write_rows` wrote."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+def read_back(text: str) -> str:
+    """The text of a cell as a reader of our tables gets it: without control characters."""
+    return _CONTROL.sub("\ufffd", text)
+
+
+def _cell(value: Any) -> Any:
+    if value is None or value != value:
+        return None
+    if not isinstance(value, str):
+        return value
+    text = read_back(value)
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text

@@ -1,0 +1,1 @@
+"""``generate``: answers of agents to a whole set."""

@@ -1,0 +1,62 @@
+"""``turinglike check SET --agents``: whether agents can be asked about a set, without their weights."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents.catalogue.selection import Selection, checked_agents
+from agents.errors import printable
+from serving.files.terminal import print_json
+from serving.generation.assignments import check_usage, nothing_to_answer, run_entries, tasks_asked
+from serving.generation.prompt_check import check_prompts, form
+from serving.sets.checking import check_rows, print_report
+from serving.sets.kinds import Kind, is_asked, kind_of
+from serving.sets.set_rows import Row, chosen_by
+from serving.sets.stimulus_set import read_rows
+
+
+def check_agents(source: Path, chosen: Selection, *, task: str | None, deep: bool, json: bool) -> int:
+    """Print the problems of the set and of the agents. Returns the exit code: 0, or 2 with problems. Raises InputError
+    and UnavailableError as ``generate``."""
+    made = checked_agents(chosen.entries, chosen.settings)
+    check_usage(chosen.names, chosen.entries, made, 1)
+    described = run_entries(chosen.names, chosen.entries, made, chosen.settings)
+    asked = {name: {**about, "task": tasks_asked(about)} for name, about in described.items()}
+    choose = chosen_by({name: about["task"] for name, about in asked.items()})
+    forms: dict[Any, bytes] = {}
+    kinds: Counter[Kind] = Counter()
+
+    def keep(row: Row, content: bytes | None, signature: int) -> None:
+        if row.canonical is not None and not row.problems:
+            fields = orjson.loads(row.canonical)
+            forms.setdefault(form(fields), row.canonical)
+            kinds[kind_of(fields)] += 1
+
+    result = check_rows(read_rows(source, task, choose=choose), deep=deep, on_row=keep)
+    root = source.resolve() if source.is_dir() else source.resolve().parent
+    checked = check_prompts(asked, chosen.entries, chosen.settings, forms.values(), root)
+    idle = [
+        nothing_to_answer(str(source), name, about, kinds)
+        for name, about in asked.items()
+        if not any(is_asked(about, kind) for kind in kinds)
+    ]
+    problems = [*checked.problems.values(), *idle]
+    if json:
+        agents = {"problems": [asdict(problem) for problem in problems], "limits": checked.cannot}
+        tasks = dict(sorted(result.tasks.items()))
+        print_json({**asdict(result), "tasks": tasks, "agents": agents})
+        return 2 if result.total_problems or problems else 0
+    code = print_report(result)
+    for problem in problems:
+        print(problem)
+    for name, limits in checked.cannot.items():
+        for limit in limits:
+            print(printable(f"{name} {limit}"))
+    if not problems:
+        print(f"{', '.join(chosen.names)}: no problems.")
+    return 2 if problems else code

@@ -1,0 +1,177 @@
+"""The options of ``generate``, and what each agent and pair has to answer."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import orjson
+
+from agents import catalogue
+from agents.contract import Agent, Entry
+from agents.errors import AgentStoppedError, InputError, Problem, UnavailableError
+from agents.stimuli import ConversationType
+from serving.conversations.conversation import Conversation
+from serving.conversations.scenario import read_pair_settings
+from serving.files.atomic_files import repair_tail
+from serving.runs.opening import Maker, ResumeState
+from serving.runs.records import RecordHeader
+from serving.runs.run import Run
+from serving.runs.run_json import run_entry
+from serving.scheduling.scheduler import WorkerOptions
+from serving.sets.kinds import Kind, is_asked, named
+
+
+@dataclass(slots=True)
+class GenerateOptions(WorkerOptions):
+    source: Path
+    agents: list[str]
+    out: Path
+    task: str | None = None
+    samples: int = 1
+    seed: int | None = None
+    retry_failed: bool = False
+    skip_invalid: bool = False
+    accept_changed_code: bool = False  # of an agent's own class, since the run began
+    here: bool = False  # answer in this process, however much there is
+    limit: int | None = None
+    quiet: bool = False
+    verbose: bool = False
+
+
+@dataclass(slots=True)
+class Assignment:
+    """The ``total`` answers of an agent or a pair; ``resume`` knows those on disk."""
+
+    name: str
+    members: tuple[str, ...]
+    about: Mapping[str, Any]  # its entry of run.json
+    header: RecordHeader
+    resume: ResumeState
+    records: Path
+    journal: Path
+    total: int = 0
+    error: AgentStoppedError | None = None
+    retried: int = 0  # failed before, and tried again now
+
+    @property
+    def is_pair(self) -> bool:
+        return len(self.members) == 2
+
+    def answers(self, kind: Kind) -> bool:
+        return is_asked(self.about, kind)
+
+    def left(self, limit: int | None) -> int:
+        """The number of missing answers to the first ``limit`` stimuli."""
+        return self.total - self.resume.counts(limit).total() + self.retried
+
+
+def share_out(
+    options: GenerateOptions, run: Run, positions: Mapping[tuple[str, str], int], kinds: Mapping[Kind, int]
+) -> list[Assignment]:
+    """The agents' and pairs' shares of a run: ``positions`` of its stimuli by (task, id), numbers of ``kinds``. Raises
+    InputError for records that are not a run's, and for agents with nothing to answer."""
+    assignments = []
+    problems = []
+    for name in options.agents:
+        members = catalogue.pair(name)
+        about = run.meta["agents"][name]
+        about = {**about, "task": tasks_asked(about)}
+        header = RecordHeader.of(run.meta["run"], about)
+        records = run.records_path(name)
+        tasks = about["task"] if len(members) == 1 else ("conversation",)
+        maker = Maker(name, tasks, header.digest, about.get("records"))
+        resume = ResumeState.read(records, positions, options.samples, maker, about["samples"])
+        repair_tail(records)
+        assignment = Assignment(name, members, about, header, resume, records, run.journal_path(name))
+        assignment.total = sum(number for kind, number in kinds.items() if assignment.answers(kind)) * options.samples
+        if not assignment.total:
+            problems.append(nothing_to_answer(str(options.source), name, about, kinds))
+        if options.retry_failed:
+            assignment.retried = resume.counts(options.limit)["failed"]
+        assignments.append(assignment)
+    if problems:
+        raise InputError("agents have nothing to answer here: leave them out, or ask another task", problems)
+    return assignments
+
+
+def check_usage(
+    names: Sequence[str], entries: Mapping[str, Entry], made: Mapping[str, Agent[Any]], samples: int
+) -> None:
+    """Raises InputError for unfit members or too many samples, UnavailableError for missing needs."""
+    problems = [
+        Problem("--agents", None, name, f"{member} does not converse: it answers {', '.join(entries[member].tasks)}")
+        for name in names
+        if len(members := catalogue.pair(name)) == 2
+        for member in dict.fromkeys(members)
+        if "conversation" not in entries[member].tasks
+    ]
+    problems += [
+        Problem("--samples", None, name, f"has at most {agent.max_samples} answers to one stimulus, as it is set")
+        for name, agent in made.items()
+        if agent.max_samples is not None and agent.max_samples < samples
+    ]
+    if problems:
+        raise InputError("the agents cannot be used as asked", problems)
+    for name, agent in made.items():
+        if (missing := agent.missing()) is not None:
+            raise UnavailableError(f"agent {name}: {missing}")
+
+
+def run_entries(
+    names: Sequence[str],
+    entries: Mapping[str, Entry],
+    made: Mapping[str, Agent[Any]],
+    settings: Mapping[str, Mapping[str, Any]],
+) -> dict[str, dict[str, Any]]:
+    """The agents' and pairs' entries in ``run.json``."""
+    described = {}
+    for name in names:
+        members = [(entries[member], made[member]) for member in catalogue.pair(name)]
+        pair = None
+        if len(members) == 2:
+            pair = read_pair_settings(name, settings.get(name)).model_dump(mode="json")
+        described[name] = run_entry(members, pair)
+    return described
+
+
+def tasks_asked(about: Mapping[str, Any]) -> list[str]:
+    """The tasks that an agent answers without a partner."""
+    return [task for task in about["task"] if "members" in about or task != "conversation"]
+
+
+def nothing_to_answer(where: str, name: str, about: Mapping[str, Any], kinds: Iterable[Kind]) -> Problem:
+    """The problem of an agent without stimuli among the ``kinds``."""
+    of_set = [*kinds]
+    hint = "; a conversation needs a pair: a~b" if {*of_set} == {("conversation", None)} else ""
+    wants = ", ".join(sorted(tasks_asked(about))) or "conversation"
+    if "modes" in about:
+        wants += f" ({', '.join(about['modes'])})"
+    return Problem(where, None, name, f"answers {wants}, but the set has {named(of_set) or 'nothing'}{hint}")
+
+
+class ConversingPair:
+    def __init__(self, name: str, made: Mapping[str, Agent[Any]], settings: Mapping[str, Any] | None) -> None:
+        self.name = name
+        self.members = catalogue.pair(name)
+        self.agents = [made[member] for member in self.members]
+        self.settings = read_pair_settings(name, settings)
+        first, second = self.agents
+        self.policies = {kind: self.settings.policy_for(kind, (first, second)) for kind in get_args(ConversationType)}
+
+    def conversation(self, row: bytes, sample: int, seed: int, order: int, **options: Any) -> Conversation:
+        """The conversation about ``row``; ``options`` are fields of Conversation."""
+        first, second = self.agents
+        return Conversation(
+            name=self.name,
+            pair=(self.members[0], self.members[1]),
+            row=row,
+            sample=sample,
+            run_seed=seed,
+            order=order,
+            policy=self.policies[orjson.loads(row).get("type", "MM")],
+            settings=self.settings,
+            instructions=(first.instructions, second.instructions),
+            writers=(first.writes_dialogues, second.writes_dialogues),
+            **options,
+        )

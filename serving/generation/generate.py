@@ -1,0 +1,381 @@
+"""``turinglike generate``: check, lock, answer, tidy up, report."""
+
+import asyncio
+import contextlib
+import logging
+import shlex
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from agents.catalogue.selection import checked_agents
+from agents.contract import Agent
+from agents.errors import AgentStoppedError, ClusterError, InputError, printable
+from serving.conversations.conversation import Conversation
+from serving.conversations.journal import read_journal
+from serving.files.atomic_files import lock
+from serving.files.terminal import printed_log
+from serving.generation.assignments import (
+    Assignment,
+    ConversingPair,
+    GenerateOptions,
+    check_usage,
+    run_entries,
+    share_out,
+    tasks_asked,
+)
+from serving.generation.progress import Progress, duration
+from serving.generation.prompt_check import check_prompts
+from serving.runs.opening import folder_of_run, prepare_run
+from serving.runs.run import Run, Store
+from serving.runs.run_json import checksum
+from serving.scheduling import interrupts, machine
+from serving.scheduling.cluster import Cluster, check_installed
+from serving.scheduling.interrupts import declare_answers_here, started
+from serving.scheduling.scheduler import ReplicaPool, Scheduler
+from serving.scheduling.tasks import all_of, cancel
+from serving.scheduling.this_process import ThisProcess
+from serving.scheduling.worker import AgentRequest
+from serving.sets.kinds import Kind, named
+from serving.sets.set_rows import chosen_by
+
+__all__ = ["GenerateOptions", "generate"]
+log = logging.getLogger("turinglike.scheduling")
+CONVERSATIONS = 1024  # of one pair that advance together
+
+
+def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequence[str] = ()) -> int:
+    """Run the command; returns its exit code. Proposes ``then`` at the end. Raises TuringlikeError and Interrupted."""
+    began = time.monotonic()
+    made = checked_agents(options.entries, options.settings)
+    check_usage(options.agents, options.entries, made, options.samples)
+    wants_ray = options.address is not None or options.replicas is not None
+    if options.here and wants_ray:
+        raise InputError("--here answers in this process: leave --address and --replicas out")
+    if wants_ray:
+        check_installed()
+    machine.check_device(options.device, options.address)
+    described = run_entries(options.agents, options.entries, made, options.settings)
+    choose = chosen_by({name: tasks_asked(about) for name, about in described.items()})
+    level = logging.DEBUG if options.verbose else logging.WARNING
+    with (
+        interrupts.raised(), printed_log(log.name, level, _warn), folder_of_run(options.out, options.agents),
+        lock(options.out) as check_lock,
+    ):  # fmt: skip
+        if not options.quiet:
+            _warn(f"checking {options.source}")
+        run = prepare_run(
+            options.out,
+            options.source,
+            task=options.task,
+            choose=choose,
+            seed=options.seed,
+            samples=options.samples,
+            described=described,
+            skip_invalid=options.skip_invalid,
+            accept_changed_code=options.accept_changed_code,
+        )
+        if options.limit is not None:  # so many pictures, each of which is asked every task of the run
+            options.limit *= len(run.meta["set"].get("tasks", [None]))
+        generation = Generation(options, run, made, Store(check_lock))
+        if generation.plan():
+            generation.check_prompts()
+            if options.here or (not wants_ray and generation.needs_no_workers()):
+                generation.here = declare_answers_here() or options.here
+            log.debug("answers are made in %s", "this process" if generation.here else "workers of Ray")
+            try:
+                interrupts.run(generation.execute)
+            except ClusterError as error:
+                if not wants_ray and not generation.started:
+                    raise ClusterError(f"{error}, or with --here, which needs no Ray") from None
+                raise
+        else:
+            report("nothing is left to answer")
+        check_lock()
+        generation.tidy()
+        _summarize(generation, report)
+        code = generation.exit_code()
+        report(f"records: {options.out / 'records'}, after {duration(time.monotonic() - began)}")
+        if not options.quiet:
+            following = ("status", str(options.out)) if code else then or ("view", str(options.out))
+            report(f"next: turinglike {shlex.join(following)}")
+        return code
+
+
+@dataclass(slots=True)
+class Generation:
+    """A call of ``generate`` in a checked run folder; ``here``: without Ray."""
+
+    options: GenerateOptions
+    run: Run
+    agents: Mapping[str, Agent[Any]]
+    store: Store
+    here: bool = False
+    started: bool = field(init=False, default=False)
+    assignments: list[Assignment] = field(init=False, default_factory=list)
+    positions: Mapping[tuple[str, str], int] = field(init=False)  # of the stimuli, by task and id
+    stimuli: Sequence[tuple[tuple[str, str], Kind]] = field(init=False)
+    kinds: Counter[Kind] = field(init=False)
+    scheduler: Scheduler = field(init=False)
+    cluster: Cluster | ThisProcess = field(init=False)
+    pool: ReplicaPool = field(init=False)
+    progress: Progress = field(init=False)
+
+    def plan(self) -> int:
+        """Plan the missing answers; returns their number."""
+        run, options = self.run, self.options
+        self.stimuli = [*run.kinds.items()]
+        self.positions = {key: position for position, key in enumerate(run.kinds)}
+        self.kinds = Counter(kind for _, kind in self.stimuli[: options.limit])
+        self.assignments = share_out(options, run, self.positions, self.kinds)
+        return sum(assignment.left(options.limit) for assignment in self.assignments)
+
+    def check_prompts(self) -> None:
+        """Note the first prompts in ``run.json``. Raises InputError for agents whose templates refuse their chats."""
+        options, run = self.options, self.run
+        asked = {work.name: work.about for work in self.assignments if work.left(options.limit)}
+        rows = (row for position, row in enumerate(run.rows()) if position not in run.invalid)
+        checked = check_prompts(asked, options.entries, options.settings, rows, run.root, run.meta["seed"])
+        checked.refuse()
+        for (name, member), prompt in checked.first.items():
+            about = run.meta["agents"][name]
+            about.get("members", {name: about})[member].setdefault("first_prompt", prompt)
+        run.save()
+
+    def needs_no_workers(self) -> bool:
+        """Whether no agent has more than two batches, or a GPU."""
+        limit, on_cpu = self.options.limit, self.options.device == "cpu" or not machine.may_have_gpu()
+
+        def most(agent: Agent[Any]) -> int:
+            if agent.device_memory and (not on_cpu or agent.continuous()):
+                return 0  # an engine that batches a model by itself has processes of its own
+            return agent.max_in_flight if agent.continuous() else 2 * (self.options.batch_size or agent.batch_size)
+
+        return all(
+            agent.is_elsewhere()
+            or sum(work.left(limit) for work in self.assignments if name in work.members) <= most(agent)
+            for name, agent in self.agents.items()
+        )
+
+    async def execute(self, take_signals: Callable[[], None]) -> None:
+        """Answer everything; ``take_signals`` takes signals from Ray. Raises StorageError and ClusterError."""
+        for assignment in self.assignments:
+            self.store.open(assignment.records)
+            if assignment.is_pair:
+                self.store.open(assignment.journal)
+        writer = asyncio.create_task(self.store.run())
+        options = self.options
+        self.cluster = ThisProcess.of(self.agents, options.device) if self.here else Cluster(options.address)
+        self.scheduler = Scheduler(self.run.meta["seed"])
+        totals = {assignment.name: assignment.total for assignment in self.assignments}
+        self.progress = Progress(self.counts, totals, quiet=options.quiet)
+        shown = asyncio.create_task(self.progress.run())
+        try:
+            with self.progress:
+                if not self.here:
+                    self.progress.tell("starting Ray")
+                await started(self.cluster.start(self.progress.tell), take_signals)
+                self.started = True
+                machine.freeze()
+                self.pool = ReplicaPool(self.cluster, self.scheduler, self.agents, options, str(self.run.root))
+                self.pool.fit([assignment.members for assignment in self.assignments], self._batches)
+                left = [assignment for assignment in self.assignments if assignment.left(options.limit)]
+                work = asyncio.create_task(all_of(map(self._fulfil, left)))
+                watch = asyncio.create_task(self.cluster.watch())
+                try:
+                    await asyncio.wait({work, watch, writer}, return_when=asyncio.FIRST_COMPLETED)
+                    for task in (writer, watch, work):
+                        if task.done():
+                            task.result()
+                finally:
+                    await cancel(work, watch)
+                    await self.pool.close()
+                    await self.store.finish(writer)
+                    shown.cancel()
+        finally:
+            shown.cancel()
+            if not writer.done():
+                await self.store.finish(writer)
+            await self.cluster.stop()
+
+    def _batches(self, name: str) -> int:
+        agent = self.agents[name]
+        size = self.options.batch_size or agent.batch_size
+        return sum(
+            left if assignment.is_pair or agent.continuous() else -(-left // size)
+            for assignment in self.assignments
+            if name in assignment.members
+            for left in [assignment.left(self.options.limit)]
+        )
+
+    async def _fulfil(self, assignment: Assignment) -> None:
+        async with self.pool.admission.admit(assignment.members):
+            try:
+                self.progress.loading(assignment.name, " and ".join(dict.fromkeys(assignment.members)))
+                await asyncio.gather(*(self.pool.load(member) for member in dict.fromkeys(assignment.members)))
+                self._note_provenance(assignment)
+                self.progress.answering(assignment.name)
+                await self._write_invalid(assignment)
+                if assignment.is_pair:
+                    await self._converse(assignment)
+                else:
+                    await self._answer(assignment)
+            except AgentStoppedError as error:
+                assignment.error = error
+                self.progress.stopped(assignment.name, str(error))
+
+    def _note_provenance(self, assignment: Assignment) -> None:
+        about = self.run.meta["agents"][assignment.name]
+        members = about.get("members", {assignment.name: about})
+        for name in dict.fromkeys(assignment.members):
+            loaded = dict(self.scheduler.dispatchers[name].provenance or {})
+            members[name]["versions"] = loaded.pop("versions", {})
+            members[name]["provenance"] = loaded
+            for limit in loaded.get("limits", ()):
+                self.progress.tell(f"{name} {limit}")
+        self.run.save()
+
+    def _todo(self, assignment: Assignment) -> Iterator[AgentRequest]:
+        """Requests for missing answers in the set's order, and after them for those that are tried again."""
+        status, codes = assignment.resume.status, assignment.resume.codes
+        agent, name, seed = assignment.members[0], assignment.name, self.run.meta["seed"]
+        kinds = {kind for kind in self.kinds if assignment.answers(kind)}
+        for wanted in (None, "failed") if self.options.retry_failed else (None,):
+            first = 1 if wanted is None else len(self.stimuli) + 1
+            rows = islice(zip(self.run.rows(), self.stimuli, strict=True), self.options.limit)
+            for position, (row, ((_, stimulus), kind)) in enumerate(rows):
+                for sample in range(self.options.samples) if kind in kinds else ():
+                    key = (position, sample)
+                    if status.get(key) == wanted:
+                        yield AgentRequest(
+                            agent, row, stimulus, sample, seed, name, position=position,
+                            order=first + position, failed_before=codes.get(key, ""),
+                        )  # fmt: skip
+
+    def _valid(self, assignment: Assignment) -> Iterator[AgentRequest]:
+        return (request for request in self._todo(assignment) if request.position not in self.run.invalid)
+
+    async def _answer(self, assignment: Assignment) -> None:
+        async with contextlib.aclosing(self.scheduler.stream(self._valid(assignment))) as stream:
+            async for request in stream:
+                self._write(assignment, request)
+                await self.store.room()
+
+    async def _write_invalid(self, assignment: Assignment) -> None:
+        for number, request in enumerate(self._todo(assignment) if self.run.invalid else ()):
+            reason = self.run.invalid.get(request.position)
+            if reason is not None:
+                request.fail(*reason)
+                request.draw_seed()
+                self._write(assignment, request)
+                await self.store.room()
+            if number % 1000 == 0:
+                await asyncio.sleep(0)
+
+    def _write(self, assignment: Assignment, request: AgentRequest) -> None:
+        (task, _), _ = self.stimuli[request.position]
+        assignment.resume.note(request.position, request.sample)
+        self.store.put(assignment.records, assignment.header.line(request, task), request.status)
+
+    async def _converse(self, assignment: Assignment) -> None:
+        pair = ConversingPair(assignment.name, self.agents, self.options.settings.get(assignment.name))
+        status = assignment.resume.status
+
+        def unfinished(stimulus: str, sample: int) -> bool:
+            position = self.positions.get(("conversation", stimulus))
+            if position is None or sample >= self.options.samples:
+                return False
+            return status.get((position, sample)) not in ("ok", "rejected")
+
+        journalled = read_journal(assignment.journal, unfinished)
+        room = asyncio.Semaphore(CONVERSATIONS)
+
+        async def hold(position: int, conversation: Conversation) -> None:
+            answered = await conversation.run(self.scheduler)
+            answered.position = position
+            self._write(assignment, answered)
+            room.release()
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for request in self._valid(assignment):
+                    conversation = pair.conversation(
+                        request.row,
+                        request.sample,
+                        request.run_seed,
+                        request.order,
+                        journalled=journalled.pop((request.stimulus, request.sample), {}),
+                        on_turn=lambda line: self.store.put(assignment.journal, line),
+                        failed_before=request.failed_before,
+                    )
+                    await room.acquire()
+                    group.create_task(hold(request.position, conversation))
+                    await self.store.room()
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+
+    def counts(self) -> dict[str, Counter[str]]:
+        """Counts on disk, by assignment and status."""
+        by_name = {}
+        for assignment in self.assignments:
+            counts = assignment.resume.counts(self.options.limit)
+            # What is tried again is not counted as failed while it is open.
+            counts["failed"] -= assignment.retried
+            by_name[assignment.name] = counts + self.store.done.get(assignment.records, Counter())
+        return by_name
+
+    def tidy(self) -> None:
+        """Leave a line per key in the set's order, checksums, and only unfinished journals."""
+        counts, entries, limit = self.counts(), self.run.meta["agents"], self.options.limit
+        untidy = [assignment for assignment in self.assignments if not assignment.resume.is_in_order()]
+        for assignment in untidy:
+            entries[assignment.name].pop("records", None)
+        if untidy:
+            self.run.save()  # no moment may come in which a checksum is not that of its file
+        for assignment in untidy:
+            assignment.resume.tidy(assignment.records)
+        for assignment in self.assignments:
+            entry, records = entries[assignment.name], assignment.records
+            finished = counts[assignment.name].total() >= assignment.total
+            if assignment.is_pair and finished and limit is None and self.options.samples >= entry["samples"]:
+                assignment.journal.unlink(missing_ok=True)
+            if "records" not in entry or entry["records"]["bytes"] != records.stat().st_size:
+                entry["records"] = checksum(records)  # the others are as they were when they were read
+        self.run.save()
+        with contextlib.suppress(OSError):  # there are none, or a conversation is unfinished
+            (self.run.path / "turns").rmdir()
+
+    def exit_code(self) -> int:
+        """0: all answered; 1: with failures; 3: an agent stopped."""
+        if any(assignment.error for assignment in self.assignments):
+            return 3
+        counts = self.counts()
+        failed = self.run.skipped or any(counts[assignment.name]["failed"] for assignment in self.assignments)
+        return 1 if failed else 0
+
+
+def _summarize(generation: Generation, report: Callable[[str], None]) -> None:
+    counts = generation.counts()
+    for assignment in generation.assignments:
+        done = counts[assignment.name]
+        parts = [f"{done['ok']} ok"] + [f"{done[key]} {key}" for key in ("rejected", "failed") if done[key]]
+        left = assignment.total - done.total()
+        if left:
+            parts.append(f"{left} unanswered")
+        report(f"{assignment.name}: {', '.join(parts)}")
+        if assignment.error is not None:
+            report(str(assignment.error))
+    for kind, count in generation.kinds.items():
+        if not any(assignment.answers(kind) for assignment in generation.assignments):
+            stimuli = f"{count} {'stimulus' if count == 1 else 'stimuli'}"
+            report(f"{named([kind])}: {stimuli}, and none of these agents answers it")
+    if generation.run.skipped:
+        report(f"{generation.run.skipped} rows have no record: no readable id or task, or an id that stands earlier")
+
+
+def _warn(text: str) -> None:
+    print(printable(text), file=sys.stderr, flush=True)

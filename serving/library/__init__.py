@@ -1,0 +1,1 @@
+"""Turinglike as a Python library: answers without a command."""

@@ -1,0 +1,347 @@
+"""Agents in this process, without Ray. ::
+
+    records = answer("mmcq", images=["a.jpg", "b.jpg"])
+    with load(["gbvs", "center"]) as agents:
+        agents.answer("stimuli.jsonl", samples=3)
+
+The scheduler has a thread, because a notebook's event loop is already running."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import secrets
+import sys
+import threading
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, get_args
+
+from rich.text import Text
+
+from agents.catalogue.selection import checked_agents, resolve
+from agents.errors import InputError, printable
+from agents.stimuli import ConversationStimulus, parse_row
+from serving.conversations.scenario import as_conversation, next_turn
+from serving.files.terminal import plain_table, print_json, print_table
+from serving.generation.assignments import ConversingPair, check_usage, nothing_to_answer, run_entries, tasks_asked
+from serving.library.typed_records import Records, TypedRecord, typed
+from serving.runs.records import RecordHeader
+from serving.scheduling.placement import DeviceChoice
+from serving.scheduling.scheduler import ReplicaPool, Scheduler, WorkerOptions
+from serving.scheduling.tasks import all_of
+from serving.scheduling.this_process import ThisProcess
+from serving.scheduling.worker import AgentRequest
+from serving.sets.checked_stimuli import CheckedStimuli, check_stimuli
+from serving.sets.kinds import is_asked, task_of
+from serving.sets.stimulus_set import SET_SUFFIXES
+
+T = TypeVar("T")
+Settings = Mapping[str, Mapping[str, Any]]
+FOREVER = 7 * 24 * 3600.0  # seconds: nobody but the caller ends what is computed in this process
+SHOWN = 50  # problems in a traceback
+
+
+class Material(TypedDict, total=False):
+    """What agents answer: ``images`` (paths, bytes, Pillow images, arrays), ``cues``, ``topics`` or ``messages``."""
+
+    images: Any
+    cues: str | Iterable[str] | None
+    topics: str | Iterable[str] | None
+    messages: str | Iterable[str] | None
+    task: str | None
+    samples: int
+    seed: int
+
+
+def answer(
+    agents: str | Sequence[str],
+    stimuli: str | Path | Iterable[Any] | None = None,
+    *,
+    settings: Settings | None = None,
+    config: str | Path | None = None,
+    batch_size: int | None = None,
+    device: DeviceChoice = "auto",
+    **material: Unpack[Material],
+) -> Records:
+    """The records of agents, or pairs ``a~b``, agent by agent, in the order of the stimuli.
+
+    ``stimuli`` is a set's path, or rows as mappings; :class:`Material` may replace it and has ``samples`` (1) and
+    ``seed`` (0). ``settings`` are by agent, ``config`` is a TOML file of them.
+
+    Raises InputError before anything is loaded, UnavailableError and AgentStoppedError; a failing stimulus has a
+    failed record."""
+    with _explained():
+        loaded = Agents(agents, settings=settings, config=config, batch_size=batch_size, device=device)
+        checked = loaded.check(stimuli, **material)
+        with loaded:
+            return loaded.answer_checked(checked)
+
+
+def load(
+    agents: str | Sequence[str],
+    *,
+    settings: Settings | None = None,
+    config: str | Path | None = None,
+    batch_size: int | None = None,
+    device: DeviceChoice = "auto",
+) -> Agents:
+    """The loaded agents. Arguments and errors as for ``answer``."""
+    with _explained():
+        return Agents(agents, settings=settings, config=config, batch_size=batch_size, device=device).start()
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    stimuli: CheckedStimuli
+    samples: int
+    seed: int
+
+
+class Agents:
+    """Agents of this process, a context manager. ``assignments`` are settings as "agent.field=value"."""
+
+    def __init__(
+        self,
+        agents: str | Sequence[str],
+        *,
+        settings: Settings | None = None,
+        config: str | Path | None = None,
+        assignments: Sequence[str] = (),
+        batch_size: int | None = None,
+        device: DeviceChoice = "auto",
+    ) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        names = [agents] if isinstance(agents, str) else [*agents]
+        if not names or len(set(names)) != len(names):
+            raise InputError("name each agent to be asked once")
+        if device not in get_args(DeviceChoice):
+            raise InputError(f"device must be one of {', '.join(get_args(DeviceChoice))}, not {device!r}")
+        chosen = resolve(names, assignments, None if config is None else Path(config), "agents")
+        self.names, self.entries = chosen.names, chosen.entries
+        by_name = {chosen.plain.get(name, name): values for name, values in (settings or {}).items()}
+        self.settings = {**chosen.settings, **by_name}
+        if strangers := self.settings.keys() - self.entries.keys() - {*self.names}:
+            raise InputError(f"settings are given of agents that are not asked: {', '.join(sorted(strangers))}")
+        self._made = checked_agents(self.entries, self.settings)
+        self._about = run_entries(self.names, self.entries, self._made, self.settings)
+        check_usage(self.names, self.entries, self._made, 1)
+        run = secrets.token_hex(6)
+        self._headers = {name: RecordHeader.of(run, about) for name, about in self._about.items()}
+        self._process = ThisProcess.of(self._made, device)
+        self._scheduler = Scheduler()
+        self._options = WorkerOptions(
+            entries=self.entries, settings=self.settings, replicas=1, batch_size=batch_size, device=device,
+            timeout=FOREVER, load_timeout=FOREVER,
+        )  # fmt: skip
+        self._pool: ReplicaPool | None = None
+        self._answering = threading.Lock()
+
+    def start(self) -> Self:
+        """Load all agents. Raises UnavailableError, InputError and AgentStoppedError."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            threading.Thread(target=_run, args=[self._loop], name="turinglike", daemon=True).start()
+            try:
+                self._wait_for(self._load())
+            except BaseException:
+                self.close()
+                raise
+        return self
+
+    def close(self) -> None:
+        """Unload the agents."""
+        if (ended := self._end()) is not None:
+            ended.result()
+
+    def _end(self) -> Future[None] | None:
+        loop, self._loop = self._loop, None
+        if loop is None:
+            return None
+        ended = asyncio.run_coroutine_threadsafe(self._close(), loop)
+        ended.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
+        return ended
+
+    async def _close(self) -> None:
+        if self._pool is not None:
+            await self._pool.close()
+        await self._process.stop()
+
+    def __del__(self) -> None:
+        self._end()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def answer(self, stimuli: str | Path | Iterable[Any] | None = None, **material: Unpack[Material]) -> Records:
+        """As ``answer``; calls from several threads take turns."""
+        with _explained():
+            return self.answer_checked(self.check(stimuli, **material))
+
+    def check(
+        self,
+        stimuli: str | Path | Iterable[Any] | None,
+        images: Any = None,
+        cues: str | Iterable[str] | None = None,
+        topics: str | Iterable[str] | None = None,
+        messages: str | Iterable[str] | None = None,
+        task: str | None = None,
+        samples: int = 1,
+        seed: int = 0,
+    ) -> Query:
+        """The checked stimuli. Raises InputError."""
+        if not 0 <= seed < 2**53 or samples < 1:
+            raise InputError(f"a seed is from 0 to 2**53 - 1, not {seed}, and samples are from 1, not {samples}")
+        check_usage(self.names, self.entries, self._made, samples)
+        tasks = {name: tasks_asked(about) for name, about in self._about.items()}
+        checked = check_stimuli(stimuli, images, cues, topics, messages, task, tasks)
+        kinds = checked.kinds()
+        problems = [
+            nothing_to_answer(checked.where, name, about, kinds)
+            for name, about in self._about.items()
+            if not any(is_asked(about, kind) for kind in kinds)
+        ]
+        if problems:
+            raise InputError("agents have nothing to answer here: leave them out, or ask another task", problems)
+        return Query(checked, samples, seed)
+
+    def answer_checked(self, query: Query) -> Records:
+        with self._answering:
+            self._process.root = query.stimuli.root
+            return self._wait_for(self._answer(query))
+
+    # in the thread of the scheduler
+
+    async def _load(self) -> None:
+        await self._process.start()
+        pool = ReplicaPool(self._process, self._scheduler, self._made, self._options, "")
+        pool.fit([[*self.entries]], lambda name: 1)
+        self._pool = pool
+        await all_of(pool.load(name) for name in self.entries)
+
+    async def _answer(self, query: Query) -> Records:
+        by_agent = await all_of(self._answer_by(name, query) for name in self.names)
+        return Records(record for records in by_agent for record in records)
+
+    async def _answer_by(self, name: str, query: Query) -> list[TypedRecord]:
+        checked, seed = query.stimuli, query.seed
+        stimuli = [stimulus for stimulus in checked.stimuli if is_asked(self._about[name], stimulus.kind)]
+        keys = [(stimulus, sample) for stimulus in stimuli for sample in range(query.samples)]
+        if "~" in name:
+            pair, order = ConversingPair(name, self._made, self.settings.get(name)), self._scheduler.next_order
+            talks = (pair.conversation(stimulus.row, sample, seed, order()) for stimulus, sample in keys)
+            done = await all_of(talk.run(self._scheduler) for talk in talks)
+        else:
+            requests = [
+                AgentRequest(name, stimulus.row, stimulus.id, sample, seed, name, files=checked.files or None)
+                for stimulus, sample in keys
+            ]
+            for request, (stimulus, _) in zip(requests, keys, strict=True):
+                if stimulus.kind[0] == "conversation":  # with a person: the agent answers with the next message
+                    request.turn, request.options = next_turn(cast(ConversationStimulus, parse_row(stimulus.row)))
+            async with aclosing(self._scheduler.stream(iter(requests))) as stream:
+                done = [request async for request in stream]
+        place = {stimulus.id: number for number, stimulus in enumerate(stimuli)}
+        done.sort(key=lambda request: (place[request.stimulus], request.sample))
+        return [self._record(name, request, checked) for request in done]
+
+    def _record(self, name: str, request: AgentRequest, checked: CheckedStimuli) -> TypedRecord:
+        if request.turn is not None and request.answer is not None:
+            request.answer = as_conversation(request).model_dump_json().encode()
+        line = self._headers[name].line(request, task_of(request.row))
+        return typed(line, partial(checked.parsed, request.row))
+
+    def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._loop is None:
+            work.close()
+            raise InputError("these agents were closed; load them again")
+        running = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return running.result()
+        except BaseException:
+            running.cancel()
+            raise
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        if not error.problems:
+            raise
+        more = len(error.problems) - SHOWN
+        problems = [*map(str, error.problems[:SHOWN]), *([f"and {more} more"] if more > 0 else [])]
+        raise InputError(f"{error}: {'; '.join(problems)}", error.problems) from None
+
+
+def ask(options: argparse.Namespace) -> int:
+    """Run the command; returns 1 if an answer failed, else 0. Raises TuringlikeError."""
+    names = [name for name in options.agents.split(",") if name]
+    files = options.material
+    is_set = len(files) == 1 and (os.path.splitext(files[0])[1].lower() in SET_SUFFIXES or os.path.isdir(files[0]))
+    stimuli = Path(files[0]) if is_set else None
+    pictures = [*([] if is_set else files), *(options.image or ())]
+    images = pictures[0] if len(pictures) == 1 else pictures or None
+    sources = (stimuli, images, options.cue, options.topic, options.message)
+    if sum(source is not None for source in sources) != 1:
+        raise InputError("ask: give pictures or one set (FILE), cues (--cue), topics (--topic) or messages (--message)")
+    agents = Agents(names, config=options.config, assignments=options.settings, device=options.device)
+    query = agents.check(*sources, options.task, options.samples, options.seed)
+    if sys.stderr.isatty():
+        print(f"loading {' and '.join(agents.entries)}", file=sys.stderr, flush=True)
+    with agents:
+        records = agents.answer_checked(query)
+    if options.json:
+        for record in records:
+            print_json(record.model_dump(mode="json", by_alias=True), is_indented=False)
+    else:
+        _print(records)
+        _print_notes(records)
+    return int(any(record.status == "failed" for record in records))
+
+
+def _print_notes(records: Records) -> None:
+    """To the standard error stream what filters noted of answers that they let be, of each filter the first; those of
+    conversations are many, and stand in the records."""
+    counts: Counter[tuple[str, str]] = Counter()
+    first: dict[tuple[str, str], str] = {}
+    for record in records:
+        if record.task == "conversation":
+            continue
+        for attempt in record.attempts:
+            for verdict in attempt.verdicts:
+                if not verdict.rejected:
+                    key = (record.agent, verdict.filter)
+                    counts[key] += 1
+                    first.setdefault(key, f"{record.stimulus}: {verdict.found}")
+    for (agent, name), found in first.items():
+        number = counts[agent, name]
+        more = f" (the first of {number} answers)" if number > 1 else ""
+        print(printable(f"noted by {agent}'s filter {name}: {found}{more}"), file=sys.stderr)
+
+
+def _print(records: Records) -> None:
+    if len(records) == 1:
+        print("\n".join(map(printable, records[0].text().splitlines())))
+        return
+    table = plain_table("stimulus", "agent", "answer")
+    for record in records:
+        text = "\n".join(map(printable, record.text().splitlines()))
+        table.add_row(record.stimulus, record.agent, Text(text))
+    print_table(table)

@@ -1,0 +1,1 @@
+"""What pages share: rendering, thumbnails, styles, scripts."""

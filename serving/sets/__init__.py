@@ -1,0 +1,1 @@
+"""Stimulus sets: read, checked, made."""

@@ -1,0 +1,180 @@
+"""Checking a stimulus set in a single pass."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+
+import orjson
+
+from agents.attention.scanpath import misplaced
+from agents.errors import ImageError, Problem
+from agents.images import Image
+from agents.stimuli import AttentionStimulus
+from serving.files.terminal import print_json
+from serving.files.words import count
+from serving.sets.set_rows import PICTURE_TASKS, Row
+from serving.sets.stimulus_set import read_rows
+
+NO_TASK_YET = "of no task yet"
+KEPT = 10_000  # problems that a result holds; more are only counted
+BLOCK = 16  # rows that a thread takes at once, so that handing over costs little beside 0.1 ms for a header
+
+Inspected = tuple[Row, bytes | None, int]
+OnRow = Callable[[Row, bytes | None, int], None]
+KnownContent = Callable[[str, str, int], bytes | None]
+
+
+@dataclass(slots=True)
+class CheckResult:
+    """``problems`` are the first KEPT of ``total_problems``; ``duplicates`` are rows with an earlier row's id."""
+
+    count: int = 0
+    invalid: int = 0
+    total_problems: int = 0
+    duplicates: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    tasks: Counter[str] = field(default_factory=Counter)
+
+
+def check_rows(
+    rows: Iterator[Row],
+    *,
+    deep: bool = False,
+    hash_images: bool = False,
+    on_row: OnRow = lambda row, content, signature: None,
+    known: KnownContent = lambda task, id, signature: None,
+) -> CheckResult:
+    """Check rows in threads: the headers of images, or with ``deep`` all pixels.
+
+    ``on_row(row, content, signature)`` gets rows but duplicates. ``content`` is a 16-byte digest of the JSON and, with
+    ``hash_images``, of the images. Threads call ``known(task, id, signature)``; if it has the digest, no image is read.
+    ``signature`` is a 64-bit hash of the JSON and of each image's name, size, mtime and inode, 0 without images."""
+    result = CheckResult()
+    lines: dict[str, int] = {}  # the first of each id; a line of several tasks has an id once
+    with closing(_inspected(rows, _Inspector(deep, hash_images, known))) as inspected:
+        for row, content, signature in inspected:
+            problems = [*row.problems]
+            if row.id is not None and row.line is not None and lines.setdefault(row.id, row.line) != row.line:
+                result.duplicates += 1
+                message = f"a duplicate of line {lines[row.id]}; give each row an id of its own"
+                problems.append(Problem(row.where, row.line, "id", message))
+            else:
+                on_row(row, content, signature)
+            result.count += 1
+            result.invalid += bool(problems)
+            result.total_problems += len(problems)
+            result.problems += problems[: KEPT - len(result.problems)]
+            if row.task is not None:
+                result.tasks[row.task] += 1
+    return result
+
+
+def check_unasked(path: Path, *, task: str | None, deep: bool) -> CheckResult:
+    chosen = set[str]()
+
+    def choose(tasks: Sequence[str]) -> Sequence[str]:
+        chosen.update(PICTURE_TASKS.intersection(tasks[:1]))
+        return tasks[:1]
+
+    result = check_rows(read_rows(path, task, choose=choose), deep=deep)
+    if chosen and len(result.tasks) == 1:
+        result.tasks = Counter({NO_TASK_YET: result.tasks.total()})
+    return result
+
+
+def _inspected(rows: Iterator[Row], inspector: _Inspector) -> Generator[Inspected, None, None]:
+    threads = min(16, 2 * (os.cpu_count() or 2))
+    under_way: deque[Future[list[Inspected]]] = deque()
+    with ThreadPoolExecutor(threads, thread_name_prefix="check") as pool:
+        while block := list(islice(rows, BLOCK)):
+            if not under_way and not any(row.task in PICTURE_TASKS for row in block):
+                yield from map(inspector.look_at, block)  # nothing to wait for: a thread would take as long as the rows
+                continue
+            under_way.append(pool.submit(lambda block: [*map(inspector.look_at, block)], block))
+            if len(under_way) > 2 * threads:
+                yield from under_way.popleft().result()
+        while under_way:
+            yield from under_way.popleft().result()
+
+
+@dataclass(frozen=True, slots=True)
+class _Inspector:
+    deep: bool
+    hash: bool
+    known: KnownContent
+
+    def look_at(self, row: Row) -> Inspected:
+        if row.stimulus is None or row.canonical is None:
+            return row, None, 0
+        if row.task not in PICTURE_TASKS:
+            return row, _digest(row.canonical), 0
+        images = row.stimulus.images_by_field()
+        # The state of a file is taken before its bytes are read: a file that is changed in between will differ from
+        # what was noted, and be read again the next time.
+        states = [_state(image) for image in images.values()]
+        signature = int.from_bytes(_digest(row.canonical, *states)[:8], "big") or 1
+        content = self.known(row.stimulus.task, row.stimulus.id, signature) if self.hash else None
+        hashes: list[bytes] = []
+        sizes: dict[str, tuple[int, int]] = {}
+        for name, image in images.items():
+            try:
+                sizes[name], sha256 = self._look(image, read=self.hash and content is None)
+            except ImageError as error:
+                # A row of a folder is named after its image already.
+                message = str(error) if row.line is not None else str(error).removeprefix(f"{image.name}: ")
+                row.problems += (Problem(row.where, row.line, name, message),)
+            else:
+                hashes += [] if sha256 is None else [sha256]
+        if not row.problems and isinstance(row.stimulus, AttentionStimulus):
+            wrong = misplaced(row.stimulus, sizes["image"], sizes.get("target_mask"))
+            row.problems += () if wrong is None else (Problem(row.where, row.line, *wrong),)
+        if row.problems:
+            return row, None, 0
+        if content is None and len(hashes) == len(images):
+            content = _digest(row.canonical, *hashes)
+        return row, content, signature
+
+    def _look(self, image: Image, read: bool) -> tuple[tuple[int, int], bytes | None]:
+        """Width and height, and with ``read`` the SHA-256 of the bytes. Raises ImageError."""
+        if self.deep:
+            height, width, _ = image.decode().shape
+        else:
+            header = Image(image.name, data=image.read()).header() if read else image.header()
+            height, width = header.height, header.width
+        return (width, height), bytes.fromhex(image.sha256) if read else None
+
+
+def _state(image: Image) -> bytes:
+    try:
+        state = os.stat(image.path) if image.path is not None else None
+    except (OSError, ValueError):
+        state = None
+    return orjson.dumps([image.name, None if state is None else [state.st_size, state.st_mtime_ns, state.st_ino]])
+
+
+def _digest(*parts: bytes) -> bytes:
+    return hashlib.sha256(b"\n".join(parts)).digest()[:16]
+
+
+def print_report(result: CheckResult, json: bool = False) -> int:
+    """Print a result. Returns the exit code: 0, or 2 with problems."""
+    if json:
+        print_json(asdict(result) | {"tasks": dict(sorted(result.tasks.items()))})
+    else:
+        for problem in result.problems:
+            print(problem)
+        if result.total_problems > len(result.problems):
+            print(f"… and {count(result.total_problems - len(result.problems), 'more problem')}")
+        tasks = ", ".join(f"{name} {number:,}" for name, number in sorted(result.tasks.items())) or "no task"
+        problems = f"{count(result.total_problems, 'problem')} in {count(result.invalid, 'row')}"
+        verdict = problems if result.total_problems else "no problems"
+        print(f"{count(result.count, 'stimulus', 'stimuli')} ({tasks}): {verdict}.")
+    return 2 if result.total_problems else 0

@@ -1,0 +1,32 @@
+"""The published benchmark's names of tasks, which are also the names of its files."""
+
+from pathlib import Path
+
+from agents.errors import InputError
+from agents.stimuli import Task
+
+SHORT: dict[str, Task] = {  # the published benchmark's names of tasks
+    "caption": "image_captioning",
+    "word": "word_association",
+    "color": "color_estimation",
+    "object": "object_detection",
+    "fv": "attention_prediction",
+}
+
+
+def task_of_file(path: Path, task: str | None) -> Task:
+    """``task``, else the task in the file's name. Raises InputError where neither says it, and for conversations, of
+    which no table and no benchmark's file holds any."""
+    known: dict[str, Task] = {**SHORT, "attention": "attention_prediction"}
+    known |= {name: name for name in SHORT.values()}
+    name = (task or path.stem).lower()
+    if name in known:
+        return known[name]
+    names = ", ".join([*SHORT, "attention"] if task is None else ["caption", "word", "color", "object", "attention"])
+    if task is None:
+        names += ", judgement"
+        raise InputError(f"the file's name, {path.stem!r}, says no task; say with --task which: {names}")
+    raise InputError(
+        f"holds no {task} in a form that is read: a table or a benchmark's file has answers to {names}. Conversations "
+        "are read from Topical-Chat's JSON and from pages, `import page.html --name A~B`"
+    )

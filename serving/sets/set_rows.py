@@ -1,0 +1,279 @@
+"""A set's rows: fields of a file become a stimulus, or problems by field."""
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePath
+from types import NoneType
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+
+from agents.errors import InputError, Problem
+from agents.stimuli import ADAPTER, ALL_TASKS, TASKS, Stimulus, WordStimulus, as_dict, canonical
+from serving.files.row_problems import FieldProblem, RepeatedKeyError, field_problems, strict_json
+from serving.files.words import shown
+
+META = "meta."  # of the names of columns
+SIMPLE = (str, int, float, NoneType)
+CONTENT = ("image", "cue", "topic")  # fields whose content is the id of a row without an id
+FILE_NAME = "file_name"  # of a picture, in the metadata of an ImageFolder
+ID_DIGITS = 16
+
+Choose = Callable[[Sequence[str]], Sequence[str]]
+"""Which of several tasks a row has that names none."""
+TasksByAgent = Mapping[str, Sequence[str]]
+
+
+def _properties_by_task() -> dict[str, dict[str, Any]]:
+    schema = ADAPTER.json_schema()
+    models = [schema["$defs"][variant["$ref"].rsplit("/", 1)[1]] for variant in schema["oneOf"]]
+    return {model["properties"]["task"]["const"]: model["properties"] for model in models}
+
+
+_PROPERTIES = _properties_by_task()
+PICTURE_TASKS = frozenset(task for task, fields in _PROPERTIES.items() if "image" in fields)
+FIELDS = frozenset(name for fields in _PROPERTIES.values() for name in fields)
+NESTED = frozenset(  # lists and objects
+    name
+    for fields in _PROPERTIES.values()
+    for name, field in fields.items()
+    if any(variant.get("type") in ("array", "object") for variant in field.get("anyOf", [field]))
+)
+_COMMON = frozenset.intersection(*(frozenset(fields) for fields in _PROPERTIES.values()))
+
+
+def is_free(name: str) -> bool:
+    """Whether a column is neither a stimulus's field nor ``meta.NAME``."""
+    return name not in FIELDS and not name.startswith(META)
+
+
+def tasks_of(fields: Collection[str]) -> Sequence[str]:
+    """The tasks of participants that have all of these fields."""
+    return _tasks_of(FIELDS.intersection(fields))
+
+
+@cache
+def _tasks_of(fields: frozenset[str]) -> Sequence[str]:
+    if not fields - _COMMON:
+        return ()
+    needed = {"word_association": "cue", "conversation": None}
+    return tuple(
+        task
+        for task in TASKS
+        if fields <= _PROPERTIES[task].keys() and (needed.get(task, "image") or next(iter(fields))) in fields
+    )
+
+
+def chosen_by(tasks_by_agent: TasksByAgent) -> Choose:
+    """The tasks of rows that name none: those that agents answer, of pictures :func:`image_tasks`."""
+
+    def choose(tasks: Sequence[str]) -> Sequence[str]:
+        if PICTURE_TASKS.issuperset(tasks):
+            return [task for task in image_tasks(tasks_by_agent) if task in tasks]
+        has_words = any("word_association" in answered for answered in tasks_by_agent.values())
+        return [task for task in tasks if (task == "word_association") == has_words]
+
+    return choose
+
+
+def image_tasks(tasks_by_agent: TasksByAgent) -> list[str]:
+    """The only task about images that all agents answer, or each agent's only one. Raises InputError if it is open."""
+    about_images = [
+        [task for task in tasks if task in PICTURE_TASKS and task != "judgement"] for tasks in tasks_by_agent.values()
+    ]
+    common = [task for task in about_images[0] if all(task in tasks for tasks in about_images)]
+    if len(common) == 1:
+        return common
+    if any(about_images) and all(len(tasks) <= 1 for tasks in about_images):
+        return [*dict.fromkeys(task for tasks in about_images for task in tasks)]
+    listed = "; ".join(
+        f"{name} answers {', '.join(tasks) or 'in conversations'}" for name, tasks in tasks_by_agent.items()
+    )
+    if not any(about_images):
+        raise InputError(f"these agents answer nothing about images: {listed}")
+    raise InputError(f"say with task (--task) what the agents answer about the images: {listed}")
+
+
+def name_of(fields: Mapping[str, Any]) -> str | None:
+    for field in CONTENT:
+        if isinstance(text := fields.get(field), str) and text.strip():
+            if field != "image":
+                return text.strip()
+            path = PurePath(text)
+            return path.name if path.is_absolute() or ".." in path.parts else text
+    return None
+
+
+@dataclass(slots=True)
+class Row:
+    """``line`` counts from 1; ``raw`` is compact JSON, empty if there was no object.
+    ``stimulus`` and ``canonical`` (JSON) are set without problems."""
+
+    line: int | None
+    where: str
+    stimulus: Stimulus | None = None
+    canonical: bytes | None = None
+    id: str | None = None
+    task: str | None = None
+    raw: bytes = b""
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(slots=True)
+class RowReader:
+    """``task`` is for rows without a task; ``choose`` picks the tasks of a row that fits several.
+    ``files`` are the bytes of images that are not below ``root``. An ``unnamed`` row's content becomes its id."""
+
+    where: str
+    root: Path
+    task: str | None
+    choose: Choose | None = None
+    files: Mapping[str, bytes] | None = None
+
+    def from_line(self, text: bytes, line: int) -> Iterator[Row]:
+        try:
+            fields = orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            yield self.bad(line, [(None, f"not JSON: {error.msg} at column {error.colno}")])
+            return
+        if not isinstance(fields, dict):
+            yield self.bad(line, [(None, "must be an object")])
+            return
+        # Each pair of a JSON object has a colon: as many colons as fields leave no room for a key that stands twice.
+        repeated = _repeated_key(text) if text.count(b":") != len(fields) else []
+        yield from self.from_values(fields, line, problems=repeated)
+
+    def from_cells(self, cells: Mapping[str, str], line: int | None, *, unnamed: bool = False) -> Iterator[Row]:
+        values: dict[str, Any] = {**cells}
+        problems: list[FieldProblem] = []
+        for name, text in cells.items():
+            if name in NESTED:
+                try:
+                    values[name] = strict_json(text)
+                except ValueError as error:
+                    problems.append((name, shown(f"not JSON: {error}")))
+            elif name.startswith(META):
+                values[name] = _scalar(text)
+        yield from self.from_values(values, line, unnamed=unnamed, problems=problems, strict=False)
+
+    def from_values(
+        self,
+        values: Mapping[str, Any],
+        line: int | None,
+        *,
+        unnamed: bool = False,
+        problems: Sequence[FieldProblem] = (),
+        strict: bool = True,
+    ) -> Iterator[Row]:
+        """A row for each task. If ``strict``, text is no number."""
+        if FILE_NAME in values and not any(name in values for name in CONTENT):
+            # The metadata of an ImageFolder (the package datasets) name the picture so, beside them in the folder.
+            values = {"image" if name == FILE_NAME else name: value for name, value in values.items()}
+            unnamed = unnamed or "id" not in values
+        tasks: Sequence[str] = ()
+        if "task" not in values:
+            tasks = [self.task] if self.task is not None else tasks_of(values)
+            if len(tasks) > 1:
+                tasks = () if self.choose is None else self.choose(tasks)
+        fields = with_meta({**values, "id": "?"} if unnamed else values)
+        for with_task in [{"task": task, **fields} for task in tasks] or [fields]:
+            yield self._row(with_task, line, unnamed, [*problems], strict)
+
+    def bad(self, line: int | None, problems: Iterable[FieldProblem]) -> Row:
+        return Row(line, self.where, problems=tuple(Problem(self.where, line, *each) for each in problems))
+
+    def _row(
+        self, fields: dict[str, Any], line: int | None, unnamed: bool, problems: list[FieldProblem], strict: bool
+    ) -> Row:
+        try:
+            raw = orjson.dumps(fields)
+        except TypeError:
+            return self.bad(line, _not_json(fields))
+        context = {"root": self.root, "files": self.files}
+        try:
+            stimulus = ADAPTER.validator.validate_json(raw, strict=strict, context=context)
+        except ValidationError as error:
+            known = {name for name, _ in problems if name is not None}
+            problems += [problem for problem in field_problems(error) if problem[0] not in known]
+        else:
+            if unnamed:
+                stimulus.id = fields["id"] = content_id(stimulus)
+            if self.task not in (None, stimulus.task):
+                problems.append(("task", f"is {stimulus.task!r}, but --task says {self.task!r}"))
+            if not problems:
+                raw = canonical(stimulus)
+                return Row(line, self.where, stimulus, raw, stimulus.id, stimulus.task, raw)
+        if fields.get("id") == "?" and unnamed:
+            del fields["id"]
+        row = self.bad(line, problems)
+        id, task = fields.get("id"), fields.get("task")
+        row.raw = orjson.dumps(fields)
+        row.id = id if isinstance(id, str) and "id" not in {problem.field for problem in row.problems} else None
+        row.task = task if isinstance(task, str) and task in ALL_TASKS else None
+        return row
+
+
+def content_id(stimulus: Stimulus) -> str:
+    """The id of a stimulus without id: its picture, cue or topic, else a hash of its fields."""
+    fields = {name: value for name, value in as_dict(stimulus).items() if name not in ("id", "task")}
+    try:
+        return WordStimulus.model_validate({"id": name_of(fields), "task": "word_association", "cue": "any"}).id
+    except ValidationError:
+        row = orjson.dumps({"task": stimulus.task, **fields}, option=orjson.OPT_SORT_KEYS)
+        return hashlib.sha256(row).hexdigest()[:ID_DIGITS]
+
+
+def without_nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields without lists and objects that are no field of a stimulus."""
+    return {name: value for name, value in values.items() if not is_free(name) or isinstance(value, SIMPLE)}
+
+
+def with_meta(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields, with ``meta.NAME`` and simple values that are no field of a stimulus in ``meta``."""
+    fields: dict[str, Any] = {}
+    free: dict[str, Any] = {}
+    for name, value in values.items():
+        if name.startswith(META) or (name not in FIELDS and isinstance(value, SIMPLE)):
+            free[name.removeprefix(META)] = value
+        else:
+            fields[name] = value
+    meta = fields.get("meta") or {}
+    if free and isinstance(meta, dict):
+        fields["meta"] = {**meta, **free}
+    return fields
+
+
+def _scalar(text: str) -> Any:
+    """A cell as number, true or false where that is the only spelling, else as text: 007 and 1.10 are codes."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    if isinstance(value, bool):
+        return value
+    is_number = isinstance(value, int) or (isinstance(value, float) and not value.is_integer())
+    return value if is_number and str(value) == text else text
+
+
+def _not_json(fields: Mapping[str, Any], above: str = "") -> list[FieldProblem]:
+    problems: list[FieldProblem] = []
+    for name, value in fields.items():
+        try:
+            orjson.dumps({name: value})
+        except TypeError as error:
+            within = _not_json(value, META) if name == "meta" and isinstance(value, dict) else []
+            problems += within or [(shown(above + name), f"must be text or a plain number ({error})")]
+    return problems
+
+
+def _repeated_key(text: bytes) -> list[FieldProblem]:
+    try:
+        strict_json(text)
+    except RepeatedKeyError as error:
+        return [(None, str(error))]
+    except ValueError:
+        pass
+    return []

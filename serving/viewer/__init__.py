@@ -1,0 +1,1 @@
+"""The page of a run's answers, as a report and live."""

@@ -1,0 +1,65 @@
+"""What the viewer makes of a record: a line, its flags, whether it is well formed, and what statistics compare."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from agents import answers
+from serving.files.words import count
+from serving.runs.answer_numbers import texts
+from serving.runs.words_by_rules import word_by_rules
+from serving.viewer.statistics import Labelled
+
+
+def one_line(record: Mapping[str, Any]) -> str:
+    """An answer, or a failure's reason, in a line."""
+    answer = record["answer"]
+    if record["status"] == "failed":
+        return f"{record['error'].get('code')}: {record['error'].get('message')}"
+    if answer is None:
+        return "no answer"
+    try:
+        if record["task"] == "attention_prediction":
+            return count(len(answer["fixations"]), "fixation")
+        if record["task"] == "judgement":
+            return " – ".join(str(answer[name]) for name in ("verdict", "reason") if answer[name])
+        text = (" / " if record["task"] == "conversation" else ", ").join(texts(answer))
+        return " ".join(text.split()) or "nothing"
+    except (KeyError, TypeError, AttributeError):
+        return "an answer of another form"
+
+
+def as_compared(parsed: Labelled, row: Mapping[str, Any]) -> Labelled:
+    """The well-formed records as statistics compare them: words after the papers' rules, as judges see them; without
+    words that the rules drop."""
+    compared = []
+    for name, record in parsed:
+        by_rules = word_by_rules(record, row)
+        if by_rules is None:
+            compared.append((name, record))
+        elif by_rules["rule"] is None:
+            compared.append((name, {**record, "answer": {**record["answer"], "word": by_rules["word"]}}))
+    return compared
+
+
+def flags_of(record: Mapping[str, Any]) -> list[str]:
+    """The answer's flags, and the filters that rejected or noted something."""
+    of_answer = (record["answer"] or {}).get("flags")
+    flags = [flag for flag in of_answer if isinstance(flag, str)] if isinstance(of_answer, list) else []
+    for attempt in record["attempts"]:
+        for verdict in attempt["verdicts"]:
+            flags.append(f"{verdict['filter']} {'rejected' if verdict['rejected'] else 'noted'}"[:100])
+    return sorted(set(flags))
+
+
+def well_formed(record: Mapping[str, Any]) -> bool:
+    """Whether a record has a valid accepted answer."""
+    kind = answers.BY_TASK.get(record["task"])
+    if record["status"] != "ok" or kind is None:
+        return False
+    try:
+        kind.model_validate(record["answer"])
+    except ValidationError:
+        return False
+    return bool(record["task"] != "attention_prediction" or min(record["answer"]["frame"]) > 0)

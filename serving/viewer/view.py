@@ -1,0 +1,199 @@
+"""``turinglike view``: the viewer on the loopback. It follows runs that go on, and lists the runs below a folder."""
+
+import base64
+import re
+import shutil
+import signal
+import tempfile
+import threading
+import webbrowser
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import sha256
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import orjson
+from markupsafe import Markup
+
+from agents.errors import ImageError, InputError, TuringlikeError
+from serving.pages.rendering import STATIC, render
+from serving.pages.thumbnails import thumbnail
+from serving.runs.run import Run
+from serving.viewer.data import gathered
+from serving.viewer.report import page_files, script
+
+HOST = "127.0.0.1"
+KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "jpg": "image/jpeg"}
+STYLE = base64.b64encode(sha256(STATIC.joinpath("style.css").read_bytes()).digest()).decode()  # inside the list
+POLICY = (
+    f"default-src 'none'; script-src 'self'; style-src 'self' 'sha256-{STYLE}'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": POLICY,
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+PICTURES = 200  # small ones that are kept in memory
+RUN = "run.json"
+DEPTH = 3  # levels of folders that are looked through for runs
+
+
+class Viewer:
+    """The viewer's files in ``folder``, made anew when the page asks and runs have changed. Raises InputError."""
+
+    def __init__(self, paths: Sequence[Path | str], folder: Path) -> None:
+        self._runs, self._folder = [Path(path) for path in paths], folder
+        self._making, self._reading = threading.Lock(), threading.Lock()
+        self._make()
+
+    def _make(self) -> None:
+        stamp, folder = _stamp(self._runs), Path(tempfile.mkdtemp(dir=self._folder))
+        with gathered([Run(path) for path in self._runs], stamp) as data:
+            data.write(
+                lambda chunk, content: (folder / f"{chunk}.js").write_bytes(script(chunk, content)),
+                pictures=lambda number, image: None,
+            )
+        with self._reading:
+            self._stamp, self._files, self._pictures = stamp, folder, data.pictures
+            self._small = lru_cache(PICTURES)(lambda number: thumbnail(data.pictures[number]))
+        for other in set(self._folder.iterdir()) - {folder}:
+            shutil.rmtree(other)
+
+    def _newest(self) -> bytes:
+        # A run may be half written, as where it is begun anew: the page keeps what it has, and asks again.
+        with self._making, suppress(TuringlikeError, OSError):
+            if _stamp(self._runs) != self._stamp:
+                self._make()
+        return script("stamp", orjson.dumps(self._stamp))
+
+    def find(self, path: str) -> bytes | None:
+        """The file at the path of an address, or None."""
+        name = "viewer.html" if path == "/" else path.removeprefix("/static/")
+        if name in ("viewer.html", *page_files()):
+            return STATIC.joinpath(name).read_bytes()
+        if path == "/data/stamp.js":
+            return self._newest()
+        if match := re.fullmatch(r"/data/(\d{1,9}|index)\.js", path):
+            with self._reading, suppress(FileNotFoundError):
+                return (self._files / f"{match[1]}.js").read_bytes()
+        if (match := re.fullmatch(r"/pictures/(\d{1,9})\.jpg", path)) and int(match[1]) < len(self._pictures):
+            with suppress(ImageError, MemoryError):
+                return self._small(int(match[1]))
+        return None
+
+
+class Listing:
+    """A page of the runs below ``top``, and the viewer of each, made in ``folder`` when it is opened."""
+
+    def __init__(self, top: Path, folder: Path) -> None:
+        self._top, self._folder = top, folder
+        self._opening = threading.Lock()
+        self._viewers: dict[str, Viewer] = {}
+
+    def find(self, path: str) -> bytes | None:
+        """The file at the path of an address, or None."""
+        names = runs_below(self._top)
+        if path == "/":
+            title, rows = f"Runs in {self._top.resolve().name}", [self._row(name) for name in names]
+            return render("serving.pages", "runs.html", title=title, rows=rows).encode()
+        name = max((name for name in names if path.startswith(f"/{name}/")), key=len, default=None)
+        if name is None:
+            return None
+        with self._opening:
+            try:
+                if name not in self._viewers:
+                    self._viewers[name] = Viewer([self._top / name], Path(tempfile.mkdtemp(dir=self._folder)))
+            except TuringlikeError as error:
+                return render("serving.pages", "runs.html", title=str(error), rows=[]).encode()
+        return self._viewers[name].find(path.removeprefix(f"/{name}"))
+
+    def _row(self, name: str) -> list[Any]:
+        try:
+            run = Run(self._top / name)
+        except InputError as error:
+            return [name, str(error)]
+        files = list((run.path / "records").glob("[!.]*.jsonl"))
+        changed = max(file.stat().st_mtime for file in [run.path / RUN, *files])
+        when = datetime.fromtimestamp(changed, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
+        link = Markup('<a href="{}/">{}</a>').format(quote(name), name)
+        return [link, ", ".join([*run.agents(), *run.imports()]), (run.meta["set"] or {}).get("source"), when]
+
+
+def runs_below(folder: Path) -> list[str]:
+    """The paths of runs below a folder; none where it is a run itself."""
+    depths = () if (folder / RUN).exists() else range(1, DEPTH + 1)
+    files = [file for depth in depths for file in folder.glob("*/" * depth + RUN)]
+    return sorted(file.parent.relative_to(folder).as_posix() for file in files)
+
+
+def _stamp(runs: Sequence[Path]) -> str:
+    """Another text when a file of the runs has changed."""
+    files = [file for run in runs for file in (run / RUN, run / "stimuli.jsonl", *run.glob("records/*.jsonl"))]
+    return str([(file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.exists()])
+
+
+@contextmanager
+def viewer(paths: Sequence[Path | str], port: int = 0) -> Iterator[ThreadingHTTPServer]:
+    """The bound viewer's server; ``port`` 0: a free port. Raises InputError."""
+    with tempfile.TemporaryDirectory() as name:
+        top, folder = Path(paths[0]), Path(name)
+        pages = Listing(top, folder) if len(paths) == 1 and runs_below(top) else Viewer(paths, folder)
+        try:
+            server = ThreadingHTTPServer((HOST, port), _handler(pages.find))
+        except OSError as error:
+            raise InputError(f"cannot listen at {HOST}:{port}: {error.strerror}") from error
+        with server:
+            yield server
+
+
+def _handler(find: Callable[[str], bytes | None]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = 30
+        disable_nagle_algorithm = True  # else the body waits for the receipt of the head
+
+        def do_GET(self) -> None:
+            port = self.connection.getsockname()[1]
+            # A name of somebody else's can be made to mean this machine (DNS rebinding).
+            ours = self.headers.get_all("host") in ([f"{HOST}:{port}"], [f"localhost:{port}"])
+            path = unquote(self.path.partition("?")[0])
+            content = find(path) if ours else None
+            if content is None:
+                self.send_error(HTTPStatus.NOT_FOUND if ours else HTTPStatus.FORBIDDEN)
+                return
+            self.send_response(HTTPStatus.OK)
+            kind = KINDS["html" if path.endswith("/") else path.rpartition(".")[2]]
+            self.send_header("content-type", kind + ("; charset=utf-8" if kind.startswith("text/") else ""))
+            self.send_header("content-length", str(len(content)))
+            for name, value in HEADERS.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Log nothing."""
+
+    return Handler
+
+
+def view(paths: Sequence[Path | str], *, port: int = 0, open_browser: bool = False) -> int:
+    """Serve until Ctrl-C or SIGTERM, in the main thread; returns the exit code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the temporary folder goes then too
+    print("reading the runs …", flush=True)
+    with viewer(paths, port) as server:
+        address = f"http://{HOST}:{server.server_address[1]}/"
+        print(f"{address}  (Ctrl-C ends it)", flush=True)
+        if open_browser:
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
+    return 0

@@ -1,0 +1,231 @@
+"""Judges and agents on a common scale: against numerical quadrature, drawn truths, and the counts of the verdicts."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import simulate_ranking
+from scipy.special import log_ndtr, logsumexp, ndtri
+
+from judging.ranking import model as rank_model
+from judging.ranking.model import AGENTS, SPREADS, TRIES, fit
+from judging.study.results.stopping import decide, detectabilities
+from serving.cli import main
+
+OF_JUDGES, OF_AGENTS, NO_SPREAD = 0.5, 0.7, 1e-4
+
+
+def test_the_posterior_is_that_of_numerical_quadrature(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = np.array([(3, 9), (7, 12), (2, 6), (8, 14), (5, 11)])  # machine, of 15 answers: a person's, the agent's
+    rows = [
+        (f"human:{judge}", truth, agent, "machine" if at < said[judge, column] else "human")
+        for judge in range(len(said))
+        for column, (truth, agent) in enumerate((("human", "human:p"), ("machine", "alpha")))
+        for at in range(15)
+    ]
+    verdicts = pd.DataFrame(rows, columns=["judge", "truth", "agent", "verdict"])
+    verdicts = verdicts.assign(judge_kind="human", folder="V", stimulus="s", trial=verdicts["agent"])
+    spreads = dict.fromkeys([*SPREADS, AGENTS], NO_SPREAD) | {"judges.bias": OF_JUDGES, AGENTS: OF_AGENTS}
+    monkeypatch.setattr(rank_model, "LOG_MEDIANS", np.log([*spreads.values()]))
+    monkeypatch.setattr(rank_model, "LOG_SPREAD", 1e-5)
+    rank_model._chain.cache_clear()
+    result = fit(verdicts)
+    rank_model._chain.cache_clear()
+    assert result.convergence["is_converged"]
+
+    intercept, dprime = np.linspace(-3, 3, 121)[:, None], np.linspace(-3, 4, 141)[None, :]
+    nodes, weights = np.polynomial.hermite_e.hermegauss(30)
+    log_density = -(intercept**2) / 2 - dprime**2 / (2 * (1 + OF_AGENTS**2))  # the mean of agents is N(0, 1)
+    for of_judge in said:
+        probits = [intercept[..., None] + OF_JUDGES * nodes, (intercept + dprime)[..., None] + OF_JUDGES * nodes]
+        each = sum(
+            number * log_ndtr(z) + (15 - number) * log_ndtr(-z) for number, z in zip(of_judge, probits, strict=True)
+        )
+        log_density = log_density + logsumexp(each, b=weights, axis=-1)
+    density = np.exp(log_density - log_density.max())
+    density /= density.sum()
+    humanness = -dprime / math.hypot(1, OF_JUDGES)
+    expected = float((density * humanness).sum())
+    deviation = math.sqrt(float((density * (humanness - expected) ** 2).sum()))
+    error = deviation / math.sqrt(result.convergence["ess"])
+    assert result.draws["humanness"].mean() == pytest.approx(expected, abs=4 * error)
+    assert result.draws["humanness"].std() == pytest.approx(deviation, rel=0.1)
+
+
+def test_drawn_verdicts_have_the_humanness_that_they_should() -> None:
+    rates = []
+    for seed in range(150):
+        verdicts, humanness = simulate_ranking.drawn(seed, simulate_ranking.TRUE | {"agents": 1e-9})
+        verdicts = verdicts[verdicts["judge_kind"] == "human"]
+        says_machine = verdicts["verdict"] == "machine"
+        rates.append([says_machine[verdicts["truth"] == truth].mean() for truth in ("human", "machine")])
+    human, machine = ndtri(np.mean(rates, axis=0))
+    assert human - machine == pytest.approx(humanness["new"], abs=0.06)
+
+
+def test_agents_decided_at_any_time_are_seldom_wrong() -> None:
+    """Looked at after each of 300 judges, whose mean is at the bound: at most 5 % pass, of 200 studies 10 and three
+    standard errors; halfway within the bounds most pass, far outside all fail."""
+    decisions = {}
+    for middle in (0.5, 0.6, 0.75):
+        studies = [np.random.default_rng(seed).binomial(20, middle, 300) / 20 for seed in range(200)]
+        decisions[middle] = [decide(units.tolist(), 0.1) for units in studies]
+    assert sum(decision == "passes" for decision, _ in decisions[0.6]) < 20
+    assert sum(decision == "passes" for decision, _ in decisions[0.5]) > 190
+    assert {decision for decision, _ in decisions[0.75]} == {"fails"}
+    decision, number = decisions[0.5][0]
+    first = (np.random.default_rng(0).binomial(20, 0.5, 300) / 20).tolist()
+    assert decide(first[: number - 1], 0.1) == ("open", number - 1)
+    assert decide(first[:number], 0.1) == (decision, number)  # what comes later changes nothing
+
+
+def test_judges_of_a_decision_come_in_the_order_of_the_rows() -> None:
+    rows = [
+        {"judge": judge, "truth": truth, "agent": agent, "correct": correct}
+        for judge, truth, agent, correct in (
+            ("first", "machine", "a", True),
+            ("second", "human", "human:p", True),
+            ("second", "machine", "a", False),
+            ("second", "machine", "b", False),
+            ("first", "human", "human:p", True),
+            ("without people", "machine", "a", True),
+        )
+    ]
+    assert detectabilities(rows, "a") == [1.0, 0.5]
+    assert detectabilities(rows, "b") == [0.5]
+
+
+def write_verdicts(path: Path, agents: dict[str, float], seed: int, judges: int = 6, who: str = "j") -> None:
+    """Verdicts as `turinglike import` makes them of a table: of ``judges`` on 12 stimuli of a person and ``agents``,
+    whose d' are known."""
+    chance, lines = np.random.default_rng(seed), ["judge,stimulus,truth,agent,verdict"]
+    for judge in range(judges):
+        lean = chance.normal(0, 0.4)
+        for at, (agent, dprime) in enumerate([("", 0.0), *agents.items()]):
+            for clip in range(12):
+                is_machine = lean + dprime - 0.4 + chance.normal() > 0
+                truth, name = ("machine", f"{agent}{clip}") if at else ("human", f"person{clip}")
+                lines.append(f"{who}{judge},{name},{truth},{agent},{'machine' if is_machine else 'human'}")
+    path.with_suffix(".csv").write_text("\n".join(lines))
+    assert main(["import", str(path.with_suffix(".csv")), "--task", "judgement", "--out", str(path)]) == 0
+
+
+def rows_of(path: Path) -> dict[str, dict[str, str]]:
+    with path.open(newline="") as file:
+        return {row.get("agent") or row["judge"]: row for row in csv.DictReader(file)}
+
+
+@pytest.mark.slow
+def test_agents_are_ranked_and_another_joins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_verdicts(tmp_path / "V", {"alike": 0.0, "told": 1.8}, 0)
+    assert main(["rank", str(tmp_path / "V"), "--out", str(tmp_path / "R")]) == 0
+    printed = capsys.readouterr().out
+    assert "R-hat 1.00" in printed
+    assert "divergent" in printed
+    old = json.loads((tmp_path / "R" / "ranking.json").read_bytes())
+    assert old["form"] == "turinglike.ranking/1"
+    assert old["convergence"]["elsewhere"]["is_converged"]
+    rows = rows_of(tmp_path / "R" / "agents.csv")
+    assert list(rows) == ["people", "alike", "told"]
+    for agent, dprime in (("alike", 0.0), ("told", 1.8)):
+        assert float(rows[agent]["humanness_low"]) < -dprime / math.hypot(1, 0.4) < float(rows[agent]["humanness_high"])
+    verdicts = pd.read_csv(tmp_path / "V.csv")
+    for agent, row in rows.items():  # the marginal table
+        part = verdicts[verdicts["agent"].isna() if agent == "people" else verdicts["agent"] == agent]
+        assert float(row["right"]) == pytest.approx((part["verdict"] == part["truth"]).mean())
+        assert float(row["predicted_low"]) <= float(row["right"]) <= float(row["predicted_high"])
+        assert float(row["predicted"]) == pytest.approx(float(row["right"]), abs=0.06)
+    assert {"told", "human:j0"} <= set((tmp_path / "R" / "ranking.svg").read_text().replace("<", ">").split(">"))
+
+    again = ["rank", str(tmp_path / "V"), "--prior", str(tmp_path / "R")]
+    assert main(again) == 2
+    assert "has all these verdicts already" in capsys.readouterr().err
+    write_verdicts(tmp_path / "again", {"alike": 0.0, "told": 1.8}, 9)  # other verdicts of the same select nothing
+    assert main(["rank", str(tmp_path / "again"), "--prior", str(tmp_path / "R")]) == 2
+    write_verdicts(tmp_path / "W", {"new": 1.0}, 1, judges=3, who="k")
+    assert main(["rank", str(tmp_path / "W"), "--prior", str(tmp_path / "R"), "--out", str(tmp_path / "S")]) == 0
+    after = rows_of(tmp_path / "S" / "agents.csv")
+    assert set(after) == {"people", "alike", "new", "told"}
+    for agent in ("alike", "told"):  # no new verdicts, so hardly another place
+        width = float(rows[agent]["humanness_high"]) - float(rows[agent]["humanness_low"])
+        assert abs(float(after[agent]["humanness"]) - float(rows[agent]["humanness"])) < width / 4
+        assert after[agent]["verdicts"] == rows[agent]["verdicts"]
+    assert float(after["new"]["humanness_low"]) < -1 / math.hypot(1, 0.4) < float(after["new"]["humanness_high"])
+    assert main(["rank", str(tmp_path / "V"), str(tmp_path / "W"), "--out", str(tmp_path / "T")]) == 0
+    write_verdicts(tmp_path / "grown", {"alike": 0.0, "told": 1.8}, 0, judges=8)  # what is known counts once
+    capsys.readouterr()
+    assert main(["rank", str(tmp_path / "grown"), "--prior", str(tmp_path / "R"), "--out", str(tmp_path / "R2")]) == 0
+    assert "216 of 288 here are among them" in capsys.readouterr().out
+    assert main(["rank", str(tmp_path / "grown"), "--out", str(tmp_path / "R2")]) == 2  # before it is fitted
+    for agent, row in rows_of(tmp_path / "T" / "agents.csv").items():  # the prior is the earlier verdicts
+        assert agent == "people" or float(row["humanness"]) == pytest.approx(float(after[agent]["humanness"]), abs=0.1)
+    both = pd.read_csv(tmp_path / "S" / "verdicts.csv")
+    both.assign(asked="word_association").to_csv(tmp_path / "R" / "verdicts.csv", index=False)
+    monkeypatch.setattr(rank_model, "fit", lambda of: fit(of, TRIES if of["asked"][0] != "elsewhere" else [(5, 0.8)]))
+    assert main(["rank", str(tmp_path / "W"), "--prior", str(tmp_path / "R"), "--out", str(tmp_path / "U")]) == 1
+    assert "stimuli of others has no figure" in capsys.readouterr().out
+    with (tmp_path / "U" / "agents.csv").open(newline="") as file:
+        assert {row["asked"] for row in csv.DictReader(file)} == {"word_association"}
+    assert len(both) == 6 * 36 + 3 * 24
+    assert set(both["folder"]) == {"before: V", "W"}
+
+
+def test_without_convergence_there_is_no_figure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_verdicts(tmp_path / "V", {"alike": 0.0}, 0, judges=2)
+    monkeypatch.setattr(rank_model, "fit", partial(fit, tries=((5, 0.8),)))
+    capsys.readouterr()
+    assert main(["rank", str(tmp_path / "V"), "--out", str(tmp_path / "R")]) == 1
+    printed = capsys.readouterr().out
+    assert "did not converge" in printed
+    assert "alike" not in printed
+    assert not (tmp_path / "R").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda table: table[table["truth"] == "machine"], "that takes two judges, and verdicts on people's"),
+        (lambda table: table[table["truth"] == "human"], "that takes two judges, and verdicts on people's"),
+        (lambda table: table[table["judge"] == "j0"], "that takes two judges"),
+    ],
+)
+def test_what_cannot_be_ranked(change: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_verdicts(tmp_path / "V", {"alike": 0.0}, 0, judges=2)
+    change(pd.read_csv(tmp_path / "V.csv")).to_csv(tmp_path / "part.csv", index=False)
+    assert main(["import", str(tmp_path / "part.csv"), "--task", "judgement", "--out", str(tmp_path / "W")]) == 0
+    assert main(["rank", str(tmp_path / "W")]) == 2
+    printed = capsys.readouterr()
+    assert message in " ".join(printed.out.split())
+    assert "nothing can be ranked" in printed.err
+
+
+def test_the_extra_and_the_prior_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = "asked,folder,judge,judge_kind,trial,stimulus,truth,agent,verdict"
+    for name, table, message in (
+        ("none", None, "cannot be read"),
+        ("empty", "", "is not a table that"),
+        ("other", "judge,verdict\nj,human\n", "is not a table that"),
+        ("damaged", f"{columns}\nword_association,V,j,human,1,s,machine,a,hum", "is not a table that"),
+    ):
+        (tmp_path / name).mkdir()
+        if table is not None:
+            (tmp_path / name / "verdicts.csv").write_text(table)
+        assert main(["rank", str(tmp_path), "--prior", str(tmp_path / name)]) == 2
+        assert message in " ".join(capsys.readouterr().err.split())
+    monkeypatch.setattr("judging.ranking.common_scale.is_installed", lambda name: name != "numpyro")
+    assert main(["rank", str(tmp_path)]) == 2
+    assert "pip install 'turinglike[rank]'" in " ".join(capsys.readouterr().err.split())

@@ -1,0 +1,88 @@
+"""What a run shows while it goes on, on a terminal of a known width and elsewhere, by a clock that the test sets."""
+
+import io
+import sys
+from collections import Counter
+
+import pytest
+from rich.ansi import AnsiDecoder
+
+from serving.generation import progress
+from serving.generation.progress import Progress
+
+
+class Clock:
+    now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    monkeypatch.setattr(progress, "time", clock := Clock())
+    return clock
+
+
+def last_frame(terminal: Terminal) -> list[str]:
+    """The lines since the cursor last went up."""
+    frame = terminal.getvalue().rpartition("\x1b[1A\x1b[2K")[2]
+    return [line.plain.rstrip() for line in AnsiDecoder().decode(frame)]
+
+
+@pytest.mark.parametrize(("columns", "rows", "agents"), [(80, 24, 1), (80, 24, 12), (200, 50, 12), (80, 10, 12)])
+def test_a_bar_for_each_agent_fits_the_terminal(
+    columns: int, rows: int, agents: int, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"COLUMNS": str(columns), "LINES": str(rows), "TERM": "xterm"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    names = [f"an-agent-with-a-long-name-{number}" for number in range(agents)]
+    counts = {name: Counter[str](ok=500) for name in names}  # from before
+    with Progress(lambda: counts, dict.fromkeys(names, 100_000)) as display:
+        for name in names:
+            display.loading(name, name)
+        display.update()
+        assert last_frame(terminal)[0].endswith("loading")
+        display.answering(names[0])
+        counts[names[0]] += Counter(rejected=10)
+        display.update()
+        clock.now += 100
+        counts[names[0]] += Counter(ok=970, failed=30)
+        display.update()
+        frame = last_frame(terminal)
+        assert max(map(len, frame)) <= min(columns - 2, 120)
+        assert len(frame) == min(agents, rows)
+        assert "1,510/100,000, 30 failed, 10 rejected, 10/s" in frame[0]
+        assert columns == 80 or frame[0].endswith("2 h 44 min left")
+        if agents > 1:
+            display.stopped(names[1], "the second was stopped")
+            display.update()
+            assert "the second was stopped\n" in terminal.getvalue()
+            assert last_frame(terminal)[1].endswith("stopped")
+
+
+def test_elsewhere_lines_get_rarer_and_name_only_what_went_on(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    counts: dict[str, Counter[str]] = {name: Counter() for name in ("quick", "slow", "stuck", "stopped")}
+    with Progress(lambda: counts, dict.fromkeys(counts, 4000)) as display:
+        for name in counts:
+            display.loading(name, name)
+        display.update()
+        for name in counts:
+            display.answering(name)
+        display.stopped("stopped", "it was stopped")
+        assert capsys.readouterr().err.splitlines() == [*(f"loading {name}" for name in counts), "it was stopped"]
+        for second in range(1, 3601):
+            clock.now += 1
+            counts["slow"]["ok"] += 1
+            counts["quick"]["failed" if second == 7 else "ok"] += 400 * (second <= 10)
+            display.update()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "quick: 4,000/4,000, 400 failed, 400/s, done; slow: 10/4,000, 1/s, 1 h 6 min left"
+    assert len(lines) < 15
+    assert all(line.startswith("slow: ") and "; " not in line for line in lines[1:])

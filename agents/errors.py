@@ -8,11 +8,25 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 # Codes of answers that failed by their stimulus, which is no sign of a broken agent.
-OF_STIMULUS = frozenset({
-    "bad_image", "bad_target", "image_too_large", "image_too_narrow", "invalid_stimulus", "missing_image",
-    "no_absent_object", "no_features", "no_other_image", "no_target_image", "no_training", "too_few_beams",
-    "unknown_cue", "unsupported_mode", "unsupported_pseudo",
-})  # fmt: skip
+OF_STIMULUS = frozenset(
+    {
+        "bad_image",
+        "bad_target",
+        "image_too_large",
+        "image_too_narrow",
+        "invalid_stimulus",
+        "missing_image",
+        "no_absent_object",
+        "no_features",
+        "no_other_image",
+        "no_target_image",
+        "no_training",
+        "too_few_beams",
+        "unknown_cue",
+        "unsupported_mode",
+        "unsupported_pseudo",
+    }
+)
 
 # Of these what comes again however often it is asked, as a run's stimuli and settings stay; pictures' files may change.
 LASTING = OF_STIMULUS - {"bad_image", "image_too_large", "invalid_stimulus", "missing_image"}
@@ -111,7 +125,8 @@ class AnswerError(TuringlikeError):
 
     def __init__(self, code: str, message: str, raw: Any = None) -> None:
         super().__init__(message)
-        self.code, self.raw = code, raw
+        self.code = code
+        self.raw = raw
 
     def __reduce__(self) -> tuple[type[AnswerError], tuple[Any, ...]]:
         return type(self), (self.code, str(self), self.raw)
@@ -124,9 +139,14 @@ class ImageError(AnswerError):
 # servers
 
 Code = Literal[
-    "server_auth", "server_refused", "server_busy", "server_timeout", "server_bad_reply", "server_unreachable",
+    "server_auth",
+    "server_refused",
+    "server_busy",
+    "server_timeout",
+    "server_bad_reply",
+    "server_unreachable",
     "no_room",
-]  # fmt: skip
+]
 SHORTEST_SECRET = 8  # a shorter key ("EMPTY", as some servers want) is no secret, and clearing texts of it harms them
 QUOTED = 300  # characters of a server's text in an error
 

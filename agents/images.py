@@ -161,7 +161,8 @@ class Image:
 
         pixels = self.decode()
         height, width, _ = pixels.shape
-        data, form = self.read(), self.header().format
+        data = self.read()
+        form = self.header().format
         if form in formats and _is_plain(data, form, pixels):
             return data, "original", (width, height)
         buffer = io.BytesIO()
@@ -172,7 +173,8 @@ class Image:
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         def build(value: str, info: ValidationInfo) -> Image:
             context = info.context or {}
-            root, files = context.get("root"), context.get("files")
+            root = context.get("root")
+            files = context.get("files")
             if files is not None and value in files:
                 return cls(value, data=files[value])
             if _CONTROL.search(value):

@@ -36,10 +36,14 @@ from judging.statistics.tables import Estimate, Table
 from judging.trial_sets.trial_set import TRIALS_FILE, key_path, read_trial_key
 from serving.commands.command_line import positive
 
-HOLDS, ALARMS, FEW, PASSES = "0.93 at least", "0.02 to 0.07", "0.07 at most", "0.05 at most"
+HOLDS = "0.93 at least"
+ALARMS = "0.02 to 0.07"
+FEW = "0.07 at most"
+PASSES = "0.05 at most"
 PASS_RATES = (0.519, 0.389, 0.133, 0.011)  # GPT-4's after 3, 10 and 110 turns in X-Turing, and Qwen-110B's after 110
 NAMES = np.array(["human", "machine"], dtype=object)
-Outcomes, Rows = dict[str, bool], Sequence[dict[str, Any]]
+Outcomes = dict[str, bool]
+Rows = Sequence[dict[str, Any]]
 Share = namedtuple("Share", "part of wanted share low high studies")
 
 
@@ -71,17 +75,29 @@ class Design:
 INTERVALS = [
     *(Design(judges, number, number) for judges, number in ((1, 10), (1, 50), (2, 10), (3, 10), (5, 20))),
     *(Design(judges, number, number, (0.94, 0.94)) for judges, number in ((2, 10), (3, 10), (5, 20))),
-    Design(10, 10, 10), Design(10, 40, 20), Design(10, 40, 20, (0.94, 0.94)), Design(30, 40, 12),
-    Design(30, 40, 12, (0.98, 0.5)), Design(300, 400, 18, (0.6, 0.7)),
-]  # fmt: skip
+    Design(10, 10, 10),
+    Design(10, 40, 20),
+    Design(10, 40, 20, (0.94, 0.94)),
+    Design(30, 40, 12),
+    Design(30, 40, 12, (0.98, 0.5)),
+    Design(300, 400, 18, (0.6, 0.7)),
+]
 OF_FEW = [
     *(Design(judges, number, number, (0.6,) * 3) for judges, number in ((2, 10), (3, 10), (2, 40), (3, 40), (5, 40))),
     Design(2, 100, 100, (0.6, 0.6, 0.6), of_bias=0.2),
     Design(3, 40, 40, (0.6, 0.5, 0.5), of_bias=1),
     Design(3, 20, 20, (0.94, 0.94, 0.94)),
 ]
-PEOPLE = ((3, 0.2, True), (3, 0.4, True), (5, 0.4, False), (10, 0.2, False), (10, 0.4, True), (30, 0.4, False),
-          (2, 1.2, True), (4, 1.6, True))  # fmt: skip
+PEOPLE = (
+    (3, 0.2, True),
+    (3, 0.4, True),
+    (5, 0.4, False),
+    (10, 0.2, False),
+    (10, 0.4, True),
+    (30, 0.4, False),
+    (2, 1.2, True),
+    (4, 1.6, True),
+)
 OF_PEOPLE = [Design(30, 60, 20, people=number, of_people=sd, is_crossed=of_all) for number, sd, of_all in PEOPLE]
 SIZES = ((20, 10, 10), (40, 25, 25), (50, 100, 10), (12, 20, 20), (60, 50, 10))
 NOBODY_DIFFERS = [
@@ -109,10 +125,20 @@ def calibration(studies: int) -> list[Share]:
     # Each part, what is wanted of it, its study, and of which designs it is, in words and as the study takes them.
     parts: list[tuple[str, str, Callable[..., Outcomes], str, Iterable[tuple[Any, ...]]]] = [
         ("intervals", HOLDS, holds, "{}", zip(INTERVALS)),
-        ("pass rates", HOLDS, pass_rate, "{} judges, {} pairs, {}",
-         [*product([300], [25], PASS_RATES), *product([2, 3, 6], [10], [0.6])]),
-        ("unequal judges", HOLDS, unequal, "{} judges, the first gives {:.0%} of the verdicts, bias's sd {}",
-         [(10, 0.5, 0.5), (20, 0.5, 0.2), (20, 0.5, 1), (10, 0.3, 0.5), (40, 0.3, 0.5)]),
+        (
+            "pass rates",
+            HOLDS,
+            pass_rate,
+            "{} judges, {} pairs, {}",
+            [*product([300], [25], PASS_RATES), *product([2, 3, 6], [10], [0.6])],
+        ),
+        (
+            "unequal judges",
+            HOLDS,
+            unequal,
+            "{} judges, the first gives {:.0%} of the verdicts, bias's sd {}",
+            [(10, 0.5, 0.5), (20, 0.5, 0.2), (20, 0.5, 1), (10, 0.3, 0.5), (40, 0.3, 0.5)],
+        ),
         ("people", HOLDS, holds, "{}", zip(OF_PEOPLE)),
         ("numbers of verdicts", HOLDS, informative, "{} judges, tied to {}", product([12, 40], ["ability", "bias"])),
         ("areas", HOLDS, areas, "{} machines' and {} people's answers", [*product([5, 10], [50, 200]), (50, 50)]),
@@ -122,16 +148,33 @@ def calibration(studies: int) -> list[Share]:
         ("false alarms, people", FEW, alarms, "{}", zip(OF_PEOPLE)),
         ("false alarms", ALARMS, columns, "columns", [()]),
         ("false alarms", ALARMS, two_classifiers, "two classifiers on the same 200 trials", [()]),
-        ("a single judge", ALARMS, single_judge, "{} stimuli, {} answers each, stimuli's sd {}",
-         [(150, 5, 0.5), (40, 8, 1.5)]),
-        *(("slopes", FEW, slope, "{} judges, {} stimuli, a column of the {}, {}", product(*sizes, ["even", "skewed"]))
-          for sizes in (([6, 10, 12, 25], [30], ["judge"]), ([30], [6, 10, 25], ["stimulus"]))),
+        (
+            "a single judge",
+            ALARMS,
+            single_judge,
+            "{} stimuli, {} answers each, stimuli's sd {}",
+            [(150, 5, 0.5), (40, 8, 1.5)],
+        ),
+        *(
+            ("slopes", FEW, slope, "{} judges, {} stimuli, a column of the {}, {}", product(*sizes, ["even", "skewed"]))
+            for sizes in (([6, 10, 12, 25], [30], ["judge"]), ([30], [6, 10, 25], ["stimulus"]))
+        ),
         ("groups of judges", FEW, groups, "{} and {}", [(2, 20), (3, 12), (5, 5), (10, 12)]),
-        ("groups that vary unlike", FEW, unlike, "{} judges of sd {} and {} of sd {}",
-         [(3, 0.9, 3, 0.0), (3, 1.2, 6, 0.1), (5, 0.9, 5, 0.1), (20, 0.9, 3, 0.1)]),
-        ("passing", PASSES, passing, "{} judges, 100 stimuli ({} each), detectability {}, bounds {}",
-         [(200, 20, 0.55, 0.05), (3, 100, 0.6, 0.1), (2, 100, 0.6, 0.1)]),
-    ]  # fmt: skip
+        (
+            "groups that vary unlike",
+            FEW,
+            unlike,
+            "{} judges of sd {} and {} of sd {}",
+            [(3, 0.9, 3, 0.0), (3, 1.2, 6, 0.1), (5, 0.9, 5, 0.1), (20, 0.9, 3, 0.1)],
+        ),
+        (
+            "passing",
+            PASSES,
+            passing,
+            "{} judges, 100 stimuli ({} each), detectability {}, bounds {}",
+            [(200, 20, 0.55, 0.05), (3, 100, 0.6, 0.1), (2, 100, 0.6, 0.1)],
+        ),
+    ]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         started = [
             (part, wanted, of.format(*design), pool.map(partial(study, *design), range(studies), chunksize=studies))
@@ -144,14 +187,16 @@ def calibration(studies: int) -> list[Share]:
 def _shares(part: str, wanted: str, of: str, studies: Iterable[Outcomes]) -> Iterator[Share]:
     """The mean over studies with a normal interval; of none or all by the rule of three."""
     for name, outcomes in pd.DataFrame(studies).items():
-        mean, number = float(outcomes.mean()), len(outcomes)
+        mean = float(outcomes.mean())
+        number = len(outcomes)
         half = 1.96 * float(np.std(outcomes.to_numpy(), ddof=1)) / math.sqrt(number) or 3 / number
         yield Share(part, f"{of}: {name}", wanted, mean, max(0.0, mean - half), min(1.0, mean + half), number)
 
 
 def drawn(design: Design, study: int) -> tuple[pd.DataFrame, list[float]]:
     """Verdicts, and the true rates: of all judges, or of the single judge who is drawn."""
-    chance, number = np.random.default_rng([study, 1]), len(design.rates)
+    chance = np.random.default_rng([study, 1])
+    number = len(design.rates)
     bias, sensitivity = chance.normal(0, 1, (2, design.judges)) * [[design.of_bias], [design.of_sensitivity]]
     judge, agent, _ = np.indices((design.judges, number, design.per_judge)).reshape(3, -1)
     order = np.argsort(chance.random((design.judges, number, design.stimuli)), axis=-1)
@@ -172,7 +217,8 @@ def drawn(design: Design, study: int) -> tuple[pd.DataFrame, list[float]]:
 
 def verdicts(judge: Codes, stimulus: Codes, agent: Codes, says_machine: Codes, person: Codes | int = 0) -> pd.DataFrame:
     """Verdicts on answers to each stimulus by each agent; 0 are people, of whom each is a ``person``."""
-    number, person = agent.max(initial=0) + 1, np.broadcast_to(person, agent.shape)
+    number = agent.max(initial=0) + 1
+    person = np.broadcast_to(person, agent.shape)
     trial = (stimulus * number + agent) * (person.max() + 1) + person
     names = [f"a{of - 1}" if of else f"human:{who + 1}" for of, who in zip(agent, person, strict=True)]
     words = {"truth": NAMES[(agent > 0).astype(int)], "verdict": NAMES[says_machine.astype(int)], "judge_kind": "human"}
@@ -184,7 +230,9 @@ def holds(design: Design, study: int, of_others: int | None = None) -> Outcomes:
     table, rates = drawn(design, study)
     if of_others is not None:
         table = table[(table["judge"] == 0) | (table.groupby(["judge", "agent"]).cumcount() < of_others)]
-    row, (human, machine), (z_human, z_machine) = summarize(table, ["a0"])[1], rates, ndtri(rates)
+    row = summarize(table, ["a0"])[1]
+    (human, machine) = rates
+    (z_human, z_machine) = ndtri(rates)
     truths = [human, machine, (human + machine) / 2, z_human + z_machine, (z_human - z_machine) / 2]
     return {name: _is_inside(truth, getattr(row, name)) for name, truth in zip(MEASURES, truths, strict=True)}
 
@@ -215,20 +263,23 @@ def areas(few: int, many: int, study: int) -> Outcomes:
     """Under the ROC curve of a single judge whose scores of machines' answers are higher by a standard deviation."""
     is_machine = np.arange(few + many) < few
     score = np.random.default_rng([study, 7]).normal(size=few + many) + is_machine
-    none, each = np.zeros(few + many, dtype=np.int64), np.arange(few + many)
+    none = np.zeros(few + many, dtype=np.int64)
+    each = np.arange(few + many)
     estimate = area(score, is_machine, Clusters(none, each, none - 1, np.ones(few + many)))
     return {"area": _is_inside(ndtr(math.sqrt(0.5)), estimate)}
 
 
 def differences(design: Design, study: int) -> Outcomes:
     table, (human, first, second) = drawn(design, study)
-    tests, truths = of_agents(table, ["a0", "a1"]), [1 - first - human, first - second]
+    tests = of_agents(table, ["a0", "a1"])
+    truths = [1 - first - human, first - second]
     names = ("against_people", "between_agents")
     return {name: _is_inside(truth, tests[name][0].difference) for name, truth in zip(names, truths, strict=True)}
 
 
 def pass_rate(judges: int, pairs: int, rate: float, study: int) -> Outcomes:
-    chance, each = np.random.default_rng([study, 2]), 6 if judges > pairs else pairs
+    chance = np.random.default_rng([study, 2])
+    each = 6 if judges > pairs else pairs
     judge = np.repeat(np.arange(judges), each)
     pair = np.argsort(chance.random((judges, pairs)), axis=1)[:, :each].ravel()
     noise = chance.normal(0, 0.5, judges)[judge] + chance.normal(0, 0.4, pairs)[pair] + chance.normal(size=len(judge))
@@ -263,12 +314,14 @@ def columns(study: int) -> Outcomes:
     agent = (chance.random(len(judge)) > np.where(stimulus < 12, 0.7, 0.3)).astype(int)
     leaning = verdicts(judge, stimulus, agent, chance.random(len(judge)) > 0.7)
     conversation, length, _ = np.indices((40, 3, 5)).reshape(3, -1)
-    judge, agent = chance.integers(20, size=len(length)), conversation % 2
+    judge = chance.integers(20, size=len(length))
+    agent = conversation % 2
     right = chance.normal(0, 1.2, 40)[conversation] + chance.normal(size=len(length)) > 0
     excerpts = verdicts(judge, conversation, agent, right == (agent > 0))
     groups, _ = drawn(Design(24, 30, 15), study)
     mixed, _ = drawn(Design(30, 60, 40, (0.5, 0.5, 0.8)), study)  # one agent is more often in the first half
-    is_first, is_kept = (mixed["stimulus"] < 30) == (mixed["agent"] == "a0"), chance.random(len(mixed)) < 0.8
+    is_first = (mixed["stimulus"] < 30) == (mixed["agent"] == "a0")
+    is_kept = chance.random(len(mixed)) < 0.8
     mixed = mixed[(mixed["truth"] == "human") | (is_kept == is_first)]
     return {
         "topic": _differs(leaning, leaning["stimulus"] < 12),
@@ -323,7 +376,8 @@ def passing(judges: int, each: int, rate: float, bounds: float, study: int) -> O
 
 def people_against_people(folder: Path, studies: int) -> Iterator[Share]:
     """The false alarms of the classifier ``svm``, by task."""
-    keys, by_task = read_trial_key(key_path(folder)), defaultdict(list)
+    keys = read_trial_key(key_path(folder))
+    by_task = defaultdict(list)
     for trial in map(orjson.loads, (folder / TRIALS_FILE).read_bytes().splitlines()):
         if keys[trial["id"]]["truth"] == "human" and not keys[trial["id"]]["catch"]:
             by_task[trial["asked"]].append(trial)

@@ -37,7 +37,9 @@ SAID = ("I like books about the sea.", "My mother reads them too.")
 PICTURE = ROOT / "examples" / "images" / "china.jpg"
 START_S = 600
 LONGEST_S = 1800  # of all calls of a client
-WORKS, REFUSED, FAILS = "works", "refused", "FAILS"
+WORKS = "works"
+REFUSED = "refused"
+FAILS = "FAILS"
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,11 @@ CLIENTS = (
     Client("@ai-sdk/openai", "by_ai_sdk_openai.mjs", ("ai@6.0.326", "@ai-sdk/openai@3.0.141")),
     Client("openai (JavaScript)", "by_openai_node.mjs", ("openai@6.49.0",)),
     Client("openai (Python)", "by_openai.py", ("openai==3.57.0",)),
-    Client("LangChain (JavaScript)", "by_langchain_js.mjs",
-           ("@langchain/openai@1.5.8", "langchain@1.5.14", "@langchain/core@1.4.0")),
+    Client(
+        "LangChain (JavaScript)",
+        "by_langchain_js.mjs",
+        ("@langchain/openai@1.5.8", "langchain@1.5.14", "@langchain/core@1.4.0"),
+    ),
     Client("LangChain (Python)", "by_langchain.py", ("langchain-openai==1.7.4", "langchain==1.5.2")),
     Client("LlamaIndex", "by_llamaindex.py", ("llama-index-llms-openai-like==0.8.1",)),
     Client("dspy", "by_dspy.py", ("dspy==3.4.1",)),
@@ -71,7 +76,7 @@ CLIENTS = (
     Client("promptfoo", "by_promptfoo.mjs", ("promptfoo@0.121.20",)),
     Client("Inspect", "by_inspect.py", ("inspect-ai==0.3.285", "openai==3.57.0")),
     Client("lm-eval", "by_lm_eval.py", ("lm-eval[api]==0.4.13",)),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,8 @@ def place(client: Client, folder: Path) -> Path:
 
 def install(client: Client, folder: Path) -> None:
     """Installs the client unless its folder has these versions."""
-    done, wanted = folder / "installed.txt", " ".join(client.packages)
+    done = folder / "installed.txt"
+    wanted = " ".join(client.packages)
     if done.exists() and done.read_text() == wanted:
         return
     print(f"installing {wanted}", file=sys.stderr, flush=True)
@@ -227,7 +233,9 @@ def run(client: Client, folder: Path, own: Path) -> int:
 
 def judged(told: dict[str, Any], asked: Sequence[Asked]) -> Outcome:
     """``told`` is the program's word on what came of the requests ``asked``."""
-    call, error, expected = told["call"], told.get("error"), told["refused"]
+    call = told["call"]
+    error = told.get("error")
+    expected = told["refused"]
     faults = [request for request in asked if request.status >= 500]
     refusals = [request for request in asked if 400 <= request.status < 500]
     if faults:

@@ -221,7 +221,8 @@ async def long_conversation(server: Server) -> Cell:
     history = [{"speaker": "AB"[number % 2], "text": said * 2} for number in range(120)]
     row = {"task": "conversation", "history": history}
     [reply] = await server.answers(model_entry(f"openai:{server.model}"), row, [Draw(1, options={"turn": 120})])
-    left_out, tokens = reply.raw["messages_left_out"], reply.raw["prompt_tokens"]
+    left_out = reply.raw["messages_left_out"]
+    tokens = reply.raw["prompt_tokens"]
     if left_out:
         return f"refused; the {left_out} oldest of 120 messages are left out", "cut" in reply.answer.finish
     return f"answers on {tokens} tokens, beyond its {POSITIONS} positions", False

@@ -47,10 +47,20 @@ ANSWER = ChatMessage("assistant", "Tomatoes, mostly.")
 OPENING = ChatMessage("user", "(the chat begins)")
 # Words that stand in marks of models, in replies that have no marks.
 ORDINARY = (
-    "analysis", "My final answer is tomatoes.", "begin", "thought", "final",
-    "The mark `<think>` begins one.", "In XML I write <answer>42</answer>.", "The assistant said so.",
-    "Here are my reasons: none.", "user", "to=user is an option of it.", "all", "A response message.",
-)  # fmt: skip
+    "analysis",
+    "My final answer is tomatoes.",
+    "begin",
+    "thought",
+    "final",
+    "The mark `<think>` begins one.",
+    "In XML I write <answer>42</answer>.",
+    "The assistant said so.",
+    "Here are my reasons: none.",
+    "user",
+    "to=user is an option of it.",
+    "all",
+    "A response message.",
+)
 State = Literal["right", "refused", "WRONG"]
 
 

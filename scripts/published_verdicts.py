@@ -143,7 +143,9 @@ def write(
     labels = _speakers(speakers) if speakers is not None else []
     trials: dict[tuple[str, ...], dict[str, Any]] = {}
     workers: dict[str, int] = {}
-    sources, problems, unnamed = [], [], 0
+    sources = []
+    problems = []
+    unnamed = 0
     for path in dict.fromkeys(files):
         data = read_bytes(path)
         source = Source(path.resolve(), hashlib.sha256(data).hexdigest(), TASK, "records")
@@ -215,7 +217,8 @@ def _of_conversations(path: Path, data: bytes, labels: Sequence[tuple[str, str]]
                         "length": trial.length,
                         "columns": orjson.dumps({"partner": partner, "type": "-".join(letters)}).decode(),
                     }
-                    phase, sex = FEEDBACK if trial.has_feedback else TEST, SEXES.get(sexes[speaker])
+                    phase = FEEDBACK if trial.has_feedback else TEST
+                    sex = SEXES.get(sexes[speaker])
                     raw = {"response": trial.classes, "rt": trial.rt, "phase": phase, "sex": sex}
                     place = (str(trial.hit), str(trial.length), speaker)
                     verdict = "human" if verdicts[speaker] == "H" else "machine"
@@ -249,10 +252,8 @@ def _agent(machine: str | None) -> str:
 
 def _block(entries: Sequence[Entry]) -> int:
     """The length of the block of verdicts, of 20 or more, that repeated makes the file; that of the file without."""
-    rows, number = (
-        [(entry.worker, entry.trial.response_speaker, entry.trial.machine_groundtruth) for entry in entries],
-        len(entries),
-    )
+    rows = [(entry.worker, entry.trial.response_speaker, entry.trial.machine_groundtruth) for entry in entries]
+    number = len(entries)
     period = next((at for at in range(1, number) if number % at == 0 and rows[at:] == rows[:-at]), number)
     return period if period >= LEAST_BLOCK else number
 

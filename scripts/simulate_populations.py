@@ -14,11 +14,17 @@ from wordfreq import top_n_list
 from judging.statistics.populations import populations
 from serving.commands.command_line import positive
 
-PEOPLE, CUES, WORDS, PICTURES, FIXATIONS, FRAME = 5, 30, 40, 20, 12, (1280, 1024)
+PEOPLE = 5
+CUES = 30
+WORDS = 40
+PICTURES = 20
+FIXATIONS = 12
+FRAME = (1280, 1024)
 
 
 def word_study(answers: int, chance: np.random.Generator) -> Iterator[dict[str, Any]]:
-    vocabulary, zipf = np.array(top_n_list("en", 1000)), 1 / np.arange(1, WORDS + 1)
+    vocabulary = np.array(top_n_list("en", 1000))
+    zipf = 1 / np.arange(1, WORDS + 1)
     zipf /= zipf.sum()
     shares = {"human": zipf, "as people": zipf, "commonest": np.eye(WORDS)[0], "evenly": np.full(WORDS, 1 / WORDS)}
     for cue in range(CUES):

@@ -17,31 +17,60 @@ from judging.study.results.stopping import decide
 from serving.commands.command_line import positive
 
 # Standard deviations of effects; that of agents is around MEAN. Machines judge better than people.
-TRUE = {"judges.bias": 0.5, "judges.skill": 0.3, "stimuli.bias": 0.3, "stimuli.skill": 0.3, "speakers.bias": 0.2,
-        "answers.bias": 0.3, "tastes.taste": 0.2, "studies.bias": 0.3, "studies.skill": 0.3, "agents": 0.6}  # fmt: skip
-INTERCEPT, MEAN, OF_MACHINES, STIMULI, SPEAKERS = -0.3, 0.6, 0.4, 24, 12
+TRUE = {
+    "judges.bias": 0.5,
+    "judges.skill": 0.3,
+    "stimuli.bias": 0.3,
+    "stimuli.skill": 0.3,
+    "speakers.bias": 0.2,
+    "answers.bias": 0.3,
+    "tastes.taste": 0.2,
+    "studies.bias": 0.3,
+    "studies.skill": 0.3,
+    "agents": 0.6,
+}
+INTERCEPT = -0.3
+MEAN = 0.6
+OF_MACHINES = 0.4
+STIMULI = 24
+SPEAKERS = 12
 STUDIES = ("ab", 36), ("cd", 36), (("new",), 20)  # agents, and trials of each of eight people and two machines
-OF_JUDGES, TRIALS, MOST = 0.08, 40, 400  # of stopping: how judges differ, trials of each, judges
+# of stopping: how judges differ, trials of each, judges
+OF_JUDGES = 0.08
+TRIALS = 40
+MOST = 400
 
 
 def drawn(seed: int, spreads: Mapping[str, float] = TRUE) -> tuple[pd.DataFrame, dict[str, float]]:
     """The verdicts of three studies, half of them on people's answers, and the agents' true humanness."""
-    order, chance, rows = np.random.default_rng(0), np.random.default_rng(seed), []  # the same trials each time
+    # the same trials each time
+    order = np.random.default_rng(0)
+    chance = np.random.default_rng(seed)
+    rows = []
     for study, (agents, trials) in enumerate(STUDIES):
         for judge in [*(f"human:{study}.{at}" for at in range(8)), "machine1", "machine2"]:
             for at in range(trials):
-                cue, is_machine = int(order.integers(STIMULI)), at % 2
+                cue = int(order.integers(STIMULI))
+                is_machine = at % 2
                 whose = agents[at // 2 % len(agents)] if is_machine else f"human:{(cue + order.integers(3)) % SPEAKERS}"
-                kind, truth = judge.partition(":")[0].rstrip("12"), "machine" if is_machine else "human"
+                kind = judge.partition(":")[0].rstrip("12")
+                truth = "machine" if is_machine else "human"
                 rows.append((judge, kind, str(study), f"s{cue}", truth, whose, f"{whose} {cue}"))
     verdicts = pd.DataFrame(rows, columns=["judge", "judge_kind", "folder", "stimulus", "truth", "agent", "trial"])
-    is_machine, by_machine = verdicts["truth"] == "machine", verdicts["judge_kind"] == "machine"
-    columns = {"judges": verdicts["judge"], "stimuli": verdicts["stimulus"], "answers": verdicts["trial"],
-               "speakers": verdicts["agent"].mask(is_machine), "agents": verdicts["agent"].where(is_machine),
-               "tastes": (verdicts["judge"] + verdicts["agent"]).where(is_machine),
-               "studies": verdicts["folder"].mask(by_machine)}  # fmt: skip
+    is_machine = verdicts["truth"] == "machine"
+    by_machine = verdicts["judge_kind"] == "machine"
+    columns = {
+        "judges": verdicts["judge"],
+        "stimuli": verdicts["stimulus"],
+        "answers": verdicts["trial"],
+        "speakers": verdicts["agent"].mask(is_machine),
+        "agents": verdicts["agent"].where(is_machine),
+        "tastes": (verdicts["judge"] + verdicts["agent"]).where(is_machine),
+        "studies": verdicts["folder"].mask(by_machine),
+    }
     x = (is_machine - 0.5).to_numpy()
-    probit, dprimes = INTERCEPT + OF_MACHINES * x * by_machine.to_numpy(), dict[str, float]()
+    probit = INTERCEPT + OF_MACHINES * x * by_machine.to_numpy()
+    dprimes = dict[str, float]()
     for name, spread in spreads.items():
         codes, levels = pd.factorize(columns[name.partition(".")[0]])
         effects = chance.normal(MEAN if name == "agents" else 0, spread, len(levels))
@@ -58,7 +87,8 @@ def drawn(seed: int, spreads: Mapping[str, float] = TRUE) -> tuple[pd.DataFrame,
 def rankings(studies: int) -> None:
     from judging.ranking.model import fit
 
-    holds, widths = defaultdict[str, list[bool]](list), defaultdict[str, list[float]](list)
+    holds = defaultdict[str, list[bool]](list)
+    widths = defaultdict[str, list[float]](list)
     for seed in range(studies):
         verdicts, humanness = drawn(seed)
         is_new = verdicts["folder"] == "2"

@@ -35,10 +35,20 @@ from serving.cli import main as turinglike
 from serving.commands.command_line import positive
 from serving.runs.opening import new_people_run
 
-AGENTS, SPEAKERS, TOPICS, LENGTHS = ("alpha", "beta", "gamma"), 30, ("cooking", "music", "travel"), (3, 6, 12, 24)
-JUDGES, PER_JUDGE, WITH_FEEDBACK, LAB = 60, 40, 16, 20  # judges, trials each, of which with feedback, judges in the lab
-ANSWERS = {"gender": ("female", "male"), "education": ("high school", "bachelor", "master", "pg"),
-           "age": ("18-20", "21-25", "26-30")}  # fmt: skip
+AGENTS = ("alpha", "beta", "gamma")
+SPEAKERS = 30
+TOPICS = ("cooking", "music", "travel")
+LENGTHS = (3, 6, 12, 24)
+# judges, trials each, of which with feedback, judges in the lab
+JUDGES = 60
+PER_JUDGE = 40
+WITH_FEEDBACK = 16
+LAB = 20
+ANSWERS = {
+    "gender": ("female", "male"),
+    "education": ("high school", "bachelor", "master", "pg"),
+    "age": ("18-20", "21-25", "26-30"),
+}
 BY = ("gender", "education", "age", "phase", "type", "partner", "length", "gender*agent", "folder", "topic")
 OF_NONE = ("age", "topic")  # columns that matter in no study
 # Shifts of how often verdicts are right, in standard deviations of all that varies.
@@ -51,11 +61,18 @@ EFFECTS: dict[str, dict[Any, float]] = {
     "agent": {"alpha": 0.4, "beta": 0, "gamma": -0.4},
     "folder": {"online": -0.2, "lab": 0.2},
 }
-OF_BIAS, OF_SENSITIVITY, OF_STIMULI, OF_SPEAKERS, OF_ANSWERS = 0.5, 0.3, 0.3, 0.2, 0.3  # standard deviations; noise: 1
+# standard deviations; noise: 1
+OF_BIAS = 0.5
+OF_SENSITIVITY = 0.3
+OF_STIMULI = 0.3
+OF_SPEAKERS = 0.2
+OF_ANSWERS = 0.3
 SD_OF_MACHINES = math.hypot(OF_BIAS, OF_SENSITIVITY, OF_STIMULI, OF_ANSWERS, 1)  # of all of it: an agent is not drawn
 SD_OF_PEOPLE = math.hypot(SD_OF_MACHINES, OF_SPEAKERS)
 MALE = 0.6  # the share of speakers who are taken for male
-INSIDE, POWER, ALARMS = "0.93 at least", "the power", "0.02 to 0.08"
+INSIDE = "0.93 at least"
+POWER = "the power"
+ALARMS = "0.02 to 0.08"
 Share = namedtuple("Share", "effects table of wanted share number")
 
 
@@ -75,7 +92,8 @@ def main() -> None:
 def trials(folder: Path) -> pd.DataFrame:
     """The trials of conversations of people (H-H), of people and machines and of machines, by the commands; a row for
     each judge's trial, in the judge's order."""
-    stimuli, pairs = [], list[str]()
+    stimuli = []
+    pairs = list[str]()
     for at, (kind, agent, topic, copy) in enumerate(product(range(3), range(3), TOPICS, range(3))):
         people = [f"human:s{(at + 7 * half + copy) % SPEAKERS + 1}" for half in (0, 1)]
         pairs.append("~".join((*people[kind:], *[AGENTS[agent]] * kind)))
@@ -161,13 +179,15 @@ def _verdict(row: dict[str, Any]) -> dict[str, Any]:
 def calibration(table: pd.DataFrame, studies: int) -> list[Share]:
     """Of studies with and without effects, by table and column the share of ``number`` intervals that hold the truth,
     the mean of the studies', or of tests whose p is below 0.05."""
-    estimates, tests = [], []
+    estimates = []
+    tests = []
     for effects, study in product(("with", "without"), range(studies)):
         verdicts = judged(drawn(table, study, has_effects=effects == "with"))
         scores = compute_scores(verdicts, BY)
         estimates += [(effects, *row) for row in _estimates(scores, verdicts)]
         tests += [(effects, *row) for row in _tests(scores, effects)]
-    figure, cell = ["effects", "table", "of", "what"], ["effects", "table", "of", "wanted"]
+    figure = ["effects", "table", "of", "what"]
+    cell = ["effects", "table", "of", "wanted"]
     inside = pd.DataFrame(estimates, columns=[*figure, "low", "high", "truth"])
     truth = inside.groupby(figure)["truth"].transform("mean")
     inside = inside.assign(wanted=INSIDE, holds=(inside["low"] <= truth) & (truth <= inside["high"]))

@@ -47,7 +47,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="turinglike", description="Answers of machine agents for Turing-like tests.")
     parser.add_argument("--version", action="version", version=f"turinglike {__version__}")
     parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
-    source, settings, workers, as_json = source_options(), settings_options(), worker_options(), json_option()
+    source = source_options()
+    settings = settings_options()
+    workers = worker_options()
+    as_json = json_option()
     commands = Commands(parsers, settings, workers, as_json)
     command = commands.add
 
@@ -100,7 +103,8 @@ def build_parser() -> argparse.ArgumentParser:
     ask.add_argument("--seed", type=seed, default=0, metavar="S", help="as of a run (default 0)")
     ask.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
 
-    summary, example = "the agents behind HTTP, for programs and a web page", "--agents mmcq,eliza --port 8000"
+    summary = "the agents behind HTTP, for programs and a web page"
+    example = "--agents mmcq,eliza --port 8000"
     serve = command("serve", "serving.commands.serve:serve", summary, settings, workers, example=example, uses_ray=True)
     serve.add_argument("--agents", required=True, metavar="A,B", help="agents that are loaded together")
     serve.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine alone)")
@@ -115,7 +119,8 @@ def build_parser() -> argparse.ArgumentParser:
     serve.add_argument("--deadline", type=seconds, default=120.0, metavar="S", help="seconds for one answer (120)")
     serve.add_argument("--replicas", type=positive, default=1, metavar="N", help="workers per agent (default 1)")
 
-    summary, example = "how fast agents are on this machine, and what limits them", "mmcq gbvs --seconds 2"
+    summary = "how fast agents are on this machine, and what limits them"
+    example = "mmcq gbvs --seconds 2"
     bench = command("bench", "serving.bench.command:bench", summary, settings, example=example)
     bench.add_argument("agents", nargs="+", metavar="AGENT")
     doubling = "default: doubling while it brings anything"
@@ -126,7 +131,8 @@ def build_parser() -> argparse.ArgumentParser:
     bench.add_argument("--mode", choices=MODES, help="of attention prediction (default: an agent's first)")
     bench.add_argument("-o", "--out", type=path, metavar="DIR", help="write bench.json there")
 
-    summary, example = "list the agents, or tell about one", "--task word --here --sort size"
+    summary = "list the agents, or tell about one"
+    example = "--task word --here --sort size"
     agents = command("agents", "serving.commands.agent_list:print_agents", summary, as_json, example=example)
     agents.add_argument("name", nargs="?")
     about_task = "only those that answer it; judgement: the judges"
@@ -160,7 +166,8 @@ def build_parser() -> argparse.ArgumentParser:
     view.add_argument("--port", type=port, default=0, help="default: a free one")
     view.add_argument("--open", dest="open_browser", action="store_true", help="open it in the browser")
 
-    summary, example = "write a run's records in another format", "run --format csv -o answers.csv"
+    summary = "write a run's records in another format"
+    example = "run --format csv -o answers.csv"
     export = command("export", "serving.exchange.exporting:export", summary, example=example)
     export.add_argument("path", type=path, metavar="dir")
     export.add_argument("--format", required=True, choices=FORMATS)
@@ -171,7 +178,8 @@ def build_parser() -> argparse.ArgumentParser:
     export.add_argument("--allow-missing", action="store_true", help="turingtest: the others where answers are missing")
     export.add_argument("--force", action="store_true", help="replace what is at --out")
 
-    summary, example = "read published answers into the same records", "words.json --task word -o people"
+    summary = "read published answers into the same records"
+    example = "words.json --task word -o people"
     importing = command("import", "serving.exchange.importing:import_files", summary, example=example)
     importing.add_argument("paths", nargs="+", type=path, metavar="files")
     importing.add_argument("-o", "--out", required=True, type=path, metavar="DIR", help="a run folder, or a new one")

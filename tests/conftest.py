@@ -45,7 +45,8 @@ if sys.dont_write_bytecode and _torch is not None and not Path(_torch.cached or 
     # Where no bytecode is kept, each of the many processes here would compile torch and transformers anew, for 7 of the
     # 12 seconds that it takes to import them. It is kept beside the tree, and for as long as the tests run.
     _bytecode = tempfile.TemporaryDirectory(prefix="bytecode-", ignore_cleanup_errors=True)
-    sys.dont_write_bytecode, sys.pycache_prefix = False, _bytecode.name
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = _bytecode.name
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = _bytecode.name
 

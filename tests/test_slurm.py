@@ -29,10 +29,15 @@ def start(tmp_path: Path, nodes: int, hangs: bool = False) -> subprocess.Popen[s
         (programs / name).write_text(f"#!/bin/bash\n{lines}\n")
         (programs / name).chmod(0o755)
     environment = {
-        "PATH": f"{programs}:{os.environ['PATH']}", "VENV": str(tmp_path / "venv"), "LOCAL": str(tmp_path),
-        "SLURM_JOB_ID": "77", "SLURM_NNODES": str(nodes), "SLURM_GPUS_ON_NODE": "8", "SLURMD_NODENAME": "first",
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "VENV": str(tmp_path / "venv"),
+        "LOCAL": str(tmp_path),
+        "SLURM_JOB_ID": "77",
+        "SLURM_NNODES": str(nodes),
+        "SLURM_GPUS_ON_NODE": "8",
+        "SLURMD_NODENAME": "first",
         "HANG": "true" if hangs else "false",
-    }  # fmt: skip
+    }
     command = ["bash", str(SCRIPT), "set.jsonl", "out", "mmcq", "--seed", "3"]
     return subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, stderr=subprocess.PIPE)
 

@@ -71,7 +71,8 @@ class CenterAgent(_Drawn["CenterAgent.Settings"]):
 
 def _normal(side: int, deviation: float, noise: random.Random) -> int:
     curve = NormalDist(side / 2, deviation)
-    low, high = curve.cdf(0), curve.cdf(side)
+    low = curve.cdf(0)
+    high = curve.cdf(side)
     share = low + (high - low) * noise.random()
     # A share of exactly 0 or 1 has no inverse; it can come only where the Gaussian lies wholly within the frame.
     return min(max(int(curve.inv_cdf(min(max(share, 2**-53), 1 - 2**-53))), 0), side - 1)

@@ -24,14 +24,17 @@ if TYPE_CHECKING:
     from agents.attention.models.inhibition import DevicePaths
 
 RELEASES = "https://github.com/matthias-k/DeepGaze/releases/download/"
-WEIGHTS, BIAS = "v1.1.0/deepgaze3.pth", "v1.0.0/centerbias_mit1003.npy"
+WEIGHTS = "v1.1.0/deepgaze3.pth"
+BIAS = "v1.0.0/centerbias_mit1003.npy"
 # The commit before the package began to need a further one (CLIP) for models that are not used here.
 INSTALL = (
     "deepgaze_pytorch is not installed: `pip install --no-build-isolation "
     "'git+https://github.com/matthias-k/DeepGaze@874f12e1ee519860f49860638cf7f6375956d45a'`"
 )
 TRAINED = 35.0  # pixels per degree of visual angle
-SMALLEST, LARGEST = 64, 4096  # DenseNet halves a picture five times, after it was halved once
+# DenseNet halves a picture five times, after it was halved once
+SMALLEST = 64
+LARGEST = 4096
 Prepared = tuple["torch.Tensor", Plan, dict[str, Any]]
 
 
@@ -168,10 +171,12 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         pictures = torch.stack(resized)
         cells = torch.arange(rows * columns, device=self._device).view(1, rows, columns)
         self.model.begin(pictures, bias)
-        shown, numbers = list(range(len(items))), torch.arange(len(items), device=self._device)
+        shown = list(range(len(items)))
+        numbers = torch.arange(len(items), device=self._device)
         while going := paths.going():
             if going != shown and len(paths.fixated) > 1:  # the model must first see all
-                shown, [numbers] = going, uploaded([torch.tensor(going)], self._device)
+                shown = going
+                [numbers] = uploaded([torch.tensor(going)], self._device)
             history = deepgaze.history(paths.fixated, paths.frames, shape)
             maps = self.model.density(numbers, history[numbers])
             if drawn:  # the maximum of log density plus Gumbel noise is an exact draw

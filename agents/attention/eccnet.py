@@ -94,7 +94,8 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         pixels = stimulus.image.decode()
         height, width, _ = pixels.shape
         plan = scanpath.plan(stimulus, (width, height), self.settings)
-        longest, long_side = max(width, height), self.settings.long_side
+        longest = max(width, height)
+        long_side = self.settings.long_side
         rows, columns = (
             long_side if side == longest else -(-side * long_side // (32 * longest)) * 32 for side in (height, width)
         )

@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
 SHOWN = 15
 RING_RADIUS = 35  # pixels of a frame 1280 wide
-YELLOW, YELLOW_INDEX = (255, 255, 0), 255  # in the palette of a frame, where no pixel of the picture has it
-TARGET_MS, FIXATION_MS, GAP_MS = 1000, 300, 1000
+# in the palette of a frame, where no pixel of the picture has it
+YELLOW = (255, 255, 0)
+YELLOW_INDEX = 255
+TARGET_MS = 1000
+FIXATION_MS = 300
+GAP_MS = 1000
 
 
 def judges_clip(
@@ -54,7 +58,8 @@ def _scaled(image: Pixels, fixations: Points, max_side: int | None) -> tuple[PIL
     if scale < 1.0:
         size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
         picture = picture.resize(size, PILImage.Resampling.LANCZOS)
-    across, down = picture.width / image.shape[1], picture.height / image.shape[0]
+    across = picture.width / image.shape[1]
+    down = picture.height / image.shape[0]
     return picture, [((point[0] + 0.5) * across - 0.5, (point[1] + 0.5) * down - 0.5) for point in fixations]
 
 

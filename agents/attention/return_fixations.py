@@ -89,7 +89,9 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
     def _memory(self, kind: str) -> Memory:
         from agents.attention.models.return_fixations import MEMORIES, Memory
 
-        known, spread, floor = MEMORIES[kind], self.settings.spread, self.settings.floor
+        known = MEMORIES[kind]
+        spread = self.settings.spread
+        floor = self.settings.floor
         return Memory(known.spread if spread is None else spread, known.floor if floor is None else floor)
 
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:

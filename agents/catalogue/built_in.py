@@ -13,7 +13,8 @@ APART = ("family", "like", "settings", "tasks", "agent", "without")  # fields th
 
 def _read(path: Path) -> tuple[Entry, ...]:
     content = tomllib.loads(path.read_text("utf-8"))
-    shared, families = content.pop("shared"), content.pop("families")
+    shared = content.pop("shared")
+    families = content.pop("families")
 
     def settings(table: Mapping[str, Any]) -> dict[str, Any]:
         like = shared[table["like"]] if "like" in table else {}

@@ -104,12 +104,15 @@ class PromptedAgent(TextAgent[PromptedSettings]):
         return self.settings.truncation
 
     def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
-        message, truncation = super()._message(stimulus, text, draw), self._truncation(stimulus)
-        least, lower_case = self.settings.min_words, self.settings.lower_case
+        message = super()._message(stimulus, text, draw)
+        truncation = self._truncation(stimulus)
+        least = self.settings.min_words
+        lower_case = self.settings.lower_case
         return sent_message(stimulus, message, draw, truncation, self._lengths, least, lower_case)
 
     def _is_enough(self, stimulus: ConversationStimulus, draw: Draw) -> Callable[[str], bool] | None:
-        truncation, least = self._truncation(stimulus), self.settings.min_words
+        truncation = self._truncation(stimulus)
+        least = self.settings.min_words
         length = target_length(stimulus, draw, truncation, self._lengths, least)
         if truncation is None or length is None or stimulus.mode == "burst":
             return None
@@ -182,7 +185,8 @@ class ChatAgent(PromptedAgent):
         return stimulus.history if self._person is None else self._person.earlier(stimulus, draw)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
-        settings, sampling = self.settings, self.settings.turn_sampling(stimulus, draw)
+        settings = self.settings
+        sampling = self.settings.turn_sampling(stimulus, draw)
         if self._person is not None:
             return self._person.request(stimulus, draw, history, sampling)
         return prompts.chat_request(
@@ -301,7 +305,8 @@ class CompletionAgent(PromptedAgent):
         return prompts.completion_opening(stimulus, draw, self.settings.template)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
-        settings, sampling = self.settings, self.settings.turn_sampling(stimulus, draw)
+        settings = self.settings
+        sampling = self.settings.turn_sampling(stimulus, draw)
         return prompts.completion_request(stimulus, draw, history, sampling, settings.separator, settings.template)
 
     def _dialogue(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:

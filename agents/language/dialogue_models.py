@@ -88,6 +88,7 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent[Any]):
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         # The engine counts the tokens after the start token.
-        least, most = self.settings.min_tokens - 1, self.settings.max_tokens - 1
+        least = self.settings.min_tokens - 1
+        most = self.settings.max_tokens - 1
         sampling = Sampling(temperature=0, min_tokens=least, max_tokens=most)
         return prompts.dialogue_request(stimulus, draw, history, sampling, self.settings.greetings)

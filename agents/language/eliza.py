@@ -77,7 +77,8 @@ class Script:
         lower = [word.casefold() for word in clause]
         words = list(clause)
         for at, word in enumerate(lower):
-            before, after = lower[at - 1] if at else None, lower[at + 1] if at + 1 < len(lower) else None
+            before = lower[at - 1] if at else None
+            after = lower[at + 1] if at + 1 < len(lower) else None
             if word == "you":
                 words[at] = "me" if before in self._script["object_after"] or (at and after is None) else "I"
             elif word in self._script["agreement"]:

@@ -76,14 +76,16 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         if vllm is not None:
             self.max_in_flight = vllm.sequences
             self.memory += vllm.cache()
-        self._on_one_gpu, self._beside_one_gpu = self.device_memory, self.memory_beside_gpu
+        self._on_one_gpu = self.device_memory
+        self._beside_one_gpu = self.memory_beside_gpu
         if isinstance(settings, EngineChoice):
             self.most_devices = MOST_DEVICES
             self.use_devices(1 if vllm is None else vllm.tensor_parallel)
 
     def use_devices(self, count: int) -> None:
         self.devices = count
-        vllm, working = self._vllm(), self.working_memory
+        vllm = self._vllm()
+        working = self.working_memory
         if vllm is not None:
             self.device_memory = working + vllm.cache() + max(0, self._on_one_gpu - working) // count  # of each GPU
             if self._beside_one_gpu is not None:
@@ -169,7 +171,8 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
 
     def make_engine(self) -> LocalEngine:
         """The settings' engine."""
-        vllm, precision = self._vllm(), self.settings.precision
+        vllm = self._vllm()
+        precision = self.settings.precision
         date = self.settings.date if isinstance(self.settings, TemplateSettings) else DATE
         if vllm is None:
             return TransformersEngine(
@@ -192,7 +195,8 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         items = [*zip(batch, draws, strict=True)]
         replies: list[Any] = [_tried(self._begun, *item) for item in items]
         places = [place for place, begun in enumerate(replies) if isinstance(begun, TextRequest)]
-        requests, seeds = [replies[place] for place in places], [self._seed(*items[place]) for place in places]
+        requests = [replies[place] for place in places]
+        seeds = [self._seed(*items[place]) for place in places]
         for place, request, text in zip(places, requests, self._texts(requests, seeds), strict=True):
             is_text = isinstance(text, GeneratedText)
             replies[place] = _tried(self._answered, *items[place], request, text) if is_text else text

@@ -92,7 +92,8 @@ def style(turns: Sequence[Sequence[HistoryMessage]]) -> str:
     emoji = statistics.fmean(len(EMOJI.findall(text)) for text in texts)
     cased = [[letter for letter in text if letter.lower() != letter.upper()] for text in texts]
     capitals = [letters[0].isupper() for letters in cased if letters]
-    mean, median = statistics.fmean(words), statistics.median(words)
+    mean = statistics.fmean(words)
+    median = statistics.median(words)
     sentences = [
         f"{{name}}'s messages have {mean:.1f} words in the mean, {median:g} in the median.",
         f"{{name}} sends {len(texts) / len(turns):.1f} messages in a row in the mean.",

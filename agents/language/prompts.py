@@ -200,9 +200,11 @@ def chat_instructions(stimulus: ConversationStimulus, draw: Draw, program: Progr
     texts = parts or PARTS[program]
     if program in ONE_SIDED:
         side = _side(speakers(stimulus, draw.options)[0], stimulus)
-        system, begins = _filled_part(texts[side], stimulus, draw, side, SIDES), ""
+        system = _filled_part(texts[side], stimulus, draw, side, SIDES)
+        begins = ""
     else:
-        starter, names = _side(_starter(stimulus, draw), stimulus), _names(stimulus, draw, program)
+        starter = _side(_starter(stimulus, draw), stimulus)
+        names = _names(stimulus, draw, program)
         system = _filled_part(texts[1], stimulus, draw, starter, names)
         begins = _filled_part(texts[0], stimulus, draw, 1 - starter, names)
     return (f"{system}\n{_TEXTS['burst']}" if stimulus.mode == "burst" else system), begins

@@ -84,7 +84,8 @@ def read_messages(
     for line in text.splitlines():
         line = _TIME.sub("", line.strip())
         if (named := line_form.match(line)) is not None:
-            name, line = named[1], line[named.end() :]
+            name = named[1]
+            line = line[named.end() :]
             speaker = name if name in names else known.get(name.casefold(), speaker)
         message = " ".join(line.split())
         if not message:

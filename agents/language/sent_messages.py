@@ -99,7 +99,8 @@ def own_part(stimulus: ConversationStimulus, text: str, name: str, other: str) -
 def unlabelled(stimulus: ConversationStimulus, text: str, name: str, other: str, *also: str) -> str:
     """A message without the speaker's label and quotation marks."""
     text = _without_label(stimulus, text, name, other, *also)
-    closing, within = _QUOTES.get(text[:1]), text[1:-1]
+    closing = _QUOTES.get(text[:1])
+    within = text[1:-1]
     is_quoted = closing is not None and len(text) > 1 and text[-1] == closing and not {text[0], closing} & set(within)
     return within.strip() if is_quoted else text
 

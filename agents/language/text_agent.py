@@ -203,8 +203,10 @@ class TextAgent(EngineAgent[T]):
     def fitted_request(self, stimulus: Stimulus, draw: Draw) -> TextRequest:
         """Without the oldest messages if there is no room. Raises AnswerError."""
         assert isinstance(stimulus, ConversationStimulus)
-        history, say = self._earlier(stimulus, draw), self._listener(stimulus, draw)
-        is_dialogue, most_left_out = "pseudo" in draw.options, max(len(history) - 1, 0)
+        history = self._earlier(stimulus, draw)
+        say = self._listener(stimulus, draw)
+        is_dialogue = "pseudo" in draw.options
+        most_left_out = max(len(history) - 1, 0)
         is_enough = None if is_dialogue or self.random else self._is_enough(stimulus, draw)
 
         def without(left_out: int) -> TextRequest:
@@ -252,6 +254,7 @@ class TextAgent(EngineAgent[T]):
         if "pseudo" not in draw.options:
             message = self._message(stimulus, text.text, draw)
         else:
-            message, raw["pseudo"] = pseudo_dialogue.written(request, text.text), True
+            message = pseudo_dialogue.written(request, text.text)
+            raw["pseudo"] = True
         finish = f"{text.finish}; prompt cut" if request.left_out or request.cut else text.finish
         return Reply(TurnAnswer(text=message, raw=text.raw, finish=finish), raw)

@@ -22,7 +22,8 @@ from agents.models.checkpoints import (
 )
 
 OPEN_CLIP = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
-TORCH, OPEN_FLAMINGO = "pytorch_model*.bin", "checkpoint.pt"
+TORCH = "pytorch_model*.bin"
+OPEN_FLAMINGO = "checkpoint.pt"
 CARD = "README.md"  # names the licence
 TIMEOUT = 10.0  # seconds in which the hub must begin to answer
 
@@ -66,7 +67,8 @@ def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = (
 
 
 def _chosen(names: Sequence[str]) -> list[str]:
-    weights, spare = [name for name in OPEN_CLIP if name in names][:1], SPARE
+    weights = [name for name in OPEN_CLIP if name in names][:1]
+    spare = SPARE
     if not weights and any(name.endswith(".safetensors") for name in names):
         weights = ["*.safetensors"]
     elif not weights:

@@ -137,7 +137,8 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
         if is_random:
             raise UnavailableError(f"random weights are made on one GPU, and {devices} are needed: choose engine=vllm")
         # The host and its disk are no place for layers: each pass would carry them to a GPU again.
-        places, room = "balanced", {gpu: size for gpu, size in get_max_memory().items() if isinstance(gpu, int)}
+        places = "balanced"
+        room = {gpu: size for gpu, size in get_max_memory().items() if isinstance(gpu, int)}
     try:
         with _silence():
             if is_random:
@@ -200,7 +201,8 @@ def load_weights(
 def _silence() -> Iterator[None]:
     from transformers.utils import logging
 
-    has_bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    has_bars = logging.is_progress_bar_enabled()
+    level = logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     try:

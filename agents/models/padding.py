@@ -32,7 +32,8 @@ def continued(model: Any, beginning: Sequence[int], rest: Tensor, mask: Tensor) 
     cache = model.base_model(input_ids=start, use_cache=True).past_key_values
     cache.batch_repeat_interleave(len(rest))
     start = start.expand(len(rest), -1)
-    tokens, mask = torch.cat([start, rest], dim=1), torch.cat([torch.ones_like(start), mask], dim=1)
+    tokens = torch.cat([start, rest], dim=1)
+    mask = torch.cat([torch.ones_like(start), mask], dim=1)
     return {"input_ids": tokens, "attention_mask": mask, "past_key_values": cache}
 
 
@@ -95,7 +96,8 @@ def _over_keys(kwargs: dict[str, Any], name: str, padded: bool) -> dict[str, Any
 
 def _across(kwargs: dict[str, Any], padded: bool) -> dict[str, Any]:
     past = kwargs["past_key_values"].get_seq_length()
-    queries, device = _queries(kwargs), kwargs["encoder_hidden_states"].device
+    queries = _queries(kwargs)
+    device = kwargs["encoder_hidden_states"].device
     causal = causal_mask(queries, past + queries, device)
     return {**_over_keys(kwargs, "encoder_attention_mask", padded), "attention_mask": causal}
 
@@ -123,7 +125,8 @@ def shared_sources(attentions: Iterable[Any], source: str, beams: int) -> Iterat
     1, 1, keys], or None."""
 
     def gather(module: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        mask, (states, *others) = kwargs.get("attention_mask"), args or (kwargs.pop("hidden_states"),)
+        mask = kwargs.get("attention_mask")
+        (states, *others) = args or (kwargs.pop("hidden_states"),)
         queries = states.unflatten(0, (-1, beams)).flatten(1, 2)
         mask = None if mask is None else mask[::beams]
         return (queries, *others), {**kwargs, source: kwargs[source][::beams], "attention_mask": mask}

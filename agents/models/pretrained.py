@@ -91,7 +91,8 @@ class PretrainedAgent(CheckpointAgent[P]):
         self._made: tempfile.TemporaryDirectory[str] | None = None
         try:
             if self.random:
-                count, largest = self.architecture().parameters, 0
+                count = self.architecture().parameters
+                largest = 0
             else:
                 count = sum(map(checkpoints.count_weights, self.weight_paths()))
                 largest = max(map(checkpoints.largest_file, self.weight_paths()), default=0)
@@ -249,7 +250,8 @@ class WeightsFileAgent(CheckpointAgent[F]):
     def checkpoint(self) -> tuple[str | None, str | None]:
         if self.random:
             return random_weights.RANDOM, None
-        path, checkpoint = self.weights_path(), self.settings.checkpoint
+        path = self.weights_path()
+        checkpoint = self.settings.checkpoint
         revision = checkpoints.identity(str(path))[1] if path.is_file() else None
         return (path.name if checkpoint == "published" else checkpoint), revision
 
@@ -266,7 +268,8 @@ class WeightsFileAgent(CheckpointAgent[F]):
     def fetch(self) -> Sequence[Download]:
         if self.random:
             return ()
-        path, is_published = self.weights_path(), self.settings.checkpoint == "published"
+        path = self.weights_path()
+        is_published = self.settings.checkpoint == "published"
         if not path.is_file():
             if not is_published:
                 raise UnavailableError(f"{self.settings.checkpoint}: no such file")
@@ -326,16 +329,19 @@ def item_bytes(config: PreTrainedConfig, prompt: int, new: int, beams: int, numb
     """Bytes for at most ``prompt`` and ``new`` tokens of ``beams``, at ``number`` bytes a value."""
     text: Any = config.get_text_config(decoder=True)
     vision = getattr(config, "vision_config", None)
-    is_pair, is_crossing = config.is_encoder_decoder, config.model_type in CROSSING
+    is_pair = config.is_encoder_decoder
+    is_crossing = config.model_type in CROSSING
     is_material = not MATERIAL.isdisjoint((config.model_type, text.model_type))
     image = encoder = 0
     if vision is not None:
-        patches, tiles = (vision.image_size // vision.patch_size) ** 2 + 1, TILES.get(config.model_type, 1)
+        patches = (vision.image_size // vision.patch_size) ** 2 + 1
+        tiles = TILES.get(config.model_type, 1)
         image = getattr(config, "num_query_tokens", patches * tiles)
         weights = vision.num_attention_heads * patches**2 * (4 + number) if config.model_type in MATERIAL else 0
         results = patches * (6 * vision.hidden_size + 3 * vision.intermediate_size) * number
         encoder = tiles * (3 * vision.image_size**2 * (4 + number) + results + weights)  # pixels as they came, too
-    hidden, heads = text.hidden_size, text.num_attention_heads
+    hidden = text.hidden_size
+    heads = text.num_attention_heads
     width = 6 * hidden + 3 * getattr(text, "intermediate_size", 4 * hidden)
     head_size = getattr(text, "head_dim", None) or hidden // heads
     key_values = (getattr(text, "num_key_value_heads", None) or heads) * head_size

@@ -171,7 +171,8 @@ def _merges() -> Iterator[tuple[str, str]]:
             continue
         for written in (word, word.capitalize()):
             for end in range(len(written)):
-                before, letter = SPACE + written[:end], written[end]
+                before = SPACE + written[:end]
+                letter = written[end]
                 if before + letter not in known:
                     known.add(before + letter)
                     yield before, letter

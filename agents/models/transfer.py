@@ -17,7 +17,8 @@ class HostCopy:
     """A device's ``tensors`` on their way to the CPU."""
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
-        self._tensors, self._done = [tensor.to("cpu", non_blocking=tensor.is_cuda) for tensor in tensors], None
+        self._tensors = [tensor.to("cpu", non_blocking=tensor.is_cuda) for tensor in tensors]
+        self._done = None
         if tensors and tensors[0].is_cuda:
             self._done = torch.cuda.Event()
             self._done.record()

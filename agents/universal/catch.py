@@ -29,18 +29,66 @@ from agents.vision.captions import flags
 SYMBOLS = "#*&^%@!+=$~"
 # Ordinary words, no colours; those of UNSEEN name nothing that a picture could show.
 UNSEEN = (
-    "with", "about", "between", "every", "because", "yesterday", "quickly", "often", "perhaps", "although", "until",
-    "seldom", "whether", "tomorrow", "rather",
-)  # fmt: skip
+    "with",
+    "about",
+    "between",
+    "every",
+    "because",
+    "yesterday",
+    "quickly",
+    "often",
+    "perhaps",
+    "although",
+    "until",
+    "seldom",
+    "whether",
+    "tomorrow",
+    "rather",
+)
 WORDS = (
-    *UNSEEN, "table", "dog", "window", "paper", "bottle", "music", "garden", "pencil", "market", "mountain", "engine",
-    "letter", "kitchen", "river", "pocket", "shoulder", "ladder", "winter", "doctor", "ticket",
-)  # fmt: skip
+    *UNSEEN,
+    "table",
+    "dog",
+    "window",
+    "paper",
+    "bottle",
+    "music",
+    "garden",
+    "pencil",
+    "market",
+    "mountain",
+    "engine",
+    "letter",
+    "kitchen",
+    "river",
+    "pocket",
+    "shoulder",
+    "ladder",
+    "winter",
+    "doctor",
+    "ticket",
+)
 GROUPS = ("origin", "age", "size", "price", "use", "season", "shape", "popularity", "difficulty", "place of storage")
 ITEMS = (
-    "common", "rare", "regional", "traditional", "experimental", "imported", "seasonal", "historical", "formal",
-    "everyday", "commercial", "handmade", "portable", "miniature", "ceremonial", "standard", "reversible", "temporary",
-)  # fmt: skip
+    "common",
+    "rare",
+    "regional",
+    "traditional",
+    "experimental",
+    "imported",
+    "seasonal",
+    "historical",
+    "formal",
+    "everyday",
+    "commercial",
+    "handmade",
+    "portable",
+    "miniature",
+    "ceremonial",
+    "standard",
+    "reversible",
+    "temporary",
+)
 Prepared = tuple[Stimulus, tuple[int, int]]  # with the picture's frame, (width, height)
 
 

@@ -76,7 +76,9 @@ class UniversalAgent(ChatAgent):
     def fitted_request(self, stimulus: Any, draw: Draw) -> TextRequest:
         if not isinstance(stimulus, Picture):
             return super().fitted_request(stimulus, draw)
-        chosen, about, (width, height) = self.settings, stimulus.stimulus, stimulus.frame
+        chosen = self.settings
+        about = stimulus.stimulus
+        (width, height) = stimulus.frame
         words = str(drawn_length(chosen.lengths, about.id, draw.sample))
         path = replies.SCANPATH.format(count=_wanted(about), width=width, height=height)
         questions: dict[Task, tuple[str, int]] = {
@@ -93,7 +95,8 @@ class UniversalAgent(ChatAgent):
     def _reply(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         if not isinstance(stimulus, Picture):
             return super()._reply(stimulus, draw, request, text)
-        about, written = stimulus.stimulus, text.text[:READ]
+        about = stimulus.stimulus
+        written = text.text[:READ]
         answer: BaseModel
         notes: dict[str, Any] = {}
         if about.task == "color_estimation":
@@ -109,7 +112,8 @@ class UniversalAgent(ChatAgent):
             answer = CaptionAnswer(text=caption, tokens=text.tokens, finish=finish, flags=flags(caption, known))
             notes = {"max_words": limit, "attempt": draw.attempt}
         else:
-            fixations, wanted = replies.read_scanpath(written), _wanted(about)
+            fixations = replies.read_scanpath(written)
+            wanted = _wanted(about)
             kept = fixations[:wanted]
             durations = [fixation.duration_ms for fixation in kept if fixation.duration_ms is not None]
             answer = ScanpathAnswer(

@@ -51,7 +51,9 @@ class LengthNorm(float):
 
     def __new__(cls, penalty: float, *, more: float = 0, unit: float = 1, cut: int = 0) -> LengthNorm:
         norm = super().__new__(cls, penalty)
-        norm.more, norm.unit, norm.cut = more, unit, cut
+        norm.more = more
+        norm.unit = unit
+        norm.cut = cut
         return norm
 
     def __rpow__(self, length: int) -> float:  # type: ignore[override]
@@ -173,7 +175,8 @@ class CaptionAgent(PretrainedAgent[C]):
     def _check_positions(self) -> None:
         if self._positions is None:
             return
-        chosen, (positions, taken) = self.settings, self._positions
+        chosen = self.settings
+        (positions, taken) = self._positions
         prompt = len(self._ids(chosen.prompt))
         longest = chosen.max_tokens if chosen.count_prompt else taken + prompt + chosen.max_tokens
         if longest > positions or (chosen.count_prompt and chosen.max_tokens <= prompt + 1):
@@ -190,7 +193,8 @@ class CaptionAgent(PretrainedAgent[C]):
         from agents.models.sampling import Finite, Sampler, Warp
         from agents.models.transfer import downloaded
 
-        chosen, width = self.settings, self.width
+        chosen = self.settings
+        width = self.width
         index_of = {id(item): index for index, item in enumerate(distinct)}
         wanted = [self._row(index_of[id(item)], item, draw) for item, draw in zip(items, draws, strict=True)]
         # A single beam search serves all samples of a stimulus.
@@ -230,7 +234,8 @@ class CaptionAgent(PretrainedAgent[C]):
     def _config(self, returned: int) -> GenerationConfig:
         from transformers import GenerationConfig
 
-        chosen, width = self.settings, self.width
+        chosen = self.settings
+        width = self.width
         least, most = ("min_length", "max_length") if chosen.count_prompt else ("min_new_tokens", "max_new_tokens")
         return GenerationConfig(
             do_sample=False,

@@ -17,9 +17,15 @@ if TYPE_CHECKING:
     import regex
 
 Flag = Literal[
-    "empty", "special_tokens", "repeated_words", "too_few_words", "too_many_words", "special_characters", "there_is",
+    "empty",
+    "special_tokens",
+    "repeated_words",
+    "too_few_words",
+    "too_many_words",
+    "special_characters",
+    "there_is",
     "mentions_image",
-]  # fmt: skip
+]
 FLAGS: tuple[Flag, ...] = get_args(Flag)
 
 MIN_WORDS = 6

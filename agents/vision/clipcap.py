@@ -67,7 +67,8 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
         config = super()._config(returned)
         config.pad_token_id = self._stop
         if self.width > 1:  # the scores are averages already, and transformers does not know of the end
-            config.length_penalty, config.early_stopping = 0.0, True
+            config.length_penalty = 0.0
+            config.early_stopping = True
         else:
             config.eos_token_id = self._stop
         return config

@@ -16,7 +16,8 @@ from agents.vision.clip_towers import CPU, load_tower, output_size
 from agents.vision.network_tools import BeamSums, assign, attention, layers_of
 
 HEADS = 8  # of the transformer mapper; no weight's shape tells
-MAPPER, GPT = "clip_project.", "gpt."
+MAPPER = "clip_project."
+GPT = "gpt."
 MapperName = Literal["transformer", "mlp"]
 # The weights whose shapes are the sizes of a mapper.
 SIZED: dict[MapperName, tuple[str, ...]] = {
@@ -40,7 +41,8 @@ class MapperAttention(nn.Module):
 class Layer(nn.Module):
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
-        self.norm1, self.attn = nn.LayerNorm(width), MapperAttention(width)
+        self.norm1 = nn.LayerNorm(width)
+        self.attn = MapperAttention(width)
         self.norm2 = nn.LayerNorm(width)
         self.mlp = nn.ModuleDict({"fc1": nn.Linear(width, hidden), "fc2": nn.Linear(hidden, width)})
 
@@ -54,7 +56,9 @@ class TransformerMapper(nn.Module):
 
     def __init__(self, features: int, width: int, prefix: int, clip_length: int, layers: int, hidden: int) -> None:
         super().__init__()
-        self.features, self.clip_length, self.prefix_length = features, clip_length, prefix
+        self.features = features
+        self.clip_length = clip_length
+        self.prefix_length = prefix
         self.linear = nn.Linear(features, clip_length * width)
         self.prefix_const = nn.Parameter(torch.empty(prefix, width))
         self.transformer = nn.ModuleDict({"layers": nn.ModuleList(Layer(width, hidden) for _ in range(layers))})
@@ -73,7 +77,8 @@ class PerceptronMapper(nn.Module):
 
     def __init__(self, features: int, hidden: int, width: int, prefix: int) -> None:
         super().__init__()
-        self.features, self.prefix_length = features, prefix
+        self.features = features
+        self.prefix_length = prefix
         self.model = nn.Sequential(nn.Linear(features, hidden), nn.Tanh(), nn.Linear(hidden, prefix * width))
 
     def forward(self, features: Tensor) -> Tensor:
@@ -86,7 +91,9 @@ Mapper = TransformerMapper | PerceptronMapper
 class ClipCapModel(nn.Module):
     def __init__(self, tower: nn.Module, mapper: Mapper, gpt: Any) -> None:
         super().__init__()
-        self.tower, self.clip_project, self.gpt = tower, mapper, gpt
+        self.tower = tower
+        self.clip_project = mapper
+        self.gpt = gpt
         # generate() fills from here what a caller leaves out, and GPT-2's usual end of text does not end a caption.
         gpt.generation_config = GenerationConfig()
 
@@ -149,7 +156,8 @@ class AveragedBeams(LogitsProcessor):
     are differences of means; a finished beam goes on with token 0. ``stop`` must not end a beam."""
 
     def __init__(self, stop: int, beams: int) -> None:
-        self._stop, self._sums = stop, BeamSums(beams)
+        self._stop = stop
+        self._sums = BeamSums(beams)
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """``input_ids`` [rows * beams, step], log-probabilities [rows * beams, vocabulary]."""
@@ -171,7 +179,8 @@ class AllStopped(StoppingCriteria):
     """Ends a search when every beam holds ``stop``."""
 
     def __init__(self, stop: int, beams: int) -> None:
-        self._stop, self._beams = stop, beams
+        self._stop = stop
+        self._beams = beams
 
     def __call__(self, input_ids: Tensor, scores: Any, **_: Any) -> Tensor:
         holds = (input_ids == self._stop).any(dim=1).unflatten(0, (-1, 2 * self._beams))

@@ -169,7 +169,8 @@ class RekognitionAgent(PictureService["RekognitionAgent.Settings"]):
         from botocore.exceptions import BotoCoreError, ClientError
 
         if isinstance(error, ClientError):
-            about, status = error.response["Error"], error.response["ResponseMetadata"]["HTTPStatusCode"]
+            about = error.response["Error"]
+            status = error.response["ResponseMetadata"]["HTTPStatusCode"]
             code = self.codes.get(about["Code"], code_of(status))
             return code, f"answered {status}: {about['Code']}: {about['Message']}"
         return ("server_unreachable", str(error)) if isinstance(error, BotoCoreError) else None
@@ -190,7 +191,8 @@ class GoogleVisionAgent(PictureService["GoogleVisionAgent.Settings"]):
     formats = ("JPEG", "PNG", "GIF", "BMP", "WEBP")
 
     def missing(self) -> str | None:
-        missing, [key] = super().missing(), self.keys
+        missing = super().missing()
+        [key] = self.keys
         if missing is None and not Path(os.environ[key]).is_file():
             return f"the environment variable {key} names no file: give the path of a service account's key"
         return missing
@@ -279,16 +281,19 @@ class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
 
     def ask(self, client: Any, task: Task, data: bytes) -> Reply:
         answer: BaseModel
-        image, options = io.BytesIO(data), {"model_version": self.settings.model_version}
+        image = io.BytesIO(data)
+        options = {"model_version": self.settings.model_version}
         raw: dict[str, Any]
         if task == "object_detection":
             reply = client.tag_image_in_stream(image, **options)
             tags = [(tag.name, tag.confidence) for tag in _present(reply.tags, "tags")]
-            answer, raw = _first_labels(tags), {"tags": tags}
+            answer = _first_labels(tags)
+            raw = {"tags": tags}
         elif task == "color_estimation":
             reply = client.analyze_image_in_stream(image, visual_features=["Color"], **options)
             names = list(_present(reply.color, "colours").dominant_colors or ())
-            answer, raw = _first_color(names), {"dominant_colors": names}
+            answer = _first_color(names)
+            raw = {"dominant_colors": names}
         else:
             reply = client.describe_image_in_stream(image, **options)
             if not _present(reply.captions, "captions"):

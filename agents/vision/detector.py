@@ -166,7 +166,8 @@ def pick(detections: Detections, names: Sequence[str], size: tuple[int, int], se
     top."""
     all_scores = detections.scores.float()
     counts = all_scores > settings.threshold
-    scores, classes = all_scores[counts].tolist(), detections.classes[counts].tolist()
+    scores = all_scores[counts].tolist()
+    classes = detections.classes[counts].tolist()
     corners = detections.corners.float()[counts].tolist()
     ranked = sorted(
         (-round(score / STEP), number, [round(edge) for edge in box], index)
@@ -217,7 +218,8 @@ class TorchvisionMaskRCNNAgent(
         from torchvision.models.detection.transform import GeneralizedRCNNTransform
 
         self.names = tuple(MaskRCNN_ResNet50_FPN_Weights.COCO_V1.meta["categories"])
-        short, long = self.settings.short_edge or 800, self.settings.long_edge or 1333
+        short = self.settings.short_edge or 800
+        long = self.settings.long_edge or 1333
         self._transform = GeneralizedRCNNTransform(short, long, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]).eval()
 
     def load(self, device: str) -> None:

@@ -79,7 +79,8 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
             raise UnavailableError(f"Detectron2's list of weights needs 'setuptools<81' ({error})") from None
         url = str(get_checkpoint_url(self.settings.config))
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as folder:
-            pickled, made = Path(folder) / "weights.pkl", Path(folder) / path.name
+            pickled = Path(folder) / "weights.pkl"
+            made = Path(folder) / path.name
             download(url, pickled)
             save_file(read_arrays(pickled), made, metadata={"format": "pt", "origin": url})
             os.replace(made, path)
@@ -91,7 +92,8 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
 
         config = get_cfg()
         config.merge_from_file(str(Path(detectron2.__file__).parent / "model_zoo" / "configs" / self.settings.config))
-        config.MODEL.WEIGHTS, config.MODEL.DEVICE = "", "cpu"
+        config.MODEL.WEIGHTS = ""
+        config.MODEL.DEVICE = "cpu"
         config.MODEL.MASK_ON = False
         config.MODEL.ROI_HEADS.SCORE_THRESH_TEST = self.settings.threshold
         short = self.settings.short_edge or config.INPUT.MIN_SIZE_TEST

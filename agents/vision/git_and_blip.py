@@ -74,7 +74,9 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
 
         from agents.models.padding import additive_mask
 
-        git, past, count = self._model.git, past_key_values.get_seq_length(), input_ids.shape[1]
+        git = self._model.git
+        past = past_key_values.get_seq_length()
+        count = input_ids.shape[1]
         first = past - self._patches
         positions = torch.arange(first, first + count, device=self._device)[None]
         embedded = git.embeddings(input_ids=input_ids, position_ids=positions)
@@ -97,7 +99,8 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
 
     def _load_model(self, folder: Path) -> Any:
         model = super()._load_model(folder)
-        text, decoder = model.config.text_config, model.text_decoder
+        text = model.config.text_config
+        decoder = model.text_decoder
         # The decoder ends with the separator; its configuration's "end" token is another.
         self._use_tokens(decoder, start=text.bos_token_id, end=text.sep_token_id, pad=text.pad_token_id)
         self._positions = text.max_position_embeddings, 1
@@ -146,7 +149,8 @@ class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
 
     def _load_model(self, folder: Path) -> Any:
         model = super()._load_model(folder)
-        config, text = model.config, model.config.text_config
+        config = model.config
+        text = model.config.text_config
         if text.is_encoder_decoder or config.image_token_index is None:
             raise UnavailableError(f"{folder}: only variants with OPT and an image token can be used")
         # OPT ends its captions with a new line; which token that is stands in the checkpoint's generation settings.

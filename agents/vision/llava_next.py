@@ -139,7 +139,8 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         return Reply(answer, {"runs": texts})
 
     def _load_model(self, folder: Path) -> Any:
-        model, tokenizer = super()._load_model(folder), self._tokenizer
+        model = super()._load_model(folder)
+        tokenizer = self._tokenizer
         self._use_tokens(model, start=tokenizer.bos_token_id, end=tokenizer.eos_token_id, pad=tokenizer.pad_token_id)
         return model
 
@@ -161,7 +162,8 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         from agents.models.padding import padded, ready_masks
 
         image = self._model.config.image_token_index
-        prompts, starts = [], []
+        prompts = []
+        starts = []
         for row in rows:
             # The complete text: what stands around the image is not tokenized as it would be alone.
             tokens = self._tokenizer(self._with_template(row.prompt))["input_ids"]

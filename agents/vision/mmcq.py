@@ -154,16 +154,19 @@ def _cut_box(counts: NDArray[np.int64], box: Box) -> tuple[Box, Box]:
     sides = [high - low for low, high in zip(box.low, box.high, strict=True)]
     axis = sides.index(max(sides))
     below = np.cumsum(_profile(counts, box, axis)).tolist()  # pixels in the planes up to and with each
-    total, last = box.population, len(below) - 1
+    total = box.population
+    last = len(below) - 1
     median = next(plane for plane, count in enumerate(below) if 2 * count > total)
-    left, right = median, last - median
+    left = median
+    right = last - median
     plane = min(last - 1, median + right // 2) if left <= right else max(0, median - 1 - (left + 1) // 2)
     plane = max(0, plane)  # -1 in a box of one bin
     while not below[plane]:
         plane += 1
     while below[plane] == total and plane and below[plane - 1]:
         plane -= 1
-    low, high = list(box.low), list(box.high)
+    low = list(box.low)
+    high = list(box.high)
     low[axis] = high[axis] = box.low[axis] + plane + 1
     return (
         Box(box.low, (high[0], high[1], high[2]), below[plane]),

@@ -132,4 +132,6 @@ class BeamSums:
         return self._totals[continued] + self._scores[continued, input_ids[:, -1]]
 
     def keep(self, input_ids: Tensor, totals: Tensor, scores: Tensor) -> None:
-        self._tokens, self._totals, self._scores = input_ids, totals, scores
+        self._tokens = input_ids
+        self._totals = totals
+        self._scores = scores

@@ -89,7 +89,8 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
 
         model: Any = load_ofa(folder)
         model.to(self._device, self._dtype)
-        config, known = model.config, len(self._tokenizer)
+        config = model.config
+        known = len(self._tokenizer)
         if known != config.vocab_size:
             raise UnavailableError(f"the dictionary has {known} tokens, {folder} {config.vocab_size}")
         self._use_tokens(model, start=config.bos_token_id, end=config.eos_token_id, pad=config.pad_token_id)

@@ -33,7 +33,9 @@ UNUSED = re.compile(
     r"|decoder\.(embed_tokens|output_projection)\.weight"
 )
 EMBEDDING = "encoder.embed_tokens.weight"
-CODES, BINS = 8192, 1000  # tokens of image codes and of coordinates, after those of the vocabulary
+# tokens of image codes and of coordinates, after those of the vocabulary
+CODES = 8192
+BINS = 1000
 OWN_TOKENS = CODES + BINS
 
 
@@ -109,7 +111,8 @@ def load_tokenizer(folder: Path) -> Any:
         vocabulary, merges = BPE.read_file(str(folder / "vocab.json"), str(folder / "merges.txt"))
         # As entries of the vocabulary and not as added tokens, thousands of which take seconds: no text is encoded to
         # them, and they are decoded as they are written.
-        codes, bins = (f"<code_{code}>" for code in range(CODES)), (f"<bin_{place}>" for place in range(BINS))
+        codes = (f"<code_{code}>" for code in range(CODES))
+        bins = (f"<bin_{place}>" for place in range(BINS))
         for token in ("<mask>", *codes, *bins):
             vocabulary.setdefault(token, len(vocabulary))
         # The annotation says list[str]; the tokenizer takes the pairs that BPE.read_file gives.
@@ -125,7 +128,11 @@ class FairseqEnd(LogitsProcessor):
     keep places."""
 
     def __init__(self, least: int, most: int | None, end: int, pad: int, beams: int = 1) -> None:
-        self.least, self.most, self.end, self.pad, self.beams = least, most, end, pad, beams
+        self.least = least
+        self.most = most
+        self.end = end
+        self.pad = pad
+        self.beams = beams
         self._start: int | None = None
         self._sums = BeamSums(beams)
         self._ended: Tensor  # of each row, how many texts

@@ -84,7 +84,8 @@ def image_positions(height: int, width: int, size: int, device: torch.device | N
 
 def image_buckets(positions: Tensor, size: int) -> Tensor:
     """Buckets [n, n]: one per offset in rows and columns."""
-    rows, columns = (positions - 1) // size, (positions - 1) % size
+    rows = (positions - 1) // size
+    columns = (positions - 1) % size
     down = rows[:, None] - rows[None, :] + size - 1
     right = columns[:, None] - columns[None, :] + size - 1
     return down * (2 * size - 1) + right
@@ -213,7 +214,9 @@ class OFAEncoder(nn.Module):
     def __init__(self, config: OFAConfig) -> None:
         super().__init__()
         self.config = config
-        width, heads, count = config.d_model, config.encoder_attention_heads, config.encoder_layers
+        width = config.d_model
+        heads = config.encoder_attention_heads
+        count = config.encoder_layers
         self.embed_tokens = nn.Embedding(config.vocab_size, width)
         self.layernorm_embedding = nn.LayerNorm(width)
         self.type_embedding = nn.Embedding(2, width)  # 0: text, 1: image
@@ -241,7 +244,8 @@ class OFAEncoder(nn.Module):
         tokens = self.embed_tokens(input_ids) + self.type_embedding.weight[0]
         images = self.image_proj(patches.flatten(2).transpose(1, 2)) + self.type_embedding.weight[1]
         states = torch.cat([self.patch_layernorm_embedding(images), self.layernorm_embedding(tokens)], 1)
-        at_image, at_text = self.embed_image_positions(grid)[None], self.embed_positions(text)[None]
+        at_image = self.embed_image_positions(grid)[None]
+        at_text = self.embed_positions(text)[None]
         positions = torch.cat([self.image_pos_ln(at_image), self.pos_ln(at_text)], 1)
 
         everywhere = position_bias(
@@ -263,7 +267,9 @@ class OFADecoder(nn.Module):
     def __init__(self, config: OFAConfig) -> None:
         super().__init__()
         self.config = config
-        width, heads, inner = config.d_model, config.decoder_attention_heads, config.decoder_ffn_dim
+        width = config.d_model
+        heads = config.decoder_attention_heads
+        inner = config.decoder_ffn_dim
         count = config.decoder_layers
         self.layernorm_embedding = nn.LayerNorm(width)
         self.embed_positions = nn.Embedding(config.max_position_embeddings + 2, width)
@@ -278,7 +284,8 @@ class OFADecoder(nn.Module):
 
     def forward(self, embedded: Tensor, source: Source, cache: Cache | None) -> Tensor:
         """Embeddings [B, q, D] that are not in ``cache`` -> states [B, q, D]."""
-        config, heads = self.config, self.config.decoder_attention_heads
+        config = self.config
+        heads = self.config.decoder_attention_heads
         kept = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
         past = 0 if kept is None else kept.get_seq_length()
         steps = torch.arange(past + embedded.shape[1], device=embedded.device)

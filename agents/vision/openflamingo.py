@@ -54,7 +54,9 @@ class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
     def _load_model(self, folder: Path) -> Any:
         from agents.vision.openflamingo_network import load_openflamingo
 
-        chosen, tokens, place = self.settings, len(self._tokenizer), (self._device, self._dtype)
+        chosen = self.settings
+        tokens = len(self._tokenizer)
+        place = (self._device, self._dtype)
         as_in_papers = chosen.tower == "papers"
         model = load_openflamingo(folder, self._clip, self._gpt, tokens, *place, as_in_papers=as_in_papers)
         # GPT-NeoX's usual end of a text does not end a caption.

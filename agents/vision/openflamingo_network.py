@@ -15,8 +15,11 @@ from agents.vision.network_tools import assign, attention, layers_of
 
 HEADS = 8  # of all attention that was trained; no weight's shape tells them
 INNER = HEADS * 64
-LATENTS, DEPTH, EVERY = "perceiver.latents", "perceiver.layers.", "gated_cross_attn_layers."
-EMBEDDING, HEAD = "lang_encoder.gpt_neox.embed_in.weight", "lang_encoder.embed_out.weight"
+LATENTS = "perceiver.latents"
+DEPTH = "perceiver.layers."
+EVERY = "gated_cross_attn_layers."
+EMBEDDING = "lang_encoder.gpt_neox.embed_in.weight"
+HEAD = "lang_encoder.embed_out.weight"
 GATED = ("lang_encoder.gpt_neox.layers.", ".gated_cross_attn_layer.")  # around a layer's place
 
 
@@ -34,14 +37,16 @@ class MediaAttention(nn.Module):
 
 
 def feed_forward(width: int) -> nn.Sequential:
-    up, down = nn.Linear(width, 4 * width, bias=False), nn.Linear(4 * width, width, bias=False)
+    up = nn.Linear(width, 4 * width, bias=False)
+    down = nn.Linear(4 * width, width, bias=False)
     return nn.Sequential(nn.LayerNorm(width), up, nn.GELU(), down)
 
 
 class PerceiverAttention(MediaAttention):
     def __init__(self, width: int) -> None:
         super().__init__(width, width)
-        self.norm_media, self.norm_latents = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.norm_media = nn.LayerNorm(width)
+        self.norm_latents = nn.LayerNorm(width)
 
     def forward(self, patches: Tensor, latents: Tensor) -> Tensor:
         latents = self.norm_latents(latents)
@@ -79,8 +84,10 @@ class CrossAttention(MediaAttention):
 class GatedCrossAttention(nn.Module):
     def __init__(self, width: int, width_seen: int) -> None:
         super().__init__()
-        self.attn, self.ff = CrossAttention(width, width_seen), feed_forward(width)
-        self.attn_gate, self.ff_gate = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))
+        self.attn = CrossAttention(width, width_seen)
+        self.ff = feed_forward(width)
+        self.attn_gate = nn.Parameter(torch.zeros(1))
+        self.ff_gate = nn.Parameter(torch.zeros(1))
 
     def forward(self, x: Tensor, keys_values: Tensor) -> Tensor:
         x = x + self.attn(x, keys_values) * self.attn_gate.tanh()
@@ -94,7 +101,8 @@ class LookingLayer(nn.Module):
 
     def __init__(self, decoder_layer: nn.Module, gated: GatedCrossAttention) -> None:
         super().__init__()
-        self.decoder_layer, self.gated_cross_attn_layer = decoder_layer, gated
+        self.decoder_layer = decoder_layer
+        self.gated_cross_attn_layer = gated
 
     def forward(self, hidden_states: Tensor, **options: Any) -> Any:
         assert self.keys_values is not None
@@ -114,7 +122,9 @@ class OpenFlamingo(nn.Module):
 
     def __init__(self, tower: Any, language: Any, trained: Trained, *, as_in_papers: bool) -> None:
         super().__init__()
-        self.tower, self.language, self.trained = tower, language, trained
+        self.tower = tower
+        self.language = language
+        self.trained = trained
         self.as_in_papers = as_in_papers
         if as_in_papers:
             for layer in tower.encoder.layers:
@@ -161,7 +171,8 @@ def load_openflamingo(
         raise UnavailableError(
             f"{path} is no OpenFlamingo for {gpt}: the text looks before the layers {places} of {layers}"
         )
-    latents, depth = len(weights[LATENTS]), layers_of(weights, DEPTH)
+    latents = len(weights[LATENTS])
+    depth = layers_of(weights, DEPTH)
     with torch.device("meta"):
         trained = Trained(language.config.hidden_size, tower.config.hidden_size, places, latents, depth)
     assign(trained, weights, path)

@@ -218,7 +218,8 @@ def _in_text(text: str) -> list[Fixation]:
     if entries := _entries(text):
         return [fixation for entry in entries if (fixation := _first(entry)) is not None]
     matches = max(([*pattern.finditer(text)] for pattern in _PLACES), key=len)
-    starts, ends = [match.start() for match in matches], [match.end() for match in matches]
+    starts = [match.start() for match in matches]
+    ends = [match.end() for match in matches]
     about = [text[end:start] for end, start in zip(ends, [*starts[1:], len(text)], strict=False)]
     return [_fixation(match, words) for match, words in zip(matches, about, strict=True)]
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from transformers import GenerationConfig
 
 FILES = ("model-best.pth", "infos_fc_rl-best.pkl", "resnet101.pth")  # of weights, of words, of the ResNet's weights
-SHORTEST, MOST_PIXELS = 3, 1 << 24  # the sides that the first layers need, and what memory is reckoned for
+# the sides that the first layers need, and what memory is reckoned for
+SHORTEST = 3
+MOST_PIXELS = 1 << 24
 
 
 class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
@@ -63,7 +65,8 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
         from agents.vision.scst_network import END, load_scst
 
         model = load_scst(*self.weight_paths()).to(self._device, self._dtype)
-        words, rows = len(self._tokenizer) - 1, model.config.vocab_size - 1
+        words = len(self._tokenizer) - 1
+        rows = model.config.vocab_size - 1
         if words != rows:
             raise UnavailableError(f"{folder / FILES[1]} has {words} words, {folder / FILES[0]} {rows}")
         self._use_tokens(model, start=END, end=END, pad=END)

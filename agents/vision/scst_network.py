@@ -13,9 +13,12 @@ from agents.errors import UnavailableError
 from agents.models import checkpoints
 from agents.vision.network_tools import INERT, assign, layers_of, read_pickle
 
-MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of red, green and blue, as torchvision's
+# of red, green and blue, as torchvision's
+MEAN = (0.485, 0.456, 0.406)
+DEVIATION = (0.229, 0.224, 0.225)
 END = 0  # begins a text, ends it and pads it
-END_WORD, UNKNOWN = "<end>", "UNK"
+END_WORD = "<end>"
+UNKNOWN = "UNK"
 
 
 class SCSTConfig(PreTrainedConfig):
@@ -39,7 +42,8 @@ class MeanFeatures(ResNet):
         del self.avgpool, self.fc
         self.maxpool = nn.MaxPool2d(3, stride=2, ceil_mode=True)
         for stage in (self.layer2, self.layer3, self.layer4):
-            stage[0].conv1.stride, stage[0].conv2.stride = (2, 2), (1, 1)
+            stage[0].conv1.stride = (2, 2)
+            stage[0].conv2.stride = (1, 1)
 
     def forward(self, images: Tensor) -> Tensor:
         x = self.maxpool(self.relu(self.bn1(self.conv1(images))))
@@ -52,10 +56,12 @@ class State(Cache):
 
     def __init__(self, hidden: Tensor, cell: Tensor) -> None:
         super().__init__(layers=[])
-        self.hidden, self.cell = hidden, cell
+        self.hidden = hidden
+        self.cell = cell
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
-        self.hidden, self.cell = self.hidden[beam_idx], self.cell[beam_idx]
+        self.hidden = self.hidden[beam_idx]
+        self.cell = self.cell[beam_idx]
 
 
 class Decoder(nn.Module):
@@ -63,7 +69,8 @@ class Decoder(nn.Module):
 
     def __init__(self, config: SCSTConfig, features: int) -> None:
         super().__init__()
-        inputs, width = config.embedding_size, config.hidden_size
+        inputs = config.embedding_size
+        width = config.hidden_size
         self.fc_embed = nn.Linear(features, inputs)
         self.embed = nn.Embedding(config.vocab_size, inputs)
         self._core = nn.ModuleDict({"i2h": nn.Linear(inputs, 5 * width), "h2h": nn.Linear(width, 5 * width)})
@@ -129,7 +136,8 @@ class SCSTModel(PreTrainedModel, GenerationMixin):
 
 def load_scst(weights: Path, resnet: Path) -> Any:
     """The model in float32 on the CPU. Raises UnavailableError."""
-    decoder, encoder = checkpoints.read_weights(weights), checkpoints.read_weights(resnet)
+    decoder = checkpoints.read_weights(weights)
+    encoder = checkpoints.read_weights(resnet)
     needed = ("embed.weight", "_core.h2h.weight")
     checkpoints.check_names(weights, [name for name in needed if name not in decoder])
     (words, inputs), (_, width) = (decoder[name].shape for name in needed)

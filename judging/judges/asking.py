@@ -28,12 +28,14 @@ JUDGES = {SERVER_MODEL: "OpenAIJudge", ANTHROPIC_MODEL: "AnthropicJudge"}
 def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     """Run the command; returns its exit code. Raises TuringlikeError."""
     folder: Path = options.trials
-    source, key = folder / TRIALS_FILE, key_path(folder)
+    source = folder / TRIALS_FILE
+    key = key_path(folder)
     if not source.is_file():
         raise InputError(f"{folder} is no trial set: it has no {TRIALS_FILE}; `turinglike trials` makes one")
     names = read_names("--judges", _with_cues(options.judges, source), "asked")
     chosen = resolve(names, options.settings, options.config, "--judges")
-    entries, settings = {name: _as_judge(entry) for name, entry in chosen.entries.items()}, chosen.settings
+    entries = {name: _as_judge(entry) for name, entry in chosen.entries.items()}
+    settings = chosen.settings
     rows = read_trial_key(key) if key.is_file() else None
     problems = []
     for name, entry in entries.items():

@@ -108,7 +108,8 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
 
     def _needs(self) -> set[str]:
         """Of texts, words and pictures what the trials' features are made of; before they are known, those of all."""
-        chosen, tasks = self.settings, set(self.read_trials() or TASKS)
+        chosen = self.settings
+        tasks = set(self.read_trials() or TASKS)
         needs = {"words" if task == "word_association" and chosen.words else "texts" for task in tasks - {*PATHS}}
         return needs | ({"pictures"} if chosen.pictures != "none" and "color_estimation" in tasks else set())
 
@@ -135,7 +136,8 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         return torch_hub_path(features.RESNET) if path == "published" else Path(path).expanduser()
 
     def fetch(self) -> Sequence[Download]:
-        chosen, path = self.settings, self._picture_weights()
+        chosen = self.settings
+        path = self._picture_weights()
         brought = [] if chosen.checkpoint == PACKAGE else [hub.fetch(chosen.checkpoint, needs=features.NEEDS)]
         if chosen.pictures == "none" or path != torch_hub_path(features.RESNET):
             return brought

@@ -87,7 +87,8 @@ def embedded_texts(trial: Trial) -> list[str]:
 
 
 def _fixations(trial: Trial, part: ScanpathPart) -> list[NDArray[np.float64]]:
-    points, scaled = trial["answer"]["fixations"][: LENGTHS[part]], np.ones((LENGTHS[part], 2))
+    points = trial["answer"]["fixations"][: LENGTHS[part]]
+    scaled = np.ones((LENGTHS[part], 2))
     if part == "first10" and len(points) < len(scaled):
         return []
     scaled[: len(points)] = 2 * np.array(points, dtype=np.float64) / trial["answer"]["frame"] - 1
@@ -127,7 +128,8 @@ class WordVectors:
 
     def vectors(self, texts: Sequence[str]) -> dict[str, NDArray[np.floating]]:
         """Of each text that has one. Raises UnavailableError for a server's failure."""
-        distinct, known = sorted(set(texts)), {}
+        distinct = sorted(set(texts))
+        known = {}
         for text, vector in zip(distinct, self._agent.cue_vectors(distinct), strict=True):
             if not isinstance(vector, AnswerError):
                 known[text] = vector
@@ -148,7 +150,8 @@ class PictureFeatures:
         stages = list(model.children())[: 5 if layer == "early" else 8]
         self._net = torch.nn.Sequential(*stages, torch.nn.AdaptiveAvgPool2d(1)).eval().requires_grad_(False).to(device)
         self._pixels = ResNet18_Weights.IMAGENET1K_V1.transforms()
-        self._root, self._device = root, torch.device(device)
+        self._root = root
+        self._device = torch.device(device)
 
     def vectors(self, names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """The features of each picture. Raises ImageError."""

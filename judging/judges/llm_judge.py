@@ -41,14 +41,16 @@ def _schema(kind: str, verdicts: Sequence[Any]) -> Mapping[str, Any]:
     }
 
 
-SCHEMA, SCHEMA_OF_PAIRS = _schema("string", ["human", "machine"]), _schema("integer", [1, 2])
+SCHEMA = _schema("string", ["human", "machine"])
+SCHEMA_OF_PAIRS = _schema("integer", [1, 2])
 
 
 def paper_prompt(trials: Sequence[JudgementStimulus], example: str | None = None) -> str:
     """The papers' prompt for trials about a stimulus, of scanpaths and conversations the first alone. With ``example``,
     a conversation of a person A and a machine B, it is one-shot."""
     first = trials[0]
-    templates, text = PROMPTS["papers"], answer_text(first.answer)
+    templates = PROMPTS["papers"]
+    text = answer_text(first.answer)
     if first.asked == "conversation":
         name = "conversation" if example is None else "one_shot"
         return templates[name].format(example=example, answers=text)
@@ -172,7 +174,8 @@ class LanguageJudge(EngineAgent[JudgeSettings]):
 
     def prepare(self, stimulus: Stimulus) -> Pictured:
         assert isinstance(stimulus, JudgementStimulus)
-        image, target = stimulus.image, stimulus.target_image
+        image = stimulus.image
+        target = stimulus.target_image
         is_paper = self.settings.prompt == "papers"
         if stimulus.beside is not None and is_paper:
             raise AnswerError("unsupported_mode", "the papers have no prompt for pairs of conversations")
@@ -198,12 +201,14 @@ class LanguageJudge(EngineAgent[JudgeSettings]):
         return Group((name, draw.sample, draw.attempt), trials, seed)
 
     def fitted_request(self, stimulus: Pictured, draw: Draw) -> TextRequest:
-        chosen, trial = self.settings, stimulus.trial
+        chosen = self.settings
+        trial = stimulus.trial
         if chosen.prompt == "own":
             text = our_prompt(trial, without_picture=chosen.without_picture)
             schema = SCHEMA if trial.beside is None else SCHEMA_OF_PAIRS
         else:
-            text, schema = paper_prompt(self.group(trial, draw).trials, self._example), None
+            text = paper_prompt(self.group(trial, draw).trials, self._example)
+            schema = None
         messages = [ChatMessage("user", text, stimulus.image)]
         if stimulus.target is not None:
             messages.insert(0, ChatMessage("user", PROMPTS["ours"]["target"], stimulus.target))
@@ -239,7 +244,8 @@ class LanguageJudge(EngineAgent[JudgeSettings]):
         return Reply(answer or VerdictAnswer(verdict=replies.why_none(text.text, text.finish)), raw)
 
     def _read(self, trial: JudgementStimulus, order: Sequence[str], text: str, finish: str) -> VerdictAnswer | None:
-        any_case, is_cut = self.settings.any_case, finish == "length"
+        any_case = self.settings.any_case
+        is_cut = finish == "length"
         if self.settings.prompt == "own":
             if trial.beside is not None:
                 return replies.read_pair(text, cut=is_cut)

@@ -80,7 +80,8 @@ def _read(
     for fields in _objects(text):
         if "verdict" not in fields:
             continue
-        word, reason = bare.fullmatch(str(fields["verdict"])), fields.get("reason")
+        word = bare.fullmatch(str(fields["verdict"]))
+        reason = fields.get("reason")
         if word is None:
             return None
         is_reason = isinstance(reason, str) and reason and reason.strip(" .…").casefold() != _PLACEHOLDER
@@ -106,7 +107,8 @@ def read_summary(text: str, count: int, *, any_case: bool = False) -> list[Word]
     labels = list(re.finditer(_LABELS, part, re.IGNORECASE if any_case else 0))
     if not labels:
         return None
-    starts, ends = [label.start() for label in labels], [label.end() for label in labels]
+    starts = [label.start() for label in labels]
+    ends = [label.end() for label in labels]
     verdicts = [_verdict(label[1]) for label in labels]
     after = [part[end:start] for end, start in zip(ends, [*starts[1:], len(part)], strict=True)]
     if len(labels) <= 2 and all(map(_GROUP.fullmatch, after)):

@@ -94,7 +94,8 @@ class TrainedJudge(Agent[T]):
         self._replies: dict[str, Reply] = {}
         self._lacks: dict[str, AnswerError] = {}
         for task, trials in self.read_trials().items():
-            keys, inputs = [key[trial["id"]] for trial in trials], self.extract(task, trials, device)
+            keys = [key[trial["id"]] for trial in trials]
+            inputs = self.extract(task, trials, device)
             for name, raw in self.judge_trials(trials, keys, inputs).items():
                 self._replies[name] = Reply(VerdictAnswer(verdict="machine" if raw["margin"] > 0 else "human"), raw)
             with_features = {at for of_embedding in inputs.values() for at in of_embedding.trial.tolist()}
@@ -136,7 +137,8 @@ class TrainedJudge(Agent[T]):
         """By trial, if it could be judged, its mean ``margin`` (above 0: a machine) and the first ``fold`` and
         held-out ``agent``. Where verdicts are several, ``parts`` are those that count: of each of ``inputs``,
         partition, agent trained on, and sentence. Raises UnavailableError."""
-        chosen, of_task = self.settings, PARTITIONS.get(trials[0]["asked"], 1)
+        chosen = self.settings
+        of_task = PARTITIONS.get(trials[0]["asked"], 1)
         parts: dict[int, list[tuple[bool, dict[str, Any]]]] = defaultdict(list)
         for embedding, partition in product(inputs, range(chosen.partitions or of_task)):
             of_part = chosen.model_copy(update={"seed": chosen.seed + partition})
@@ -146,7 +148,8 @@ class TrainedJudge(Agent[T]):
         is_several = chosen.sentences or any(len(of_trial) > 1 for of_trial in parts.values())
         raw: dict[str, dict[str, Any]] = {}
         for at, of_trial in parts.items():
-            margin, first = float(np.mean([part["margin"] for _, part in of_trial])), of_trial[0][1]
+            margin = float(np.mean([part["margin"] for _, part in of_trial]))
+            first = of_trial[0][1]
             of_first = {"fold": first["fold"], "split": chosen.split, "agent": first.get("agent")}
             raw[trials[at]["id"]] = {"margin": margin, **of_first}
             if is_several:
@@ -168,17 +171,20 @@ class TrainedJudge(Agent[T]):
             agents = _people(keys, chosen.seed)
         met = "trained_on" if chosen.split == "other" else "agent"
         for fold, agent, test, others in _splits(_folds(trials, keys, chosen), agents, chosen):
-            train, rows_test = np.flatnonzero(others & may_train), np.flatnonzero(test[inputs.trial])
+            train = np.flatnonzero(others & may_train)
+            rows_test = np.flatnonzero(test[inputs.trial])
             if chosen.train is not None:
                 train = _drawn(train, is_machine, chosen.train, f"{chosen.seed} {fold}")
-            rows_train, of_machine = _distinct(train, inputs, trials), is_machine[inputs.trial]
+            rows_train = _distinct(train, inputs, trials)
+            of_machine = is_machine[inputs.trial]
             fewest = np.bincount(of_machine[rows_train], minlength=2).min()
             if not len(rows_test) or not fewest:
                 continue
             if chosen.equal:
                 rows_train = _drawn(rows_train, of_machine, 2 * fewest, f"{chosen.seed} {fold}")
             margins = self._margins(inputs.rows[rows_train], of_machine[rows_train], inputs.rows[rows_test])
-            owners, is_counted = inputs.trial[rows_test], counts[rows_test]
+            owners = inputs.trial[rows_test]
+            is_counted = counts[rows_test]
             if not chosen.sentences:
                 owners, places = np.unique(owners, return_inverse=True)
                 margins = np.bincount(places, margins) / np.bincount(places)
@@ -197,7 +203,9 @@ class TrainedJudge(Agent[T]):
 
 def _splits(fold: Rows, agents: NDArray[np.str_], chosen: TrainedSettings) -> Iterator[tuple[int, str, Marks, Marks]]:
     """(fold, agent, trials to judge, trials that may be trained on): the agent is held out, or alone trained on."""
-    is_person, names, met = agents == "", [""], np.full_like(agents, "")
+    is_person = agents == ""
+    names = [""]
+    met = np.full_like(agents, "")
     if chosen.split in ("agent", "speaker", "other"):
         names = sorted(set(agents.tolist()) - {""})
         if len(names) < 2:
@@ -205,7 +213,8 @@ def _splits(fold: Rows, agents: NDArray[np.str_], chosen: TrainedSettings) -> It
         chance = random.Random(chosen.seed)
         met = np.array([agent or chance.choice(names) for agent in agents.tolist()], dtype=agents.dtype)
     for number, agent in product(np.unique(fold).tolist(), names):
-        in_fold, is_agent = fold == number, agents == agent
+        in_fold = fold == number
+        is_agent = agents == agent
         if chosen.split == "other":
             yield number, agent, in_fold & ~is_agent, ~in_fold & (is_agent | is_person)
         else:
@@ -251,7 +260,8 @@ def _repeated(keys: Sequence[KeyRow]) -> Marks:
 
 def _drawn(places: Rows, is_machine: Marks, number: int, seed: str) -> Rows:
     """``number`` of the places, half machines', or as many as there are."""
-    chance, machines = random.Random(seed), is_machine[places]
+    chance = random.Random(seed)
+    machines = is_machine[places]
     kinds = (places[machines].tolist(), number // 2), (places[~machines].tolist(), number - number // 2)
     drawn = [place for kind, each in kinds for place in chance.sample(kind, min(each, len(kind)))]
     return np.array(sorted(drawn), dtype=np.int64)

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
     from judging.ranking.model import Fit
 
-FORM, RANKING_FILE, VERDICTS_FILE = "turinglike.ranking/1", "ranking.json", "verdicts.csv"
+FORM = "turinglike.ranking/1"
+RANKING_FILE = "ranking.json"
+VERDICTS_FILE = "verdicts.csv"
 KEPT = ("asked", "folder", "judge", "judge_kind", "trial", "stimulus", "truth", "agent", "verdict")  # of a verdict
 BEFORE = "before: "  # in the names of an earlier ranking's folders, if these are not the same that have grown
 MOST = 40  # judges in the figure
@@ -70,18 +72,23 @@ def rank(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     if options.out is not None:
         check_new_folder(options.out, marker=RANKING_FILE, force=options.force)
     verdicts = _read(options, say)
-    agents, judges, checks = list[RankedAgent](), list[RankedJudge](), dict[str, Mapping[str, float]]()
+    agents = list[RankedAgent]()
+    judges = list[RankedJudge]()
+    checks = dict[str, Mapping[str, float]]()
     for task in (*TASKS, ELSEWHERE):
         of_task = verdicts[verdicts["asked"] == task].reset_index(drop=True)
-        name, number = TASK_NAMES[task].lower(), of_task["judge"].nunique()
+        name = TASK_NAMES[task].lower()
+        number = of_task["judge"].nunique()
         if number > 1 and set(of_task["truth"]) == set(VERDICTS):
             from judging.ranking.model import LIMITS, fit
 
             say(f"{name}: {len(of_task):,} verdicts of {number:,} judges")
             result = fit(of_task)
             checks[task] = check = result.convergence
-            say(f"{name}: R-hat {check['rhat']:.3f}, {check['ess']:,.0f} effective draws of {check['draws']:,}, "
-                f"{check['divergent']:,} divergent")  # fmt: skip
+            say(
+                f"{name}: R-hat {check['rhat']:.3f}, {check['ess']:,.0f} effective draws of {check['draws']:,}, "
+                f"{check['divergent']:,} divergent"
+            )
             if check["is_converged"]:
                 agents += _agents(task, of_task, result)
                 judges += _judges(task, of_task, result)
@@ -92,7 +99,8 @@ def rank(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     if not checks:
         none = "no verdict counts: those of judges by a cue, on pairs and with feedback do not"
         raise InputError("nothing can be ranked" if len(verdicts) else none)
-    ranked, skilled = Table(agents), Table(judges)
+    ranked = Table(agents)
+    skilled = Table(judges)
     ranked.grid("task agent humanness detectability verdicts right predicted").print()
     skilled.grid("task judge skill criterion verdicts").print()
     if agents and options.out is not None:
@@ -157,13 +165,15 @@ def _agents(task: str, verdicts: pd.DataFrame, result: Fit) -> list[RankedAgent]
         counts = len(part), int(part["judge"].nunique()), int(part["stimulus"].nunique())
         draws = (result.draws["humanness"], result.draws["detectability"])
         humanness, detectability = (_estimate(of[:, at - 1]) if at else NO_FIGURE for of in draws)
-        right, predicted = float((part["verdict"] == part["truth"]).mean()), _estimate(result.draws["right"][:, at])
+        right = float((part["verdict"] == part["truth"]).mean())
+        predicted = _estimate(result.draws["right"][:, at])
         rows.append(RankedAgent(task, agent, *counts, humanness, detectability, right, predicted))
     return [rows[0], *sorted(rows[1:], key=lambda row: -row.humanness.value)]
 
 
 def _judges(task: str, verdicts: pd.DataFrame, result: Fit) -> list[RankedJudge]:
-    number, draws = verdicts["judge"].value_counts(), result.draws
+    number = verdicts["judge"].value_counts()
+    draws = result.draws
     rows = [
         RankedJudge(task, judge, int(number[judge]), _estimate(skill), _estimate(criterion))
         for judge, skill, criterion in zip(result.judges, draws["skill"].T, draws["criterion"].T, strict=True)
@@ -182,10 +192,13 @@ def _caterpillar(agents: Table[RankedAgent], judges: Table[RankedJudge], figure:
     ending = {task: f" ({TASK_NAMES[task].lower()})" if len(tasks) > 1 else "" for task in tasks}
     drawn = [judges.data[at] for at in np.unique(np.linspace(0, len(judges) - 1, MOST).round().astype(int))]
     panels: list[tuple[str, str, list[tuple[str, Estimate]]]] = [
-        ("humanness (0: as people)", MACHINE,
-         [(label(row.agent) + ending[row.task], row.humanness) for row in agents if row.agent != PEOPLE]),
+        (
+            "humanness (0: as people)",
+            MACHINE,
+            [(label(row.agent) + ending[row.task], row.humanness) for row in agents if row.agent != PEOPLE],
+        ),
         ("judges' skill (d'; 0: chance)", HUMAN, [(label(row.judge) + ending[row.task], row.skill) for row in drawn]),
-    ]  # fmt: skip
+    ]
     names = [name for *_, rows in panels for name, _ in rows]
     figure.set_size_inches(width_for(names), 1.6 + 0.22 * len(names))
     axes = figure.subplots(2, 1, height_ratios=[len(rows) + 0.5 for *_, rows in panels])

@@ -40,15 +40,30 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Effects drawn around 0, and the medians of their spreads; 95 % of a spread's prior is within four times that.
-SPREADS = {"judges.bias": 0.4, "judges.skill": 0.25, "stimuli.bias": 0.25, "stimuli.skill": 0.25, "speakers.bias": 0.25,
-           "answers.bias": 0.25, "tastes.taste": 0.25, "studies.bias": 0.3, "studies.skill": 0.3}  # fmt: skip
-AGENTS, OF_AGENTS = "agents", 0.5  # d', drawn around their mean, and the median of their spread
-LOG_MEDIANS, LOG_SPREAD = np.log([*SPREADS.values(), OF_AGENTS]), 0.7
+SPREADS = {
+    "judges.bias": 0.4,
+    "judges.skill": 0.25,
+    "stimuli.bias": 0.25,
+    "stimuli.skill": 0.25,
+    "speakers.bias": 0.25,
+    "answers.bias": 0.25,
+    "tastes.taste": 0.25,
+    "studies.bias": 0.3,
+    "studies.skill": 0.3,
+}
+# d', drawn around their mean, and the median of their spread
+AGENTS = "agents"
+OF_AGENTS = 0.5
+LOG_MEDIANS = np.log([*SPREADS.values(), OF_AGENTS])
+LOG_SPREAD = 0.7
 FIXED = ("intercept", "others.bias", "others.skill", "agents.mean")  # others: classifiers and language models
 FIGURES = ("humanness", "detectability", "skill", "criterion")
 CHAINS = 4
 TRIES = (750, 0.9), (1500, 0.95)  # draws of a chain, as many to adapt before, and the rate of acceptance
-RHAT, ESS, DIVERGENT = 1.01, 400, 0.005  # limits of the figures (after Vehtari et al. 2021), and a share of all draws
+# limits of the figures (after Vehtari et al. 2021), and a share of all draws
+RHAT = 1.01
+ESS = 400
+DIVERGENT = 0.005
 LIMITS = f"limits: R-hat {RHAT}, {ESS} effective draws, {DIVERGENT:.1%} divergent"
 
 
@@ -67,7 +82,8 @@ def fit(verdicts: pd.DataFrame, tries: Sequence[tuple[int, float]] = TRIES, chai
     """Of a task's verdicts on single answers; the same draws each time. The next of ``tries`` follows where one has not
     converged; the last is returned."""
     names, levels = _levels(verdicts)
-    is_machine, of_people = (verdicts["truth"] == "machine").to_numpy(), (verdicts["judge_kind"] == "human").to_numpy()
+    is_machine = (verdicts["truth"] == "machine").to_numpy()
+    of_people = (verdicts["judge_kind"] == "human").to_numpy()
     data = {
         "says": np.where(verdicts["verdict"] == "machine", 1.0, -1.0),
         "x": is_machine - 0.5,
@@ -78,13 +94,16 @@ def fit(verdicts: pd.DataFrame, tries: Sequence[tuple[int, float]] = TRIES, chai
         "of_judges": np.unique(levels["judges"], return_index=True)[1],  # a verdict of each
     }
     for draws, accept in tries:
-        chain, keys = _chain(draws, accept), jax.random.split(jax.random.PRNGKey(0), chains)
+        chain = _chain(draws, accept)
+        keys = jax.random.split(jax.random.PRNGKey(0), chains)
         with ThreadPoolExecutor(min(chains, os.cpu_count() or 1)) as threads:
             of_chains = [*threads.map(jax.device_get, threads.map(chain, keys, repeat(data)))]
         samples = {name: np.stack([of[name] for of in of_chains]) for name in of_chains[0]}
         figures = np.concatenate([samples[name] for name in FIGURES], axis=2)
-        rhat, ess = float(np.max(split_gelman_rubin(figures))), float(np.min(effective_sample_size(figures)))
-        divergent, number = int(samples["diverging"].sum()), samples["diverging"].size
+        rhat = float(np.max(split_gelman_rubin(figures)))
+        ess = float(np.min(effective_sample_size(figures)))
+        divergent = int(samples["diverging"].sum())
+        number = samples["diverging"].size
         is_converged = rhat <= RHAT and ess >= ESS and divergent <= DIVERGENT * number
         if is_converged:
             break
@@ -97,7 +116,8 @@ def _levels(verdicts: pd.DataFrame) -> tuple[dict[str, list[str]], dict[str, Cod
     """The names of the levels of each table, and which each verdict has; -1 of none."""
     import pandas as pd
 
-    is_machine, is_nameless = verdicts["truth"] == "machine", verdicts["agent"].isin(NAMELESS)
+    is_machine = verdicts["truth"] == "machine"
+    is_nameless = verdicts["agent"].isin(NAMELESS)
     whose = verdicts["agent"].where(~is_nameless, verdicts["trial"].map("trial {}".format))
     folders = verdicts["folder"].where(verdicts["judge_kind"] == "human")
     columns = {
@@ -143,14 +163,16 @@ def _model(data: Mapping[str, Any]) -> None:
     # As all judges together see an agent: a normal variable of all that differs adds its variance to the noise's 1.
     noise = 1 + variance["stimuli.bias"] + variance["stimuli.skill"] + variance["answers.bias"]
     judges = sum(variance[f"{table}.{kind}"] for table in ("judges", "studies") for kind in ("bias", "skill"))
-    of_people, of_machines = noise + variance["speakers.bias"], noise + variance["tastes.taste"]
+    of_people = noise + variance["speakers.bias"]
+    of_machines = noise + variance["tastes.taste"]
     z_human = intercept / jnp.sqrt(of_people + judges)
     z_machine = (intercept + dprimes) / jnp.sqrt(of_machines + judges)
     numpyro.deterministic("humanness", z_human - z_machine)
     numpyro.deterministic("detectability", (ndtr(z_machine) + ndtr(-z_human)) / 2)
     human = intercept + of_judges["bias"] - of_judges["skill"] / 2
     machine = intercept + mean + of_judges["bias"] + of_judges["skill"] / 2
-    human, machine = human / jnp.sqrt(of_people), machine / jnp.sqrt(of_machines + of_agents**2)
+    human = human / jnp.sqrt(of_people)
+    machine = machine / jnp.sqrt(of_machines + of_agents**2)
     numpyro.deterministic("skill", machine - human)
     numpyro.deterministic("criterion", -(machine + human) / 2)
 

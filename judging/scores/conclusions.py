@@ -10,14 +10,12 @@ from judging.statistics.tables import Estimate
 from judging.statistics.verdict_table import PEOPLE
 from serving.files.words import count
 
-PASSES, DETECTED, TAKEN, OPEN, UNKNOWN, BLIND = (
-    "passes",
-    "does not pass",
-    "is taken for a person more often than people are",
-    "may or may not pass",
-    "cannot be scored",
-    "is not tested",
-)
+PASSES = "passes"
+DETECTED = "does not pass"
+TAKEN = "is taken for a person more often than people are"
+OPEN = "may or may not pass"
+UNKNOWN = "cannot be scored"
+BLIND = "is not tested"
 LEAST = {"judges": 6, "stimuli": 10, "people who answered": 6}  # fewer say little of others like them
 SINGULARS = {"judges": "judge", "stimuli": "stimulus", "people who answered": "person who answered"}
 CHANCE = "; chance is 50 %"  # in the first sentence on an agent
@@ -43,7 +41,8 @@ def conclude(
     """The conclusions of a task's ``tests``, people's first. An agent passes whose detectability is surely within
     ``bounds`` of 0.5, unless the judge says the same of every answer. A ``trained`` judge may be below 0.5 by
     its folds alone."""
-    by_pair, tests = {(score.judge, score.agent): score for score in scores}, list(tests)
+    by_pair = {(score.judge, score.agent): score for score in scores}
+    tests = list(tests)
     able = {test.judge for test in tests if _outcome(test, is_trained=test.judge in trained) == DETECTED}
     rows: list[Conclusion] = []
     for test in sorted(tests, key=lambda test: (test.agent, test.judge != PEOPLE)):

@@ -33,12 +33,17 @@ if TYPE_CHECKING:
     from judging.statistics.answer_statistics import CaptionScore
 
 TASK_NAMES = NAMES_OF_TASKS | {ELSEWHERE: "Stimuli of others"}
-HUMAN, MACHINE, INK = "#0072b2", "#d55e00", "#333333"  # of Okabe and Ito's colours, which the colour-blind tell apart
+# of Okabe and Ito's colours, which the colour-blind tell apart
+HUMAN = "#0072b2"
+MACHINE = "#d55e00"
+INK = "#333333"
 COLOURS = (HUMAN, MACHINE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = "osD^vPX"  # not as many as colours: both together repeat late
 MOST_SERIES = 8
 BAND = "#9a9a9a"
-PASS_RATES, CAPTIONS, CAPTION_TASK = "pass-rates", "captions", "image_captioning"
+PASS_RATES = "pass-rates"
+CAPTIONS = "captions"
+CAPTION_TASK = "image_captioning"
 TRAINED_ON = "trained_on"  # the column of judges that are trained on a single agent
 WHO = {f"judge.{name}": OPTIONS[name] for name in ("gender", "age", "education")}  # columns, answers in their order
 LONGEST_NAME = 60  # letters of a name in a figure; tables have all
@@ -126,7 +131,9 @@ def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
     judges = list(dict.fromkeys(score.judge for score in scores))
     rows = list(dict.fromkeys((score.task, score.agent) for score in scores))
     height = max(1.0, 0.55 * len(judges))  # of a row, in lines of text
-    places, names, top = {}, [], 0.0
+    places = {}
+    names = []
+    top = 0.0
     for task, of_task in groupby(rows, key=lambda row: row[0]):
         names.append((top, TASK_NAMES[task], "bold"))
         for at, row in enumerate(of_task):
@@ -240,7 +247,8 @@ def _over(panels: Panels, what: str, figure: Any) -> None:
     from matplotlib.lines import Line2D
 
     points = [(place, series) for of_panel in panels.values() for series, of in of_panel.items() for place, _ in of]
-    names, places = list(dict.fromkeys(series for _, series in points)), list(dict.fromkeys(at for at, _ in points))
+    names = list(dict.fromkeys(series for _, series in points))
+    places = list(dict.fromkeys(at for at, _ in points))
     are_numbers = all(isinstance(place, Real) for place in places)
     places.sort(key=None if are_numbers else _numbers_in_order)
     styles = dict(zip(names, map(_style, range(len(names))), strict=True)) | {SPEAKERS: {"color": INK, "marker": "*"}}

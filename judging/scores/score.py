@@ -152,9 +152,13 @@ def compute_scores(
     main = main[~is_pair]
     if "phase" in main.columns and main["phase"].nunique() > 1 and "phase" not in by:
         by = [*by, "phase"]
-    rows, by_columns, worth = list[Score](), list[Score](), list[Worth]()
-    ranked, sexes = list[Ranking](), list[PerceivedSex]()
-    agreements, tests = dict[str, Agreement](), dict[str, dict[str, Table[Test]]]()
+    rows = list[Score]()
+    by_columns = list[Score]()
+    worth = list[Worth]()
+    ranked = list[Ranking]()
+    sexes = list[PerceivedSex]()
+    agreements = dict[str, Agreement]()
+    tests = dict[str, dict[str, Table[Test]]]()
     conclusions = dict[str, Table[Conclusion]]()
     for task in (*TASKS, ELSEWHERE):
         of_phases = main[main["asked"] == task]
@@ -296,8 +300,16 @@ def _print(scores: Scores, say: Callable[[str], None]) -> None:
         for _, of_judge in groupby(scores.scores, key=lambda row: (row.task, row.judge))
         for row in without_repetition(of_judge)
     ]
-    view = {"task": "task", "judge": "judge", "agent": "name", "p(H|H)": "p_human.value", "p(M|M)": "p_machine.value",
-            "detectability": "detectability", "d'": "dprime.value", "c": "criterion.value"}  # fmt: skip
+    view = {
+        "task": "task",
+        "judge": "judge",
+        "agent": "name",
+        "p(H|H)": "p_human.value",
+        "p(M|M)": "p_machine.value",
+        "detectability": "detectability",
+        "d'": "dprime.value",
+        "c": "criterion.value",
+    }
     if any(row.missing for row in rows):
         view["missing"] = "missing"
     Table(rows).grid(view).print()

@@ -126,7 +126,8 @@ def read_answers(runs: Sequence[JudgedRun]) -> list[dict[str, Any]]:
     answers: dict[str, dict[str, Any]] = {}
     for run in runs:
         for trial in run.trials:
-            row, name = run.rows[trial["id"]], f"{run.prefix}{trial['id']}"
+            row = run.rows[trial["id"]]
+            name = f"{run.prefix}{trial['id']}"
             if "answer" in trial and not row["catch"] and row["repeat_of"] is None:
                 answers[name] = {**trial, **row, "trial": name}
     return list(answers.values())
@@ -237,7 +238,9 @@ def _of_study(record: Mapping[str, Any]) -> dict[str, Any]:
     """Of a person's verdict the rules that exclude it, its place among the judge's, the perceived sex, its phase, and
     what the judge answered to the questions."""
     raw = record["raw"] if record["kind"] == "human" and isinstance(record["raw"], dict) else {}
-    rules, place, about = raw.get("rules"), raw.get("trial_index"), raw.get("questions")
+    rules = raw.get("rules")
+    place = raw.get("trial_index")
+    about = raw.get("questions")
     return {
         "excluded": " ".join(map(str, rules)) if isinstance(rules, list) and rules else None,
         "place": place if isinstance(place, int) else None,
@@ -270,7 +273,8 @@ def _trials(folder: Run, key: Path) -> tuple[Path, Iterator[tuple[int | None, by
 
 
 def _read_checked(folder: Run, path: Path) -> tuple[Keys, Mapping[str, Any], Sequence[Mapping[str, Any]]]:
-    keys, about = read_trial_key(path), read_about(path)
+    keys = read_trial_key(path)
+    about = read_about(path)
     for place in _set_folders(folder):  # if the key lies elsewhere
         about = about or read_about(key_path(place))
     if not about and not about_of_key(path).exists():

@@ -232,7 +232,8 @@ class CiderD:
     words (COCO's program takes bigrams). ``references`` are people's captions of each picture."""
 
     def __init__(self, references: Iterable[Sequence[Words]]) -> None:
-        pictures, self._pictures_with = 0, Grams()
+        pictures = 0
+        self._pictures_with = Grams()
         for captions in references:
             pictures += 1
             self._pictures_with.update({gram for words in captions for grams in ngrams(words) for gram in grams})
@@ -248,7 +249,8 @@ class CiderD:
         return 10 * total / (LONGEST_GRAM * len(references))
 
     def _weighted(self, grams: Grams) -> dict[tuple[str, ...], float]:
-        log, number = self._log_pictures, self._pictures_with
+        log = self._log_pictures
+        number = self._pictures_with
         return {gram: times * (log - math.log(max(1, number[gram]))) for gram, times in grams.items()}
 
 
@@ -313,9 +315,12 @@ def _correlated(points: NDArray[np.float64], row: Correlation) -> Correlation:
     if not np.ptp(points, axis=0).all():
         row.why = "no test: all agents have the same value"
         return row
-    pearson, spearman = pearsonr(*points.T), spearmanr(*points.T)
-    row.pearson, row.spearman = float(pearson.statistic), float(spearman.statistic)
-    row.pearson_p, row.spearman_p = float(pearson.pvalue), float(spearman.pvalue)
+    pearson = pearsonr(*points.T)
+    spearman = spearmanr(*points.T)
+    row.pearson = float(pearson.statistic)
+    row.spearman = float(spearman.statistic)
+    row.pearson_p = float(pearson.pvalue)
+    row.spearman_p = float(spearman.pvalue)
     for name, value in (("pearson_p", row.pearson), ("spearman_p", row.spearman)):
         if 1 - abs(value) <= rounding(np.ones(1)):
             setattr(row, name, None)

@@ -50,10 +50,12 @@ def rankings(verdicts: pd.DataFrame) -> Iterator[Ranking]:
         truth = (known["truth"] == "machine").to_numpy()
         if truth.all() or not truth.any():
             continue
-        value, says_machine = known[by].to_numpy(dtype=np.float64), (known["verdict"] == "machine").to_numpy()
+        value = known[by].to_numpy(dtype=np.float64)
+        says_machine = (known["verdict"] == "machine").to_numpy()
         signed = value if by == "margin" else np.where(says_machine, value, -value)
         probability = (1 + signed) / 2 if by == "confidence" else probabilities(signed, truth, known["fold"].to_numpy())
-        right, drawn_from = is_right(known), clusters(known)
+        right = is_right(known)
+        drawn_from = clusters(known)
         if by == "margin":
             drawn_from = replace(drawn_from, wider=np.full(len(known), TRAINED_MEAN))
         yield Ranking(
@@ -73,7 +75,9 @@ def area(score: Floats, is_positive: Marks, drawn_from: Clusters) -> Estimate:
     placements of each verdict (DeLong 1988; clusters as by Obuchowski 1997)."""
     import pandas as pd
 
-    judges, values, kinds = drawn_from.judges, pd.Series(score), np.array([~is_positive, is_positive])
+    judges = drawn_from.judges
+    values = pd.Series(score)
+    kinds = np.array([~is_positive, is_positive])
     number = np.array([np.bincount(judges, kind) for kind in kinds])[:, judges]  # of the judge
     used = np.asarray(number.all(axis=0))
     if not used.any():
@@ -81,14 +85,17 @@ def area(score: Floats, is_positive: Marks, drawn_from: Clusters) -> Estimate:
     own, other = np.where(is_positive, number[::-1], number)[:, used]
     below = values.groupby(judges).rank() - values.groupby([judges, is_positive]).rank()  # of the other kind
     share = below[used].to_numpy() / other
-    placed, weights = np.where(is_positive[used], share, 1 - share), kinds[:, used] / own
+    placed = np.where(is_positive[used], share, 1 - share)
+    weights = kinds[:, used] / own
     each = jackknife(np.stack([weights, weights * placed]), mean, drawn_from.where(used), drawn_from.drawn())
-    number, trials = each.number.sum(keepdims=True), each.trials.sum(keepdims=True)
+    number = each.number.sum(keepdims=True)
+    trials = each.trials.sum(keepdims=True)
     fewest = each.clusters.min(axis=1, keepdims=True)
     # Both kinds add to the error; a judge's stands in each of them as a whole, and so four times in their sum.
     times = np.array([0.25 if of == (0,) else 1 for of in DIMENSIONS])
     products = each.products.sum(axis=(1, 2), keepdims=True) * times[:, None, None]
-    freedom, shared = each.freedom.min(axis=1, keepdims=True), each.shared[:, :1, :1]
+    freedom = each.freedom.min(axis=1, keepdims=True)
+    shared = each.shared[:, :1, :1]
     result = Jackknife(each.value[:1], number, trials, fewest, freedom, shared, products, np.array([False]))
     low, high = result.interval(np.zeros(1, dtype=np.int64), np.ones(1))
     return Estimate(float(result.value[0]), float(low), float(high))

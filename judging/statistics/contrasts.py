@@ -101,7 +101,8 @@ def of_agents(verdicts: pd.DataFrame, agents: Sequence[str], bounds: float | Non
     is_machine = (judged["truth"] == "machine").to_numpy()
     whose = {agent: is_machine & (judged["agent"] == agent).to_numpy() for agent in agents}
     cells = {"people": ~is_machine} | {agent: cell for agent, cell in whose.items() if cell.any()}
-    names, is_known = list(cells), np.arange(len(cells)) if (~is_machine).any() else np.arange(1, len(cells))
+    names = list(cells)
+    is_known = np.arange(len(cells)) if (~is_machine).any() else np.arange(1, len(cells))
     result = rates_of_judges(is_right(judged), np.array(list(cells.values())), clusters(judged))
     halves = [
         AgainstHalf(of=names[at], measure="p(M|M)" if at else "p(H|H)", **figures)
@@ -116,7 +117,8 @@ def of_agents(verdicts: pd.DataFrame, agents: Sequence[str], bounds: float | Non
         )
     ]
     for half in corrected(halves):
-        word, side = "human" if half.of == "people" else "machine", "more" if half.rate.value > 0.5 else "less"
+        word = "human" if half.of == "people" else "machine"
+        side = "more" if half.rate.value > 0.5 else "less"
         is_open = half.holm is None or half.holm >= ALPHA
         half.result = "not decided" if is_open else f"says {word} of {side} than half"
     corrected(people)
@@ -125,7 +127,8 @@ def of_agents(verdicts: pd.DataFrame, agents: Sequence[str], bounds: float | Non
         is_within = np.abs(result.sum(both, DETECTABILITY) - 0.5) < bounds
         beyond = np.where(is_within, np.maximum(*sides), 1 - np.minimum(*sides)).tolist()
         for test, p in zip(people, holm([None if math.isnan(p) else p for p in beyond]), strict=True):
-            test.holm_within, test.passes = p, None if p is None else p <= ALPHA
+            test.holm_within = p
+            test.passes = None if p is None else p <= ALPHA
     pairs = np.array(list(combinations(range(1, len(names)), 2)), dtype=np.int64).reshape(-1, 2)
     between = [
         Difference(first=names[first], second=names[second], **figures)
@@ -179,7 +182,8 @@ def by_column(verdicts: pd.DataFrame, column: str) -> list[ByColumn]:
     least-squares slopes of p(H|H) and of p(M|M). Each agent is compared with itself, so that other agents at a value
     are no difference, unless the column is of agents."""
     judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[column].notna()]
-    values, name = list(judged[column].unique()), column.removeprefix("meta.")
+    values = list(judged[column].unique())
+    name = column.removeprefix("meta.")
     are_numbers = all(isinstance(value, Real) and not isinstance(value, bool) for value in values)
     values.sort(key=None if are_numbers else str)
     sides = _sides(judged, apart="agent" not in column.split(AND))
@@ -209,7 +213,8 @@ def by_column(verdicts: pd.DataFrame, column: str) -> list[ByColumn]:
 
 def _sides(judged: pd.DataFrame, apart: bool) -> list[list[Cells]]:
     """The verdicts on people's answers, and on each agent's; of pairs both are of each agent."""
-    is_machine, agent = (judged["truth"] == "machine").to_numpy(), judged["agent"].to_numpy()
+    is_machine = (judged["truth"] == "machine").to_numpy()
+    agent = judged["agent"].to_numpy()
     is_pair = "beside_agent" in judged.columns and judged["beside_agent"].notna().any()
     return [
         [truth & (agent == name) for name in np.unique(agent[truth])] if apart and (is_pair or at) else [truth]
@@ -232,12 +237,16 @@ def _slope(judged: pd.DataFrame, sides: Sequence[Sequence[Cells]], places: Float
         return test.fails("each agent, or people, at a single value")
     reach = float(np.ptp(places))
     parts = (places - places.min()) / reach
-    drawn_from, right = clusters(judged), is_right(judged)
+    drawn_from = clusters(judged)
+    right = is_right(judged)
     cells = of_judges(np.array([of for side in compared for of in side]), drawn_from.judges)
     away = parts - (cells @ parts)[:, None] / cells.sum(axis=1, keepdims=True)
     terms = np.stack([cells * away**2, cells, cells * away, cells * right, cells * away * right])
-    result, every, weights = jackknife(terms, slopes, drawn_from), np.arange(len(cells)), _weights(compared)
-    value, (error, freedom) = float(result.sum(every, weights)), map(float, result.deviation(every, weights))
+    result = jackknife(terms, slopes, drawn_from)
+    every = np.arange(len(cells))
+    weights = _weights(compared)
+    value = float(result.sum(every, weights))
+    (error, freedom) = map(float, result.deviation(every, weights))
     if error == 0:
         slope = 0.0 if abs(value) < ROUNDING else value / reach
         difference = Estimate(slope, form="+.3f").significant()
@@ -260,14 +269,16 @@ def corrected(tests: list[T]) -> list[T]:
     """The tests with Holm's correction (1979) of those that have a p."""
     family = sum(test.p is not None for test in tests)
     for test, p in zip(tests, holm([test.p for test in tests]), strict=True):
-        test.holm, test.family = p, None if p is None else family
+        test.holm = p
+        test.family = None if p is None else family
     return tests
 
 
 def holm(probabilities: Sequence[float | None]) -> list[float | None]:
     """Each p, or None, corrected by Holm (1979) for the number of those that are known."""
     known = sorted((p, at) for at, p in enumerate(probabilities) if p is not None)
-    least, each = 0.0, list[float | None]([None] * len(probabilities))
+    least = 0.0
+    each = list[float | None]([None] * len(probabilities))
     for rank, (p, at) in enumerate(known):
         each[at] = least = min(max(least, (len(known) - rank) * p), 1.0)
     return each

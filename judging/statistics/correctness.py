@@ -53,23 +53,27 @@ def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
     groups = {str(value): part.to_numpy() for value, part in means.groupby(level=0) if len(part) > 1}
     if len(groups) < 2:
         return []
-    samples, pooled = list(groups.values()), np.concatenate(list(groups.values()))
+    samples = list(groups.values())
+    pooled = np.concatenate(list(groups.values()))
     test = BetweenValues(column=column, unit=unit, values=", ".join(groups))
     if len(groups) == 2:
         if np.ptp(pooled) == 0:
             return [test.fails(f"every {unit} is right as often")]
         result = mannwhitneyu(*samples)
-        test.test, test.effect_is = "Mann-Whitney", f"P({next(iter(groups))} better)"
+        test.test = "Mann-Whitney"
+        test.effect_is = f"P({next(iter(groups))} better)"
         test.effect = float(result.statistic) / (len(samples[0]) * len(samples[1]))
     else:
         if not any(np.ptp(sample) for sample in samples):
             return [test.fails("nothing varies within the values")]
         result = f_oneway(*samples)
         between = sum(len(sample) * (sample.mean() - pooled.mean()) ** 2 for sample in samples)
-        test.test, test.effect_is = "analysis of variance", "eta squared"
+        test.test = "analysis of variance"
+        test.effect_is = "eta squared"
         test.freedom = f"{len(groups) - 1}, {len(pooled) - len(groups)}"
         test.effect = float(between / ((pooled - pooled.mean()) ** 2).sum())
-    test.statistic, test.p = float(result.statistic), float(result.pvalue)
+    test.statistic = float(result.statistic)
+    test.p = float(result.pvalue)
     return [test]
 
 
@@ -182,11 +186,14 @@ def t_tests(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
     means = right.groupby([judged["judge"], judged[column]]).mean().unstack()
     is_paired = 2 * len(means.dropna()) > max(len(means), 2)
     if is_paired:
-        unit, samples = "judge, paired", means.dropna().to_numpy().T
+        unit = "judge, paired"
+        samples = means.dropna().to_numpy().T
     elif (means.notna().sum() > 1).all():
-        unit, samples = "judge", [of_value.dropna().to_numpy() for _, of_value in means.items()]
+        unit = "judge"
+        samples = [of_value.dropna().to_numpy() for _, of_value in means.items()]
     else:
-        unit, samples = "verdict", [right[judged[column] == value].to_numpy() for value in means.columns]
+        unit = "verdict"
+        samples = [right[judged[column] == value].to_numpy() for value in means.columns]
     difference = float(np.mean(samples[0]) - np.mean(samples[1]))
     test = BetweenValues(
         column=column, unit=unit, values=", ".join(map(str, means.columns)), effect=difference, effect_is="difference"
@@ -196,10 +203,15 @@ def t_tests(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
         return [test.fails("nothing varies within the values")]
     if is_paired:
         result = ttest_rel(*samples)
-        statistic, p, freedom = result.statistic, result.pvalue, result.df
+        statistic = result.statistic
+        p = result.pvalue
+        freedom = result.df
     else:
         statistic, p, freedom = ttest_ind(*samples)
-    test.test, test.freedom, test.statistic, test.p = "t, two-tailed", f"{freedom:.0f}", float(statistic), float(p)
+    test.test = "t, two-tailed"
+    test.freedom = f"{freedom:.0f}"
+    test.statistic = float(statistic)
+    test.p = float(p)
     return [test]
 
 

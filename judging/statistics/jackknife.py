@@ -73,10 +73,12 @@ class Clusters:
     def intersections(self, dimensions: Sequence[int]) -> tuple[Codes, Codes]:
         """Numbers of clusters, and the verdicts in them: those on an answer of two people are in clusters of both
         (Aronow, Samii, Assenova 2015)."""
-        codes, verdicts = np.stack([self.judges, self.stimuli, self.people])[[*dimensions]], np.arange(len(self.judges))
+        codes = np.stack([self.judges, self.stimuli, self.people])[[*dimensions]]
+        verdicts = np.arange(len(self.judges))
         if 2 in dimensions and self.partners is not None:
             with_partners = np.stack([self.judges, self.stimuli, self.partners])[[*dimensions]]
-            codes, verdicts = np.hstack([codes, with_partners]), np.tile(verdicts, 2)
+            codes = np.hstack([codes, with_partners])
+            verdicts = np.tile(verdicts, 2)
         known = np.all(codes >= 0, axis=0)
         first, *others = codes[:, known]
         for other in others:
@@ -105,7 +107,8 @@ class Jackknife:
     def deviation(self, cells: Codes, weights: Floats) -> tuple[Floats, Floats]:
         """The standard error of the sum, and its freedom."""
         variances = np.einsum("g...ij,i,j->g...", self._products(cells), weights, weights)
-        total, freedom = _total(variances), self.freedom[:, cells]
+        total = _total(variances)
+        freedom = self.freedom[:, cells]
         fewest = freedom.min(axis=(0, -1))
         if len(weights) == 1:
             return np.sqrt(total), fewest
@@ -125,22 +128,27 @@ class Jackknife:
     ) -> tuple[Floats, Floats]:
         """Low and high of sums of rates, or of these ``probits`` [cells] of rates."""
         tail = np.full(cells.shape[:-1], (1 - confidence) / 2)
-        alike, spread = self._correlations(cells, np.sign(weights)), self.deviation(cells, weights)
+        alike = self._correlations(cells, np.sign(weights))
+        spread = self.deviation(cells, weights)
         return self._interval(cells, weights, tail, alike, spread, probits)
 
     def p(self, cells: Codes, weights: Floats, null: float) -> Floats:
         """p of the hypothesis that sums of rates [...] are ``null``, two-sided."""
-        alike, spread = self._correlations(cells, np.sign(weights)), self.deviation(cells, weights)
+        alike = self._correlations(cells, np.sign(weights))
+        spread = self.deviation(cells, weights)
         narrow, wide = (np.full(cells.shape[:-1], tail) for tail in (0.5, LEAST_P / 2))
         for _ in range(30):
             tail = np.sqrt(narrow * wide)
             low, high = self._interval(cells, weights, tail, alike, spread)
             is_outside = (low > null) | (high < null)
-            narrow, wide = np.where(is_outside, tail, narrow), np.where(is_outside, wide, tail)
+            narrow = np.where(is_outside, tail, narrow)
+            wide = np.where(is_outside, wide, tail)
         return np.where(np.isnan(low), np.nan, 2 * narrow)
 
     def _rates_interval(self, cells: Codes, tail: Floats, freedom: Floats) -> tuple[Floats, Floats]:
-        rate, number, fewest = self.value[cells], self.number[cells], self.freedom[:, cells].min(axis=0)
+        rate = self.value[cells]
+        number = self.number[cells]
+        fewest = self.freedom[:, cells].min(axis=0)
         variance = _total(np.einsum("gii->gi", self.products))[cells]
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = stdtrit(number - 1, tail) / stdtrit(freedom, tail)
@@ -160,15 +168,19 @@ class Jackknife:
     ) -> tuple[Floats, Floats]:
         error, freedom = spread
         low, high = self._rates_interval(cells, tail[..., None], freedom[..., None])
-        value, least, ends = self.value[cells], self._unseen(cells, weights, tail), np.array([-np.inf, np.inf])
+        value = self.value[cells]
+        least = self._unseen(cells, weights, tail)
+        ends = np.array([-np.inf, np.inf])
         if probits is not None:  # the correction moves them towards 0, perhaps beyond an end
             value = probits[cells]
-            low, high = np.minimum(ndtri(low), value), np.maximum(ndtri(high), value)
+            low = np.minimum(ndtri(low), value)
+            high = np.maximum(ndtri(high), value)
             least = least * math.sqrt(2 * math.pi)  # the least slope of probits
         elif len(weights) > 1:
             least = np.maximum(least, -stdtrit(freedom, tail) * error)
             ends = np.array([weights[weights < 0].sum(), weights[weights > 0].sum()])
-        middle, reach = value @ weights, []
+        middle = value @ weights
+        reach = []
         for end, other in ((low, high), (high, low)):
             parts = np.abs(weights * np.where(weights > 0, end - value, other - value))
             is_open = np.isinf(parts).any(axis=-1)
@@ -236,7 +248,10 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
     total = terms.sum(axis=-1)
     of_cells = np.broadcast_to(clusters.drawn() if drawn is None else drawn, (3, terms.shape[1]))
     wide = np.where(cells, clusters.wider, 1.0).max(axis=1, initial=1.0)
-    numbers, freedom, products, shared = [], [], [], []
+    numbers = []
+    freedom = []
+    products = []
+    shared = []
     with np.errstate(invalid="ignore", divide="ignore"):
         value = estimate(total)
         for dimensions in DIMENSIONS:
@@ -258,7 +273,8 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
                 of_clusters = np.where(number > 1, np.maximum(1 / np.diag(shared[-1]) - 1, 1), np.nan)
                 freedom.append(np.where(is_drawn, of_clusters, np.inf))
                 numbers.append(number.astype(np.float64))
-    of_all, number = np.array(freedom), cells.sum(axis=1)
+    of_all = np.array(freedom)
+    number = cells.sum(axis=1)
     of_each = np.array(numbers)
     are_single = (of_each == number) & (number > 1)  # verdicts of a judge, on a stimulus, on a person's answers
     is_exact = (~of_cells | are_single | (of_each == 0)).all(axis=0) & are_single[:2].any(axis=0) & (wide == 1)
@@ -278,7 +294,8 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
 def exact(rate: Floats, number: Floats, tail: Floats, less: float = 0.0) -> tuple[Floats, Floats]:
     """Low and high of a ``rate`` of ``number`` independent verdicts with ``tail`` beyond each (Clopper, Pearson 1934);
     NaN of none. ``less`` 0.5 makes it Jeffreys' (Brown, Cai, DasGupta 2001)."""
-    right, wrong = rate * number, (1 - rate) * number
+    right = rate * number
+    wrong = (1 - rate) * number
     with np.errstate(invalid="ignore"):
         low = np.where(right > 0, betaincinv(right + less, wrong + 1 - less, tail), 0.0)
         high = np.where(wrong > 0, betainccinv(right + 1 - less, wrong + less, tail), 1.0)

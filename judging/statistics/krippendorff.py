@@ -31,11 +31,13 @@ def krippendorff_alpha(counts: NDArray[np.int64], clusters: Codes) -> Estimate:
     interval of a single cluster, nor where it does not matter which is left out: with equal verdicts everywhere it
     would have no width, as if alpha were sure to be 1."""
     is_pairable = counts.sum(axis=1) >= 2
-    pairable, codes = counts[is_pairable].astype(np.float64), np.unique(clusters[is_pairable], return_inverse=True)[1]
+    pairable = counts[is_pairable].astype(np.float64)
+    codes = np.unique(clusters[is_pairable], return_inverse=True)[1]
     number = pairable.sum(axis=1)
     differ = (number**2 - (pairable**2).sum(axis=1)) / (number - 1)  # pairs that differ, weighted
     sums = np.array([np.bincount(codes, column) for column in (differ, *pairable.T)])
-    total, size = sums.sum(axis=1), sums.shape[1]
+    total = sums.sum(axis=1)
+    size = sums.shape[1]
     left = _alpha(total[:, None] - sums)
     value = float(_alpha(total))
     if size < 2 or np.ptp(left) < ROUNDING:

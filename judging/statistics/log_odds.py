@@ -117,11 +117,14 @@ def _exact(counts: Counts, sign: int) -> Slope:
     without_slope = float(np.exp(_log_ways(counts.right, counts.total).sum() - orders))
     # The chance grows with the slope, from 0 to 1, and so is TAIL at one slope.
     if without_slope < TAIL:
-        lower, upper = 0.0, 1.0
+        lower = 0.0
+        upper = 1.0
         while _chance(counts, upper) < TAIL:
-            lower, upper = upper, 2 * upper
+            lower = upper
+            upper = 2 * upper
     else:
-        lower, upper = -1.0, 0.0
+        lower = -1.0
+        upper = 0.0
         while _chance(counts, lower) > TAIL:
             lower, upper = 2 * lower, lower
     low = float(brentq(lambda slope: _chance(counts, slope) - TAIL, lower, upper, xtol=1e-12))

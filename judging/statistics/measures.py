@@ -44,13 +44,19 @@ ALL = "all"  # agents together
 NAMELESS = ("human", f"human:{UNKNOWN}")  # people, each of whom may be another
 # Two trials train each other's judge, so the variance of a sum of margins, or of means of verdicts, is twice that of
 # independent ones, as of a U-statistic; of verdicts, their signs, 1 + 2/pi times (Van Vleck and Middleton 1966).
-TRAINED, TRAINED_MEAN = math.sqrt(1 + 2 / math.pi), math.sqrt(2)
+TRAINED = math.sqrt(1 + 2 / math.pi)
+TRAINED_MEAN = math.sqrt(2)
 DETECTABILITY = np.array([0.5, 0.5])  # of the rates of people's and of machines' answers
 BETWEEN = np.concatenate([DETECTABILITY, -DETECTABILITY])  # two of these
 FOLDING = ("split", "partitions", "unique", "train", "seed", "trials", "key")  # settings that change the folds alone
 GROUPED = "grouped by stimulus"
-SPLITS = {"stimulus": GROUPED, "row": "single rows", "agent": "grouped, agent held out",
-          "speaker": "grouped, person held out", "other": "grouped, one other agent alone"}  # fmt: skip
+SPLITS = {
+    "stimulus": GROUPED,
+    "row": "single rows",
+    "agent": "grouped, agent held out",
+    "speaker": "grouped, person held out",
+    "other": "grouped, one other agent alone",
+}
 SettingsByJudge = Mapping[str, Mapping[str, Any]]  # of judges
 # The d' of a rate of 0 or 1 is infinite. "log-linear" adds half a verdict to each kind, whatever the rate (Hautus
 # 1995): it is less biased, but moves every d' towards 0. "1/2N" puts 1/(2N) for 0 and 1 - 1/(2N) for 1, N being the
@@ -142,7 +148,8 @@ def summarize(
     verdict = verdicts["verdict"].to_numpy()
     is_known = np.isin(verdict, VERDICTS) & (row >= 0)
     judged = verdicts[is_known]
-    right, drawn_from = is_right(judged), clusters(judged)
+    right = is_right(judged)
+    drawn_from = clusters(judged)
     of_agents = row[is_known] == np.arange(len(agents) + 1)[:, None]
     cells = np.insert(of_agents, 1, ~of_agents[0], axis=0)  # people's, all agents', each agent's
     result, of_each = (compute(right, cells, drawn_from, drawn) for compute in (rates, rates_of_judges))
@@ -203,7 +210,8 @@ def clusters(verdicts: pd.DataFrame) -> Clusters:
 
     if "person" in verdicts.columns:
         names = verdicts["person"].astype("string").str.partition("~").reindex(columns=range(3))
-        people, partners = names[0], names[2].where(names[2] != "")
+        people = names[0]
+        partners = names[2].where(names[2] != "")
     else:
         people = verdicts["agent"].where(verdicts["truth"] == "human")
         people = people.where(~people.isin(NAMELESS), verdicts["trial"].map("trial {}".format))
@@ -346,7 +354,8 @@ def on_common_trials(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Jackkni
 
     common = set(first["trial"]) & set(second["trial"])
     parts = [part[part["trial"].isin(common)] for part in (first, second)]
-    both, is_first = pd.concat(parts), np.arange(sum(map(len, parts))) < len(parts[0])
+    both = pd.concat(parts)
+    is_first = np.arange(sum(map(len, parts))) < len(parts[0])
     drawn = np.hstack([clusters(part).drawn().repeat(2, axis=1) for part in parts])
     return detectabilities(both, [is_first, ~is_first], drawn), len(common)
 

@@ -40,7 +40,8 @@ from serving.runs.answer_numbers import rounding
 if TYPE_CHECKING:
     import pandas as pd
 
-EXACT, TWO_WAY = "exact", "pairs and judges"
+EXACT = "exact"
+TWO_WAY = "pairs and judges"
 PEOPLE = f"meta.{PEOPLE_OF_PAIR}"
 
 
@@ -115,7 +116,10 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str], correction: Correction = 
     is_pair = table["truth"] != table["beside_truth"]
     pairs = table[is_pair]
     agents = sorted(pairs["agent"].unique())
-    rates, by_columns, controls, tests = list[PassRate](), list[PassRate](), list[Control](), list[ByColumn]()
+    rates = list[PassRate]()
+    by_columns = list[PassRate]()
+    controls = list[Control]()
+    tests = list[ByColumn]()
     for judge, of_judge in by_judge(pairs):
         clustered = of_judge.assign(stimulus=_connected(of_judge))
         drawn = clusters(clustered).drawn()
@@ -157,7 +161,8 @@ def words_per_message(answers: Answers) -> Table[Words]:
             continue
         is_first = answer["truth"] == "machine"
         side, prefix = ("answer", "") if is_first else ("beside", "beside_")
-        agent, letter = answer[f"{prefix}agent"], answer[f"{prefix}speaker"]
+        agent = answer[f"{prefix}agent"]
+        letter = answer[f"{prefix}speaker"]
         messages = answer[side]["messages"]
         delays = (answer.get("delays") or {}).get(side) or [None] * len(messages)
         means = [_mean_words(messages, delays, letter, is_machine) for is_machine in (True, False)]
@@ -189,7 +194,8 @@ def _rate(verdicts: pd.DataFrame, drawn: Drawn, correction: Correction) -> PassR
 
     judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
     right = judged["verdict"] == judged["truth"]
-    pairs, number = clusters(judged.assign(stimulus=_connected(judged))), len(judged)
+    pairs = clusters(judged.assign(stimulus=_connected(judged)))
+    number = len(judged)
     rate, is_exact = share((~right).to_numpy(dtype=np.float64), pairs, drawn)
     names_first = (judged["verdict"] == "machine").to_numpy(dtype=np.float64)
     z = z_scores(np.array([right.sum()], dtype=np.float64), np.array([number], dtype=np.float64), correction)
@@ -227,7 +233,8 @@ def _connected(verdicts: pd.DataFrame) -> Codes:
 
 
 def _mean_interval(differences: Floats) -> Estimate:
-    number, mean = len(differences), float(differences.mean())
+    number = len(differences)
+    mean = float(differences.mean())
     if number < 2 or np.ptp(differences) <= rounding(differences):
         return Estimate(mean, form="+.1f")
     half = float(stdtrit(number - 1, (1 + CONFIDENCE) / 2)) * float(differences.std(ddof=1)) / math.sqrt(number)

@@ -21,7 +21,9 @@ Answer = Mapping[str, Any]
 Vectors = Mapping[str, NDArray[np.float32]]
 CELLS = 64  # of a frame's side
 OF_CENTRE = 0.3  # of a picture's density, beside Gaussians of a degree: the likeliest for 1,199 people's paths
-CENTRE_CELLS, UNIFORM = 3.0, 0.01  # smoothing of the density over other pictures, and what is added to it
+# smoothing of the density over other pictures, and what is added to it
+CENTRE_CELLS = 3.0
+UNIFORM = 0.01
 
 
 def halves(people: int, agent: int) -> tuple[int, int]:
@@ -74,7 +76,8 @@ def measures_of(task: str, answers: Sequence[Answer]) -> list[Measure]:
         return [variation("total variation", least=2), of_all, *of_words]
     if task == "attention_prediction":
         apart = Measure("energy distance of fixations", path_distances, energy_distance, is_distance=True)
-        of_centre, any_value = partial(maps, centres(answers)), (-math.inf, math.inf)
+        of_centre = partial(maps, centres(answers))
+        any_value = (-math.inf, math.inf)
         return [Measure("information gain (bits)", of_centre, information_gain, one_out, limits=any_value), apart]
     vectors = _embedder().vectors(list(chain.from_iterable(map(texts_of, answers))))
     energy = partial(Measure, relation=partial(distances, vectors), compare=energy_distance, is_distance=True)
@@ -119,7 +122,8 @@ def entropy(relation: Floats, first: Floats, second: Floats) -> Floats:
 
 def jensen_shannon(relation: Floats, first: Floats, second: Floats) -> Floats:
     """Lin's (1991, section III) divergence with equal weights, 0 to 1 bit."""
-    of_first, of_second = _distribution(relation, first), _distribution(relation, second)
+    of_first = _distribution(relation, first)
+    of_second = _distribution(relation, second)
     return _bits((of_first + of_second) / 2) - (_bits(of_first) + _bits(of_second)) / 2
 
 
@@ -137,7 +141,8 @@ def rare_covered(relation: Floats, first: Floats, second: Floats) -> Floats:
     """Of the words that a single person of the second set gave the share that the first set has, too; NaN for none
     (Kent and Rosanoff 1910: individual reactions)."""
     rare = np.isclose(second @ relation, 1)
-    covered, number = (rare & (first @ relation > 0)).sum(axis=1), rare.sum(axis=1)
+    covered = (rare & (first @ relation > 0)).sum(axis=1)
+    number = rare.sum(axis=1)
     return np.where(number > 0, covered / np.maximum(number, 1), np.nan)
 
 

@@ -30,8 +30,13 @@ from judging.trial_sets.candidates import AnswerReader
 from judging.trial_sets.same_rules import SameRules
 from serving.files.words import count
 
-SPLITS, PERMUTATIONS, FEWEST = 200, 9999, 4  # of an interval as many stimuli, or groups of them
-LABELS, SPLITS_OF_ALL = 100, 600  # permutations in a stimulus, of which those of all are drawn; splits of each, of all
+# of an interval as many stimuli, or groups of them
+SPLITS = 200
+PERMUTATIONS = 9999
+FEWEST = 4
+# permutations in a stimulus, of which those of all are drawn; splits of each, of all
+LABELS = 100
+SPLITS_OF_ALL = 600
 Sets = list[tuple[Floats, Floats]]  # [draws, answers]: of people and people, agent and people, agent and agent
 
 
@@ -157,7 +162,8 @@ def _compared(
     often it is as large after permutations (Phipson and Smyth 2010); of a distance within both upwards, otherwise to
     either side."""
     draws = int(np.clip(SPLITS_OF_ALL // len(groups), 5, 30))
-    values, permuted = list[Floats](), list[Floats]()
+    values = list[Floats]()
+    permuted = list[Floats]()
     for group in groups:
         relation = measure.relation([answer for answered in group for answer in answered.answers])
         for number, repeated, kept in ((0, SPLITS, values), (LABELS, draws, permuted)):

@@ -120,7 +120,8 @@ class Table(Generic[R]):
 def record(row: Any, omit: Collection[str] = ()) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for entry in fields(row):
-        name, value = FILE_NAMES.get(entry.name, entry.name), getattr(row, entry.name)
+        name = FILE_NAMES.get(entry.name, entry.name)
+        value = getattr(row, entry.name)
         if isinstance(value, Estimate):
             values |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
         elif entry.name not in omit:

@@ -16,8 +16,12 @@ ELSEWHERE = "elsewhere"  # what was asked about stimuli of others
 UNJUDGED = "unjudged"  # a trial that an unfinished run has still before it
 PEOPLE = "people"  # all judges who are people, together
 PREFIX = "published:"  # of the names of machines whose answers were imported
-AND, BOTH = "*", ", "  # between two columns that are told by together, and between their values
-FEEDBACK, TEST = "feedback", "test"  # phases: with the truth after each trial, and without
+# between two columns that are told by together, and between their values
+AND = "*"
+BOTH = ", "
+# phases: with the truth after each trial, and without
+FEEDBACK = "feedback"
+TEST = "test"
 Answers = Sequence[Mapping[str, Any]]
 
 

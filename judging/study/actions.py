@@ -222,12 +222,17 @@ def plan_judges(options: argparse.Namespace) -> None:
 def _plan_of(folder: Path) -> str:
     from judging.study.results.planning import simulate
 
-    material, source = material_of(folder), folder / FILE
+    material = material_of(folder)
+    source = folder / FILE
     if not isinstance(material, TrialMaterial):
         raise InputError(f"{folder}: a plan is of people who judge trials")
-    settings, pages = material.settings, [page for page in material.pool.pages if not page.catch]
-    agents, stimuli = len({agent for page in pages for agent in page.agents}), len({page.stimulus for page in pages})
-    trials, wanted, bounds = settings.trials.number, settings.judges.wanted, settings.analysis.bounds
+    settings = material.settings
+    pages = [page for page in material.pool.pages if not page.catch]
+    agents = len({agent for page in pages for agent in page.agents})
+    stimuli = len({page.stimulus for page in pages})
+    trials = settings.trials.number
+    wanted = settings.judges.wanted
+    bounds = settings.analysis.bounds
     rules = [f"{name} = {value}" for name, value in settings.exclude.model_dump().items() if value]
     numbers = f"{count(wanted, 'judge')}, {count(trials, 'trial')} of each, {count(agents, 'agent')} beside people, "
     contrast = (
@@ -240,18 +245,19 @@ def _plan_of(folder: Path) -> str:
             "(0.5 is chance), with its 95 % interval (`turinglike score`)."
         )
     lines = [
-        f"Plan of the study “{settings.texts.title}” ({settings.task}), {now()[:10]}", "",
+        f"Plan of the study “{settings.texts.title}” ({settings.task}), {now()[:10]}",
+        "",
         f"Numbers: {numbers}{count(stimuli, 'stimulus', 'stimuli')}. Data end when so many judges have finished.",
         contrast,
         f"Excluded, before the truth is joined: {', '.join(rules) or 'nothing'}.",
-    ]  # fmt: skip
+    ]
     if bounds and not material.pool.of_pairs:
         passes, power = simulate(wanted, agents, trials, stimuli, bounds)
         lines += [
             f"Equivalence: an agent passes whose detectability has its 90 % interval within 0.5 ± {bounds:g}.",
             f"Simulated: it passes in {passes:.0%} of studies if the detectability is 0.5; {0.5 + bounds:g} is above "
             f"0.5 in {power:.0%}. Variances are assumed: judges and stimuli are both drawn.",
-        ]  # fmt: skip
+        ]
     text = source.read_text("utf-8")
     hashes = [f"SHA-256 of {FILE}: {hashed(text)}", f"SHA-256 of the key: {material.sha256}"]
     return "\n".join([*lines, *hashes, "", text])
@@ -269,7 +275,8 @@ def export_study(options: argparse.Namespace) -> None:
         write_json(options.out, events.read_person(options.study, options.judge))
         _say(f"{options.out}: all that is kept of {options.judge}")
         return
-    material, out = material_of(options.study), options.out
+    material = material_of(options.study)
+    out = options.out
     number, left_out = write(options.study, material, out, personal=options.personal, force=options.force)
     events.append(options.study / events.EXPORTS, [{"at": now(), "out": str(out.resolve())}])
     following = {

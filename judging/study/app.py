@@ -47,9 +47,11 @@ def create_app(
     admin_key: str | None,
     on_end: Callable[[FinishedRequest], None] = lambda request: None,
 ) -> Guard:
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False,
-                  dependencies=[Depends(check_type)])  # fmt: skip
-    files, shared = PageFiles(directory=STUDY_STATIC), PageFiles(directory=STATIC)
+    app = FastAPI(
+        openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, dependencies=[Depends(check_type)]
+    )
+    files = PageFiles(directory=STUDY_STATIC)
+    shared = PageFiles(directory=STATIC)
 
     @app.api_route("/", methods=["GET", "HEAD"])
     @app.api_route("/admin", methods=["GET", "HEAD"])
@@ -150,7 +152,8 @@ def create_app(
             raise ApiError(401, "unauthorized", "a key is needed", headers={"www-authenticate": "Bearer"})
 
         def read() -> dict[str, Any]:  # in a thread, of what is on disk: judges do not wait for it
-            state, personal = read_state(study.folder), read_personal(study.folder)
+            state = read_state(study.folder)
+            personal = read_personal(study.folder)
             return status_of(state, study.material, personal)
 
         return _json(await asyncio.to_thread(read))

@@ -29,8 +29,13 @@ def register(commands: Commands) -> None:
         "a study with all its choices in study.toml: of judges of trials, of participants who answer a set, or online",
         of_study=False,
     )
-    new.add_argument("source", nargs="?", type=path, metavar="TRIALS|SET",
-                     help="a folder of `turinglike trials`, or a stimulus set; none for online tests")  # fmt: skip
+    new.add_argument(
+        "source",
+        nargs="?",
+        type=path,
+        metavar="TRIALS|SET",
+        help="a folder of `turinglike trials`, or a stimulus set; none for online tests",
+    )
     new.add_argument("-o", "--out", required=True, type=path, metavar="STUDY", help="a new folder")
     new.add_argument("--task", type=task, metavar="TASK", help="where the set has trials of several")
     new.add_argument(
@@ -48,8 +53,9 @@ def register(commands: Commands) -> None:
     links.add_argument("--address", default="http://127.0.0.1:8000/", help="where judges reach the study")
 
     serve = add("serve", "the study's pages, until Ctrl-C")
-    serve.add_argument("--host", default="127.0.0.1",
-                       help="the address to listen at (this machine); put a proxy before the open net")  # fmt: skip
+    serve.add_argument(
+        "--host", default="127.0.0.1", help="the address to listen at (this machine); put a proxy before the open net"
+    )
     serve.add_argument("--port", type=port, default=8000)
     serve.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="a name that is this server's")
     serve.add_argument("--key-file", type=path, metavar="FILE", help="the key of /admin; or TURINGLIKE_API_KEY")

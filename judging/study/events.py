@@ -16,7 +16,10 @@ from serving.files.timestamps import now
 
 MEETINGS = ("talk", "test")  # kinds of steps in which people meet
 ASKED = ("trial", "ask", *MEETINGS)  # kinds of steps that are what a study is about
-EVENTS, PERSONAL, LINKS, EXPORTS = "events.jsonl", "personal.jsonl", "links.jsonl", "exports.jsonl"
+EVENTS = "events.jsonl"
+PERSONAL = "personal.jsonl"
+LINKS = "links.jsonl"
+EXPORTS = "exports.jsonl"
 Step = dict[str, Any]
 M = TypeVar("M", bound=Meeting)
 
@@ -103,7 +106,8 @@ class State:
         """Raises KeyError for an unknown event."""
         match event["event"]:
             case "settings":
-                self.settings, self.sha256 = event["settings"], event["sha256"]
+                self.settings = event["settings"]
+                self.sha256 = event["sha256"]
                 self.consent = event.get("consent")  # earlier versions kept none
                 self.began = self.began or event["at"]
             case "closed":
@@ -138,12 +142,14 @@ class State:
             case "blocked":
                 judge.ended = "blocked"
             case "left":
-                judge.ended, judge.answers = "left", []
+                judge.ended = "left"
+                judge.answers = []
                 for meeting in self.meetings.values():
                     if judge.code in meeting.people:
                         meeting.void = FORGOTTEN
             case "restarted":  # of earlier versions
-                judge.steps, judge.answers = event["steps"], judge.answers[: event["from"]]
+                judge.steps = event["steps"]
+                judge.answers = judge.answers[: event["from"]]
             case "step" if event["step"] == judge.step:
                 judge.answers.append(event)
                 if event["kind"] in MEETINGS:
@@ -248,7 +254,8 @@ def read_exports(folder: Path) -> list[dict[str, Any]]:
 def read_person(folder: Path, code: str) -> dict[str, Any]:
     """All that is kept of a person (GDPR, Art. 15 and 20), without others' words. Raises InputError."""
     of_talks: dict[str, str] = {}
-    consents, events = dict[str, str](), list[dict[str, Any]]()
+    consents = dict[str, str]()
+    events = list[dict[str, Any]]()
     for _, event in _lines(folder / EVENTS):
         if "consent" in event and event["event"] == "settings":
             consents[event["consent"]["sha256"]] = event["consent"]["text"]

@@ -77,7 +77,8 @@ def _judge(study: Study, judge: Judge) -> dict[str, Any]:
         {"view": view(study, judge, at), "truth": study.material.truth(step)} for at, step in enumerate(judge.steps)
     ]
     # The judge's code, which proves nothing: a file can be read without a single answer.
-    code, text = judge.code, study.settings.texts.thanks
+    code = judge.code
+    text = study.settings.texts.thanks
     return {
         "judge": code,
         "steps": steps,

@@ -189,11 +189,13 @@ class JudgesSettings(_Study):
 
     @model_validator(mode="after")
     def _fits_the_task(self) -> Self:
-        trials, control = self.trials, self.trials.control
+        trials = self.trials
+        control = self.trials.control
         special: dict[str, tuple[Asked, ...]] = {TOPIC: ("conversation",), OBJECT: OBJECT_TASKS}
         tasks = special.get(control, (self.task,))
         needs_control = self.exclude.controls > 0 or self.exclude.wrong_control
-        is_talk, is_path = self.task == "conversation", self.task == "attention_prediction"
+        is_talk = self.task == "conversation"
+        is_path = self.task == "attention_prediction"
         _refuse(trials.choices != "one" and not is_talk, f"trials.choices: {trials.choices} is for conversations")
         _refuse(trials.play_once and not is_path, "trials.play_once: only scanpaths are played")
         _refuse(self.task not in tasks, f"trials.control: {control} is not for {self.task}")

@@ -132,7 +132,8 @@ class Study:
         self, link: str | None, panel_id: str | None, parameters: Mapping[str, str | None] | None = None
     ) -> tuple[Judge, str]:
         """A judge, the same for the same ``link`` or ``panel_id``, and their session's token. Raises Refused."""
-        settings, token = self.settings.judges, secrets.token_urlsafe(24)
+        settings = self.settings.judges
+        token = secrets.token_urlsafe(24)
         address = self._address(link, panel_id, parameters)
         if settings.entry == "links" and address.link not in events.read_links(self.folder):
             raise Refused("no_link")
@@ -186,13 +187,18 @@ class Study:
         self._keep(code, about or {})
         await self.note(
             {
-                "event": "joined", "judge": code, "session": hashed(token), "number": number, "link": link, "kit": kit,
+                "event": "joined",
+                "judge": code,
+                "session": hashed(token),
+                "number": number,
+                "link": link,
+                "kit": kit,
                 # Counterbalanced: the first is for "human". Of pairs the left is the first conversation's, "machine".
                 "keys": keys if number % 2 and not of_pairs else keys[::-1],
                 "steps": self._steps(),
                 "end_code": self.settings.end.code or draw_code().upper(),
             }
-        )  # fmt: skip
+        )
         return self.state.judges[code]
 
     async def entered(self, judge: Judge, parameters: Mapping[str, str | None]) -> None:
@@ -266,7 +272,8 @@ class Study:
                 return {}, {}
             case "talk" | "test":  # its end, or that of the time in the lobby where nobody came
                 assert self.lobby is not None
-                result, is_alone = self.lobby.result(judge), self.lobby.meeting_of(judge.code) is None
+                result = self.lobby.result(judge)
+                is_alone = self.lobby.meeting_of(judge.code) is None
                 if result is None and not (is_alone and answer.get("nobody") is True):
                     raise Refused("not_yet")
                 about = {name: value for name, value in answer.items() if name != "nobody"}
@@ -303,7 +310,8 @@ class Study:
     # lists
 
     def _steps(self) -> list[Step]:
-        settings, chance = self.settings, random.Random(secrets.token_bytes(16))
+        settings = self.settings
+        chance = random.Random(secrets.token_bytes(16))
         before: list[Step] = [{"kind": "consent"}] if settings.texts.consent else []
         before += [{"kind": "questions"}] if settings.questions.before else []
         after: list[Step] = [{"kind": "after"}] if settings.questions.after else []
@@ -346,7 +354,8 @@ def media_of(study: Study, judge: Judge) -> dict[str, Path]:
 
 
 def _end(study: Study, judge: Judge) -> dict[str, Any]:
-    settings, kept = study.settings, study.personal.get(judge.code, {})
+    settings = study.settings
+    kept = study.personal.get(judge.code, {})
     code = completion_code(judge, settings)
     address = settings.end.redirect if code else ""
     values = {name: kept.get(name, "") for name in ("worker", *settings.judges.parameters)}

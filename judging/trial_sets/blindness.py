@@ -26,7 +26,8 @@ def measure_blindness(
     """Detectability by task, None of too few trials, and ``tells``, in which the form of answers differs
     (:mod:`judging.trial_sets.tells`); ``rows`` are trials with their rows of the key, ``lists`` the
     judges' lists of trials' ids."""
-    entries, places = [], defaultdict[str, list[tuple[float, ...]]](list)
+    entries = []
+    places = defaultdict[str, list[tuple[float, ...]]](list)
     for ids in lists:
         for at, name in enumerate(ids):
             places[name].append((at / len(ids), at % 2, at == 0))
@@ -59,7 +60,8 @@ def detected(
     """Cross-validated detectability of items [n, dimensions]; 95 % interval after Nadeau and Bengio (2003) within 0 and
     1, exact where no item varies; ``p``: the share of permutations of truth, within stimuli and between those with as
     many items, that reach it."""
-    clusters, chance = np.unique(groups, return_inverse=True)[1], np.random.default_rng(seed)
+    clusters = np.unique(groups, return_inverse=True)[1]
+    chance = np.random.default_rng(seed)
     size = np.bincount(clusters)[clusters]
     folds = min(FOLDS, len(set(groups)))
     fold = grouped_folds(groups, [True] * len(groups), folds, seed)  # which know no truth
@@ -89,7 +91,8 @@ def _recognized(inputs: NDArray[np.float64], truths: NDArray[np.bool_], fold: ND
     inputs = (inputs - inputs.mean(axis=0)) / np.where(spread > 0, spread, 1)
     right = np.empty_like(truths)
     for held in np.unique(fold):
-        known, is_machine = inputs[fold != held].T, truths[fold != held]
+        known = inputs[fold != held].T
+        is_machine = truths[fold != held]
         machines, people = (known @ (each / np.maximum(each.sum(axis=0), 1)) for each in (is_machine, ~is_machine))
         away = np.linalg.pinv(np.cov(known), rcond=1e-9, hermitian=True) @ (machines - people)
         middle = ((machines + people) / 2 * away).sum(axis=0)
@@ -100,7 +103,8 @@ def _recognized(inputs: NDArray[np.float64], truths: NDArray[np.bool_], fold: ND
 def _numbers(folder: Path, trial: Trial) -> list[float]:
     from PIL import Image as PILImage
 
-    size, frames = 0, 0
+    size = 0
+    frames = 0
     if "clip" in trial:
         size = (folder / trial["clip"]).stat().st_size
         with PILImage.open(folder / trial["clip"]) as clip:

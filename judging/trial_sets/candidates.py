@@ -108,7 +108,8 @@ class AnswerReader:
         self._of_people = [Run(path) for path in people if path.resolve() not in in_full]
         self._folders = [*map(Run, runs), *self._of_people]
         self._names: list[dict[Hashable, str]] = [{} for _ in self._folders]
-        self._lookup, self._stimuli = StimulusLookup(*self._folders), dict[tuple[str, str], AnsweredStimulus]()
+        self._lookup = StimulusLookup(*self._folders)
+        self._stimuli = dict[tuple[str, str], AnsweredStimulus]()
         self.passed_over = Counter[str]()
         self._paths = PathsOnPictures()
         self._twice = PeopleTwice([str(run.path) for run in self._folders])
@@ -162,7 +163,8 @@ class AnswerReader:
         elif (task, place[1]["id"]) in self._stimuli:
             stimulus = self._stimuli[task, place[1]["id"]]
         else:
-            folder, row = self._folders[place[0]], place[1]
+            folder = self._folders[place[0]]
+            row = place[1]
             stimulus = AnsweredStimulus(task, row["id"], row, folder.path, folder.root or folder.path, None)
             if (image := stimulus.image()) is not None:
                 header = image.header()
@@ -174,7 +176,8 @@ class AnswerReader:
     def _candidates(
         self, run: Path, record: Record, stimulus: AnsweredStimulus, lengths: Sequence[int]
     ) -> Iterator[Candidate]:
-        key, is_catch = (record["run"], record["agent"], record["sample"]), record["kind"] == "control"
+        key = (record["run"], record["agent"], record["sample"])
+        is_catch = record["kind"] == "control"
         with naming(record):
             answer: Any = BY_TASK[record["task"]].model_validate(record["answer"])
             if isinstance(answer, ConversationAnswer):

@@ -134,7 +134,8 @@ def _draw_pairs(options: argparse.Namespace, seed: int) -> Drawn:
     if not trials:
         why = "; ".join(f"{number:,} {why}" for why, number in sorted(drawn.passed_over.items())) or "there are none"
         raise InputError(f"no conversation with a machine can be paired with one of people: {why}")
-    order, used = arrange(trials, (), 0, chance), Counter[int]()
+    order = arrange(trials, (), 0, chance)
+    used = Counter[int]()
 
     def draw(number: int) -> Order:
         return draw_pair_list(pairs, number, used, chance, repeats=options.repeats)

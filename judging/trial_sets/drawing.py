@@ -85,7 +85,8 @@ def spread(candidates: Sequence[Candidate], number: int, chance: random.Random) 
         by_stimulus[answer.stimulus.id].append(answer)
     for answers in by_stimulus.values():
         chance.shuffle(answers)
-    stimuli, drawn = list(by_stimulus), list[Candidate]()
+    stimuli = list(by_stimulus)
+    drawn = list[Candidate]()
     lengths: Counter[int | None] = Counter()
     while len(drawn) < number and stimuli:
         chance.shuffle(stimuli)

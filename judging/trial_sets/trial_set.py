@@ -182,7 +182,8 @@ class _Writer:
         ids = {key: f"t{number:0{digits}}" for number, key in enumerate(keys, start=1)}
         self._pictures({id(candidate.stimulus): candidate.stimulus for candidate in distinct.values()})
         for key in keys:
-            candidate, trial = distinct[key], self._trial(distinct[key], ids[key])
+            candidate = distinct[key]
+            trial = self._trial(distinct[key], ids[key])
             stimulus = parse_row(orjson.dumps(trial), root=self.folder)  # what is no trial must not be written
             digest = hashlib.sha256(canonical(stimulus)).hexdigest()
             first = ids[key[0], ""] if key[1] else ""
@@ -196,7 +197,8 @@ class _Writer:
         self.chance.shuffle(order)
         digits = max(4, len(str(len(order))))
         for number, place in enumerate(order, start=1):
-            stimulus, name = stimuli[place], f"s{number:0{digits}}"
+            stimulus = stimuli[place]
+            name = f"s{number:0{digits}}"
             fields: dict[str, Any] = {"shown": name}
             for field in ("image", "target_image"):
                 image = stimulus.image(field)
@@ -239,14 +241,17 @@ class _Writer:
 def _clip(candidate: Candidate) -> bytes:
     from agents.attention.painting import judges_clip
 
-    image, target = candidate.stimulus.image(), candidate.stimulus.image("target_image")
+    image = candidate.stimulus.image()
+    target = candidate.stimulus.image("target_image")
     fixations = candidate.answer.fixations
     assert image is not None and fixations is not None  # noqa: PT018
     return judges_clip(image.decode(), fixations, target=target.decode() if target is not None else None, max_side=1280)
 
 
 def _key_row(candidate: Candidate, repeat_of: str) -> dict[str, Any]:
-    stimulus, (run, record, sample), beside = candidate.stimulus, candidate.record, candidate.beside
+    stimulus = candidate.stimulus
+    (run, record, sample) = candidate.record
+    beside = candidate.beside
     columns = {name: stimulus.row[name] for name in STIMULUS_COLUMNS if name in stimulus.row}
     delays = {"answer": candidate.delays, "beside": beside.delays if beside is not None else ()}
     known = {name: seconds for name, seconds in delays.items() if any(delay is not None for delay in seconds)}

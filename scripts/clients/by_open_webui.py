@@ -16,7 +16,8 @@ from playwright.sync_api import sync_playwright
 CHROMIUM = os.environ.get("TURINGLIKE_CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-START_S, ANSWER_S = 600, 180
+START_S = 600
+ANSWER_S = 180
 QUIET_S = 15  # so long after an answer further requests are waited for
 NO_HOUSEKEEPING = {
     "ENABLE_TITLE_GENERATION": "False",
@@ -67,10 +68,12 @@ def say(page, text, number):
     page.keyboard.type(text, delay=20)
     page.keyboard.press("Enter")
     answer = page.locator("#response-content-container").nth(number)
-    end, shown = time.monotonic() + ANSWER_S, ""
+    end = time.monotonic() + ANSWER_S
+    shown = ""
     while time.monotonic() < end:
         page.wait_for_timeout(2000)
-        before, shown = shown, answer.inner_text(timeout=ANSWER_S * 1000).strip()
+        before = shown
+        shown = answer.inner_text(timeout=ANSWER_S * 1000).strip()
         if shown and shown == before:
             return " ".join(shown.split())
     raise TimeoutError(f"no answer is shown: {shown!r}")

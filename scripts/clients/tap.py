@@ -40,7 +40,8 @@ class Tap:
                 if handler.path != "/ended":
                     _pass_on(handler, body, port, self.asked)
                     return
-                asked, self.asked[:] = self.asked[:], []
+                asked = self.asked[:]
+                self.asked[:] = []
                 ended(json.loads(body), asked)
                 handler.send_response(204)
                 handler.end_headers()

@@ -109,10 +109,13 @@ class Window:
         if partial:
             return
         if self.warm:
-            self.ended, self.count = at, self._ends
+            self.ended = at
+            self.count = self._ends
             self.over = at - self.began >= self.seconds and rounds >= ROUNDS
         elif rounds >= WARM_UP_ROUNDS and at - self.began >= WARM_UP * self.seconds:
-            self.warm, self.began, self._ends = True, at, 0
+            self.warm = True
+            self.began = at
+            self._ends = 0
 
 
 @dataclass
@@ -142,7 +145,8 @@ class Tally:
                 self.failure = self.failure or f"{code}: {content!s}"
                 continue
             self.answered += 1
-            answer, more = orjson.loads(content), orjson.loads(raw or b"null")
+            answer = orjson.loads(content)
+            more = orjson.loads(raw or b"null")
             tokens = answer.get("tokens", more.get("tokens") if isinstance(more, dict) else None)
             if isinstance(tokens, int):
                 self.tokens = (self.tokens or 0) + tokens
@@ -204,7 +208,8 @@ class BareAgent:
         return self._runner.run(self._measure(size, seconds))
 
     async def _measure(self, size: int, seconds: float) -> Tally:
-        source, continuous = cycle(self.requests), self.agent.continuous()
+        source = cycle(self.requests)
+        continuous = self.agent.continuous()
         tally = Tally(Window(seconds, time.perf_counter(), together=size if continuous else 1))
         each, under_way = (1, size) if continuous else (size, 2)
 

@@ -98,9 +98,13 @@ def check_room(agent: Agent[Any], device: str, result: BenchResult) -> None:
     """Raises UnavailableError for an agent that has no room here, as far as its declared memory says: loading it would
     end other programs first."""
     if device == "cpu":
-        needed, there, what = agent.memory, machine.available() or result.host.memory, "memory"
+        needed = agent.memory
+        there = machine.available() or result.host.memory
+        what = "memory"
     else:
-        needed, there, what = agent.device_bytes(1) + CONTEXT, result.device.memory, "GPU memory"
+        needed = agent.device_bytes(1) + CONTEXT
+        there = result.device.memory
+        what = "GPU memory"
     if needed > there:
         sizes = f"{needed / GIB:.1f} GiB of {what}; there is {there / GIB:.1f} GiB"
         raise UnavailableError(f"too large to be loaded: it needs {sizes}")

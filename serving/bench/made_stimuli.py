@@ -54,7 +54,8 @@ def read(path: Path) -> list[Stimulus]:
 
 def _conversation(number: int) -> dict[str, Any]:
     drawn = random.Random(number)
-    topic, names = drawn.choice(TOPICS), [drawn.choice(names) for names in NAMES]
+    topic = drawn.choice(TOPICS)
+    names = [drawn.choice(names) for names in NAMES]
     texts = [text.format(topic=topic) for text in MESSAGES[: 2 + number % (len(MESSAGES) - 1)]]
     return {
         "topic": topic,
@@ -68,9 +69,11 @@ def _conversation(number: int) -> dict[str, Any]:
 
 def _picture(folder: Path, number: int, mode: Mode | None) -> dict[str, Any]:
     width, height = SIZES[number % len(SIZES)]
-    name, target = f"images/{number:04d}.jpg", f"images/{number:04d}-target.jpg"
+    name = f"images/{number:04d}.jpg"
+    target = f"images/{number:04d}-target.jpg"
     drawn = random.Random(number)
-    left, top = drawn.randrange(width - TARGET), drawn.randrange(height - TARGET)
+    left = drawn.randrange(width - TARGET)
+    top = drawn.randrange(height - TARGET)
     picture = _paint(width, height, drawn)
     picture.save(folder / name, quality=90)
     picture.crop((left, top, left + TARGET, top + TARGET)).save(folder / target, quality=90)
@@ -83,6 +86,7 @@ def _picture(folder: Path, number: int, mode: Mode | None) -> dict[str, Any]:
 def _paint(width: int, height: int, drawn: random.Random) -> PILImage.Image:
     from PIL import Image
 
-    across, down = width // SCALE + 2, height // SCALE + 2
+    across = width // SCALE + 2
+    down = height // SCALE + 2
     noise = Image.frombytes("RGB", (across, down), drawn.randbytes(3 * across * down))
     return noise.resize((width, height), Image.Resampling.BICUBIC)

@@ -84,7 +84,8 @@ def print_result(console: Console, result: BenchResult) -> None:
 
 
 def _parts(result: BenchResult) -> Iterator[RenderableType]:
-    host, device = result.host, result.device
+    host = result.host
+    device = result.device
     yield f"{host.name}: {host.cpu}, {host.cores} cores, {host.memory / GIB:.0f} GiB; Turinglike {result.version}"
     yield f"{device.name}, {device.memory / GIB:.0f} GiB"
     for measured in result.agents:

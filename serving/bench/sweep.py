@@ -18,7 +18,8 @@ NEARLY = 0.97  # of the highest throughput is as good
 
 def sweep(setup: Setup, sizes: Sequence[int] | None, log: Callable[[str], None]) -> Iterator[Measured]:
     """Measure in another process (``sizes`` None: doubling); yields the growing result. Raises AgentStoppedError."""
-    agent, name = setup.agent(), setup.entry.name
+    agent = setup.agent()
+    name = setup.entry.name
     about = run_entry([(setup.entry, agent)])
     measured = Measured(
         agent=name,
@@ -53,7 +54,8 @@ def measure_sizes(
 ) -> None:
     """Measure the sizes in turn, sending each result. Raises the agent's errors and AgentStoppedError."""
     with closing(BareAgent(setup)) as bare:
-        measured.load_s, measured.first_answer_s = bare.load_s, bare.first_answer_s
+        measured.load_s = bare.load_s
+        measured.first_answer_s = bare.first_answer_s
         measured.random_weights = bool(bare.agent.provenance().get("random_weights"))
         for size in _doubling(bare) if sizes is None else sizes:
             try:

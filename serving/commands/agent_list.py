@@ -24,7 +24,8 @@ OF_ENTRY = ("name", "summary", "source", "in_paper", "ran", "role", "licence", "
 
 def listed(task: str | None) -> list[dict[str, Any]]:
     """Each agent (of ``task``) with its bytes."""
-    rows, room = [], _room()
+    rows = []
+    room = _room()
     for entry in catalogue.entries().values():
         if task in (None, *entry.tasks):
             row = {name: getattr(entry, name) for name in OF_ENTRY} | _needs(entry, room)
@@ -41,7 +42,8 @@ def _room() -> tuple[int, int]:
 def _needs(entry: Entry, room: tuple[int, int]) -> dict[str, Any]:
     try:
         sized = agent = entry.make()
-        missing, takes_random = agent.missing(), entry.takes_random_weights()
+        missing = agent.missing()
+        takes_random = entry.takes_random_weights()
         if missing is not None and takes_random:  # the same model with random weights has the same size
             sized = entry.make({"checkpoint": RANDOM})
     except (Exception, SystemExit) as error:  # of another package's code
@@ -91,16 +93,19 @@ def _gib(size: int) -> str:
 
 def about(entry: Entry) -> dict[str, Any]:
     """An agent's catalogue entry and class as JSON values."""
-    agent, needs = entry.make(), _needs(entry, _room())
+    agent = entry.make()
+    needs = _needs(entry, _room())
     is_here = needs["missing"] is None
-    checkpoint, revision = getattr(agent.settings, "checkpoint", None), None
+    checkpoint = getattr(agent.settings, "checkpoint", None)
+    revision = None
     if is_here or agent.is_elsewhere():  # a folder that is no checkpoint may be large
         checkpoint, revision = agent.checkpoint()
     if is_here:
         try:
             agent.open()
         except UnavailableError as error:  # a processor may want a package of its own
-            is_here, needs["missing"] = False, str(error)
+            is_here = False
+            needs["missing"] = str(error)
     return {
         "name": entry.name,
         "runs_here": is_here,
@@ -139,7 +144,8 @@ def _print_agent(name: str, *, json: bool) -> int:
     agent = about(catalogue.get(name))
     if json:
         return print_json(agent)
-    settings, missing = agent.pop("settings"), agent.pop("missing")
+    settings = agent.pop("settings")
+    missing = agent.pop("missing")
     agent["runs_here"] = "yes" if missing is None else f"no: {missing}"
     agent["size"] = agent["size"] and readable(agent["size"])
     agent["limits"] = agent["limits"] and "; ".join(agent["limits"])
@@ -161,9 +167,12 @@ def _print_agent(name: str, *, json: bool) -> int:
 
 def doctor(task: str | None) -> int:
     """Print this machine and what the agents (of ``task``) need; returns 0."""
-    here, gpu = machine.host(), machine.gpu()
-    free, disk = machine.available() or here.memory, shutil.disk_usage(Path.home()).free
-    agents, python = listed(task), platform.python_version()
+    here = machine.host()
+    gpu = machine.gpu()
+    free = machine.available() or here.memory
+    disk = shutil.disk_usage(Path.home()).free
+    agents = listed(task)
+    python = platform.python_version()
     graphics = f"{gpu.name} with {gpu.memory / GIB:.0f} GiB" if gpu else "no GPU"
     print(
         f"turinglike {__version__} on Python {python}: {here.cores} cores, {here.memory / GIB:.0f} GiB of memory "

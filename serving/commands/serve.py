@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from serving.http.monitoring import ServerLog
 
 KEY = "TURINGLIKE_API_KEY"
-SHORTEST, LONGEST = 16, 4096  # characters of a key
+# characters of a key
+SHORTEST = 16
+LONGEST = 4096
 
 
 def serve(options: argparse.Namespace) -> int:
@@ -42,7 +44,8 @@ def serve(options: argparse.Namespace) -> int:
     check_key(options.host, key)
     machine.check_device(options.device, options.address)
     chosen = resolve(names, options.settings, options.config)
-    entries, agents = chosen.entries, checked_agents(chosen.entries, chosen.settings)
+    entries = chosen.entries
+    agents = checked_agents(chosen.entries, chosen.settings)
     log = ServerLog(options.quiet, options.verbose)
     log.start()
     served = from_options(ServeOptions, options, entries=entries, settings=chosen.settings)

@@ -55,11 +55,19 @@ class Conversation:
             result.fail("unsupported_pseudo", "neither agent writes pseudo-dialogues")
             return result
         for result.attempt in range(self.settings.attempts):
-            drawn, settings = draw_scenario(stimulus, result.draw_seed()), self.settings
+            drawn = draw_scenario(stimulus, result.draw_seed())
+            settings = self.settings
             transcript = Transcript(
-                drawn, self.pair, self.instructions, self.policy, settings.thresholds, self.sample, result.seed,
-                settings.delays, settings.quiet_s,
-            )  # fmt: skip
+                drawn,
+                self.pair,
+                self.instructions,
+                self.policy,
+                settings.thresholds,
+                self.sample,
+                result.seed,
+                settings.delays,
+                settings.quiet_s,
+            )
             verdicts = await self._hold(scheduler, transcript, result)
             result.raw = transcript.raw_json()
             has_answer = transcript.messages or result.status != "failed"
@@ -94,7 +102,8 @@ class Conversation:
     def _take(self, turn: Turn, result: AgentRequest) -> None:
         self._turns.append(turn)
         result.attempts += turn["attempts"]
-        result.status, result.error = turn["status"], turn["error"] and tuple(turn["error"])
+        result.status = turn["status"]
+        result.error = turn["error"] and tuple(turn["error"])
 
     async def _turn(
         self, scheduler: Scheduler, transcript: Transcript, conversation_attempt: int
@@ -159,9 +168,17 @@ class Conversation:
         self, scheduler: Scheduler, transcript: Transcript, side: int, turn: int, options: Options, first_attempt: int
     ) -> AgentRequest:
         return await scheduler.answer(
-            self.pair[side], transcript.shown(), self.sample, seed=self.run_seed, turn=turn, options=options,
-            name=self.name, order=self.order, first_attempt=first_attempt, failed_before=self.failed_before,
-        )  # fmt: skip
+            self.pair[side],
+            transcript.shown(),
+            self.sample,
+            seed=self.run_seed,
+            turn=turn,
+            options=options,
+            name=self.name,
+            order=self.order,
+            first_attempt=first_attempt,
+            failed_before=self.failed_before,
+        )
 
 
 def _verdicts(judgements: list[Judgement]) -> list[dict[str, Any]]:

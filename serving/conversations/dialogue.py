@@ -82,7 +82,8 @@ class Dialogue:
         self.agent = agent
         self.speakers = (who, agent) if self.person == 0 else (agent, who)
         self._scheduler = scheduler
-        self._row, self._id = stimuli.canonical(stimulus), stimulus.id
+        self._row = stimuli.canonical(stimulus)
+        self._id = stimulus.id
         self._seed = scheduler.run_seed if seed is None else seed
         self._order = scheduler.next_order()
         prompts = dispatcher.agent.instructions
@@ -99,7 +100,8 @@ class Dialogue:
             quiet_s,
             (0, 1) if stimulus.mode == "ping-pong" else (1 - self.person,),
         )
-        self._clock, self._since = clock, clock()
+        self._clock = clock
+        self._since = clock()
         self._flagged: list[FlaggedMessage] = []
         self._turns: list[Turn] = []  # the agent's, as a journal has them
         self._next_attempt = 0  # the number of the next attempt at the present turn
@@ -150,11 +152,13 @@ class Dialogue:
 
     async def record(self, header: RecordHeader) -> bytes:
         """The record so far, a line of JSON; ``header`` is the agent's."""
-        transcript, turns = self._transcript, list(self._turns)
+        transcript = self._transcript
+        turns = list(self._turns)
         judgements = await asyncio.to_thread(transcript.judge_all) if self._flagged else []
         result = self._result()
         result.draw_seed()
-        result.status, result.sha256 = "ok", hashlib.sha256(self._row).hexdigest()
+        result.status = "ok"
+        result.sha256 = hashlib.sha256(self._row).hexdigest()
         result.raw = transcript.raw_json(person=SIDES[self.person])
         result.answer = transcript.answer().model_dump_json().encode()
         result.attempts = [attempt for turn in turns for attempt in turn["attempts"]]
@@ -176,7 +180,8 @@ class Dialogue:
     async def _write_pseudo(self, deadline: float | None) -> None:
         if not self._lacks_pseudo():
             return
-        draft, turns = self._transcript.copy(), list[Turn]()
+        draft = self._transcript.copy()
+        turns = list[Turn]()
 
         async def ask(number: int, options: Mapping[str, Any]) -> Turn:
             turns.append(await self._reply(draft, deadline, number, options))
@@ -214,9 +219,17 @@ class Dialogue:
 
     async def _reply(self, draft: Transcript, deadline: float | None, number: int, options: Mapping[str, Any]) -> Turn:
         request = await self._scheduler.answer(
-            self.agent, draft.shown(), 0, seed=self._seed, turn=number, options=options, name=self.name,
-            order=self._order, first_attempt=self._next_attempt, deadline=deadline,
-        )  # fmt: skip
+            self.agent,
+            draft.shown(),
+            0,
+            seed=self._seed,
+            turn=number,
+            options=options,
+            name=self.name,
+            order=self._order,
+            first_attempt=self._next_attempt,
+            deadline=deadline,
+        )
         turn: Turn = orjson.loads(turn_line(request, 0))
         if "pseudo" not in options:
             self._turns.append(turn)
@@ -264,7 +277,9 @@ class BurstDialogue(Dialogue):
             raise DialogueError("not_open", "open the conversation")
         await self._part.send_due()
         self._check_not_ended()
-        answer, self._deadline, self._failure = TurnAnswer(text=text), deadline, None
+        answer = TurnAnswer(text=text)
+        self._deadline = deadline
+        self._failure = None
         self._say(self.person, answer, self._part.clock())
         self._part.wake()
 
@@ -277,7 +292,8 @@ class BurstDialogue(Dialogue):
         except TimeoutError:
             return []
         if self._failure is not None:
-            failure, self._failure = self._failure, None
+            failure = self._failure
+            self._failure = None
             raise failure
         return self._flagged[count:]
 

@@ -23,18 +23,21 @@ async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tri
     """Have ``side`` write the stimulus's pseudo-dialogue into ``transcript``. Raises AnswerError.
 
     ``ask`` requests a turn by number and options; ``tries`` in a row may bring nothing."""
-    stimulus, names = transcript.stimulus, transcript.names
+    stimulus = transcript.stimulus
+    names = transcript.names
     wanted = stimulus.pseudo
     assert wanted is not None
     topics: list[str] = []
-    number, left = FIRST, tries
+    number = FIRST
+    left = tries
 
     async def write(pseudo: Mapping[str, Any]) -> str | None:
         nonlocal number, left
         if not left:
             raise AnswerError("no_pseudo_dialogue", f"{transcript.speakers[side]} wrote nothing that could be read")
         turn = await ask(number, {"speaker": SIDES[side], "turn": 0, "pseudo": pseudo})
-        number, left = number + 1, left - 1
+        number = number + 1
+        left = left - 1
         return turn["answer"]["text"] if turn["status"] == "ok" else None
 
     while len(topics) < wanted.topics:

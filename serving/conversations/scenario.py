@@ -14,19 +14,53 @@ from agents.stimuli import ConversationStimulus, ConversationType, parse_row
 from serving.scheduling.worker import AgentRequest
 
 TOPICS = (
-    "fashion", "politics", "books", "sports", "general entertainment", "music", "science", "technology", "movies",
+    "fashion",
+    "politics",
+    "books",
+    "sports",
+    "general entertainment",
+    "music",
+    "science",
+    "technology",
+    "movies",
     "food",
-)  # fmt: skip
+)
 PERSONAS = (
     ("logical and skeptical", "excitable and passionate", "sarcastic and witty", "serious and intellectual"),
     ("curious and open-minded", "pragmatic and reserved", "opinionated and strong-willed", "friendly and cheerful"),
 )
 NAMES = (
-    ("John", "Alice", "Mark", "Andrew", "Julia", "Georgia", "Juliet", "Lily", "Olivia", "Emmett", "Miles", "Oscar",
-     "William"),
-    ("Frank", "Tom", "Elizabeth", "Gabriel", "Paul", "Alfie", "Christina", "Edward", "Ella", "Oliver", "Karen",
-     "Isabel", "Brad"),
-)  # fmt: skip
+    (
+        "John",
+        "Alice",
+        "Mark",
+        "Andrew",
+        "Julia",
+        "Georgia",
+        "Juliet",
+        "Lily",
+        "Olivia",
+        "Emmett",
+        "Miles",
+        "Oscar",
+        "William",
+    ),
+    (
+        "Frank",
+        "Tom",
+        "Elizabeth",
+        "Gabriel",
+        "Paul",
+        "Alfie",
+        "Christina",
+        "Edward",
+        "Ella",
+        "Oliver",
+        "Karen",
+        "Isabel",
+        "Brad",
+    ),
+)
 SIDES = ("A", "B")
 QUIET_S = 5.0  # X-Turing's t1 is not in the texts that are known here: a guess
 
@@ -71,7 +105,8 @@ def as_conversation(request: AgentRequest) -> ConversationAnswer:
     stimulus = parse_row(request.row)
     assert isinstance(stimulus, ConversationStimulus)
     fields = TurnAnswer.model_validate_json(request.answer or b"").model_dump()
-    speaker, turn = (stimulus.names or SIDES)[next_side(stimulus)], len(stimulus.history)
+    speaker = (stimulus.names or SIDES)[next_side(stimulus)]
+    turn = len(stimulus.history)
     return ConversationAnswer(messages=[Message(turn=turn, speaker=speaker, agent=request.agent, **fields)])
 
 

@@ -153,19 +153,23 @@ class Transcript:
 
     def call(self, side: int) -> int:
         """Call the agent of ``side``; returns the letters it reads."""
-        letters, self.unread[side] = self.unread[side] or 0, None
+        letters = self.unread[side] or 0
+        self.unread[side] = None
         return letters
 
     def type(self, side: int, answer: TurnAnswer, read: int, at: float, answered: float = 0.0) -> None:
         """Begin the reply of ``side``, called at ``at``; sent after ``answered``, unless the agent heard something."""
-        numbers, raw = random.Random(f"delay {self.seed} {self.number}"), answer.raw
+        numbers = random.Random(f"delay {self.seed} {self.number}")
+        raw = answer.raw
         for text in lines_of(answer.text) if self.is_burst else [answer.text]:
             delay = None if self.is_burst else answer.delay_s
             if delay is None:
                 delay = round(self.delays.draw(len(text), read, numbers), 3)
             at = max(at + delay, answered)
             self.typing[side].append(_Typed(at, answer.model_copy(update={"text": text, "raw": raw})))
-            read, raw = 0, None  # of the reply, which stands with its first message
+            # of the reply, which stands with its first message
+            read = 0
+            raw = None
         self.calls += 1
         if self.unread[side] is not None:
             self.withdraw(side, "interrupted")
@@ -176,10 +180,12 @@ class Transcript:
 
     def say(self, side: int, answer: TurnAnswer, at: float) -> Message:
         """Send a message of ``side`` at ``at``; its delay is since the last."""
-        self.now, at = at, round(at, 3)
+        self.now = at
+        at = round(at, 3)
         before = (self.messages[-1].at if self.messages else None) or 0.0
         fields = {**answer.model_dump(), "delay_s": round(max(at - before, 0.0), 3)}
-        speaker, agent = self.names[side], self.speakers[side]
+        speaker = self.names[side]
+        agent = self.speakers[side]
         message = Message(turn=len(self.messages), speaker=speaker, agent=agent, at=at, **fields)
         self.messages.append(message)
         other = 1 - side
@@ -192,7 +198,8 @@ class Transcript:
         return message
 
     def withdraw(self, side: int, why: Literal["interrupted", "ended"]) -> None:
-        turn, at = len(self.messages), round(self.now, 3)
+        turn = len(self.messages)
+        at = round(self.now, 3)
         about = {"turn": turn, "speaker": self.names[side], "agent": self.speakers[side], "at": at, "why": why}
         self.withdrawn += [Withdrawn(text=typed.answer.text, **about) for typed in self.typing[side]]
         self.typing[side].clear()
@@ -202,14 +209,16 @@ class Transcript:
     def judge_next(self, answer: TurnAnswer, side: int | None = None, raw: Any = None) -> list[Judgement]:
         """The filters' findings in an answer by ``side`` (None: due), and in the label of ``raw``."""
         side = self.side if side is None else side
-        speaker, lines = self.names[side], self._labelled_messages()
+        speaker = self.names[side]
+        lines = self._labelled_messages()
         new = (speaker, self._labelled(speaker, answer.text, raw))
         limit = [len(lines)] if _ended_at_limit(answer) else []
         return self._judge([*lines, new], [side], limit, last_only=True)
 
     def judge_all(self) -> list[Judgement]:
         """The filters' findings in all messages and the history."""
-        before, messages = len(self.stimulus.history), self.messages
+        before = len(self.stimulus.history)
+        messages = self.messages
         # The lines of a burst have the limit of their reply, which ends with the last line.
         ends = [a.speaker != b.speaker for a, b in pairwise(messages)] + [True]
         limit = [before + at for at, end in enumerate(ends[: len(messages)]) if end and _ended_at_limit(messages[at])]
@@ -227,9 +236,15 @@ class Transcript:
         prompts = {self.names[side]: self.instructions[side](self.shown(), draw) for side, draw in draws.items()}
         total = len(self.stimulus.history) + self.stimulus.exchanges
         return judge_conversation(
-            messages, self.policy, self.thresholds, names=self.names, prompts=prompts, total=total,
-            last_only=last_only, ended_at_limit=limit,
-        )  # fmt: skip
+            messages,
+            self.policy,
+            self.thresholds,
+            names=self.names,
+            prompts=prompts,
+            total=total,
+            last_only=last_only,
+            ended_at_limit=limit,
+        )
 
     def _labelled_messages(self) -> list[tuple[str, str]]:
         lines = [(line.speaker, line.text) for line in self.stimulus.history]
@@ -279,8 +294,10 @@ class AgentPart:
         ask: Callable[[int], Awaitable[TurnAnswer | None]],
         send: Callable[[int], Awaitable[Message]],
     ) -> None:
-        self.transcript, self.clock = transcript, clock
-        self._ask, self._send = ask, send
+        self.transcript = transcript
+        self.clock = clock
+        self._ask = ask
+        self._send = send
         self._woken = asyncio.Event()
         self._has_failed = False
 
@@ -311,7 +328,8 @@ class AgentPart:
             await self._send(event.side)
 
     async def _call(self, side: int) -> None:
-        transcript, at = self.transcript, self.clock()
+        transcript = self.transcript
+        at = self.clock()
         read = transcript.call(side)
         answer = await self._ask(side)
         if answer is None:

@@ -24,7 +24,10 @@ FILES: dict[str, str] = {
     "attention_prediction": "fv.json",
 }
 TEXTS = {"image_captioning": "text", "word_association": "word", "color_estimation": "color"}
-WIDTH, HEIGHT, FIXATIONS, LABELS = 1280, 1024, 15, 3
+WIDTH = 1280
+HEIGHT = 1024
+FIXATIONS = 15
+LABELS = 3
 
 Response = str | list[list[int]]
 Ids = dict[str, str]
@@ -77,7 +80,9 @@ def write_turingtest(chosen: Export) -> dict[str, Any]:
 def _ids(chosen: Export) -> dict[str, Ids]:
     by_task: dict[str, Ids] = {}
     for row in chosen.run.stimuli():
-        task, stimulus, public = row.get("task"), row.get("id"), row.get("benchmark_id")
+        task = row.get("task")
+        stimulus = row.get("id")
+        public = row.get("benchmark_id")
         if task in FILES and isinstance(stimulus, str) and row.get("mode", "free") == "free":
             by_task.setdefault(task, {})[stimulus] = public if isinstance(public, str) else stimulus
     where = str(chosen.run.path / "stimuli.jsonl")
@@ -123,7 +128,8 @@ def _responses(
 
 def _response(record: Record, counts: Counter[str]) -> str:
     """A record's response, of scanpaths apart; ``counts`` notes losses."""
-    task, answer = record["task"], record["answer"]
+    task = record["task"]
+    answer = record["answer"]
     if task == "object_detection":
         labels = [label.lower() for label in answer["labels"][:LABELS]]
         counts["commas_in_labels"] += sum("," in label for label in labels)
@@ -140,7 +146,8 @@ def _fixations(path: list[Point], size: Size, counts: Counter[str]) -> list[list
     counts["scanpaths_stretched_from_another_shape"] += not have_one_shape(size, (WIDTH, HEIGHT))
     points = []
     for x, y in path[:FIXATIONS]:
-        column, row = math.floor(x * WIDTH / width), math.floor(y * HEIGHT / height)
+        column = math.floor(x * WIDTH / width)
+        row = math.floor(y * HEIGHT / height)
         inside = [min(max(column, 0), WIDTH - 1), min(max(row, 0), HEIGHT - 1)]
         counts["points_moved_to_the_edge"] += inside != [column, row]
         points.append(inside)

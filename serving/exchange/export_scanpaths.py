@@ -77,7 +77,8 @@ def scanpaths(chosen: Export, *, imported: bool) -> Iterator[Record]:
 
 def target_name(row: Row) -> str:
     """The search target in a word, or "none"."""
-    named, image = (row.get("meta") or {}).get("target"), row.get("target_image")
+    named = (row.get("meta") or {}).get("target")
+    image = row.get("target_image")
     return named if isinstance(named, str) else PurePosixPath(image).stem if isinstance(image, str) else "none"
 
 
@@ -130,7 +131,8 @@ def _trains_file(hdf5: Any, paths: list[dict[str, Any]], numbers: dict[str, int]
         del attributes["target_bbox"]
     if any(path["fit"] for path in paths):
         attributes["fit"] = np.array([path["fit"].encode() for path in paths])
-    xs, durations = padded("xs"), padded("durations")
+    xs = padded("xs")
+    durations = padded("durations")
     tables = {"train_xs": xs, "train_ys": padded("ys"), "train_ts": np.where(np.isnan(xs), np.nan, np.arange(longest))}
     per_fixation = {} if np.isnan(durations).all() else {"durations": durations}
     with hdf5.File("trains", "w", driver="core", backing_store=False) as file:
@@ -210,7 +212,9 @@ def _item(record: Record, row: Row, points: list[Point]) -> dict[str, Any]:
     }
     if row.get("mode", "free") == "free":
         return item | {"condition": "freeview"}
-    box, was_found, lands = row.get("target_box"), answer["found"], None
+    box = row.get("target_box")
+    was_found = answer["found"]
+    lands = None
     if box is not None:
         left, top, width, height = box
         lands = any(left <= x < left + width and top <= y < top + height for x, y in points)

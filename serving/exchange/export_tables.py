@@ -74,7 +74,8 @@ def write_csv(chosen: Export) -> dict[str, Any]:
 def write_parquet(chosen: Export) -> dict[str, Any]:
     """Write the selected records. Raises UnavailableError without pyarrow."""
     pa = arrow()
-    columns, pairs = _columns(chosen), _pairs(chosen)
+    columns = _columns(chosen)
+    pairs = _pairs(chosen)
     with pa.parquet.ParquetWriter(chosen.open(), _schema(pa, columns), compression="zstd") as writer:
         while chunk := list(islice(pairs, CHUNK)):
             writer.write_table(_table(pa, columns, chunk))
@@ -118,7 +119,8 @@ def columns_of(tasks: Collection[Task], stimuli: Iterable[Row]) -> list[Column]:
     columns = []
     answers = [BY_TASK[task].model_fields for task in ALL_TASKS if task in tasks]
     for name, field in Record.model_fields.items():
-        kind, key = _bare(field.annotation), field.alias or name
+        kind = _bare(field.annotation)
+        key = field.alias or name
         is_group = isinstance(kind, type) and issubclass(kind, BaseModel)
         for parts in answers if name == "answer" else [kind.model_fields] if is_group else []:
             columns += [Column(f"{key}.{part}", _bare(inner.annotation), (key, part)) for part, inner in parts.items()]
@@ -182,7 +184,8 @@ def _schema(pa: Any, columns: Iterable[Column]) -> Any:
 
 
 def _table(pa: Any, columns: Sequence[Column], pairs: Sequence[Pair]) -> pyarrow.Table:
-    schema, arrays = _schema(pa, columns), []
+    schema = _schema(pa, columns)
+    arrays = []
     for column, kind in zip(columns, schema.types, strict=True):
         cells = [_typed(column.type, column.value(*pair)) for pair in pairs]
         try:

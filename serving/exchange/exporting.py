@@ -23,7 +23,9 @@ from serving.runs.stimulus_lookup import StimulusLookup
 
 SCHEMA = "turinglike.export/1"
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError)  # what an answer of no form makes
-ABOUT, STIMULI = "export.json", "stimuli.jsonl"  # endings of the files beside OUT
+# endings of the files beside OUT
+ABOUT = "export.json"
+STIMULI = "stimuli.jsonl"
 SHOWN = 20  # agents in the summary
 
 Record = dict[str, Any]
@@ -65,7 +67,8 @@ def export(
     ``sample`` None: all samples, for the benchmark's folder sample 0."""
     if (kind := FORMATS.get(format)) is None:
         raise InputError(f"there is no export format {format!r}; there are {', '.join(FORMATS)}")
-    run, out = Run(path), Path(out)
+    run = Run(path)
+    out = Path(out)
     if out.name in ("", ".."):
         raise InputError(f"{out} has no name of its own; give the name of the file or folder to make")
     if kind.is_folder and sample is None:

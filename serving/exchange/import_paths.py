@@ -142,7 +142,8 @@ def _points(cell: str) -> list[Point] | None:
 
 
 def _points_of_axes(across: str, down: str) -> list[Point] | None:
-    xs, ys = list_in(across), list_in(down)
+    xs = list_in(across)
+    ys = list_in(down)
     if xs is None or ys is None or len(xs) != len(ys) or not all(map(_is_number, [*xs, *ys])):
         return None
     return [[x, y] for x, y in zip(xs, ys, strict=True)]

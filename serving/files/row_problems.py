@@ -34,17 +34,20 @@ def field_problems(error: ValidationError) -> list[FieldProblem]:
     """pydantic's errors as (field, message), each once."""
     problems: dict[FieldProblem, None] = {}
     for item in error.errors(include_url=False, include_input=False):
-        path, context = item["loc"], item.get("ctx", {})
+        path = item["loc"]
+        context = item.get("ctx", {})
         message = MESSAGES.get(item["type"], "").format(**context) or item["msg"].removeprefix("Value error, ")
         if path and path[0] in ALL_TASKS:
             path = path[1:]
         if item["type"].startswith("union_tag"):
             missing = "is missing; " if item["type"] == "union_tag_not_found" else ""
-            path, message = ("task",), f"{missing}must be one of {', '.join(ALL_TASKS)}"
+            path = ("task",)
+            message = f"{missing}must be one of {', '.join(ALL_TASKS)}"
         elif item["type"] == "string_too_short" and context["min_length"] == 1:
             message = "must not be empty"
         elif path[:1] == ("meta",) and len(path) == 3:  # an error for each branch of the union
-            path, message = path[:2], "must be text, a finite number, true, false or null"
+            path = path[:2]
+            message = "must be text, a finite number, true, false or null"
         problems[".".join(shown(str(part)) for part in path) or None, shown(message)] = None
     return list(problems)
 

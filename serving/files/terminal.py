@@ -71,7 +71,8 @@ class _Printing(logging.Handler):
 @contextmanager
 def printed_log(name: str, level: int, show: Callable[[str], None]) -> Iterator[None]:
     """Pass every line of the logger ``name`` from ``level`` on to ``show``."""
-    log, handler = logging.getLogger(name), _Printing(show)
+    log = logging.getLogger(name)
+    handler = _Printing(show)
     before = log.level
     log.addHandler(handler)
     log.setLevel(level)

@@ -63,9 +63,11 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
     choose = chosen_by({name: tasks_asked(about) for name, about in described.items()})
     level = logging.DEBUG if options.verbose else logging.WARNING
     with (
-        interrupts.raised(), printed_log(log.name, level, _warn), folder_of_run(options.out, options.agents),
+        interrupts.raised(),
+        printed_log(log.name, level, _warn),
+        folder_of_run(options.out, options.agents),
         lock(options.out) as check_lock,
-    ):  # fmt: skip
+    ):
         if not options.quiet:
             _warn(f"checking {options.source}")
         run = prepare_run(
@@ -127,7 +129,8 @@ class Generation:
 
     def plan(self) -> int:
         """Plan the missing answers; returns their number."""
-        run, options = self.run, self.options
+        run = self.run
+        options = self.options
         self.stimuli = [*run.kinds.items()]
         self.positions = {key: position for position, key in enumerate(run.kinds)}
         self.kinds = Counter(kind for _, kind in self.stimuli[: options.limit])
@@ -136,7 +139,8 @@ class Generation:
 
     def check_prompts(self) -> None:
         """Note the first prompts in ``run.json``. Raises InputError for agents whose templates refuse their chats."""
-        options, run = self.options, self.run
+        options = self.options
+        run = self.run
         asked = {work.name: work.about for work in self.assignments if work.left(options.limit)}
         rows = (row for position, row in enumerate(run.rows()) if position not in run.invalid)
         checked = check_prompts(asked, options.entries, options.settings, rows, run.root, run.meta["seed"])
@@ -148,7 +152,8 @@ class Generation:
 
     def needs_no_workers(self) -> bool:
         """Whether no agent has more than two batches, or a GPU."""
-        limit, on_cpu = self.options.limit, self.options.device == "cpu" or not machine.may_have_gpu()
+        limit = self.options.limit
+        on_cpu = self.options.device == "cpu" or not machine.may_have_gpu()
 
         def most(agent: Agent[Any]) -> int:
             if agent.device_memory and (not on_cpu or agent.continuous()):
@@ -241,8 +246,11 @@ class Generation:
 
     def _todo(self, assignment: Assignment) -> Iterator[AgentRequest]:
         """Requests for missing answers in the set's order, and after them for those that are tried again."""
-        status, codes = assignment.resume.status, assignment.resume.codes
-        agent, name, seed = assignment.members[0], assignment.name, self.run.meta["seed"]
+        status = assignment.resume.status
+        codes = assignment.resume.codes
+        agent = assignment.members[0]
+        name = assignment.name
+        seed = self.run.meta["seed"]
         kinds = {kind for kind in self.kinds if assignment.answers(kind)}
         for wanted in (None, "failed") if self.options.retry_failed else (None,):
             first = 1 if wanted is None else len(self.stimuli) + 1
@@ -252,9 +260,16 @@ class Generation:
                     key = (position, sample)
                     if status.get(key) == wanted:
                         yield AgentRequest(
-                            agent, row, stimulus, sample, seed, name, position=position,
-                            order=first + position, failed_before=codes.get(key, ""),
-                        )  # fmt: skip
+                            agent,
+                            row,
+                            stimulus,
+                            sample,
+                            seed,
+                            name,
+                            position=position,
+                            order=first + position,
+                            failed_before=codes.get(key, ""),
+                        )
 
     def _valid(self, assignment: Assignment) -> Iterator[AgentRequest]:
         return (request for request in self._todo(assignment) if request.position not in self.run.invalid)
@@ -330,7 +345,9 @@ class Generation:
 
     def tidy(self) -> None:
         """Leave a line per key in the set's order, checksums, and only unfinished journals."""
-        counts, entries, limit = self.counts(), self.run.meta["agents"], self.options.limit
+        counts = self.counts()
+        entries = self.run.meta["agents"]
+        limit = self.options.limit
         untidy = [assignment for assignment in self.assignments if not assignment.resume.is_in_order()]
         for assignment in untidy:
             entries[assignment.name].pop("records", None)
@@ -339,7 +356,8 @@ class Generation:
         for assignment in untidy:
             assignment.resume.tidy(assignment.records)
         for assignment in self.assignments:
-            entry, records = entries[assignment.name], assignment.records
+            entry = entries[assignment.name]
+            records = assignment.records
             finished = counts[assignment.name].total() >= assignment.total
             if assignment.is_pair and finished and limit is None and self.options.samples >= entry["samples"]:
                 assignment.journal.unlink(missing_ok=True)

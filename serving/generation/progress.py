@@ -18,7 +18,9 @@ FIRST_LINE = 10.0  # seconds until the first plain line; each pause after it is 
 LONGEST_PAUSE = 600.0  # seconds
 WIDEST = 120  # columns of the bars
 CARET = 2  # columns at the right for the ^C that a terminal writes, which would wrap and put the bars a line too low
-NAME, BAR = 24, 4  # columns: at most, at least
+# columns: at most, at least
+NAME = 24
+BAR = 4
 PERIOD = 600.0  # seconds that a rate is taken of
 
 
@@ -28,7 +30,8 @@ class Progress:
     def __init__(
         self, counts: Callable[[], dict[str, Counter[str]]], totals: Mapping[str, int], *, quiet: bool = False
     ) -> None:
-        self._counts, self._quiet = counts, quiet
+        self._counts = counts
+        self._quiet = quiet
         self._bars = _bars(disable=quiet or not sys.stderr.isatty())
         self._tasks: dict[str, TaskID] = {}
         self._printed: dict[str, int] = {}  # answers at the last plain line

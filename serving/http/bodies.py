@@ -91,7 +91,8 @@ class StreamRequest(Body):
 
 def stimuli_of(stream: StreamRequest) -> list[tuple[Stimulus, Mapping[str, bytes] | None, int]]:
     """A stream's stimuli, images by name and samples, for a thread as :func:`stimulus_of`. Raises ApiError."""
-    stimuli, problems = [], []
+    stimuli = []
+    problems = []
     for at, item in enumerate(stream.items):
         try:
             stimuli.append((*stimulus_of(item), item.sample))

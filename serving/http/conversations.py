@@ -128,7 +128,9 @@ class OpenConversations:
     """At most ``count`` conversations by id; ``idle`` seconds without use end each."""
 
     def __init__(self, count: int = 1000, idle: float = 3600.0, clock: Callable[[], float] = time.monotonic) -> None:
-        self._count, self.idle, self._clock = count, idle, clock
+        self._count = count
+        self.idle = idle
+        self._clock = clock
         self._kept: dict[str, tuple[Dialogue, float]] = {}  # with the time of the last use, the longest unused first
 
     def add(self, dialogue: Dialogue) -> str:

@@ -39,10 +39,20 @@ MENDABLE = {
     "too_few_beams": "the agent has no such sample",
 }
 # codes of failures whose message is a library's, or quotes one
-QUOTING = frozenset({
-    "bad_image", "bad_prompt", "device_error", "filter_failed", "no_room", "prepare_failed", "respond_failed",
-    "unavailable", "worker_died", "worker_failed",
-})  # fmt: skip
+QUOTING = frozenset(
+    {
+        "bad_image",
+        "bad_prompt",
+        "device_error",
+        "filter_failed",
+        "no_room",
+        "prepare_failed",
+        "respond_failed",
+        "unavailable",
+        "worker_died",
+        "worker_failed",
+    }
+)
 
 
 class Problem(BaseModel):
@@ -92,7 +102,8 @@ class ApiError(HTTPException):
         kind = TYPES.get(self.status_code, "invalid_request_error" if self.status_code < 500 else "server_error")
         details = ErrorDetails(code=self.code, message=self.detail, type=kind, request_id=request_id)
         if self.problems:
-            details.problems, details.param = self.problems, self.problems[0].field
+            details.problems = self.problems
+            details.param = self.problems[0].field
         return ErrorBody(error=details).model_dump_json(exclude_none=True).encode()
 
 

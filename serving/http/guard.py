@@ -73,7 +73,8 @@ class Guard:
             return
         request_id = secrets.token_hex(8)
         scope.setdefault("state", {})["request_id"] = request_id
-        began, status = time.perf_counter(), 0
+        began = time.perf_counter()
+        status = 0
         # Every route of GET answers HEAD, of which the server sends no body.
         routed = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
 
@@ -107,7 +108,8 @@ class Guard:
     def _admit(self, scope: Scope) -> None:
         rules = self.rules
         headers = Headers(scope=scope)
-        host, origin = headers.get("host", "").lower(), headers.get("origin")
+        host = headers.get("host", "").lower()
+        origin = headers.get("origin")
         name = HOST.fullmatch(host)
         if name is None or name[1].strip("[]") not in rules.hosts:
             raise ApiError(403, "host_not_allowed", "this Host is not served here; see --allow-host")
@@ -128,7 +130,8 @@ class Guard:
 
 def _limited(rules: Rules, scope: Scope, receive: Receive) -> Receive:
     until = asyncio.get_running_loop().time() + rules.receive_seconds
-    seen, is_whole = 0, scope["method"] in ("GET", "HEAD")
+    seen = 0
+    is_whole = scope["method"] in ("GET", "HEAD")
 
     async def receive_limited() -> Message:
         nonlocal seen, is_whole

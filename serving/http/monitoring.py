@@ -38,7 +38,8 @@ class ServerLog:
             logging.getLogger(name).setLevel(level)
         for name in ("turinglike", "uvicorn"):
             logger = logging.getLogger(name)
-            logger.handlers, logger.propagate = [handler], False
+            logger.handlers = [handler]
+            logger.propagate = False
 
     def say(self, sentence: str) -> None:
         print(printable(sentence), file=sys.stderr, flush=True)

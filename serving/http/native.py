@@ -85,7 +85,8 @@ def router(service: Service) -> APIRouter:
 
 
 def _about(service: Service, name: str) -> dict[str, Any]:
-    agent, header = service.agents[name], service.headers[name]
+    agent = service.agents[name]
+    header = service.headers[name]
     return {
         "name": name,
         "tasks": list(agent.tasks),

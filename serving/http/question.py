@@ -15,8 +15,11 @@ from serving.http.openai_messages import History
 from serving.http.service import Service
 
 IMAGE_TASKS: tuple[Task, ...] = (
-    "image_captioning", "color_estimation", "object_detection", "attention_prediction",
-)  # fmt: skip
+    "image_captioning",
+    "color_estimation",
+    "object_detection",
+    "attention_prediction",
+)
 TEXT_TASKS: tuple[Task, ...] = ("conversation", "word_association")
 
 

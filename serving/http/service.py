@@ -249,9 +249,16 @@ class Service:
             turn, options = next_turn(stimulus)
         try:
             item = await self.scheduler.answer(
-                name, stimulus, sample, seed=seed, turn=turn, files=files, options=options, deadline=deadline,
+                name,
+                stimulus,
+                sample,
+                seed=seed,
+                turn=turn,
+                files=files,
+                options=options,
+                deadline=deadline,
                 say=say if kept_in is None else None,
-            )  # fmt: skip
+            )
         except AnswerError:  # its time is over
             message = f"agent {name} had no answer in {self.options.deadline:g} s"
             raise ApiError(504, "deadline", message) from None
@@ -354,7 +361,8 @@ class Service:
                 name, canonical(stimulus), stimulus.id, sample, self.options.seed if seed is None else seed
             )
             item.draw_seed()
-            item.status, item.error = "failed", (error.code, error.detail)
+            item.status = "failed"
+            item.error = (error.code, error.detail)
             return item
 
 

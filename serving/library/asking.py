@@ -124,7 +124,8 @@ class Agents:
         if device not in get_args(DeviceChoice):
             raise InputError(f"device must be one of {', '.join(get_args(DeviceChoice))}, not {device!r}")
         chosen = resolve(names, assignments, None if config is None else Path(config), "agents")
-        self.names, self.entries = chosen.names, chosen.entries
+        self.names = chosen.names
+        self.entries = chosen.entries
         by_name = {chosen.plain.get(name, name): values for name, values in (settings or {}).items()}
         self.settings = {**chosen.settings, **by_name}
         if strangers := self.settings.keys() - self.entries.keys() - {*self.names}:
@@ -137,9 +138,14 @@ class Agents:
         self._process = ThisProcess.of(self._made, device)
         self._scheduler = Scheduler()
         self._options = WorkerOptions(
-            entries=self.entries, settings=self.settings, replicas=1, batch_size=batch_size, device=device,
-            timeout=FOREVER, load_timeout=FOREVER,
-        )  # fmt: skip
+            entries=self.entries,
+            settings=self.settings,
+            replicas=1,
+            batch_size=batch_size,
+            device=device,
+            timeout=FOREVER,
+            load_timeout=FOREVER,
+        )
         self._pool: ReplicaPool | None = None
         self._answering = threading.Lock()
 
@@ -161,7 +167,8 @@ class Agents:
             ended.result()
 
     def _end(self) -> Future[None] | None:
-        loop, self._loop = self._loop, None
+        loop = self._loop
+        self._loop = None
         if loop is None:
             return None
         ended = asyncio.run_coroutine_threadsafe(self._close(), loop)
@@ -233,11 +240,13 @@ class Agents:
         return Records(record for records in by_agent for record in records)
 
     async def _answer_by(self, name: str, query: Query) -> list[TypedRecord]:
-        checked, seed = query.stimuli, query.seed
+        checked = query.stimuli
+        seed = query.seed
         stimuli = [stimulus for stimulus in checked.stimuli if is_asked(self._about[name], stimulus.kind)]
         keys = [(stimulus, sample) for stimulus in stimuli for sample in range(query.samples)]
         if "~" in name:
-            pair, order = ConversingPair(name, self._made, self.settings.get(name)), self._scheduler.next_order
+            pair = ConversingPair(name, self._made, self.settings.get(name))
+            order = self._scheduler.next_order
             talks = (pair.conversation(stimulus.row, sample, seed, order()) for stimulus, sample in keys)
             done = await all_of(talk.run(self._scheduler) for talk in talks)
         else:

@@ -186,7 +186,8 @@ def _picture(record: TypedRecord, stimulus: Stimulus | None) -> str:
         header = image.header()
     except (AnswerError, MemoryError):
         return ""
-    width, height = header.width, header.height
+    width = header.width
+    height = header.height
     answer = record.answer
     told = ""
     if isinstance(answer, ScanpathAnswer):

@@ -163,7 +163,8 @@ def cohens_d(first: Values, second: Values) -> float | None:
 
 def cliffs_delta(first: Values, second: Values) -> float:
     """P(a value of ``first`` is larger) less P(it is smaller)."""
-    ordered, step = np.sort(second), rounding(first, second)
+    ordered = np.sort(second)
+    step = rounding(first, second)
     below = np.searchsorted(ordered, first - step, "left")
     above = len(second) - np.searchsorted(ordered, first + step, "right")
     return float((below - above).sum() / (len(first) * len(second)))

@@ -42,7 +42,8 @@ Index = dict[Key, IndexEntry]
 @contextmanager
 def folder_of_run(out: Path, names: Sequence[str]) -> Iterator[None]:
     """Make the folder of agents' and pairs' answers; remove a new one after InputError. Raises StorageError, too."""
-    parts, fresh = ["records"] + ["turns"] * any("~" in name for name in names), not out.exists()
+    parts = ["records"] + ["turns"] * any("~" in name for name in names)
+    fresh = not out.exists()
     with writing(f"to {out}"):
         refuse_other_folder(out)
         for part in parts:
@@ -111,7 +112,8 @@ def prepare_run(
         kept["samples"] = max(samples, kept.get("samples", 1))
     meta["samples"] = max(samples, meta["samples"])
     run = Run(folder, meta)
-    run.invalid, run.skipped = checked.invalid, checked.skipped
+    run.invalid = checked.invalid
+    run.skipped = checked.skipped
     run.save()
     return run
 
@@ -150,7 +152,9 @@ class _PictureTasks:
 
     def __init__(self, before: Sequence[str], agents: Mapping[str, dict[str, Any]], choose: Choose | None) -> None:
         self.all: list[str] = []
-        self._before, self._agents, self._choose = before, agents, choose
+        self._before = before
+        self._agents = agents
+        self._choose = choose
         self._chosen: dict[Sequence[str], list[str]] = {}
 
     def __call__(self, tasks: Sequence[str]) -> list[str]:
@@ -324,7 +328,8 @@ class ResumeState:
         if not path.exists():
             return state
         known = maker.known or {"bytes": 0, "sha256": hashlib.sha256().hexdigest()}
-        end, sha256 = 0, hashlib.sha256()
+        end = 0
+        sha256 = hashlib.sha256()
         try:
             with open_to_read(path) as file:
                 for number, line, record in numbered_lines(file, path):
@@ -333,7 +338,8 @@ class ResumeState:
                         sha256.update(line)
                     if (fault := maker.fault(record, known=is_known)) is not None:
                         raise InputError(f"{path}:{number} {fault}")
-                    position, sample = positions.get((record["task"], record["stimulus"]), -1), record["sample"]
+                    position = positions.get((record["task"], record["stimulus"]), -1)
+                    sample = record["sample"]
                     state.note(position, sample)
                     if position >= 0 and sample < samples:
                         state.status[position, sample] = sys.intern(record["status"])

@@ -291,8 +291,10 @@ class Store:
             self._check()
         for file in self._files.values():
             if file.lines:
-                lines, file.lines = file.lines, []
-                counts, file.counts = file.counts, Counter()
+                lines = file.lines
+                file.lines = []
+                counts = file.counts
+                file.counts = Counter()
                 data = b"".join(lines)
                 await asyncio.get_running_loop().run_in_executor(self._disk, file.append, data)
                 self.done[file.path] += counts

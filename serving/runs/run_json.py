@@ -195,7 +195,8 @@ def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     differences = [
         f"{key} was {before[key]!r}, is {now[key]!r}" for key in ("checkpoint", "revision") if before[key] != now[key]
     ]
-    old, new = before["settings"], now["settings"]
+    old = before["settings"]
+    new = now["settings"]
     keys = {*old, *new}
     if (effects := before.get("chat_template")) != now.get("chat_template"):
         differences.append(_other_prompts(effects or {}, now.get("chat_template") or {}))
@@ -219,7 +220,8 @@ def _other_prompts(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 def checksum(path: Path, most: int = sys.maxsize) -> dict[str, Any]:
     """``bytes`` and ``sha256`` of a file's first ``most`` bytes."""
-    sha256, size = hashlib.sha256(), 0
+    sha256 = hashlib.sha256()
+    size = 0
     with path.open("rb") as file:
         while piece := file.read(min(PIECE, most - size)):
             sha256.update(piece)

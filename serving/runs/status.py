@@ -81,7 +81,8 @@ def _of_agent(run: Run, name: str) -> dict[str, Any]:
             _add(failures, record["error"]["code"], record, message=record["error"].get("message"))
         for text in _texts_of(record):
             tokens.update({kind: text[key] for kind, key in TOKENS.items() if isinstance(text.get(key), int)})
-    total, expected = statuses.total(), samples * len(keys)
+    total = statuses.total()
+    expected = samples * len(keys)
     return {
         "kind": entry.get("kind"),
         "task": entry.get("task", []),
@@ -101,7 +102,8 @@ def _of_agent(run: Run, name: str) -> dict[str, Any]:
 
 def _texts_of(record: dict[str, Any]) -> list[dict[str, Any]]:
     """What models wrote for a record, each text once."""
-    texts, kept = [], list(_texts(record["raw"]))
+    texts = []
+    kept = list(_texts(record["raw"]))
     for text in _texts([attempt.get("raw") for attempt in record["attempts"]]):
         texts.append(text)
         if text in kept:  # the last attempt, which a filter noted
@@ -164,7 +166,8 @@ def _print(report: dict[str, Any]) -> None:
         if agent["tokens"]:
             used.add_row(name, *(f"{number:,}" for number in agent["tokens"].values()))
         for item in agent["failures"]:
-            stimulus, message = item["example"]["stimulus"], item["example"]["message"]
+            stimulus = item["example"]["stimulus"]
+            message = item["example"]["message"]
             example = f"{stimulus}: {message.removeprefix(f'{stimulus}: ')}"  # an error of a picture names it already
             failures.add_row(name, item["code"], f"{item['count']:,}", example)
         for found, part in ((agent["rejections"], rejections), (agent["notes"], notes)):
@@ -189,7 +192,10 @@ def _printable(value: Any) -> Any:
 
 def _table(title: str, *columns: str) -> Table:
     table = plain_table()
-    table.title, table.title_justify, table.title_style, table.show_header = title or None, "left", "", True
+    table.title = title or None
+    table.title_justify = "left"
+    table.title_style = ""
+    table.show_header = True
     for name in columns:
         table.add_column(name, justify="left" if name in TEXTS else "right", overflow="fold")
     return table

@@ -97,7 +97,8 @@ class Cluster:
             raise ClusterError(str(error)) from None
         address = asyncio.create_task(asyncio.to_thread(head.address))
         try:
-            began, next_line = time.monotonic(), FIRST_LINE
+            began = time.monotonic()
+            next_line = FIRST_LINE
             while not (await asyncio.wait({address}, timeout=LOOK))[0]:
                 if (process := head.lost()) is not None:
                     if (await asyncio.wait({address}, timeout=LOOK))[0]:
@@ -178,7 +179,8 @@ class Cluster:
 
             await _in_daemon(ray.shutdown)
         if self._head is not None:
-            head, self._head = self._head, None
+            head = self._head
+            self._head = None
             await asyncio.to_thread(head.end, ORDERLY_END if self._owned else 0)
 
 

@@ -26,7 +26,7 @@ from serving.scheduling.recovery import (
     WorkerLost,
     describe,
     one_line,
-)  # fmt: skip
+)
 from serving.scheduling.tasks import cancel
 from serving.scheduling.this_process import LocalWorker
 from serving.scheduling.worker import AgentRequest, BatchReply, PackedReply
@@ -155,7 +155,8 @@ class Dispatcher:
             if self._suspects:
                 if replica.in_flight:
                     return
-                batch, replica.has_suspect = [self._suspects.popleft()], True
+                batch = [self._suspects.popleft()]
+                replica.has_suspect = True
             elif self._has_batch(replica):
                 number = min(self.batch_size, len(self._queue))
                 batch = [heapq.heappop(self._queue)[2] for _ in range(number)]
@@ -250,11 +251,15 @@ class Dispatcher:
             self.batch_size = reply.limit
             log.debug("%s: batches of %d from now on: more is too much for its memory", self.name, reply.limit)
         worker = {"host": replica.worker.host, "device": replica.worker.device, "batch_size": reply.size}
-        created, responding = now(), round(reply.responding, 6)
+        created = now()
+        responding = round(reply.responding, 6)
         for request, (code, answer, raw, sha256, preparing) in zip(batch, reply.replies, strict=True):
             if request.cancelled:
                 continue
-            request.worker, request.sha256, request.raw, request.created = worker, sha256, raw, created
+            request.worker = worker
+            request.sha256 = sha256
+            request.raw = raw
+            request.created = created
             request.preparing += preparing
             request.responding += responding
             if code == "out_of_memory" and self.continuous and self.max_in_flight > 1:
@@ -265,7 +270,8 @@ class Dispatcher:
                 request.fail(code, str(answer))
             else:
                 assert isinstance(answer, bytes)
-                request.status, request.answer = "ok", answer
+                request.status = "ok"
+                request.answer = answer
                 try:
                     if self.agent.filters and _is_retried(request, self.agent):
                         self.submit(request)
@@ -278,7 +284,9 @@ class Dispatcher:
 
     def _finish(self, request: AgentRequest) -> None:
         if self.stopped is not None:
-            request.status, request.answer, request.error = "unanswered", None, None
+            request.status = "unanswered"
+            request.answer = None
+            request.error = None
         self._note_server(request)
         request.finish()
         if self.stopped is None and self._breaker is not None:

@@ -143,7 +143,8 @@ def watched(main: Callable[[], int]) -> int:
     for number in handlers:
         signal.signal(number, forward)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
-    agents_answer, code = False, None
+    agents_answer = False
+    code = None
     while code is None and (byte := os.read(reader, 1)):
         if byte[0] == ANSWERS_HERE:
             agents_answer = True

@@ -179,7 +179,9 @@ def main(options: dict[str, Any]) -> None:
 
     services: Any = _services
     logging.getLogger("ray").setLevel(logging.ERROR)
-    start_process, get_node, until = services.start_ray_process, services.get_node, time.monotonic() + PATIENCE
+    start_process = services.start_ray_process
+    get_node = services.get_node
+    until = time.monotonic() + PATIENCE
 
     def start_and_send(command: Any, process_type: str, *more: Any, **others: Any) -> Any:
         started = start_process(command, process_type, *more, **others)
@@ -195,7 +197,8 @@ def main(options: dict[str, Any]) -> None:
                     raise
             time.sleep(0.1)
 
-    services.start_ray_process, services.get_node = start_and_send, wait_for_node
+    services.start_ray_process = start_and_send
+    services.get_node = wait_for_node
     started = threading.Event()
 
     def wait() -> None:

@@ -34,8 +34,12 @@ PACKAGES = {
     "cv2": "opencv-python-headless",
 }
 SWITCH = 0.0005  # seconds between two threads' turns; Python's own is ten times as long
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
-KEPT, MAPPED = 256 << 20, 32 << 20  # bytes of free memory that are kept, and of a block that is mapped by itself
+# of glibc's mallopt
+M_TRIM_THRESHOLD = -1
+M_MMAP_THRESHOLD = -3
+# bytes of free memory that are kept, and of a block that is mapped by itself
+KEPT = 256 << 20
+MAPPED = 32 << 20
 
 
 @dataclass(frozen=True)

@@ -218,7 +218,8 @@ class Admission:
 
     def device_limit(self, agent: str, place: Place) -> int:
         """GPU bytes that a replica may take: its need, or its share where all agents fit at once."""
-        need, gpu_memory = self.needs[agent], self.nodes[place.node].gpu_memory
+        need = self.needs[agent]
+        gpu_memory = self.nodes[place.node].gpu_memory
         if need.devices > 1:
             return gpu_memory
         if not self._all_fit:

@@ -44,7 +44,8 @@ class WorkerActor:
     ) -> AsyncGenerator[dict[int, str] | BatchReply, None]:
         """The growing texts at ``places``, and at last all replies."""
         wake = asyncio.Event()
-        texts, lengths = dict.fromkeys(places, ""), dict.fromkeys(places, 0)
+        texts = dict.fromkeys(places, "")
+        lengths = dict.fromkeys(places, 0)
 
         def update(place: int, text: str) -> None:
             texts[place] = text
@@ -170,7 +171,8 @@ class RemoteWorker:
             raise WorkerLost("worker_died", "the worker process died" if is_dead else one_line(error)) from None
 
     def kill(self) -> None:
-        actor, self._actor = self._actor, None
+        actor = self._actor
+        self._actor = None
         if actor is not None:
             import ray
 

@@ -28,7 +28,9 @@ FIRST = 20
 IN_A_ROW = 50
 RELOADS = 3
 LONG = 20  # characters of a text that is hardly drawn twice
-WEIGHT, ENOUGH = 5, 30  # what a long text counts for that is drawn twice, and what shows that nothing is drawn
+# what a long text counts for that is drawn twice, and what shows that nothing is drawn
+WEIGHT = 5
+ENOUGH = 30
 QUESTIONS = 1000  # so many are remembered
 LONGEST_PAUSE = 60.0  # seconds between two attempts to load a lost worker
 Cause = Literal["worker_died", "out_of_memory", "timeout", "device_error"]

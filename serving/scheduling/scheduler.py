@@ -127,7 +127,9 @@ class Scheduler:
         except TimeoutError:
             raise AnswerError("deadline", f"no answer within {deadline:g} s") from None
         finally:  # what nobody waits for may stay in the queue, but not its images
-            request.cancelled, request.deliver, request.files = True, None, None
+            request.cancelled = True
+            request.deliver = None
+            request.files = None
         if request.status == "unanswered":
             raise self._why_unanswered(agent)
         return request
@@ -200,7 +202,8 @@ class ReplicaPool:
         self.admission.check(groups)
 
     def _needs(self, has_gpu: bool) -> dict[str, Need]:
-        needs, replicas = {}, self.options.replicas or 1
+        needs = {}
+        replicas = self.options.replicas or 1
         for name, agent in self.agents.items():
             needs[name] = Need(name, agent.memory, replicas=replicas)
             if has_gpu and self.options.device != "cpu" and agent.device_memory > 0:
@@ -245,8 +248,11 @@ class ReplicaPool:
         await cancel(*(self._loads.pop(name) for name in names if name in self._loads))
 
     async def _load(self, name: str) -> None:
-        need, agent, options = self.admission.needs[name], self.agents[name], self.options
-        nodes, places = self.cluster.nodes, self.admission.places[name]
+        need = self.admission.needs[name]
+        agent = self.agents[name]
+        options = self.options
+        nodes = self.cluster.nodes
+        places = self.admission.places[name]
         # The keys that an agent reads; on a cluster they are where its owner has set them.
         keys = () if self.cluster.address else agent.environment()
         environment = {key: os.environ[key] for key in keys if key in os.environ}

@@ -96,7 +96,8 @@ class AgentRequest:
     created: str = ""
 
     def draw_seed(self) -> int:
-        name, attempt = self.name or self.agent, self.first_attempt + self.attempt
+        name = self.name or self.agent
+        attempt = self.first_attempt + self.attempt
         self.seed = derive_seed(self.run_seed, name, self.stimulus, self.sample, self.turn, attempt)
         return self.seed
 
@@ -104,7 +105,9 @@ class AgentRequest:
         return self.row, self.files, self.draw_seed(), self.sample, self.attempt, self.options
 
     def fail(self, code: str, message: str) -> None:
-        self.status, self.answer, self.error = "failed", None, (code, message)
+        self.status = "failed"
+        self.answer = None
+        self.error = (code, message)
 
     def finish(self) -> None:
         if self.deliver is not None and not self.cancelled:
@@ -372,7 +375,8 @@ def _without_traceback(error: Exception) -> Exception:
 
 
 def _pack(reply: Reply | Exception, prepared: _Prepared) -> PackedReply:
-    code, raw = None, None
+    code = None
+    raw = None
     content: bytes | str
     try:
         if isinstance(reply, Exception):
@@ -380,12 +384,15 @@ def _pack(reply: Reply | Exception, prepared: _Prepared) -> PackedReply:
         content = _answer_json(reply.answer, prepared.task)
         raw = orjson.dumps(clean(reply.raw))
     except AnswerError as error:
-        code, content = error.code, str(clean(str(error)))
+        code = error.code
+        content = str(clean(str(error)))
         raw = None if error.raw is None else orjson.dumps(clean(error.raw))
     except MemoryError as error:
-        code, content = "out_of_memory", str(error)
+        code = "out_of_memory"
+        content = str(error)
     except Exception as error:
-        code, content = "respond_failed", describe(error)
+        code = "respond_failed"
+        content = describe(error)
     return code, content, raw, prepared.sha256, prepared.seconds
 
 

@@ -83,14 +83,16 @@ def check_stimuli(
     checked = CheckedStimuli("stimuli", os.getcwd())
     rows: Iterable[Any] = ()
     if images is not None:
-        checked.where, rows = "images", _image_rows(images)
+        checked.where = "images"
+        rows = _image_rows(images)
     elif stimuli is not None:
         rows = [stimuli] if isinstance(stimuli, Mapping) else stimuli
         if hasattr(stimuli, "column_names"):  # a Dataset of Hugging Face, or another table
             rows = map(without_nested, map(present, rows))
     for name, texts in (("cues", cues), ("topics", topics), ("messages", messages)):
         if texts is not None:
-            checked.where, rows = name, map(ROW_OF[name], [texts] if isinstance(texts, str) else texts)
+            checked.where = name
+            rows = map(ROW_OF[name], [texts] if isinstance(texts, str) else texts)
     checked.add_all(_rows(checked, rows, task, tasks))
     return checked
 
@@ -135,7 +137,8 @@ def _image_name(image: Any, files: dict[str, bytes]) -> Any:
             return image.get("path")
         image = image["bytes"]
     if isinstance(image, bytes):
-        name, data = _digest(image), image
+        name = _digest(image)
+        data = image
     elif hasattr(image, "__array_interface__"):
         name, data = _encoded(image)
     else:

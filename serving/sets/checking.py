@@ -148,7 +148,8 @@ class _Inspector:
             height, width, _ = image.decode().shape
         else:
             header = Image(image.name, data=image.read()).header() if read else image.header()
-            height, width = header.height, header.width
+            height = header.height
+            width = header.width
         return (width, height), bytes.fromhex(image.sha256) if read else None
 
 

@@ -209,7 +209,8 @@ class RowReader:
         if fields.get("id") == "?" and unnamed:
             del fields["id"]
         row = self.bad(line, problems)
-        id, task = fields.get("id"), fields.get("task")
+        id = fields.get("id")
+        task = fields.get("task")
         row.raw = orjson.dumps(fields)
         row.id = id if isinstance(id, str) and "id" not in {problem.field for problem in row.problems} else None
         row.task = task if isinstance(task, str) and task in ALL_TASKS else None

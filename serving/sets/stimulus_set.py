@@ -50,7 +50,8 @@ def read_rows(path: Path | str, task: str | None = None, *, choose: Choose | Non
     without a task; else the fields say it, or ``choose`` where they fit several, a row for each."""
     if not str(path):
         raise InputError(f"there is no set; {KINDS}")
-    where, path = str(path), Path(path)
+    where = str(path)
+    path = Path(path)
     empty = True
     try:
         mode = path.stat().st_mode

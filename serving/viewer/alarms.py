@@ -40,7 +40,8 @@ class Alarms:
 
     def add_record(self, agent: str, record: Mapping[str, Any]) -> None:
         """Take in a well-formed record; the first sample counts."""
-        stimulus, task = record["stimulus"], record["task"]
+        stimulus = record["stimulus"]
+        task = record["task"]
         if record["kind"] not in ("machine", "published") or record["sample"] != 0 or stimulus not in self._images:
             return
         key = _key(task, record["answer"])
@@ -71,7 +72,8 @@ class Alarms:
             common = left.digests.keys() & right.digests.keys() if first[1] == second[1] else ()
             same = sum(left.digests[stimulus] == right.digests[stimulus] for stimulus in common)
             if len(common) >= LEAST and same >= TWINS * len(common):
-                names, of_common = f"{first[0]} and {second[0]}", f"{same:,} of the {len(common):,} stimuli"
+                names = f"{first[0]} and {second[0]}"
+                of_common = f"{same:,} of the {len(common):,} stimuli"
                 yield f"{names} gave the same answer to {of_common} that both answered ({first[1]})."
 
     def _same_paths(self) -> Iterator[str]:

@@ -106,7 +106,8 @@ class Gathered:
         for number, run in enumerate(self.runs):
             for name in [*run.agents(), *run.imports()]:
                 for record in run.latest(name, self.damage):
-                    task, named = record["task"], record["stimulus"]
+                    task = record["task"]
+                    named = record["stimulus"]
                     place = self._place(number, {"id": named, "task": task}, stimuli)
                     about[number].setdefault(place, named)
                     self._of.append(place)
@@ -121,7 +122,8 @@ class Gathered:
             self.common += stimuli.differing()
 
     def _place(self, run: int, row: dict[str, Any], stimuli: StimulusLookup) -> int:
-        task, image = str(row.get("task")), row.get("image")
+        task = str(row.get("task"))
+        image = row.get("image")
         key = (task, str(row.get("id")))
         if key in self._places:
             return self._places[key]
@@ -167,7 +169,8 @@ class Gathered:
         return {label for (run, _), label in self._labels.items() if run < 0}
 
     def _in_order(self) -> list[int]:
-        names, people = [*self._agents], self._people
+        names = [*self._agents]
+        people = self._people
 
         def key(label: int) -> tuple[bool, list[tuple[int, str]]]:
             parts = re.findall(r"\d+|\D+", names[label]) if label in people else []
@@ -210,7 +213,8 @@ class Gathered:
             if size > CHUNK or place == len(self._rows) - 1:
                 put(str(len(index.chunks) - 1), b"[" + b",".join(chunk) + b"]")
                 index.chunks.append(place + 1)
-                chunk, size = [], 0
+                chunk = []
+                size = 0
         put("index", orjson.dumps(self._whole(index, statistics, pictures), option=orjson.OPT_SERIALIZE_NUMPY))
 
     def _line(self, at: int) -> bytes:
@@ -218,7 +222,8 @@ class Gathered:
         return self._spool.read(self._from[at + 1] - self._from[at])
 
     def _count(self, place: int, label: str, record: Mapping[str, Any]) -> None:
-        kind, task = str(record["kind"]), record["task"]
+        kind = str(record["kind"])
+        task = record["task"]
         tally = self._tallies.setdefault(("people" if kind == "human" else label, task), Tally(kind))
         if kind == "human":
             tally.names.add(label)
@@ -228,7 +233,8 @@ class Gathered:
             code = str(record["error"].get("code"))
             message = str(record["error"].get("message"))[:1000]
             self._failures.setdefault((label, code), [0, str(record["stimulus"]), message])[0] += 1
-        picture, digest = self._row_pictures[place], record["stimulus_sha256"]
+        picture = self._row_pictures[place]
+        digest = record["stimulus_sha256"]
         # Where there is a picture of the target, the hash is of both.
         if kind != "human" and picture >= 0 and isinstance(digest, str) and b'"target_image"' not in self._rows[place]:
             self._sha256.setdefault(picture, digest)
@@ -237,7 +243,9 @@ class Gathered:
         self, index: Index, statistics: Statistics, pictures: Callable[[int, Image], str | None]
     ) -> dict[str, Any]:
         pictures_shown = [self._picture(number, image, pictures) for number, image in enumerate(self.pictures)]
-        names, people, first = [*self._agents], self._people, self.runs[0]
+        names = [*self._agents]
+        people = self._people
+        first = self.runs[0]
         source = (first.meta.get("set") or {}).get("source")
         title = f"Run {first.meta['run']}" + (f" of {source}" if source else "")
         if len(self.runs) > 1:
@@ -288,7 +296,9 @@ class Index:
 
     def __init__(self) -> None:
         self.chunks = [0]  # the first stimulus of each chunk, and where the last one ends
-        self.tasks, self.texts, self.flags = Codes(), Codes(), Codes()
+        self.tasks = Codes()
+        self.texts = Codes()
+        self.flags = Codes()
         self.per_stimulus: dict[str, list[Any]] = {name: [] for name in ("id", "task", "title", "picture", "alike")}
         self.per_record: dict[str, array[int]] = {
             name: array("i") for name in ("agent", "sample", "status", "flags", "text", "attempts")

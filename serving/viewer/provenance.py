@@ -32,7 +32,8 @@ def about_run(folder: Run) -> dict[str, Any]:
 
 
 def _agent(name: str, agent: Mapping[str, Any]) -> dict[str, Any]:
-    badges, about = [], []
+    badges = []
+    about = []
     if agent.get("kind") == "control":
         badges.append(("control: odd by design", "warn"))
     if has_random_weights(agent):
@@ -47,7 +48,8 @@ def _agent(name: str, agent: Mapping[str, Any]) -> dict[str, Any]:
         badges.append((IN_PAPER[entry.in_paper], "good" if entry.in_paper == "compared" else ""))
         about.append(f"{entry.summary} ({entry.source})")
     tasks = agent["task"] if isinstance(agent.get("task"), list) else [agent.get("task")]
-    versions, members = agent.get("versions"), (agent.get("members") or {name: agent}).values()
+    versions = agent.get("versions")
+    members = (agent.get("members") or {name: agent}).values()
     sources = [(member.get("checkpoint"), member.get("revision")) for member in members]
     checkpoints = dict.fromkeys(
         f"{path} at {revision}" if revision else str(path) for path, revision in sources if path

@@ -47,7 +47,8 @@ class Mean:
         for stimuli that do not vary, whose interval would have no width as if others could not differ."""
         sums = np.fromiter(self.sums.values(), float)
         counts = np.fromiter(self.counts.values(), float)
-        units, mean = len(sums), float(sums.sum() / counts.sum())
+        units = len(sums)
+        mean = float(sums.sum() / counts.sum())
         if units < 2:
             return [mean, None, None, self.number]
         if share:
@@ -109,7 +110,8 @@ class Statistics:
         persons = [of for of, records in answers.items() if records[0]["kind"] == "human"]
         for of in persons[PERSONS:]:
             del answers[of]
-        total, pairs = 0.0, 0
+        total = 0.0
+        pairs = 0
         for pair in combinations(answers, 2):
             first, second = (PEOPLE if of in persons else of for of in pair)
             for left in answers[pair[0]]:
@@ -117,7 +119,8 @@ class Statistics:
                     value = likeness(left["task"], left["answer"], right["answer"])
                     if value is not None:
                         self.alike[left["task"], first, second].add(number, value)
-                        total, pairs = total + value, pairs + 1
+                        total = total + value
+                        pairs = pairs + 1
         return total / pairs if pairs else None
 
     def figures(self) -> list[dict[str, Any]]:
@@ -146,7 +149,8 @@ class Statistics:
             if of_task != task:
                 continue
             values = {of: np.asarray(numbers) for of, numbers in self.values[task, name].items()}
-            rows, deltas = [], []
+            rows = []
+            deltas = []
             for of in ofs:
                 rows.append(means[of].interval() if of in means else None)
                 both = of in values and PEOPLE in values and of != PEOPLE

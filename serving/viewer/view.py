@@ -51,19 +51,24 @@ class Viewer:
     """The viewer's files in ``folder``, made anew when the page asks and runs have changed. Raises InputError."""
 
     def __init__(self, paths: Sequence[Path | str], folder: Path) -> None:
-        self._runs, self._folder = [Path(path) for path in paths], folder
-        self._making, self._reading = threading.Lock(), threading.Lock()
+        self._runs = [Path(path) for path in paths]
+        self._folder = folder
+        self._making = threading.Lock()
+        self._reading = threading.Lock()
         self._make()
 
     def _make(self) -> None:
-        stamp, folder = _stamp(self._runs), Path(tempfile.mkdtemp(dir=self._folder))
+        stamp = _stamp(self._runs)
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
         with gathered([Run(path) for path in self._runs], stamp) as data:
             data.write(
                 lambda chunk, content: (folder / f"{chunk}.js").write_bytes(script(chunk, content)),
                 pictures=lambda number, image: None,
             )
         with self._reading:
-            self._stamp, self._files, self._pictures = stamp, folder, data.pictures
+            self._stamp = stamp
+            self._files = folder
+            self._pictures = data.pictures
             self._small = lru_cache(PICTURES)(lambda number: thumbnail(data.pictures[number]))
         for other in set(self._folder.iterdir()) - {folder}:
             shutil.rmtree(other)
@@ -95,7 +100,8 @@ class Listing:
     """A page of the runs below ``top``, and the viewer of each, made in ``folder`` when it is opened."""
 
     def __init__(self, top: Path, folder: Path) -> None:
-        self._top, self._folder = top, folder
+        self._top = top
+        self._folder = folder
         self._opening = threading.Lock()
         self._viewers: dict[str, Viewer] = {}
 
@@ -103,7 +109,8 @@ class Listing:
         """The file at the path of an address, or None."""
         names = runs_below(self._top)
         if path == "/":
-            title, rows = f"Runs in {self._top.resolve().name}", [self._row(name) for name in names]
+            title = f"Runs in {self._top.resolve().name}"
+            rows = [self._row(name) for name in names]
             return render("serving.pages", "runs.html", title=title, rows=rows).encode()
         name = max((name for name in names if path.startswith(f"/{name}/")), key=len, default=None)
         if name is None:
@@ -145,7 +152,8 @@ def _stamp(runs: Sequence[Path]) -> str:
 def viewer(paths: Sequence[Path | str], port: int = 0) -> Iterator[ThreadingHTTPServer]:
     """The bound viewer's server; ``port`` 0: a free port. Raises InputError."""
     with tempfile.TemporaryDirectory() as name:
-        top, folder = Path(paths[0]), Path(name)
+        top = Path(paths[0])
+        folder = Path(name)
         pages = Listing(top, folder) if len(paths) == 1 and runs_below(top) else Viewer(paths, folder)
         try:
             server = ThreadingHTTPServer((HOST, port), _handler(pages.find))

@@ -73,7 +73,8 @@ def same(first: Any, second: Any) -> bool:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_batch_is_its_single_stimuli_in_any_order(name: str, tiny: Tiny, agents: Callable[[str], Agent[Any]]) -> None:
-    agent, entry = agents(name), ENTRIES[name]
+    agent = agents(name)
+    entry = ENTRIES[name]
     stimuli = device_cases.stimuli(entry, tiny(name)[1], 2 if entry.agent.startswith(device_cases.FULL_SIZE) else 4)
     draws = device_cases.draws(stimuli)
     alone = [device_cases.answers(agent, [stimulus], [draw])[0] for stimulus, draw in zip(stimuli, draws, strict=True)]

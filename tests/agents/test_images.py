@@ -25,7 +25,10 @@ from agents.images import Image
 from agents.stimuli import parse_row
 
 Pixels = NDArray[Any]
-PICTURE, GREY, ALPHA, GREY16 = corpus.picture(), corpus.grey(), corpus.alpha(), corpus.grey16()
+PICTURE = corpus.picture()
+GREY = corpus.grey()
+ALPHA = corpus.alpha()
+GREY16 = corpus.grey16()
 
 
 def as_rgb(grey: Pixels) -> Pixels:
@@ -158,7 +161,8 @@ def test_files_and_bytes_have_the_shape_of_their_header(bad_images: BadImages) -
     for name in bad_images.decodable:
         from_file = Image(name, root=bad_images.folder)
         from_bytes = Image(name, data=(bad_images.folder / name).read_bytes())
-        header, pixels = from_file.header(), from_file.decode()
+        header = from_file.header()
+        pixels = from_file.decode()
         assert from_bytes.header() == header
         assert np.array_equal(from_bytes.decode(), pixels)
         assert from_bytes.sha256 == from_file.sha256

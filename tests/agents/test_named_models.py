@@ -130,7 +130,8 @@ def test_what_is_sent_to_servers(
         server.otherwise = lambda request: (
             misbehaving_server.anthropic("teal") if is_claude else misbehaving_server.answer("teal")
         )
-        typed, url = f"{engine}:model-1", server.url.removesuffix("/v1" * is_claude)
+        typed = f"{engine}:model-1"
+        url = server.url.removesuffix("/v1" * is_claude)
         for asked in (["--cue", "dog"], ["--image", str(tmp_path / "a.png"), "--task", "color"]):
             assert main(["ask", typed, *asked, "--set", f"{typed}.base_url={url}"]) == 0
     request, pictured = server.requests
@@ -154,9 +155,14 @@ def test_a_study_calls_a_model_as_the_server_does() -> None:
 
 @pytest.mark.parametrize(
     ("command", "code"),
-    [("generate cues.jsonl --out new --agents", 2), ("serve --agents", 2), ("ask --cue dog", 2), ("fetch", 1),
-     ("bench", 3)],
-)  # fmt: skip
+    [
+        ("generate cues.jsonl --out new --agents", 2),
+        ("serve --agents", 2),
+        ("ask --cue dog", 2),
+        ("fetch", 1),
+        ("bench", 3),
+    ],
+)
 def test_every_command_names_the_model_that_is_not_here(
     command: str, code: int, folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

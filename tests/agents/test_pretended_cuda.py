@@ -22,14 +22,24 @@ ENTRIES = device_cases.entries()
 NAMES = list({entry.agent: name for name, entry in ENTRIES.items()}.values())  # one of each class
 # What these do on a device the others do, too: the same layers and the same search, or another's embedding.
 REPEATS = {
-    "blip-base", "blip2-opt-2.7b", "llava-v1.6-mistral-7b", "clipcap-mlp", "openflamingo-4b", "torchvision-maskrcnn",
-    "return-fixations", "gpt2-embedding", "openai-embedding", "gpt2-completion", "llama-3-70b-online-ai",
-}  # fmt: skip
+    "blip-base",
+    "blip2-opt-2.7b",
+    "llava-v1.6-mistral-7b",
+    "clipcap-mlp",
+    "openflamingo-4b",
+    "torchvision-maskrcnn",
+    "return-fixations",
+    "gpt2-embedding",
+    "openai-embedding",
+    "gpt2-completion",
+    "llama-3-70b-online-ai",
+}
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in REPEATS])
 def test_answers_are_those_of_the_cpu(name: str, tiny: Tiny) -> None:
-    entry, (settings, folder) = ENTRIES[name], tiny(name)
+    entry = ENTRIES[name]
+    (settings, folder) = tiny(name)
     if device_cases.takes_precision(entry):
         settings = {**settings, "precision": "fp32"}
     stimuli = device_cases.stimuli(entry, folder, 2 if entry.agent.startswith(device_cases.FULL_SIZE) else 4)

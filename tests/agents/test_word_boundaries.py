@@ -48,12 +48,14 @@ def test_scripts_with_spaces_have_a_word_between_them(text: str) -> None:
         ("e.g. in the U.S., end.Start and/or a_b; R&B", "e g in the u s end start and or a b r b"),
         ("#tag @me http://a.b/c?d=1", "tag me http a b c d 1"),
         ("x² and ½ cup, 1st ①", "x2 and 1⁄2 cup 1st 1"),
-        ("naïve café – it’s 3.5 km, e.g. the 80’s “well‐known” é;é é:é é_é", "naïve café it's 3.5 km e g the 80's "
-         "well‐known é é é é é é"),
+        (
+            "naïve café – it’s 3.5 km, e.g. the 80’s “well‐known” é;é é:é é_é",
+            "naïve café it's 3.5 km e g the 80's well‐known é é é é é é",
+        ),
         ("😀 👍🏽 …", ""),
         ("🇬🇧hello \u200ehello", "hello hello"),
     ],
-)  # fmt: skip
+)
 def test_the_choices_that_unicode_leaves_open(text: str, found: str) -> None:
     assert words(text) == found.split()
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, TiffImagePlugin
 
-WIDTH, HEIGHT = 60, 40
+WIDTH = 60
+HEIGHT = 40
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,8 @@ from agents.stimuli import Stimulus, parse_row
 SIZES = ((96, 72), (64, 90), (120, 80), (96, 72))  # of pictures: two are alike
 TEXTS = ("I like music.", "Why do you say that?", "They are boring!", "Tell me more about science, please.")
 CUES = ("dog", "sun", "house", "man", "woman", "tree", "water", "music")
-QUICK, FEW = {"max_search": 4}, {"vocabulary": 500}
+QUICK = {"max_search": 4}
+FEW = {"vocabulary": 500}
 SMALL = {"short_edge": tiny_detectors.SHORT, "long_edge": tiny_detectors.LONG}
 # Packages that no registry has, and so no extra installs; a machine without them skips their agents.
 OUTSIDE = ("detectron2", "deepgaze_pytorch")
@@ -45,7 +46,8 @@ WITH_PICTURE = ("color_estimation", "object_detection", "image_captioning", "att
 FULL_SIZE = ("agents.attention", "agents.vision.detector:Torchvision", "agents.vision.detectron2")
 # How often the host waits is counted in two batches, of texts of so many tokens or of so many fixations.
 LENGTHS = {"image_captioning": "max_tokens", "conversation": "max_tokens", "attention_prediction": "max_search"}
-SHORT, LONG = 8, 12
+SHORT = 8
+LONG = 12
 SEEDS = range(11, 31)  # the first by whose draws the longer batch has more steps is taken
 Waits = dict[str, float]  # by place
 Maker = Callable[[Path, Entry, ExitStack], dict[str, Any]]
@@ -234,7 +236,8 @@ def count_waits(
 
     length = next((LENGTHS[task] for task in entry.tasks if task in LENGTHS), None)
     shown = stimuli(entry, folder, size, alike=alike)
-    passes, check = 0, Finite.__call__
+    passes = 0
+    check = Finite.__call__
 
     def counted(self: Any, *arguments: Any) -> Any:
         nonlocal passes
@@ -260,7 +263,8 @@ def count_waits(
 
         batch(SHORT, SEEDS[0])
         for seed in SEEDS:
-            (few, short), (many, long) = batch(SHORT, seed), batch(LONG, seed)
+            (few, short) = batch(SHORT, seed)
+            (many, long) = batch(LONG, seed)
             if long > short or length is None:
                 break
         else:

@@ -150,7 +150,8 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def _content(self, name: str, content: bytes, headers: dict[str, str]) -> None:
-        whole, start = len(content), 0
+        whole = len(content)
+        start = 0
         if wanted := self.headers.get("Range"):
             start = int(wanted.removeprefix("bytes=").split("-")[0])
             headers["Content-Range"] = f"bytes {start}-{whole - 1}/{whole}"

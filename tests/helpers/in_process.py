@@ -26,8 +26,11 @@ class InProcess(LocalWorker):
     """A worker in this process around a :class:`Worker` that is there already, and that others may go on with."""
 
     def __init__(self, worker: Worker) -> None:
-        self.worker, self.host, self.device = worker, "here", "cpu"
-        self._process, self._loader = ThisProcess(HERE), ThreadPoolExecutor(1)
+        self.worker = worker
+        self.host = "here"
+        self.device = "cpu"
+        self._process = ThisProcess(HERE)
+        self._loader = ThreadPoolExecutor(1)
 
     async def _end(self) -> None:
         await self.worker.agent.aclose()
@@ -39,7 +42,8 @@ class Mortal(InProcess):
 
     def __init__(self, worker: Worker, poison: str = "$^", cause: Cause = "worker_died") -> None:
         super().__init__(worker)
-        self.poison, self.cause = poison, cause
+        self.poison = poison
+        self.cause = cause
         self.calls: list[int] = []
 
     async def call(self, batch: list[PackedRequest], timeout: float, listeners: Listeners = NOBODY) -> BatchReply:

@@ -55,10 +55,16 @@ class Folder:
     def record(self, agent: str, row: dict[str, Any], answer: dict[str, Any] | None = None, **fields: Any) -> None:
         imported = fields.get("kind") in ("human", "published")
         changes = {
-            "stimulus_sha256": None, "seed": None if imported else 7, "answer": answer, "raw": None, "timing": None,
-            "provenance": {"digest": None, "checkpoint": None, "revision": None}, "worker": None,
-            "created": None if imported else "2026-01-02T03:04:05.678Z", **fields,
-        }  # fmt: skip
+            "stimulus_sha256": None,
+            "seed": None if imported else 7,
+            "answer": answer,
+            "raw": None,
+            "timing": None,
+            "provenance": {"digest": None, "checkpoint": None, "revision": None},
+            "worker": None,
+            "created": None if imported else "2026-01-02T03:04:05.678Z",
+            **fields,
+        }
         kind = {"human": "humans", "published": "published"}.get(fields.get("kind", ""), agent)
         self.records.setdefault(kind, []).append(record(row["id"], row["task"], agent, **changes))
 

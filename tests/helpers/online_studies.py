@@ -25,7 +25,9 @@ def made(folder: Path, preset: str = "online", **given: Any) -> Path:
 
 async def take_part(study: Study, judge: Judge, name: str, human: int = 1) -> list[dict[str, Any]]:
     """Do whatever is awaited until the test ends; returns all that was seen."""
-    lobby, seen, version = lobby_of(study), list[dict[str, Any]](), ""
+    lobby = lobby_of(study)
+    seen = list[dict[str, Any]]()
+    version = ""
     while True:
         found = await lobby.at(judge, version)
         version = found["version"]
@@ -45,7 +47,8 @@ def replies(monkeypatch: pytest.MonkeyPatch, said: Callable[[str, dict[str, Any]
 
     async def post(client: Any, server: str, body: dict[str, Any]) -> dict[str, Any]:
         asked.append((server, body))
-        agent, row = body["agent"], body["stimulus"]
+        agent = body["agent"]
+        row = body["stimulus"]
         text = f"{agent} {len(row.get('history', ()))}" if said is None else said(agent, row)
         return {"answer": text if isinstance(text, dict) else {"messages": [{"text": text}]}}
 

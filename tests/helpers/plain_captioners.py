@@ -47,9 +47,11 @@ class Plain:
     def said(self, tokens: list[int]) -> tuple[str, int, str]:
         """The text up to its end with all special tokens, its number of tokens, and how it ended."""
         if self.end in tokens:
-            tokens, finish = tokens[: tokens.index(self.end)], "end"
+            tokens = tokens[: tokens.index(self.end)]
+            finish = "end"
         else:
-            tokens, finish = [token for token in tokens if token != self.pad], "length"
+            tokens = [token for token in tokens if token != self.pad]
+            finish = "length"
         return self.tokenizer.decode(tokens), len(tokens), finish
 
     def stepper(self, picture: Image.Image, prompt: str) -> tuple[list[int], Callable[[list[int]], torch.Tensor]]:
@@ -121,7 +123,8 @@ def best_by_length(
         found: list[tuple[float, list[int]]] = []
         for score, said in live:
             best_of = next_logits(said).double().log_softmax(0).topk(2 * width)
-            values, tokens = best_of.values.tolist(), best_of.indices.tolist()
+            values = best_of.values.tolist()
+            tokens = best_of.indices.tolist()
             found += [(score + value, [*said, token]) for value, token in zip(values, tokens, strict=True)]
         best = sorted(found, key=lambda one: -one[0])[: 2 * width]
         live = []
@@ -156,7 +159,8 @@ def resnet(
         x = functional.max_pool2d(x, 3, 2, 1)
     for stage, count in enumerate(blocks, start=1):
         for block in range(count):
-            name, stride = f"layer{stage}.{block}.", 2 if stage > 1 and block == 0 else 1
+            name = f"layer{stage}.{block}."
+            stride = 2 if stage > 1 and block == 0 else 1
             first, second = (stride, 1) if caffe else (1, stride)
             inner = layer(x, f"{name}conv1", f"{name}bn1", stride=first).clamp(min=0)
             inner = layer(inner, f"{name}conv2", f"{name}bn2", stride=second, padding=1).clamp(min=0)

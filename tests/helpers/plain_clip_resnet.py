@@ -19,7 +19,8 @@ class PooledConvolution(nn.Conv2d):
 
 class ClipBottleneck(Bottleneck):
     def __init__(self, inputs: int, width: int, stride: int) -> None:
-        outputs, downsample = 4 * width, None
+        outputs = 4 * width
+        downsample = None
         if stride > 1 or inputs != outputs:
             downsample = nn.Sequential(PooledConvolution(inputs, outputs, stride), nn.BatchNorm2d(outputs))
         super().__init__(inputs, width, downsample=downsample)
@@ -40,7 +41,9 @@ class AttentionPool(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         cells = x.flatten(2).transpose(1, 2)
         tokens = torch.cat((cells.mean(dim=1, keepdim=True), cells), dim=1) + self.positional_embedding
-        query, key, value = self.q_proj(tokens[:, :1]), self.k_proj(tokens), self.v_proj(tokens)
+        query = self.q_proj(tokens[:, :1])
+        key = self.k_proj(tokens)
+        value = self.v_proj(tokens)
         heads = [part.unflatten(-1, (-1, HEAD_WIDTH)).transpose(1, 2) for part in (query, key, value)]
         pooled = functional.scaled_dot_product_attention(*heads).transpose(1, 2)
         return self.c_proj(pooled.flatten(1))
@@ -55,7 +58,9 @@ class ClipResNet(nn.Module):
         self.conv1 = nn.Conv2d(3, width // 2, 3, stride=2, padding=1, bias=False)
         self.conv2 = nn.Conv2d(width // 2, width // 2, 3, padding=1, bias=False)
         self.conv3 = nn.Conv2d(width // 2, width, 3, padding=1, bias=False)
-        self.bn1, self.bn2, self.bn3 = nn.BatchNorm2d(width // 2), nn.BatchNorm2d(width // 2), nn.BatchNorm2d(width)
+        self.bn1 = nn.BatchNorm2d(width // 2)
+        self.bn2 = nn.BatchNorm2d(width // 2)
+        self.bn3 = nn.BatchNorm2d(width)
         inputs = width
         for stage, count in enumerate(blocks):
             inner = width * 2**stage

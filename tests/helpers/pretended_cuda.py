@@ -93,7 +93,8 @@ class Pretence(TorchDispatchMode):
         if until > self.done:
             self.waits[why, place()] += 1
             self.done = until
-        arriving, self._arriving = self._arriving, []
+        arriving = self._arriving
+        self._arriving = []
         for asked, target, values in arriving:
             if asked <= self.done:
                 target.copy_(values)
@@ -101,7 +102,8 @@ class Pretence(TorchDispatchMode):
                 self._arriving.append((asked, target, values))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs, name = kwargs or {}, func._schema.name.removeprefix("aten::")
+        kwargs = kwargs or {}
+        name = func._schema.name.removeprefix("aten::")
         leaves = tree_leaves((args, kwargs))
         ours = [leaf for leaf in leaves if isinstance(leaf, Pretended)]
         plain = [leaf for leaf in leaves if isinstance(leaf, Tensor) and not isinstance(leaf, Pretended)]

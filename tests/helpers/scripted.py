@@ -31,18 +31,31 @@ class Scripted:
         return self.script(turn, attempt)
 
     async def answer(
-        self, agent: str, stimulus: ConversationStimulus, sample: int, *, seed: int, turn: int,
-        options: Mapping[str, Any], name: str, order: int, first_attempt: int, failed_before: str,
-    ) -> AgentRequest:  # fmt: skip
+        self,
+        agent: str,
+        stimulus: ConversationStimulus,
+        sample: int,
+        *,
+        seed: int,
+        turn: int,
+        options: Mapping[str, Any],
+        name: str,
+        order: int,
+        first_attempt: int,
+        failed_before: str,
+    ) -> AgentRequest:
         self.asked.append((turn, first_attempt))
         self.seen.append((agent, stimulus, options))
         item = AgentRequest(agent, b"", stimulus.id, sample, seed, name, turn, options, order)
         item.first_attempt = first_attempt
         item.draw_seed()
         text = self.text(stimulus, options, turn, first_attempt)
-        item.status, item.answer = "ok", TurnAnswer(text=text).model_dump_json().encode()
+        item.status = "ok"
+        item.answer = TurnAnswer(text=text).model_dump_json().encode()
         if (turn, first_attempt) in self.own:
-            item.status, item.error = self.own[turn, first_attempt], None  # type: ignore[assignment]
+            # type: ignore[assignment]
+            item.status = self.own[turn, first_attempt]
+            item.error = None
             item.attempts = [item.attempt_record([{"filter": "noted", "rejected": False, "found": "x"}, OWN])]
         item.raw = orjson.dumps({"tokens": 10 * turn + first_attempt % STRIDE})
         item.worker = {"host": "h", "device": "cpu", "batch_size": 1}
@@ -67,7 +80,8 @@ class SlowScheduler:
         agent = type("Talker", (), {"tasks": ("conversation",), "writes_dialogues": True})()
         agent.instructions = lambda stimulus, draw: f"You are {draw.options['speaker']}."
         self.dispatchers = {"talker": type("Dispatcher", (), {"agent": agent})()}
-        self.replies, self.seconds = list(replies), seconds
+        self.replies = list(replies)
+        self.seconds = seconds
         self.requests: list[list[str]] = []
 
     def next_order(self) -> int:
@@ -82,7 +96,8 @@ class SlowScheduler:
         item = AgentRequest(agent, b"", stimulus.id, sample, about["seed"], about["name"], about["turn"])
         item.first_attempt = about["first_attempt"]
         item.draw_seed()
-        item.status, item.answer = "ok", TurnAnswer(text=reply).model_dump_json().encode()
+        item.status = "ok"
+        item.answer = TurnAnswer(text=reply).model_dump_json().encode()
         item.raw = orjson.dumps({"text": f"B: {reply}", "tokens": 5})
         item.worker = {"host": "h", "device": "cpu", "batch_size": 2}
         if reply == "rejected":

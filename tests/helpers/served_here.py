@@ -80,9 +80,17 @@ class Here:
 
         headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
         scope = {
-            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http",
-            "path": path, "raw_path": path.encode(), "query_string": b"", "headers": headers, "root_path": "",
-        }  # fmt: skip
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": "POST",
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "headers": headers,
+            "root_path": "",
+        }
         await self.app(scope, receive, send)
         return sent
 

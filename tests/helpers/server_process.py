@@ -66,7 +66,8 @@ def started(folder: Path, agents: str, *told: str, key: str | None = None) -> It
 def running(folder: Path, command: Sequence[str], environment: Mapping[str, str]) -> Iterator[Server]:
     """``command``, started with a free ``--port``; its log goes into ``folder``. Ended, if it is not by then, when the
     block is left."""
-    port, log = free_port(), folder / "log"
+    port = free_port()
+    log = folder / "log"
     with log.open("wb") as out:
         process = subprocess.Popen(
             [*command, "--port", str(port)], stdout=out, stderr=out, start_new_session=True, env=environment

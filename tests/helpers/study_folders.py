@@ -35,7 +35,8 @@ Row = dict[str, Any]
 def word_trials(number: int, agents: Sequence[str] = ("alpha", "beta"), catch: int = 0) -> list[tuple[Row, Row]]:
     """(trial, row of the key): to each of ``number`` cues a person's association and one of each agent, in a drawn
     order; to the first ``catch`` cues one to catch, too."""
-    chance, rows = random.Random(0), []
+    chance = random.Random(0)
+    rows = []
     for at in range(number):
         for agent in ["human:1", *agents, *(["catcher"] if at < catch else [])]:
             truth = "human" if agent == "human:1" else "machine"
@@ -48,7 +49,8 @@ def word_trials(number: int, agents: Sequence[str] = ("alpha", "beta"), catch: i
 
 def conversation_trials(number: int) -> list[tuple[Row, Row]]:
     """Both speakers of ``number`` excerpts of each of the four pairs."""
-    chance, rows = random.Random(1), []
+    chance = random.Random(1)
+    rows = []
     kinds = [("human", "human"), ("human", "machine"), ("machine", "human"), ("machine", "machine")]
     for at, truths in enumerate(kinds * number):
         messages = [{"speaker": "AB"[turn % 2], "text": f"{at} {chance.choice(WORDS)}"} for turn in range(4)]
@@ -63,7 +65,8 @@ def conversation_trials(number: int) -> list[tuple[Row, Row]]:
 def pair_trials(number: int, agents: Sequence[str] = ("alpha", "beta")) -> list[tuple[Row, Row]]:
     """A conversation of each agent with a person beside one of two people, of three turns, about each of ``number``
     topics; the machine speaks in the first in every other one."""
-    chance, rows = random.Random(3), []
+    chance = random.Random(3)
+    rows = []
     for at in range(number):
         for agent in agents:
             sides = [
@@ -81,7 +84,8 @@ def pair_trials(number: int, agents: Sequence[str] = ("alpha", "beta")) -> list[
 
 def picture_trials(folder: Path, number: int) -> list[tuple[Row, Row]]:
     """Captions of a person and an agent of each of ``number`` pictures."""
-    chance, rows = random.Random(2), []
+    chance = random.Random(2)
+    rows = []
     (folder / "media").mkdir(parents=True)
     for at in range(number):
         name = f"media/s{at:04}.png"
@@ -107,7 +111,8 @@ def _numbered(asked: Any, rows: list[tuple[Row, Row]], chance: random.Random) ->
 def write_trials(folder: Path, rows: list[tuple[Row, Row]]) -> Path:
     """The trial set, with its key beside it."""
     folder.mkdir(parents=True, exist_ok=True)
-    lines, table = [], [",".join(COLUMNS)]
+    lines = []
+    table = [",".join(COLUMNS)]
     for trial, key in rows:
         line = json.dumps(trial)
         digest = hashlib.sha256(canonical(parse_row(line, root=folder))).hexdigest()
@@ -125,7 +130,8 @@ def write_trials(folder: Path, rows: list[tuple[Row, Row]]) -> Path:
 def write_study(folder: Path, trials: Path, task: Any, **changes: Any) -> Path:
     """A study with the plain choices, without pages before and after; ``changes`` by the key of ``study.toml``."""
     text = study_of_judges(str(trials), task, "plain")
-    begin, end = text.index('consent = """'), text.index("instructions = ")
+    begin = text.index('consent = """')
+    end = text.index("instructions = ")
     text = f"{text[:begin]}consent = {json.dumps(changes.pop('consent', ''))}\n{text[end:]}"
     folder.mkdir(parents=True)
     (folder / "study.toml").write_text(text)
@@ -136,7 +142,9 @@ def write_study(folder: Path, trials: Path, task: Any, **changes: Any) -> Path:
 
 def changed(study: Path, **values: Any) -> Path:
     """The study with lines of ``study.toml`` changed, by their key or by table and key (``batch_server``)."""
-    path, left, table = study / "study.toml", dict(values), ""
+    path = study / "study.toml"
+    left = dict(values)
+    table = ""
     lines = path.read_text().split("\n")
     for at, line in enumerate(lines):
         table = line.split("]")[0][1:] if line.startswith("[") else table
@@ -187,7 +195,10 @@ async def arrivals(
 ) -> list[tuple[float, Judge, Any]]:
     """How long each of ``number`` people waited until they met, and what they saw then. So many come in a second, by
     turns of an hour, on a clock of the test's."""
-    lobby, state, chance, clock = lobby_of(study), study.state, random.Random(8), [0.0]
+    lobby = lobby_of(study)
+    state = study.state
+    chance = random.Random(8)
+    clock = [0.0]
     for name in ("lobby", "lobby_of_tests"):
         time = SimpleNamespace(monotonic=lambda: clock[0], time=lambda: 1.8e9)
         patch.setattr(f"judging.study.{name}.time", time)

@@ -12,7 +12,11 @@ from torch.nn import functional
 
 from agents.vision.clipcap_network import PerceptronMapper, TransformerMapper
 
-WIDTH, PREFIX, CLIP_LENGTH, LAYERS, FEATURES = 32, 3, 4, 2, 24
+WIDTH = 32
+PREFIX = 3
+CLIP_LENGTH = 4
+LAYERS = 2
+FEATURES = 24
 
 
 def make(folder: Path, mapper: str, *, stop: float = 0.0, seed: int = 5) -> dict[str, str]:

@@ -22,7 +22,9 @@ from agents.stimuli import ObjectStimulus, parse_row
 EXAMPLES = Path(__file__).parents[2] / "examples" / "images"
 ZOO_CONFIG = "COCO-InstanceSegmentation/mask_rcnn_R_50_FPN_3x.yaml"
 DEVIATIONS = (2.0, 0.3, 2.0, 0.5)  # of a Mask R-CNN's four heads
-SHORT, LONG = 64, 96  # edges in pixels that keep the tests quick
+# edges in pixels that keep the tests quick
+SHORT = 64
+LONG = 96
 
 
 def stimulus(path: Path) -> ObjectStimulus:
@@ -81,7 +83,8 @@ def torchvision_model() -> nn.Module:
     model = detection.maskrcnn_resnet50_fpn(weights=None, weights_backbone=None, **few).eval()
     images = [picture / 255 for picture in _two()]
     model.roi_heads.mask_roi_pool, pool = None, model.roi_heads.mask_roi_pool
-    heads, boxes = model.rpn.head, model.roi_heads.box_predictor
+    heads = model.rpn.head
+    boxes = model.roi_heads.box_predictor
     layers = heads.cls_logits, heads.bbox_pred, boxes.cls_score, boxes.bbox_pred
     spread(lambda: model(images), *zip(layers, DEVIATIONS, strict=True))
     model.roi_heads.mask_roi_pool = pool
@@ -95,8 +98,10 @@ def detectron2_config() -> Any:
 
     config = get_cfg()
     config.merge_from_file(str(Path(detectron2.__file__).parent / "model_zoo" / "configs" / ZOO_CONFIG))
-    config.MODEL.WEIGHTS, config.MODEL.DEVICE = "", "cpu"
-    config.INPUT.MIN_SIZE_TEST, config.INPUT.MAX_SIZE_TEST = SHORT, LONG
+    config.MODEL.WEIGHTS = ""
+    config.MODEL.DEVICE = "cpu"
+    config.INPUT.MIN_SIZE_TEST = SHORT
+    config.INPUT.MAX_SIZE_TEST = LONG
     return config
 
 
@@ -109,7 +114,8 @@ def detectron2_model() -> nn.Module:
     torch.manual_seed(0)
     model = build_model(config).eval()
     images = _two()
-    heads, boxes = model.proposal_generator.rpn_head, model.roi_heads.box_predictor
+    heads = model.proposal_generator.rpn_head
+    boxes = model.roi_heads.box_predictor
     layers = heads.objectness_logits, heads.anchor_deltas, boxes.cls_score, boxes.bbox_pred
     spread(lambda: model([{"image": image} for image in images]), *zip(layers, DEVIATIONS, strict=True))
     return model

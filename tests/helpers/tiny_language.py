@@ -100,7 +100,8 @@ def scripted(folder: Path, template: str, *says: str) -> Path:
     with torch.no_grad():
         model.model.layers[0].self_attn.o_proj.weight.zero_()
         model.model.layers[0].mlp.down_proj.weight.zero_()
-        known, head = model.get_input_embeddings().weight.normal_(), model.get_output_embeddings().weight.zero_()
+        known = model.get_input_embeddings().weight.normal_()
+        head = model.get_output_embeddings().weight.zero_()
         prompt = tokenizer.apply_chat_template([{"role": "user", "content": "Hi"}], add_generation_prompt=True)
         chain = [prompt["input_ids"][-1], *tokenizer.convert_tokens_to_ids(says), tokenizer.eos_token_id]
         for token, following in pairwise(chain):

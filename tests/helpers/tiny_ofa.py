@@ -107,7 +107,8 @@ def _draw(name: str, values: Tensor, dice: torch.Generator) -> Tensor:
 
 def published(made: OFAModel) -> dict[str, Tensor]:
     """The weights, with what the published file has beside them."""
-    size, side = made.config, made.config.image_bucket_size
+    size = made.config
+    side = made.config.image_bucket_size
     weights = {name: values.clone() for name, values in made.state_dict().items()}
     embedding = weights["encoder.embed_tokens.weight"]
     weights["decoder.embed_tokens.weight"] = weights["decoder.output_projection.weight"] = embedding

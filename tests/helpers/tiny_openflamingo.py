@@ -15,8 +15,12 @@ from torch import Tensor
 from agents.vision.openflamingo_network import Trained
 
 TEXT_END = "<|endoftext|>"
-WIDTH, SEEN, LAYERS = 32, 24, 4
-LATENTS, DEPTH = 64, 6  # as they are written into the authors' program
+WIDTH = 32
+SEEN = 24
+LAYERS = 4
+# as they are written into the authors' program
+LATENTS = 64
+DEPTH = 6
 SPARE_ROWS = 9  # beyond the tokenizer's: three are OpenFlamingo's, the others nobody's
 GATED = "lang_encoder.gpt_neox.layers.{}.gated_cross_attn_layer."
 

@@ -13,7 +13,8 @@ from torch.nn import functional
 
 from agents.vision.scst_network import SCSTConfig, SCSTModel
 
-BLOCKS, WIDTH = (1, 1, 2, 1), 16
+BLOCKS = (1, 1, 2, 1)
+WIDTH = 16
 WORDS = (*tiny_captioners.WORDS, "UNK")
 
 

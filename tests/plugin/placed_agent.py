@@ -27,7 +27,8 @@ class Placed(Agent[PlacedSettings]):
 
     def __init__(self, settings: PlacedSettings, name: str) -> None:
         super().__init__(settings, name)
-        self.device_memory, self.devices = int(settings.gib * GIB), settings.devices
+        self.device_memory = int(settings.gib * GIB)
+        self.devices = settings.devices
 
     def use_devices(self, count: int) -> None:
         self.devices = count

@@ -73,27 +73,47 @@ def _attention() -> dict[str, Callable[..., Any]]:
         return torch.zeros(1, dtype=torch.int64)
 
     def cpu_attn_reshape_and_cache(
-        key: torch.Tensor, value: torch.Tensor, key_cache: torch.Tensor, value_cache: torch.Tensor, slots: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        key_cache: torch.Tensor,
+        value_cache: torch.Tensor,
+        slots: torch.Tensor,
         *more: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Write [tokens, heads, size] into caches of [blocks, heads, block size, size]; a slot below 0 is padding."""
         real = slots >= 0
-        block, offset = slots[real].long() // key_cache.shape[2], slots[real].long() % key_cache.shape[2]
+        block = slots[real].long() // key_cache.shape[2]
+        offset = slots[real].long() % key_cache.shape[2]
         key_cache[block, :, offset] = key[: len(slots)][real].to(key_cache.dtype)
         value_cache[block, :, offset] = value[: len(slots)][real].to(value_cache.dtype)
 
     def cpu_attention_with_kv_cache(
-        query: torch.Tensor, key_cache: torch.Tensor, value_cache: torch.Tensor, out: torch.Tensor,
-        starts: torch.Tensor, lengths: torch.Tensor, scale: float, causal: bool, alibi: Any, window: int,
-        blocks: torch.Tensor, softcap: float, metadata: Any, sinks: Any, dynamic_causal: Any, *more: Any,
-    ) -> None:  # fmt: skip
+        query: torch.Tensor,
+        key_cache: torch.Tensor,
+        value_cache: torch.Tensor,
+        out: torch.Tensor,
+        starts: torch.Tensor,
+        lengths: torch.Tensor,
+        scale: float,
+        causal: bool,
+        alibi: Any,
+        window: int,
+        blocks: torch.Tensor,
+        softcap: float,
+        metadata: Any,
+        sinks: Any,
+        dynamic_causal: Any,
+        *more: Any,
+    ) -> None:
         """Each request attends to what it has in the cache: the newest queries of ``lengths`` tokens."""
         if alibi is not None or sinks is not None or dynamic_causal is not None or softcap or window >= 0:
             raise NotImplementedError("alibi, sinks, windows and soft caps")
         out = out.view(query.shape)
-        block_size, bounds = key_cache.shape[2], starts.tolist()
+        block_size = key_cache.shape[2]
+        bounds = starts.tolist()
         for request, length in enumerate(lengths.tolist()):
-            first, last = bounds[request], bounds[request + 1]
+            first = bounds[request]
+            last = bounds[request + 1]
             if last <= first:
                 continue
             own = blocks[request, : -(-length // block_size)].long()
@@ -104,9 +124,13 @@ def _attention() -> dict[str, Callable[..., Any]]:
             if causal and last - first > 1:
                 seen = torch.arange(length) <= torch.arange(length - (last - first), length)[:, None]
             said = torch.nn.functional.scaled_dot_product_attention(
-                query[first:last].transpose(0, 1)[None], keys[None], values[None],
-                attn_mask=seen, scale=scale, enable_gqa=query.shape[1] != keys.shape[0],
-            )  # fmt: skip
+                query[first:last].transpose(0, 1)[None],
+                keys[None],
+                values[None],
+                attn_mask=seen,
+                scale=scale,
+                enable_gqa=query.shape[1] != keys.shape[0],
+            )
             out[first:last] = said[0].transpose(0, 1)
 
     def compute_slot_mapping_kernel_impl(
@@ -121,10 +145,13 @@ def _attention() -> dict[str, Callable[..., Any]]:
     return {
         function.__name__: function
         for function in (
-            init_cpu_memory_env, get_scheduler_metadata, cpu_attn_reshape_and_cache, cpu_attention_with_kv_cache,
+            init_cpu_memory_env,
+            get_scheduler_metadata,
+            cpu_attn_reshape_and_cache,
+            cpu_attention_with_kv_cache,
             compute_slot_mapping_kernel_impl,
         )
-    }  # fmt: skip
+    }
 
 
 def _layers() -> dict[str, Callable[..., Any]]:
@@ -141,9 +168,15 @@ def _layers() -> dict[str, Callable[..., Any]]:
         rms_norm(value, residual, weight, epsilon)
 
     def rotary_embedding(
-        positions: torch.Tensor, query: torch.Tensor, key: torch.Tensor | None, head_size: int, cos_sin: torch.Tensor,
-        neox: bool, offset: int = 0, inverse: bool = False,
-    ) -> None:  # fmt: skip
+        positions: torch.Tensor,
+        query: torch.Tensor,
+        key: torch.Tensor | None,
+        head_size: int,
+        cos_sin: torch.Tensor,
+        neox: bool,
+        offset: int = 0,
+        inverse: bool = False,
+    ) -> None:
         """Turn each pair of numbers of a head, halves of it apart (neox) or neighbours, by its position's angle."""
         if offset or inverse:
             raise NotImplementedError("rotary offsets and inverses")

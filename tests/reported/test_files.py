@@ -78,9 +78,10 @@ def test_jspsych_practice(key: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_jspsych_pages(key: Path, tmp_path: Path) -> None:
     """A cross, a question, the verdict and another question, all with the trial in their data."""
     known = truths(key)
-    chosen = [*[t for t, truth in known.items() if truth == "human"][:6], *[
-        t for t, truth in known.items() if truth == "machine"
-    ][:2]]  # fmt: skip
+    chosen = [
+        *[t for t, truth in known.items() if truth == "human"][:6],
+        *[t for t, truth in known.items() if truth == "machine"][:2],
+    ]
     rows: list[dict[str, Any]] = []
     for trial in chosen:
         right = 0 if known[trial] == "human" else 1
@@ -96,9 +97,17 @@ def test_letterbox(tmp_path: Path) -> None:
     (tmp_path / "pic" / "cup").mkdir(parents=True)
     PILImage.new("RGB", (640, 480)).save(tmp_path / "pic" / "cup" / "1.jpg")
     entry = {
-        "name": "1.jpg", "subject": 1, "task": "cup", "condition": "present", "bbox": [420, 200, 100, 100],
-        "X": [140.0, 840.0, 1540.0, 470.0], "Y": [0.0, 525.0, 1050.0, 250.0], "T": [200] * 4, "length": 4, "correct": 1,
-    }  # fmt: skip
+        "name": "1.jpg",
+        "subject": 1,
+        "task": "cup",
+        "condition": "present",
+        "bbox": [420, 200, 100, 100],
+        "X": [140.0, 840.0, 1540.0, 470.0],
+        "Y": [0.0, 525.0, 1050.0, 250.0],
+        "T": [200] * 4,
+        "length": 4,
+        "correct": 1,
+    }
     path = tmp_path / "letterbox.json"
     path.write_text(json.dumps([entry]))
     frame = ["--frame", "1680x1050", "--fit", "bars"]
@@ -112,7 +121,8 @@ def test_letterbox(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     assert main(["export", run, "--format", "pysaliency", "--out", str(tmp_path / "p.h5")]) == 0
     with h5py.File(tmp_path / "p.h5") as file:
-        xs, ys = file["train_xs"][-1][:4], file["train_ys"][-1][:4]
+        xs = file["train_xs"][-1][:4]
+        ys = file["train_ys"][-1][:4]
     assert xs == pytest.approx([0, 320, 640, 150.86], abs=0.01)
     assert ys == pytest.approx([0, 240, 480, 114.29], abs=0.01)
 

@@ -63,8 +63,10 @@ def test_03_pictures_of_one_stem(tmp_path: Path) -> None:
     assert main(["set", str(tmp_path / "caption.json"), "--images", str(tmp_path), "--out", str(out)]) == 0
     rows = map(json.loads, out.read_text().splitlines())
     assert {row["benchmark_id"]: Path(row["image"]).name for row in rows} == {
-        "cat.jpg": "cat.jpg", "cat.png": "cat.png", "img.1": "img.1.png",
-    }  # fmt: skip
+        "cat.jpg": "cat.jpg",
+        "cat.png": "cat.png",
+        "img.1": "img.1.png",
+    }
 
 
 @pytest.mark.parametrize(("field", "number"), [("images", 4), ("categories", 5)])
@@ -86,11 +88,17 @@ def test_04_and_05_ids_that_stand_twice(
 def test_11_nothing_varies_within_the_values() -> None:
     rows = [
         {
-            "trial": f"t{at}", "judge": "w1", "stimulus": f"s{at}", "truth": "human", "agent": "x", "sample": 0,
-            "verdict": "machine" if "aabbcc"[at] == "b" else "human", "topic": "aabbcc"[at],
+            "trial": f"t{at}",
+            "judge": "w1",
+            "stimulus": f"s{at}",
+            "truth": "human",
+            "agent": "x",
+            "sample": 0,
+            "verdict": "machine" if "aabbcc"[at] == "b" else "human",
+            "topic": "aabbcc"[at],
         }
         for at in range(6)
-    ]  # fmt: skip
+    ]
     assert not [test for test in between_values(pd.DataFrame(rows), "topic") if test.p is not None]
 
 

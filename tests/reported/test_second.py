@@ -108,12 +108,22 @@ def test_05_no_annotations_are_no_absence(tmp_path: Path) -> None:
 def test_06_two_factors_without_variance_in_their_cells() -> None:
     rows = [
         {
-            "trial": f"t{at}", "judge": f"{sex}{school}{judge}", "stimulus": f"s{at}", "truth": "human", "agent": "x",
-            "sample": 0, "verdict": "human" if sex == "f" or at % 2 else "machine", "gender": sex, "education": school,
+            "trial": f"t{at}",
+            "judge": f"{sex}{school}{judge}",
+            "stimulus": f"s{at}",
+            "truth": "human",
+            "agent": "x",
+            "sample": 0,
+            "verdict": "human" if sex == "f" or at % 2 else "machine",
+            "gender": sex,
+            "education": school,
             "gender*education": f"{sex}, {school}",
         }
-        for sex in "fm" for school in "bm" for judge in range(2) for at in range(4)
-    ]  # fmt: skip
+        for sex in "fm"
+        for school in "bm"
+        for judge in range(2)
+        for at in range(4)
+    ]
     tests = between_values(pd.DataFrame(rows), "gender*education")
     assert not [test for test in tests if test.p is not None or test.statistic is not None]
 
@@ -131,11 +141,19 @@ def test_07_rows_saved_twice(tmp_path: Path) -> None:
 def test_08_a_trend_under_separation() -> None:
     rows = [
         {
-            "trial": f"t{length}{again}", "judge": f"w{judge}", "stimulus": f"s{length}{again}", "truth": "human",
-            "verdict": "human" if length > 2 else "machine", "agent": "x", "sample": 0, "length": float(length),
+            "trial": f"t{length}{again}",
+            "judge": f"w{judge}",
+            "stimulus": f"s{length}{again}",
+            "truth": "human",
+            "verdict": "human" if length > 2 else "machine",
+            "agent": "x",
+            "sample": 0,
+            "length": float(length),
         }
-        for judge in range(8) for length in range(1, 5) for again in (0, 1)
-    ]  # fmt: skip
+        for judge in range(8)
+        for length in range(1, 5)
+        for again in (0, 1)
+    ]
     found = trends(pd.DataFrame(rows), "length")
     assert found
     [log_odds] = [test for test in found if test.p is not None and test.p < 1e-10]

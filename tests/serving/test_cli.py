@@ -127,7 +127,8 @@ def test_settings_from_the_command_line_and_a_file(tmp_path: Path) -> None:
     config.write_text('[mmcq]\nquality = 3\n[mmcq-ten]\nagent = "mmcq"\ncolors = 10\n')
     assignments = ["mmcq.naming=lab", "mmcq-ten.quality=2"]
     chosen = resolve(["mmcq", "mmcq-ten"], assignments, config)
-    entries, settings = chosen.entries, chosen.settings
+    entries = chosen.entries
+    settings = chosen.settings
     made = {name: entry.make(settings.get(name)).settings for name, entry in entries.items()}
     assert (made["mmcq"].quality, made["mmcq"].naming) == (3, "lab")
     assert (made["mmcq-ten"].quality, made["mmcq-ten"].colors) == (2, 10)
@@ -179,11 +180,13 @@ def test_a_signal_ends_a_run_in_order(
     when: str, call: list[str], settings: list[str], number: signal.Signals, tmp_path: Path
 ) -> None:
     rows = [{"id": f"w{i}", "task": "word_association", "cue": "sun"} for i in range(500)]
-    source, out = tmp_path / "set.jsonl", tmp_path / "run"
+    source = tmp_path / "set.jsonl"
+    out = tmp_path / "run"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     asked = ["generate", str(source), "--agents", "null", "--out", str(out), "--batch-size", "5", "--set", *settings]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    records, said = out / "records" / "null.jsonl", ""
+    records = out / "records" / "null.jsonl"
+    said = ""
     with subprocess.Popen([*call, *asked], stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
         while "loading null" not in said:
@@ -229,7 +232,8 @@ def test_the_list_can_be_sorted_and_of_what_runs_here_and_fits_the_terminal(
         found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
         return found
 
-    everything, here = listed(), listed("--here")
+    everything = listed()
+    here = listed("--here")
     names = [one["name"] for one in everything]
     assert {"mmcq", "echo"} <= {*names}
     assert [one["name"] for one in listed("--sort", "name")] == sorted(names)
@@ -247,7 +251,8 @@ def test_the_list_can_be_sorted_and_of_what_runs_here_and_fits_the_terminal(
 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
 def test_a_command_runs_with_its_standard_streams_closed(closed: str, tmp_path: Path) -> None:
-    stimuli, out = tmp_path / "set.jsonl", tmp_path / "run"
+    stimuli = tmp_path / "set.jsonl"
+    out = tmp_path / "run"
     stimuli.write_text('{"id": "a", "task": "word_association", "cue": "tea"}\n')
     run = shlex.join([*CALL, "generate", str(stimuli), "--agents", "null", "--out", str(out)])
     done = subprocess.run(["sh", "-c", f"{run} {closed}"], stdin=subprocess.DEVNULL, capture_output=True, check=False)

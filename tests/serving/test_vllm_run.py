@@ -16,7 +16,8 @@ import tiny_language
 import tiny_vllm
 
 ROOT = Path(__file__).parents[2]
-COUNT, EXCHANGES = 8, 10
+COUNT = 8
+EXCHANGES = 10
 
 pytestmark = [tiny_vllm.needed, pytest.mark.slow, pytest.mark.timeout(1800)]
 

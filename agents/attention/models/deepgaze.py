@@ -51,11 +51,13 @@ class OnePass:
         # in their place, so that nothing large is resized.
         self.features = _Kept(loaded.features, lambda kept, _: [kept[0].new_zeros(1, 1, 1, 1)])
         self.saliency = [_Kept(network, lambda kept, items: kept[items]) for network in loaded.saliency_networks]
-        loaded.features, loaded.saliency_networks = self.features, nn.ModuleList(self.saliency)
+        loaded.features = self.features
+        loaded.saliency_networks = nn.ModuleList(self.saliency)
 
     def begin(self, pictures: Tensor, bias: Tensor) -> None:
         """``pictures`` [all, 3, height, width] are RGB in 0..255, ``bias`` [height, width] is a log density."""
-        self.pictures, self.bias = pictures, bias
+        self.pictures = pictures
+        self.bias = bias
         for part in (self.features, *self.saliency):
             part.kept = None
 
@@ -73,7 +75,8 @@ class _Kept(nn.Module):
 
     def __init__(self, inner: nn.Module, part: Callable[[Any, Tensor | None], Any]) -> None:
         super().__init__()
-        self.inner, self.part = inner, part
+        self.inner = inner
+        self.part = part
         self.kept: Any = None
         self.items: Tensor | None = None
 

@@ -72,7 +72,8 @@ def pooled(features: torch.Tensor, pooling: Pooling) -> torch.Tensor:
     import torch
     from torch.nn import functional
 
-    side, on_cpu = features.shape[-1], features.device.type == "cpu"
+    side = features.shape[-1]
+    on_cpu = features.device.type == "cpu"
     if pooling.ordinary(side):
         return functional.avg_pool2d(features, STRIDE)
     corners, counts = _corners(pooling, side, features.device)
@@ -97,9 +98,12 @@ def _corners(pooling: Pooling, side: int, device: torch.device) -> tuple[list[to
     windows = pooling.windows(side)
     before = np.maximum((len(windows) - 1) * STRIDE + windows - side, 0) // 2
     first = np.arange(len(windows)) * STRIDE
-    top, left = first[:, None] - before, first - before
-    bottom, right = np.minimum(top + windows, side), np.minimum(left + windows, side)
-    top, left = np.maximum(top, 0), np.maximum(left, 0)
+    top = first[:, None] - before
+    left = first - before
+    bottom = np.minimum(top + windows, side)
+    right = np.minimum(left + windows, side)
+    top = np.maximum(top, 0)
+    left = np.maximum(left, 0)
     corners = [torch.from_numpy(row * (side + 1) + column) for row in (top, bottom) for column in (left, right)]
     counts = torch.from_numpy((bottom - top) * (right - left))[..., None]
     *corners, counts = uploaded([*corners, counts], device)

@@ -25,7 +25,9 @@ from agents.models.transfer import uploaded
 STRIDE = 16  # pixels of a view to a cell of its map, along either side
 CELL = 4  # pixels of a view to a cell of relu3_3
 REACH = 24  # pixels on every side that a cell of relu3_3 sees at most beyond its own, in whole cells
-STRIP, GPU_STRIP = 160, 1024  # rows of pixels of which relu3_3 is computed at a time, for the sake of memory
+# rows of pixels of which relu3_3 is computed at a time, for the sake of memory
+STRIP = 160
+GPU_STRIP = 1024
 Span = tuple[Tensor, int]  # pixels along a side: the first, which only the device knows, and how many
 
 
@@ -35,7 +37,9 @@ class EccNet:
     def __init__(
         self, features: nn.Sequential, pooling: Sequence[Pooling], side: int, preprocessing: Preprocessing
     ) -> None:
-        self.pooling, self.side, self.preprocessing = pooling, side, preprocessing
+        self.pooling = pooling
+        self.side = side
+        self.preprocessing = preprocessing
         pools = [index for index, part in enumerate(features) if isinstance(part, nn.MaxPool2d)]
         self.blocks = [
             features[start:end] for start, end in zip([0, *(pool + 1 for pool in pools)], pools, strict=False)
@@ -89,7 +93,8 @@ class EccNet:
             return self._first_blocks(self._part(framed, rows, columns, x, y))
         across = self._around(*columns)
         wanted = _cells(columns[0] - across[0], columns[1])
-        strips, most = [], STRIP if self.device.type == "cpu" else GPU_STRIP
+        strips = []
+        most = STRIP if self.device.type == "cpu" else GPU_STRIP
         for top in range(0, rows[1], most):
             strip = rows[0] + top, min(most, rows[1] - top)
             down = self._around(*strip)
@@ -123,7 +128,8 @@ def similarity(features: Sequence[Tensor], kernels: Sequence[Tensor]) -> Tensor:
     with torch.inference_mode():
         total = torch.zeros((), dtype=torch.float64, device=features[0].device)
         for feature, kernel in zip(features, kernels, strict=True):
-            before, behind = (kernel.shape[-1] - 1) // 2, kernel.shape[-1] // 2
+            before = (kernel.shape[-1] - 1) // 2
+            behind = kernel.shape[-1] // 2
             match = functional.conv2d(functional.pad(feature, (before, behind, before, behind)), kernel).double()
             match -= match.min()
             total = total + match / torch.where(match.max() == 0, 1.0, match.max()) / len(features)
@@ -150,13 +156,17 @@ class Gaze(InhibitedPaths):
     ) -> None:
         walked = plan if window is None else _resized(plan, (shape[1], shape[0]), window)
         super().__init__([walked], shape, device, changing=True)
-        self.plan, self.shape, self.radius, self.window = plan, shape, radius, window
+        self.plan = plan
+        self.shape = shape
+        self.radius = radius
+        self.window = window
 
     def answer(self, index: int) -> ScanpathAnswer:
         answer = super().answer(index)
         if self.window is None:
             return answer
-        (rows, columns), (width, height) = self.shape, self.plan.frame
+        (rows, columns) = self.shape
+        (width, height) = self.plan.frame
         fixations = [[cell_centre(x, columns, width), cell_centre(y, rows, height)] for x, y in self.fixations[index]]
         fixations[0] = [width // 2, height // 2]
         window = round(self.window * width / columns)
@@ -176,7 +186,8 @@ class Gaze(InhibitedPaths):
 def search(net: EccNet, image: Tensor, target: Tensor, plan: Plan, radius: int, window: int | None = None) -> Gaze:
     """The path over a resized ``image``; ``plan`` is for the original. ``window`` is an exact window in pixels of the
     resized image for target and inhibition (authors' program)."""
-    kernels, framed = net.kernels(target), net.framed(image)
+    kernels = net.kernels(target)
+    framed = net.framed(image)
     gaze = Gaze(plan, (image.shape[2], image.shape[3]), radius, image.device, window)
     while gaze.going():
         gaze.show(similarity(net.features(framed, gaze.column[0, 0], gaze.row[0, 0]), kernels)[None])

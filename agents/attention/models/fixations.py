@@ -52,8 +52,10 @@ class Plan:
         if self.target is None:
             return False
         before, behind = self.reach
-        left, right = max(x - before, 0), min(x + behind + 1, self.frame[0])
-        top, bottom = max(y - before, 0), min(y + behind + 1, self.frame[1])
+        left = max(x - before, 0)
+        right = min(x + behind + 1, self.frame[0])
+        top = max(y - before, 0)
+        bottom = min(y + behind + 1, self.frame[1])
         if not isinstance(self.target, tuple):
             return bool(self.target[top:bottom, left:right].any())
         box_left, box_top, width, height = self.target
@@ -64,7 +66,8 @@ class Paths:
     """Fixations of several plans so far; ``stops`` are None while a path goes on, ``errors`` by the plan's index."""
 
     def __init__(self, plans: Sequence[Plan], selection: str) -> None:
-        self.plans, self.selection = plans, selection
+        self.plans = plans
+        self.selection = selection
         self.fixations = [[(plan.frame[0] // 2, plan.frame[1] // 2)] for plan in plans]
         self.stops: list[Stop | None] = [None] * len(plans)
         self.errors: dict[int, AnswerError] = {}
@@ -88,7 +91,9 @@ class Paths:
         return [self.errors.get(index) or self.answer(index) for index in range(len(self.plans))]
 
     def answer(self, index: int) -> ScanpathAnswer:
-        plan, path, stop = self.plans[index], self.fixations[index], self.stops[index] or "exhausted"
+        plan = self.plans[index]
+        path = self.fixations[index]
+        stop = self.stops[index] or "exhausted"
         is_found = stop == "target"
         return ScanpathAnswer(
             fixations=[[x, y] for x, y in path],

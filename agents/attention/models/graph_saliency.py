@@ -76,7 +76,8 @@ def features(images: Tensor, program: Program = "ours") -> tuple[Tensor, list[in
     maps: list[Tensor] = []
     channels: list[int] = []
     for planes in _pyramid(images, program):
-        light, intensity = planes[:, :-1], planes[:, -1:]
+        light = planes[:, :-1]
+        intensity = planes[:, -1:]
         if program == "harel":
             light = _linear(light)
         colour = (opponent @ light.flatten(2)).view_as(light)
@@ -128,7 +129,8 @@ def _linear(stored: Tensor) -> Tensor:
 
 def _halve(planes: Tensor) -> Tensor:
     """Half of each side, rounded down; kernel [1 5 10 10 5 1] / 32 along both."""
-    rows, columns = planes.shape[2] // 2, planes.shape[3] // 2
+    rows = planes.shape[2] // 2
+    columns = planes.shape[3] // 2
     padded = functional.pad(planes, (2, 3, 2, 3), mode="replicate")
     halved = _binomial(*(padded[:, :, k : k + 2 * rows - 1 : 2] for k in range(6)))
     return _binomial(*(halved[..., k : k + 2 * columns - 1 : 2] for k in range(6)))
@@ -161,11 +163,13 @@ def orientations(intensity: Tensor) -> Tensor:
 def _gabors(device: torch.device) -> Tensor:
     """Kernels [4 orientations, 2 phases, 27, 27]: sd 2 across, 4 along, period pi pixels; zero mean, unit energy."""
     offset = torch.arange(-GABOR_RADIUS, GABOR_RADIUS + 1, dtype=torch.float64)
-    y, x = offset[:, None], offset
+    y = offset[:, None]
+    x = offset
     pairs = []
     for degrees in (0, 45, 90, 135):
         angle = math.radians(degrees)
-        across, along = x * math.cos(angle) + y * math.sin(angle), y * math.cos(angle) - x * math.sin(angle)
+        across = x * math.cos(angle) + y * math.sin(angle)
+        along = y * math.cos(angle) - x * math.sin(angle)
         envelope = torch.exp(-(across**2) / (2 * 2.0**2) - along**2 / (2 * 4.0**2))
         for wave in (torch.cos(2 * across), torch.sin(2 * across)):
             kernel = wave * envelope

@@ -13,7 +13,9 @@ from agents.models.transfer import downloaded, uploaded
 
 STEPS = 2**20  # a map is rounded to 1 / STEPS of its range
 TAKEN = -1  # below all that a rounded map has
-EXHAUSTED, NOT_FINITE = -1, -2  # in the place of a fixation: none is left, or the map is no map
+# in the place of a fixation: none is left, or the map is no map
+EXHAUSTED = -1
+NOT_FINITE = -2
 
 
 class DevicePaths(Paths):
@@ -24,7 +26,8 @@ class DevicePaths(Paths):
         super().__init__(plans, selection)
         self.unheard: list[Tensor] = []
         self._left = max((plan.maximum for plan in plans), default=1) - 1
-        self._on_cpu, self._dear = device.type == "cpu", dear
+        self._on_cpu = device.type == "cpu"
+        self._dear = dear
 
     def add(self, fixations: Tensor) -> None:
         """The next fixation of every path: x and y [paths, 2], or EXHAUSTED or NOT_FINITE twice."""
@@ -97,7 +100,8 @@ def walks(maps: Tensor, plans: Sequence[Plan]) -> list[DevicePaths]:
 def rounded(maps: Tensor) -> tuple[Tensor, Tensor]:
     """Maps [batch, rows, columns] in steps of 2**-20 of their range, int32 (flat: 0), and whether each is finite."""
     values = maps.double()
-    low, high = values.amin((1, 2), keepdim=True), values.amax((1, 2), keepdim=True)
+    low = values.amin((1, 2), keepdim=True)
+    high = values.amax((1, 2), keepdim=True)
     extent = high - low
     levels = values.sub(low).div_(torch.where(extent == 0, 1.0, extent)).mul_(STEPS).round_().int()
     return levels, extent.isfinite()[:, 0, 0]
@@ -136,9 +140,11 @@ class InhibitedPaths(DevicePaths):
         levels, finite = rounded(maps)
         levels = self.on_frame(levels)
         if items is None:
-            self._levels, self._finite = levels, self._finite & finite
+            self._levels = levels
+            self._finite = self._finite & finite
         else:
-            self._levels[items], self._finite[items] = levels, self._finite[items] & finite
+            self._levels[items] = levels
+            self._finite[items] = self._finite[items] & finite
 
     def on_frame(self, levels: Tensor) -> Tensor:
         """Levels [batch, rows, columns] of the frames."""

@@ -13,7 +13,8 @@ CPU = torch.device("cpu")
 
 def min_max(maps: Tensor) -> Tensor:
     """Each map [..., rows, columns] scaled to 0..1, in place; 0 where it is flat."""
-    low, high = maps.amin((-2, -1), keepdim=True), maps.amax((-2, -1), keepdim=True)
+    low = maps.amin((-2, -1), keepdim=True)
+    high = maps.amax((-2, -1), keepdim=True)
     extent = high - low
     return maps.sub_(low).div_(torch.where(extent > 0, extent, 1.0))
 

@@ -106,7 +106,8 @@ class _ReturningPaths(DevicePaths):
         self.recent = torch.zeros_like(self.maps)
 
     def choose(self) -> None:
-        down, across = self.lines - self.cell // GRID, self.lines - self.cell % GRID
+        down = self.lines - self.cell // GRID
+        across = self.lines - self.cell % GRID
         near_y, near_x = (self.near.gather(1, away.abs()) for away in (down, across))
         near = near_y[:, :, None] * near_x[:, None, :]
         self.ever = torch.maximum(self.ever, near)
@@ -115,8 +116,10 @@ class _ReturningPaths(DevicePaths):
         shifted = self.priors[self.paths, GRID + down[:, :, None], GRID + across[:, None, :]]
         score = self.maps + shifted - memory * self.weights.memory
         self.cell = (score * STEPS).round_().flatten(1).argmax(1, keepdim=True)  # the first maximum
-        row, column = self.cell // GRID, self.cell % GRID
-        x, y = self.pixels[..., 0].gather(1, column), self.pixels[..., 1].gather(1, row)
+        row = self.cell // GRID
+        column = self.cell % GRID
+        x = self.pixels[..., 0].gather(1, column)
+        y = self.pixels[..., 1].gather(1, row)
         self.add(torch.cat([x, y], 1).where(self.finite[:, None], NOT_FINITE))
 
     def answer(self, index: int) -> ScanpathAnswer:

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 RELUS = {"relu1_2": 3, "relu2_2": 8, "relu3_3": 15, "relu4_3": 22, "relu5_3": 29}
 LAYERS = RELUS | {f"pool{name[4]}": index + 1 for name, index in RELUS.items()}
 CAFFE_MEAN = (103.939, 116.779, 123.68)  # of blue, green, red, in 0..255
-IMAGENET_MEAN, IMAGENET_DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of red, green, blue, in 0..1
+# of red, green, blue, in 0..1
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_DEVIATION = (0.229, 0.224, 0.225)
 
 Preprocessing = Literal["imagenet", "caffe"]
 

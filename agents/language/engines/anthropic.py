@@ -55,7 +55,8 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
     used_up = "enforced_spend_limit_reached"
 
     async def generate(self, request: TextRequest, seed: int) -> ServerText:
-        settings, sampling = self._settings, request.sampling
+        settings = self._settings
+        sampling = request.sampling
         options: dict[str, Any] = {"model": settings.model, "max_tokens": sampling.limit}
         if system := "\n".join(message.text for message in request.messages if message.role == "system"):
             options["system"] = system

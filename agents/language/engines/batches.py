@@ -28,13 +28,16 @@ def cheapest(rows: Sequence[R], per_step: int) -> list[list[R]]:
     rows = sorted(rows, key=lambda row: (len(row.prompt), row.place))
     best: list[tuple[int, int]] = [(0, 0)]  # of the first rows: the cost, and where the last group begins
     for end in range(1, len(rows) + 1):
-        longest, steps, options = len(rows[end - 1].prompt), 0, []
+        longest = len(rows[end - 1].prompt)
+        steps = 0
+        options = []
         for start in range(end - 1, max(-1, end - 1 - CHUNK), -1):
             steps = max(steps, rows[start].request.sampling.limit)
             size = end - start
             options.append((best[start][0] + size * longest + steps * (per_step + size), start))
         best.append(min(options))
-    groups, end = [], len(rows)
+    groups = []
+    end = len(rows)
     while end:
         start = best[end][1]
         groups.append(rows[start:end])
@@ -44,6 +47,7 @@ def cheapest(rows: Sequence[R], per_step: int) -> list[list[R]]:
 
 def common_start(prompts: Sequence[list[int]]) -> int:
     """With how many equal tokens all begin; each has a token after them."""
-    first, last = min(prompts), max(prompts)
+    first = min(prompts)
+    last = max(prompts)
     shortest = min(map(len, prompts)) - 1
     return next((at for at in range(shortest) if first[at] != last[at]), shortest)

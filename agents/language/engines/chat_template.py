@@ -274,7 +274,8 @@ class ChatTemplate:
 
     def _writes(self, role: Role, *, as_parts: bool) -> bool:
         """Whether the template writes the words of a chat's first message."""
-        first, question = ChatMessage(role, PROBE), ChatMessage("user", "Hi")
+        first = ChatMessage(role, PROBE)
+        question = ChatMessage("user", "Hi")
         chat = [first, question] if role == "system" else [first]
         try:
             text = self.render(chat, as_parts, switches={})

@@ -145,7 +145,8 @@ class ServerEngine(Engine, Generic[S]):
         """What to install or set, never with the key; or None."""
         if find_spec(self.package) is None:
             return f"the package {self.package} is not installed: pip install 'turinglike[{self.extra}]'"
-        name, key = self._settings.key_variable, self._key()
+        name = self._settings.key_variable
+        key = self._key()
         if not key:
             if not name or self._settings.is_local():
                 return None
@@ -166,7 +167,8 @@ class ServerEngine(Engine, Generic[S]):
 
     async def aclose(self) -> None:
         """Close the running event loop's connections."""
-        client, self._client = self._client, None
+        client = self._client
+        self._client = None
         if client is not None and self._loop is asyncio.get_running_loop():
             await client.close()
 
@@ -174,7 +176,8 @@ class ServerEngine(Engine, Generic[S]):
         """(reply, tries), without parameters that the model refuses. Raises AnswerError, outside of the handlers: the
         package's error holds the key."""
         library: Any = importlib.import_module(self.package)
-        settings, refused = self._settings, ""
+        settings = self._settings
+        refused = ""
         sent = self._taken(options)
         create = attrgetter(resource)(self._connected()).with_raw_response.create
         headers = {} if self._key() else {"Authorization": library.Omit()}  # not even an empty key
@@ -191,9 +194,11 @@ class ServerEngine(Engine, Generic[S]):
             words = "" if self.private else reason(error.body)
             message = f"answered {error.status_code}: {words}".rstrip(": ")
         except library.APITimeoutError:
-            code, message = "server_timeout", f"no reply within {settings.timeout_s:g} s"
+            code = "server_timeout"
+            message = f"no reply within {settings.timeout_s:g} s"
         except TimeoutError:
-            code, message = "server_timeout", f"no reply within {settings.patience_s:g} s, all tries together"
+            code = "server_timeout"
+            message = f"no reply within {settings.patience_s:g} s, all tries together"
         except library.APIConnectionError as error:
             cause = error.__cause__ or error
             code = "server_unreachable"
@@ -201,9 +206,11 @@ class ServerEngine(Engine, Generic[S]):
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
             where = ".".join(map(str, first["loc"]))
-            code, message = "server_bad_reply", f"the reply has another form: {where} {first['msg']}"
+            code = "server_bad_reply"
+            message = f"the reply has another form: {where} {first['msg']}"
         except library.APIError:
-            code, message = "server_bad_reply", "the reply cannot be read"
+            code = "server_bad_reply"
+            message = "the reply cannot be read"
         if refused in DISPENSABLE and refused in {*sent, *sent.get("extra_body", ())}:
             if refused not in {*self._refused, *RENAMED}:
                 log.warning("%s takes no %s: none is sent, as `unsent` in records says", settings.model, refused)
@@ -261,7 +268,8 @@ class ServerEngine(Engine, Generic[S]):
         if self._client is None or self._loop is not loop:
             if (missing := self.missing()) is not None:
                 raise UnavailableError(missing)
-            self._client, self._loop = self._new_client(), loop
+            self._client = self._new_client()
+            self._loop = loop
         return self._client
 
     def _new_client(self) -> Any:

@@ -56,7 +56,8 @@ class LocalEngine(Engine):
         if self._reader is None:
             self._tokenizer = load_part(AutoTokenizer, self.folder, "tokenizer")
         else:
-            self._tokenizer, self._template = self._reader.tokenizer, self._template or self._reader.template
+            self._tokenizer = self._reader.tokenizer
+            self._template = self._template or self._reader.template
         self._encodes = bool(self._config.is_encoder_decoder)
         text_config = self._config.get_text_config(decoder=True)
         limits = (getattr(text_config, "max_position_embeddings", None), self._limit)
@@ -115,10 +116,12 @@ class LocalEngine(Engine):
 
     def fitted_tokens(self, request: TextRequest) -> list[int]:
         """The prompt's newest tokens that fit the model. Raises AnswerError."""
-        tokens, pictures = self.tokens(request), request.pictures()
+        tokens = self.tokens(request)
+        pictures = request.pictures()
         if not pictures and max(tokens) >= self._size:
             raise AnswerError("bad_prompt", "the tokenizer has tokens that the model has no embedding for")
-        most, room = request.sampling.limit, self._room(request.sampling)
+        most = request.sampling.limit
+        room = self._room(request.sampling)
         if room < 1 or (self._encodes and self._positions and most > self._positions):
             raise AnswerError("no_room", f"the model has {self._positions} positions, too few for {most} tokens")
         if pictures and len(tokens) > room:

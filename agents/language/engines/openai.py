@@ -261,7 +261,8 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
 
     def _options(self, request: TextRequest, seed: int) -> dict[str, Any]:
         """Defaults are not sent: many servers know fewer options."""
-        settings, sampling = self._settings, request.sampling
+        settings = self._settings
+        sampling = request.sampling
         options: dict[str, Any] = {
             "model": settings.model,
             "temperature": sampling.temperature,

@@ -113,7 +113,8 @@ def joined(
     for name in names:
         parts = []
         for row in rows:
-            part, length = row[name], row["input_ids"].shape[1]
+            part = row[name]
+            length = row["input_ids"].shape[1]
             if part.ndim > 1 and part.shape[:2] == (1, length):
                 empty = part.new_full((1, longest - length, *part.shape[2:]), pad if name == "input_ids" else 0)
                 part = torch.cat([empty, part], dim=1)

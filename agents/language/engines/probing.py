@@ -40,7 +40,8 @@ class LastLogits(LogitsProcessor):
 
 def joining(generate: Generate[R], texts: Sequence[R], pictures: Sequence[R], dtype: torch.dtype) -> Joining:
     """From two prompts of a kind, the second of which is the shorter; or none."""
-    pads, is_ready = False, False
+    pads = False
+    is_ready = False
     if (alone := _logits(generate, texts[1:], False)) is not None:
         for is_ready in (True, False):
             batches = [texts, texts[1:]] if is_ready else [texts]

@@ -19,7 +19,10 @@ MARK = re.compile(r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}[\[\]]")
 
 Render = Callable[[Sequence[Mapping[str, Any]], bool, bool], str]
 
-QUESTION, THOUGHT, ANSWER, NEXT = "Questionone", "Thoughttext", "Answertext", "Questiontwo"
+QUESTION = "Questionone"
+THOUGHT = "Thoughttext"
+ANSWER = "Answertext"
+NEXT = "Questiontwo"
 USER = {"role": "user", "content": QUESTION}
 ASSISTANT = {"role": "assistant", "content": ANSWER}
 # What templates call an earlier turn's thoughts.

@@ -274,7 +274,8 @@ def _is_in_code(before: str) -> bool:
 
 def _is_mentioned(text: str, start: int, end: int, *, closes: bool) -> bool:
     """Whether a mark stands in ``text`` as a person would mention it."""
-    before, after = text[:start], text[end:]
+    before = text[:start]
+    after = text[end:]
     if _is_in_code(before) or before.endswith(QUOTES) or after.startswith(QUOTES):
         return True
     line = before.rpartition("\n")[2]

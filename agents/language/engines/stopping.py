@@ -80,7 +80,8 @@ class RowEnds(StoppingCriteria):
             if (tokens := self._read.get(row)) is None:
                 continue
             tokens.append(token)
-            request, is_end = self._requests[row], token in self._end_tokens
+            request = self._requests[row]
+            is_end = token in self._end_tokens
             text, is_ended = self._decode(row, tokens)
             stop = request.sampling.stop_in(text)
             so_far = settled(text, request.sampling.stops) if stop is None else text[:stop]

@@ -108,7 +108,8 @@ class TransformersEngine(LocalEngine):
 
     def _row(self, place: int, seed: int, request: TextRequest) -> PromptRow:
         """Raises AnswerError."""
-        tokens, pictures = self.fitted_tokens(request), request.pictures()
+        tokens = self.fitted_tokens(request)
+        pictures = request.pictures()
         inputs = self._reader.inputs(self._chat_text(request), pictures) if self._reader and pictures else None
         return PromptRow(place, seed, request, tokens, inputs)
 
@@ -138,7 +139,8 @@ class TransformersEngine(LocalEngine):
         """Rows of a group have equal least tokens."""
         alike: dict[tuple[int, ...], list[PromptRow]] = {}
         for row in rows:
-            sampling, joins = row.request.sampling, self._joining
+            sampling = row.request.sampling
+            joins = self._joining
             most = 0 if self._beams is None else sampling.limit
             if row.inputs is None:
                 apart = 0 if joins.pads else len(row.prompt)
@@ -218,7 +220,8 @@ class TransformersEngine(LocalEngine):
         inputs, is_padded = self._inputs(rows, self._shared(rows) if shares else 0)
         start = 1 if self._encodes else inputs["input_ids"].shape[1]
         samplings = [row.request.sampling for row in rows]
-        least, most = samplings[0].min_tokens, max(sampling.limit for sampling in samplings)
+        least = samplings[0].min_tokens
+        most = max(sampling.limit for sampling in samplings)
         search: dict[str, Any] = dict(self._beams or {})
         search["forced_eos_token_id"] = self._ends if search.get("forced_eos_token_id") else None
         begun = [self._begun(row.prompt) for row in rows]

@@ -148,7 +148,8 @@ class VLLMEngine(LocalEngine):
         import torch
 
         self._dtype = str(dtype_for(self._precision, torch.device(device), self.folder)).removeprefix("torch.")
-        settings, positions = self._settings, self._positions or self._settings.positions
+        settings = self._settings
+        positions = self._positions or self._settings.positions
         options = {
             "dtype": self._dtype,
             "max-model-len": positions,
@@ -174,7 +175,9 @@ class VLLMEngine(LocalEngine):
 
     async def generate(self, request: TextRequest, seed: int) -> GeneratedText:
         """Raises AnswerError, and EngineDeadError once a process of vLLM's has died."""
-        prompt, sampling, say = self.fitted_tokens(request), request.sampling, request.say
+        prompt = self.fitted_tokens(request)
+        sampling = request.sampling
+        say = request.say
         begun = "" if request.schema is not None else self._begun(prompt)  # a schema leaves no room for reasoning
         tokens: list[int] = []
         finish = None
@@ -265,7 +268,8 @@ class VLLMEngine(LocalEngine):
         }
 
     async def aclose(self) -> None:
-        client, self._client = self._client, None
+        client = self._client
+        self._client = None
         if client is not None:
             await client.aclose()
 
@@ -276,7 +280,8 @@ class VLLMEngine(LocalEngine):
         with self._guardian as process:
             assert process.stdin is not None
             process.stdin.close()
-            has_ended, self._guardian = self._has_ended(ENDS_WITHIN), None
+            has_ended = self._has_ended(ENDS_WITHIN)
+            self._guardian = None
         if not has_ended:
             raise UnavailableError(f"processes of vLLM do not end within {ENDS_WITHIN:g} s")
 

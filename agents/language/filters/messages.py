@@ -101,17 +101,20 @@ def _empty(judged: JudgedMessages, _: str, text: str) -> str | None:
 
 
 def _too_short(judged: JudgedMessages, _: str, text: str) -> str | None:
-    count, least = len(words(text)), judged.settings.too_short
+    count = len(words(text))
+    least = judged.settings.too_short
     return f"{count} {'word' if count == 1 else 'words'}, of at least {least}" if count < least else None
 
 
 def _too_long(judged: JudgedMessages, _: str, text: str) -> str | None:
-    count, most = len(words(text)), judged.settings.too_long
+    count = len(words(text))
+    most = judged.settings.too_long
     return f"{count} words, of at most {most}" if count > most else None
 
 
 def _word_loop(judged: JudgedMessages, _: str, text: str) -> str | None:
-    spoken, times = words(text), judged.settings.word_loop
+    spoken = words(text)
+    times = judged.settings.word_loop
     numbers: dict[str, int] = {}
     codes = [numbers.setdefault(word, len(numbers)) for word in spoken]
     for length in range(1, min(_LONGEST_LOOP, len(codes) // times) + 1):
@@ -126,7 +129,8 @@ def _word_loop(judged: JudgedMessages, _: str, text: str) -> str | None:
 
 
 def _list(judged: JudgedMessages, _: str, text: str) -> str | None:
-    lines, items = judged.settings.list_lines, judged.settings.list_items
+    lines = judged.settings.list_lines
+    items = judged.settings.list_items
     marked = sum(1 for line in text.splitlines() if _MARKED.match(line))
     if marked >= lines:
         return f"{marked} lines with bullets or numbers"
@@ -150,7 +154,8 @@ def _lines_after_colon(text: str) -> int:
         if not words(bare):
             continue
         if bare.endswith((":", "：")):
-            within, count = True, 0
+            within = True
+            count = 0
         elif within and not bare.endswith((".", "!", "?", "。", "！", "？")):
             count += 1
             most = max(most, count)
@@ -223,7 +228,8 @@ _OF_MESSAGES: Mapping[str, Callable[[JudgedMessages, str, str], str | None]] = {
 
 
 def _repeated_sentence(judged: JudgedMessages) -> dict[int, Finding]:
-    times, least = judged.settings.repeated_sentence, judged.settings.sentence_words
+    times = judged.settings.repeated_sentence
+    least = judged.settings.sentence_words
     counts: Counter[tuple[str, str]] = Counter()
     findings: dict[int, Finding] = {}
     for i, (speaker, text) in enumerate(judged.messages):
@@ -244,11 +250,13 @@ def _repeated_block(judged: JudgedMessages) -> dict[int, Finding]:
     codes = [numbers.setdefault((speaker, key(text)), len(numbers)) for speaker, text in judged.messages]
     first_end: dict[tuple[int, ...], int] = {}
     findings: dict[int, Finding] = {}
-    before, run = -1, 0
+    before = -1
+    run = 0
     for i in range(length - 1, len(codes)):
         end = first_end.setdefault(tuple(codes[i - length + 1 : i + 1]), i)
         if i - end < length:
-            before, run = -1, 0
+            before = -1
+            run = 0
             continue
         # The block is as long as the messages go on together, up to where it would overlap itself.
         run = min(run + 1, i - end) if before >= 0 and end == before + 1 else length

@@ -189,9 +189,11 @@ def _in_clause(text: str, cues: set[str], is_cut: bool) -> Iterator[list[str]]:
         if 1 <= len(before) <= 2 and not _is_question(before, cues):
             yield before
     for match in _LEADS_TO.finditer(text):
-        before, meant = _words(text[: match.start()]), _PAUSE.split(text[match.end() :], maxsplit=1)[0]
+        before = _words(text[: match.start()])
+        meant = _PAUSE.split(text[match.end() :], maxsplit=1)[0]
         is_open = is_cut and match.end() + len(meant) == len(text)  # who knows how it goes on
-        words, is_verb = _words(meant), match[0].lower().endswith(("is", "was", "be", "'s"))
+        words = _words(meant)
+        is_verb = match[0].lower().endswith(("is", "was", "be", "'s"))
         others = [word for word in before if letters(word) not in cues]
         is_named = 1 <= len(before) <= 2 and not _is_question(before, cues) and not _is_about(before)
         if is_verb and is_named and _PHRASES & set(words):  # "Butter is a word that …"

@@ -190,7 +190,8 @@ class NearestWords:
         queries = self._scaled(queries.double())
         products = queries @ self._vectors.T
         if self._metric == "cosine":
-            distances, largest = 1 - products, torch.full_like(products[:, :1], 2)
+            distances = 1 - products
+            largest = torch.full_like(products[:, :1], 2)
         else:
             squares = (queries**2).sum(dim=1, keepdim=True)
             distances = (squares + self._squares - 2 * products).clamp(min=0).sqrt()

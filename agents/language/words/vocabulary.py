@@ -115,7 +115,8 @@ def bases(word: str) -> frozenset[str]:
 
 def _unlisted_base(word: str) -> str | None:
     used = _tables().used
-    noun, verb = next(iter(_singulars(word)), None), next(iter(_verbs(word)), None)
+    noun = next(iter(_singulars(word)), None)
+    verb = next(iter(_verbs(word)), None)
     # "Imagines" are hardly insects.
     if noun is not None and verb is not None and noun not in used and verb in used:
         return verb

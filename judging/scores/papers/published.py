@@ -19,7 +19,9 @@ from judging.statistics.tables import Estimate, Table
 from judging.statistics.verdict_table import PEOPLE, PREFIX
 
 PAPERS = ("2022", "2025")
-MODEL, CLASSIFIER = "language model", "classifier"  # kinds of judges, beside people
+# kinds of judges, beside people
+MODEL = "language model"
+CLASSIFIER = "classifier"
 MEASURES = {"p_human": "p(H|H)", "p_machine": "p(M|M)", "detectability": "detectability"}
 
 
@@ -79,7 +81,8 @@ def beside_published(paper: str, scores: Sequence[Score], settings: SettingsByJu
 
 
 def _ours(cell: Mapping[str, Any], scores: Sequence[Score], settings: SettingsByJudge) -> Iterator[dict[str, Any]]:
-    task, agent = cell["asked"], cell["agent"]
+    task = cell["asked"]
+    agent = cell["agent"]
     of_task = [score for score in scores if score.task == task]
     alike = [score for score in of_task if kind(score.judge, settings) == cell["judge"]]
     same = [score for score in alike if agent == (ALL if score.agent == ALL else stands_for(score.agent, task))]

@@ -40,7 +40,8 @@ def all_tests(
     """The tests of a task by kind; people are not compared with each other. ``bounds`` were stated beforehand."""
     tests: dict[str, list[Test]] = defaultdict(list)
     for judge, of_phases in by_judge(verdicts):
-        of_judge, columns = counted(of_phases), [(name, counted(of_phases, name)) for name in by]
+        of_judge = counted(of_phases)
+        columns = [(name, counted(of_phases, name)) for name in by]
         kinds: dict[str, Sequence[Test]] = {
             **of_agents(of_judge, agents, bounds),
             "by_columns": corrected([test for name, part in columns for test in by_column(part, name)]),
@@ -81,7 +82,8 @@ def over_judges(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AgainstHa
         elif not above.any():
             test.fails("every judge is at 0.5")
         else:
-            test.test, test.p = "Wilcoxon", float(wilcoxon(above).pvalue)
+            test.test = "Wilcoxon"
+            test.p = float(wilcoxon(above).pvalue)
     return corrected(tests)
 
 
@@ -101,7 +103,8 @@ def among_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AmongAge
         return [test.fails("every judge has the same rate of all agents")]
     friedman = friedmanchisquare(*shares.T)
     test.chi2 = abs(round(float(friedman.statistic), DIGITS))  # it may be a little below 0 by rounding
-    test.kendall_w, test.p = test.chi2 / (judges * (number - 1)), float(friedman.pvalue)
+    test.kendall_w = test.chi2 / (judges * (number - 1))
+    test.p = float(friedman.pvalue)
     return corrected([test])
 
 
@@ -115,10 +118,13 @@ def permutations(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Differen
         return []
     tests = []
     for first, second in combinations([agent for agent in agents if agent in number.columns], 2):
-        of_first, of_both = number[first].to_numpy(), (number[first] + number[second]).to_numpy()
+        of_first = number[first].to_numpy()
+        of_both = (number[first] + number[second]).to_numpy()
         machine_of_both = (machine[first] + machine[second]).to_numpy()
         chances = _sum_of_hypergeometrics(of_both, machine_of_both, of_first)
-        counts, trials, others = np.arange(len(chances)), of_first.sum(), (of_both - of_first).sum()
+        counts = np.arange(len(chances))
+        trials = of_first.sum()
+        others = (of_both - of_first).sum()
         difference = counts / trials - (machine_of_both.sum() - counts) / others
         observed = float(difference[machine[first].sum()])
         test = Difference(first=first, second=second, difference=Estimate(observed, form="+.2f"))
@@ -182,6 +188,7 @@ def agreement(verdicts: pd.DataFrame) -> Agreement:
 def _pair(first: str, second: str, judged: pd.DataFrame) -> PairAgreement:
     if judged.empty:
         return PairAgreement(first, second, 0, None, None)
-    alike, rates = float((judged[first] == judged[second]).mean()), judged.mean().to_numpy()
+    alike = float((judged[first] == judged[second]).mean())
+    rates = judged.mean().to_numpy()
     chance = float(rates.prod() + (1 - rates).prod())
     return PairAgreement(first, second, len(judged), alike, None if chance == 1 else (alike - chance) / (1 - chance))

@@ -19,7 +19,9 @@ from judging.trial_sets.trial_set import VERDICTS
 if TYPE_CHECKING:
     import pandas as pd
 
-LEAST_JUDGES, LEAST_VALUES = 6, 3  # of Wilcoxon's test; of a line and what is beside it
+# of Wilcoxon's test; of a line and what is beside it
+LEAST_JUDGES = 6
+LEAST_VALUES = 3
 DIGITS = 12  # of slopes over the whole range, which rounding must not part
 TYPE = "meta.type"  # of a conversation: H-H, H-M, M-M
 SEPARATED = "exact regression of log odds: a value separates right from wrong verdicts"

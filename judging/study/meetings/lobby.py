@@ -52,8 +52,12 @@ class Lobby(ABC, Generic[M]):
     meeting: type[M]
 
     def __init__(self, study: Study, waits: TalkSettings | TestsOfAll, server: str, delays: DelaySettings) -> None:
-        self.state, self.note, self.written, self.waits = study.state, study.note, study.written, waits
-        self.server, self.delays = server, delays
+        self.state = study.state
+        self.note = study.note
+        self.written = study.written
+        self.waits = waits
+        self.server = server
+        self.delays = delays
         self.seed: int | None = None  # of machines' answers; None: their server's
         self.seen: dict[str, float] = {}
         self.waiting: dict[str, float] = {}  # since when, in that order
@@ -247,7 +251,8 @@ class ConversingLobby(Lobby[M]):
     def part(self, meeting: M, number: int) -> AgentPart:
         if (meeting.id, number) in self.parts:
             return self.parts[meeting.id, number]
-        stimulus, people = self.stimulus(meeting, number), (meeting.people[0], meeting.people[number])
+        stimulus = self.stimulus(meeting, number)
+        people = (meeting.people[0], meeting.people[number])
         transcript = Transcript(
             stimulus.model_copy(update={"names": SIDES, "who_starts": stimulus.who_starts or "A"}),
             people,
@@ -308,10 +313,14 @@ class ConversingLobby(Lobby[M]):
 
 
 class TalkLobby(ConversingLobby[Talk]):
-    kind, noun, voids, meeting = "talk", "conversation", "void", Talk
+    kind = "talk"
+    noun = "conversation"
+    voids = "void"
+    meeting = Talk
 
     def __init__(self, study: Study, material: TalkMaterial) -> None:
-        self.settings, self.stimuli = material.settings.talk, material.stimuli
+        self.settings = material.settings.talk
+        self.stimuli = material.stimuli
         super().__init__(study, self.settings, self.settings.server, material.settings.delays)
 
     def is_over(self, talk: Talk) -> bool:
@@ -323,7 +332,8 @@ class TalkLobby(ConversingLobby[Talk]):
 
     async def pair(self, judge: Judge) -> None:
         others = [code for code in self.there() if code != judge.code]
-        agent, machines = self.settings.agent, self.settings.machines
+        agent = self.settings.agent
+        machines = self.settings.machines
         if machines == 1:  # all know who it is
             pairs = [[judge.code, agent]]
         elif others:
@@ -343,7 +353,9 @@ class TalkLobby(ConversingLobby[Talk]):
         await self.note(*events)
 
     def view(self, talk: Talk, code: str) -> View:
-        stimulus, transcript, state = self.stimuli[talk.stimulus], self.part(talk, 1).transcript, self.phase(talk)
+        stimulus = self.stimuli[talk.stimulus]
+        transcript = self.part(talk, 1).transcript
+        state = self.phase(talk)
         side = talk.people.index(code)
         return {
             "state": state,
@@ -357,11 +369,13 @@ class TalkLobby(ConversingLobby[Talk]):
         }
 
     async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None:
-        talk, turn = self.meeting_of(judge.code), body["turn"]
+        talk = self.meeting_of(judge.code)
+        turn = body["turn"]
         if talk is None or talk.void:
             why = None if talk is None else talk.void_to(judge.code)
             return VOID_PHRASES.get(why, "partner_left")
-        transcript, side = self.part(talk, 1).transcript, talk.people.index(judge.code)
+        transcript = self.part(talk, 1).transcript
+        side = talk.people.index(judge.code)
         known = sum(message["speaker"] == SIDES[side] or not transcript.is_burst for message in talk.messages)
         if turn < known:
             return None  # it is there

@@ -37,12 +37,15 @@ TITLE = re.compile(r"\W*(?:mrs?|ms|dr|prof|st|e\.g|i\.e)\.", re.IGNORECASE)
 class JudgedLobby(Lobby[J]):
     """``awaited`` is what is awaited of whom in a test, and since when."""
 
-    kind, noun, voids = "test", "test", "test_void"
+    kind = "test"
+    noun = "test"
+    voids = "test_void"
     settings: TestsSettings
 
     def __init__(self, study: Study, settings: TestsSettings) -> None:
         super().__init__(study, settings.tests, settings.agents.server, settings.delays)
-        self.settings, self.seed = settings, settings.tests.seed
+        self.settings = settings
+        self.seed = settings.tests.seed
         self.awaited: dict[str, tuple[list[Move], float]] = {}
 
     def is_over(self, test: J) -> bool:
@@ -76,7 +79,8 @@ class JudgedLobby(Lobby[J]):
             chosen = there[:needed]
             self.chance(f"people {begun}").shuffle(chosen)
             judge_code, *others = chosen[: people_of(kind)]
-            name, parts = f"test-{begun + 1:05}", list(PARTS[kind])
+            name = f"test-{begun + 1:05}"
+            parts = list(PARTS[kind])
             self.chance(name).shuffle(parts)
             agents = [machines.pop(0) if part == "machine" else others.pop(0) for part in parts]
             await self.note(
@@ -101,7 +105,8 @@ class JudgedLobby(Lobby[J]):
     # each act is checked and taken into the state at once, so that of two tabs the first counts
 
     async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None:
-        test, act = self.meeting_of(judge.code), body.get("act")
+        test = self.meeting_of(judge.code)
+        act = body.get("act")
         if test is None or test.id != body.get("test"):
             return "test_void"
         event = {"test": test.id, "who": judge.code}
@@ -137,7 +142,8 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
     settings: OnlineSettings
 
     def drawn(self, counted: Sequence[OnlineTest], begun: int, kind: Pair) -> tuple[list[str], View]:
-        tests, agents = self.settings.tests, self.settings.agents
+        tests = self.settings.tests
+        agents = self.settings.agents
         exchanges, condition = next_cell(tests, counted, self.chance(f"cell {begun}"), kind)
         machine = agents.machine_argues if condition == "person_deceives" else agents.machine_deceives
         return [machine] * len(SIDES), {"condition": condition, "exchanges": exchanges, "verdicts": tests.verdicts}
@@ -162,7 +168,8 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
         }
 
     async def acted(self, test: OnlineTest, side: int, body: Mapping[str, Any], event: View) -> str | None:
-        act, turn = body.get("act"), body.get("turn")
+        act = body.get("act")
+        turn = body.get("turn")
         if (act, turn) in _acts(test, side):
             return None  # it was sent before
         if (event["who"], side, act) not in self.due(test) or turn != _turn(test, act):
@@ -170,7 +177,8 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
         if act == "judge":
             await self.judge(test, event, parsed(VerdictAct, body))
             return None
-        text, before = parsed(TextAct, body).text, 0.0
+        text = parsed(TextAct, body).text
+        before = 0.0
         if act == "answer" and count_words(text) >= self.settings.tests.words_below:
             return "too_many_words"
         if test.questions:
@@ -189,22 +197,25 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
         return [side for _, side, act in self.due(test) if act == "answer" and test.parts[side - 1] == "machine"]
 
     async def play(self, test: OnlineTest, side: int) -> None:
-        tests, question, number, machine = (
-            self.settings.tests,
-            test.questions[-1],
-            len(test.questions),
-            test.people[side],
-        )
+        tests = self.settings.tests
+        question = test.questions[-1]
+        number = len(test.questions)
+        machine = test.people[side]
         history = [{"speaker": line.speaker, "text": line.text} for line in test.lines(side)]
         row = {
-            "id": f"{test.id}/{side}", "task": "conversation", "type": "HM", "who_starts": "A",
-            "exchanges": 2 * test.exchanges, "history": history,
-        }  # fmt: skip
+            "id": f"{test.id}/{side}",
+            "task": "conversation",
+            "type": "HM",
+            "who_starts": "A",
+            "exchanges": 2 * test.exchanges,
+            "history": history,
+        }
         raw = await self.client.answer(self.server, machine, row, text_of, seconds=tests.seconds_to_act, seed=self.seed)
         if (machine, side, "answer") in self.due(test):
             text = shortened(tidy(raw), tests.words_below - 1)[:LONGEST_MESSAGE]
             modelled = self.delays.draw(len(text), len(question.text), self.chance(f"{test.id} delay {number} {side}"))
-            taken, cut = max(self.clock(test) - question.at, modelled), raw if raw != text else None
+            taken = max(self.clock(test) - question.at, modelled)
+            cut = raw if raw != text else None
             await self._say({"test": test.id, "who": machine}, side, text, question.at, taken, cut)
 
 

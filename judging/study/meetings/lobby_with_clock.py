@@ -30,7 +30,8 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
         return list(islice(cycle(machines), len(SIDES))), {"seconds": seconds}
 
     def shown(self, test: Interrogation, side: int, act: str | None) -> View:
-        clock, mine = self.clock(test), "B" if side else "A"
+        clock = self.clock(test)
+        mine = "B" if side else "A"
         chats = [
             [{"mine": line.speaker == mine, "text": line.text} for line in test.lines(each)]
             for each in ([side] if side else SIDES)

@@ -18,7 +18,10 @@ Act = Literal["ready", "ask", "answer", "judge"]
 Move = tuple[str, int, Act]  # of whom, the side of an agent or 0 of the judge, what
 Cause = Literal["fault", "left", "away", "deleted"]  # of a void meeting: a machine, a person, oneself, a deletion
 SIDES = (1, 2)
-LEFT, IDLE, FORGOTTEN = "left", "did nothing", "forgotten"  # words of ``void``
+# words of ``void``
+LEFT = "left"
+IDLE = "did nothing"
+FORGOTTEN = "forgotten"
 PARTS: Mapping[Pair, tuple[Part, Part]] = {
     "person machine": ("person", "machine"),
     "two machines": ("machine", "machine"),
@@ -248,7 +251,8 @@ class Interrogation(JudgedMeeting):
         return [] if reading or self.is_open(clock) else [(self.people[0], 0, "judge")]
 
     def lines(self, number: int) -> list[Line]:
-        lines, before = list[Line](), 0.0
+        lines = list[Line]()
+        before = 0.0
         for message in self.messages:
             if message["side"] == number:
                 speaker: Literal["A", "B"] = "A" if message["who"] == self.people[0] else "B"
@@ -260,7 +264,8 @@ class Interrogation(JudgedMeeting):
 
 def begun_test(event: dict[str, Any]) -> JudgedMeeting:
     """The test that an event begins."""
-    people, condition = [event["judge"], *event["agents"]], event.get("condition", "machine_deceives")
+    people = [event["judge"], *event["agents"]]
+    condition = event.get("condition", "machine_deceives")
     of_all = event["test"], event["at"], people, event["parts"], condition
     if "seconds" in event:
         return Interrogation(*of_all, event["seconds"])

@@ -11,15 +11,27 @@ from agents.errors import InputError, Problem
 from agents.stimuli import Asked
 from serving.files.csv_tables import by_line, load_table
 
-TOPIC, OBJECT = "topic", "object"
+TOPIC = "topic"
+OBJECT = "object"
 OBJECT_TASKS: tuple[Asked, ...] = ("color_estimation", "object_detection", "attention_prediction", "image_captioning")
 COLUMNS = ("stimulus", "question", "options", "right")
 TOPIC_OPTIONS = 5  # of which a single option is right
 CLIP_OPTIONS = 3
 TOPICS = (
-    "movies", "music", "food", "sports", "science", "technology", "general_entertainment", "traffic", "quarrel",
-    "emotions", "fashion", "books", "politics",
-)  # fmt: skip
+    "movies",
+    "music",
+    "food",
+    "sports",
+    "science",
+    "technology",
+    "general_entertainment",
+    "traffic",
+    "quarrel",
+    "emotions",
+    "fashion",
+    "books",
+    "politics",
+)
 """Of the papers' conversations."""
 Rows = Mapping[str, Mapping[str, Any]]
 
@@ -84,7 +96,8 @@ def _of_objects(stimuli: Rows, chance: random.Random) -> dict[str, Control]:
     every = sorted({word for words in present.values() for word in words})
     order = sorted(stimuli)
     chance.shuffle(order)
-    controls, lacking = dict[str, Control](), dict[str, list[str]]()
+    controls = dict[str, Control]()
+    lacking = dict[str, list[str]]()
     for at, name in enumerate(order):
         is_clip = stimuli[name]["asked"] == "attention_prediction"
         number = CLIP_OPTIONS - 1 if is_clip else 1
@@ -97,7 +110,8 @@ def _of_objects(stimuli: Rows, chance: random.Random) -> dict[str, Control]:
             lacking.setdefault(field, []).append(name)
         if lacks:
             continue
-        there, not_there = chance.choice(present[name]), chance.choice(absent)
+        there = chance.choice(present[name])
+        not_there = chance.choice(absent)
         if is_clip:
             options = [there, *chance.sample(absent, CLIP_OPTIONS - 1)]
             controls[name] = Control("", sorted(options), there, phrase="clip_shows")

@@ -41,7 +41,8 @@ def only_task(task: str | None) -> Choose:
 def read_stimuli(source: Path, task: str) -> tuple[dict[str, Stimulus], str]:
     """The stimuli of a task by id, and their SHA-256. Raises InputError."""
     stimuli: dict[str, Stimulus] = {}
-    root, digest = source if source.is_dir() else source.parent, hashlib.sha256()
+    root = source if source.is_dir() else source.parent
+    digest = hashlib.sha256()
 
     def keep(row: SetRow, *_: object) -> None:
         if row.canonical is not None and row.task == task and row.id is not None:
@@ -63,7 +64,10 @@ class SetMaterial(Material):
 
     def __init__(self, settings: AnswersSettings, source: Path, stimuli: Mapping[str, Stimulus], sha256: str) -> None:
         super().__init__(settings)
-        self.source, self.stimuli, self.sha256, self.number = source, stimuli, sha256, settings.answers.number
+        self.source = source
+        self.stimuli = stimuli
+        self.sha256 = sha256
+        self.number = settings.answers.number
 
 
 class AskMaterial(SetMaterial):
@@ -241,7 +245,8 @@ class TestsMaterial(MeetingMaterial):
 
     def __init__(self, settings: TestsSettings, study: Path) -> None:
         super().__init__(settings)
-        self.source, self.number = study, settings.tests.each
+        self.source = study
+        self.number = settings.tests.each
 
     def needed_agents(self) -> tuple[str, dict[str, str]]:
         needed = {} if self.settings.tests.two_people == 1 else self.settings.machines()

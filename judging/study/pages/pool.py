@@ -51,10 +51,12 @@ class TrialPool:
     """Raises InputError for an unusable set or key."""
 
     def __init__(self, folder: Path, settings: JudgesSettings) -> None:
-        source, key = folder / TRIALS_FILE, key_path(folder)
+        source = folder / TRIALS_FILE
+        key = key_path(folder)
         if not source.is_file():
             raise InputError(f"{folder} is no trial set: it has no {TRIALS_FILE}; `turinglike trials` makes one")
-        self.folder, self.settings = folder, settings
+        self.folder = folder
+        self.settings = settings
         rows = read_trial_key(key)
         self.trials: dict[str, JudgementStimulus] = {}
         lines: list[tuple[int, str, bytes]] = []
@@ -90,7 +92,8 @@ class TrialPool:
             machines = tuple(
                 key[f"{side}agent"] for key in keys for side in ("", "beside_") if key[f"{side}truth"] == "machine"
             )
-            is_catch, cell = any(key["catch"] for key in keys), machines[0] if machines else "human"
+            is_catch = any(key["catch"] for key in keys)
+            cell = machines[0] if machines else "human"
             if is_catch:
                 cell = CATCH[any(key["swapped"] for key in keys)]
             elif together or self.of_pairs:
@@ -102,7 +105,8 @@ class TrialPool:
         return pages
 
     def problems(self) -> list[str]:
-        wanted, problems = self.settings.trials, list[str]()
+        wanted = self.settings.trials
+        problems = list[str]()
         kinds = {"machine" if page.agents else "human" for page in self.pages if not page.catch} | self.cells.keys()
         needed = {"one": {*VERDICTS}, "four": {" ".join(pair) for pair in product(VERDICTS, repeat=2)}}
         if not self.of_pairs and (lacking := needed.get(wanted.choices, set()) - kinds):

@@ -28,7 +28,9 @@ class TrialMaterial(Material):
 
     def __init__(self, pool: TrialPool, study: Path) -> None:
         super().__init__(pool.settings)
-        self.pool, self.study, self.number = pool, study, pool.settings.trials.number
+        self.pool = pool
+        self.study = study
+        self.number = pool.settings.trials.number
         self.source = pool.folder / TRIALS_FILE
         self.sha256 = hashlib.sha256(key_path(pool.folder).read_bytes()).hexdigest()
 
@@ -45,7 +47,8 @@ class TrialMaterial(Material):
         return problems
 
     def warnings(self) -> list[str]:
-        trials, least = self.settings.trials, self.settings.exclude.catch
+        trials = self.settings.trials
+        least = self.settings.exclude.catch
         uncertain = uncertain_options(trials.control, self.pool.key)
         warnings = [] if uncertain is None else [uncertain]
         if self.pool.of_pairs:
@@ -94,7 +97,9 @@ class TrialMaterial(Material):
         return self.controls.get(str(self.pool.key[step["trials"][0]]["stimulus"]))
 
     def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
-        sent, settings, control = parsed(TrialAnswer, answer), self.settings.trials, self.control(step)
+        sent = parsed(TrialAnswer, answer)
+        settings = self.settings.trials
+        control = self.control(step)
         if len(sent.verdicts) != len(step["trials"]):
             raise BadAnswer(f"verdicts: must be {len(step['trials'])} of human and machine")
         kept = sent.model_dump(include={"verdicts", "rt", "away", "key"})
@@ -128,7 +133,8 @@ class TrialMaterial(Material):
         }
 
     def show(self, judge: Judge, step: Step) -> dict[str, Any]:
-        trials, control = self.settings.trials, self.control(step)
+        trials = self.settings.trials
+        control = self.control(step)
         pairs = zip(VERDICTS, judge.keys, strict=True)
         return {
             **self._trial(step["trials"]),

@@ -25,10 +25,12 @@ def verdict_rows(
 
 def _rows(judge: Judge, exclude: Exclude, pool: TrialPool) -> Iterator[VerdictRow]:
     began = before = datetime.fromisoformat(judge.joined)
-    index, device = 0, judge.of("instructions").get("device", {})
+    index = 0
+    device = judge.of("instructions").get("device", {})
     for step, answer in zip(judge.steps, judge.answers, strict=False):
         at = datetime.fromisoformat(answer["at"])
-        since, before = 1000 * (at - before).total_seconds(), at
+        since = 1000 * (at - before).total_seconds()
+        before = at
         if step["kind"] != "trial":
             continue
         rules = {

@@ -27,7 +27,9 @@ from serving.files.csv_tables import write_rows
 from serving.files.output_paths import new_folder
 from serving.runs.opening import new_people_run
 
-TABLE, PARTICIPANTS, CONVERSATIONS = "verdicts.csv", "participants.csv", "conversations.jsonl"
+TABLE = "verdicts.csv"
+PARTICIPANTS = "participants.csv"
+CONVERSATIONS = "conversations.jsonl"
 OF_PARTICIPANTS = ("outcome", "code", "paid", "answers", "excluded", "rules", "consent")
 OF_MEETINGS = ("counts", "void")
 UNFINISHED = "unfinished"  # a meeting that is not void, and not at its end
@@ -40,7 +42,8 @@ Personal = Mapping[str, Mapping[str, Any]]
 def export(folder: Path, material: Material, out: Path, *, personal: bool, force: bool) -> tuple[int, str]:
     """Write ``out``, with ``personal`` answers. Returns the number of verdicts or answers, and which conversations or
     tests are left out, in words. Raises InputError, StorageError."""
-    known, state = read_personal(folder), read_state(folder)
+    known = read_personal(folder)
+    state = read_state(folder)
     rows = material.rows(state, known)
     asked = material.settings.questions
     questions: Sequence[str] = asked.before if personal or asked.public else ()
@@ -96,7 +99,8 @@ def _write_participants(
             excluded[row["judge"]].append(row["rules"])
 
     def cells(code: str, judge: Judge) -> list[Any]:
-        rules, outcome = excluded[code], outcome_of(judge, settings)
+        rules = excluded[code]
+        outcome = outcome_of(judge, settings)
         values = {
             "participant": f"human:{code}",
             "outcome": outcome,
@@ -304,11 +308,13 @@ def _trials(test: Test, conversations: Sequence[Record], folder: Path, run: str)
     for number in [judged.exchanges for judged in test.judged]:
         both = []
         for side, record in zip(SIDES, conversations, strict=True):
-            lines, agent = _lines_seen(test, side, number), record["agent"].partition("~")[2]
+            lines = _lines_seen(test, side, number)
+            agent = record["agent"].partition("~")[2]
             truth: Truth = "human" if is_person(agent) else "machine"
             speaker: Letter | None = "B" if truth == "machine" and test.pair == "person machine" else None
             said = [{"speaker": line.speaker, "text": line.text} for line in lines]
-            key, shown = (run, record["agent"], record["sample"]), ShownAnswer.model_validate({"messages": said})
+            key = (run, record["agent"], record["sample"])
+            shown = ShownAnswer.model_validate({"messages": said})
             delays = [line.delay_s for line in lines]
             both.append(Candidate(stimulus, agent, truth, False, key, shown, speaker, delays=delays))
         turns, columns = (None, {}) if number is None else (2 * number, {"after": str(number)})

@@ -17,7 +17,9 @@ from judging.statistics.measures import DETECTABILITY
 Measure = Literal["p_machine", "detectability"]
 MOST_JUDGES = 1_000_000  # a width that so many do not reach is out of reach
 
-JUDGES, STIMULI, REST = 0.0135, 0.018, 0.2185
+JUDGES = 0.0135
+STIMULI = 0.018
+REST = 0.2185
 """The parts of the variance of a verdict's being right, together .25, that of a rate of a half.
 
 Judges: the 2025 paper's captions have detectability .57 with a standard deviation of .11 over 293 online judges of 44
@@ -64,7 +66,9 @@ def simulate(
     each = np.array([per_judge // 2, max(1, per_judge // 2 // agents)])
     if judges < 2 or each[0] < 1 or each[0] > stimuli or not 0 < bounds < 0.5:
         raise InputError("a simulation has at least 2 judges, 2 trials of each, as many stimuli, bounds below 0.5")
-    chance, both, shares = np.random.default_rng(seed), np.array([[0, 1]]), np.zeros(2)
+    chance = np.random.default_rng(seed)
+    both = np.array([[0, 1]])
+    shares = np.zeros(2)
     judge = np.repeat(np.arange(judges), each.sum())
     is_machine = np.tile(np.arange(each.sum()) >= each[0], judges)
     for at, detectability in enumerate((0.5, 0.5 + bounds)):

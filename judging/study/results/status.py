@@ -90,7 +90,8 @@ def known_judges(state: State, hours: float) -> KnownJudges:
     finished: list[str] = []
     later: list[str] = []
     by_kit: list[str] = []
-    waited_for, until = None, None
+    waited_for = None
+    until = None
     for judge in state.judges.values():
         if judge.kit is not None:
             if judge.ended == "finished":
@@ -98,7 +99,8 @@ def known_judges(state: State, hours: float) -> KnownJudges:
             continue
         gone = datetime.fromisoformat(judge.at) + timedelta(hours=hours)
         if waited_for is None and judge.ended is None and gone >= end:
-            waited_for, until = judge, gone.astimezone(UTC)
+            waited_for = judge
+            until = gone.astimezone(UTC)
         elif judge.ended == "finished":
             (finished if waited_for is None else later).append(judge.code)
     return KnownJudges(finished, waited_for, until, later, by_kit)
@@ -106,7 +108,8 @@ def known_judges(state: State, hours: float) -> KnownJudges:
 
 def status_of(state: State, material: Material, personal: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """As JSON. Raises InputError where a conversation's stimulus is gone."""
-    people, wanted = state.judges.values(), material.settings.judges.wanted
+    people = state.judges.values()
+    wanted = material.settings.judges.wanted
     judges = Counter(_stage(judge, state, material) for judge in people)
     status: dict[str, Any] = {"closed": state.closed, "judges": {"wanted": wanted, "joined": len(people), **judges}}
     if isinstance(material, MeetingMaterial):
@@ -159,8 +162,10 @@ def _stage(judge: Judge, state: State, material: Material) -> str:
 
 def print_study(status: dict[str, Any]) -> None:
     judges = dict(status["judges"])
-    wanted, joined = judges.pop("wanted"), judges.pop("joined")
-    finished, kind = judges.pop("finished", 0), "judges" if "verdicts" in status else "participants"
+    wanted = judges.pop("wanted")
+    joined = judges.pop("joined")
+    finished = judges.pop("finished", 0)
+    kind = "judges" if "verdicts" in status else "participants"
     others = "".join(f", {number:,} {name}" for name, number in judges.items())
     print_line(f"{kind}: {finished:,} of {wanted:,} finished ({joined:,} joined{others})")
     if "tests" in status:

@@ -19,10 +19,15 @@ def decide(detectabilities: Sequence[float], bounds: float, agents: int = 1) -> 
     """Of judges in the order in which they joined: "passes" if the mean is surely within 0.5 ± ``bounds`` (two tests
     at 0.05, divided by ``agents``), "fails" if it is surely not (two at half of that), else "open"; and after how many
     judges."""
-    ends, side = 0.5 + bounds * np.array([1, -1, 1, -1]), np.array([-1, 1, 1, -1])  # 1: bet is on above
+    # 1: bet is on above
+    ends = 0.5 + bounds * np.array([1, -1, 1, -1])
+    side = np.array([-1, 1, 1, -1])
     levels = np.array([ALPHA, ALPHA, ALPHA / 2, ALPHA / 2]) / agents
     most = BOLDEST / np.where(side > 0, ends, 1 - ends)
-    total, squares, capital, is_rejected = 0.5, 0.25, np.zeros(4), np.zeros(4, dtype=bool)
+    total = 0.5
+    squares = 0.25
+    capital = np.zeros(4)
+    is_rejected = np.zeros(4, dtype=bool)
     for number, value in enumerate(detectabilities, 1):
         middle = total / number  # of those before
         expected = side * (middle - ends)

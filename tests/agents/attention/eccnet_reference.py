@@ -19,7 +19,8 @@ def window_at(row, column, side, slope, deg2px, fovea=4, quantum=1, smallest=2):
     """The window of one output of a pool: walk outwards, ring after ring, until one holds it."""
     outputs = math.ceil(side / 2)
     distance = math.hypot(row - outputs // 2, column - outputs // 2)
-    radius, width = round(fovea * deg2px / 2), round(quantum * deg2px / 2)
+    radius = round(fovea * deg2px / 2)
+    width = round(quantum * deg2px / 2)
     if distance < radius or radius > outputs / 2:
         return smallest
     while True:
@@ -102,14 +103,16 @@ class EccNet:
 
     def path(self, image, target, frame, window, maximum):
         """The fixations in pixels of the frame, and why there are no more."""
-        kernels, chosen = self.kernels(target), self.settings
+        kernels = self.kernels(target)
+        chosen = self.settings
         look = functools.partial(self.map, image, kernels)
         return walk(look, image.shape[:2], frame, window, maximum, chosen.radius)
 
 
 def compared(features, kernel):
     """The product of a kernel [channels, n, n] with the features at every cell, zeros beyond them."""
-    before, after = (kernel.shape[-1] - 1) // 2, kernel.shape[-1] // 2
+    before = (kernel.shape[-1] - 1) // 2
+    after = kernel.shape[-1] // 2
     padded = np.pad(features.astype(np.float64), ((0, 0), (before, after), (before, after)))
     return functional.conv2d(torch.as_tensor(padded)[None], torch.as_tensor(kernel)[None])[0, 0].numpy()
 
@@ -130,7 +133,8 @@ def walk(look, shape, frame, window, maximum, radius, target_box=None):
     rows, columns = shape
     xs = [math.floor((column + 0.5) * frame[0] / columns) for column in range(columns)]
     ys = [math.floor((row + 0.5) * frame[1] / rows) for row in range(rows)]
-    x, y = columns // 2, rows // 2
+    x = columns // 2
+    y = rows // 2
     path = [(frame[0] // 2, frame[1] // 2)]
     while True:
         if target_box is not None:
@@ -142,7 +146,8 @@ def walk(look, shape, frame, window, maximum, radius, target_box=None):
         if len(path) == maximum:
             return path, "maximum"
         saliency = look(x, y)
-        low, high = saliency.min(), saliency.max()
+        low = saliency.min()
+        high = saliency.max()
         levels = np.rint((saliency - low) / (high - low) * 2**20) if high > low else 0 * saliency
         half = 8 * len(levels)
         best = None

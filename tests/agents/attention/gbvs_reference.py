@@ -87,7 +87,8 @@ def gabor(angle, phase):
     kernel = np.empty((27, 27))
     for row in range(27):
         for column in range(27):
-            y, x = row - 13, column - 13
+            y = row - 13
+            x = column - 13
             u = x * math.cos(angle) + y * math.sin(angle)
             v = -x * math.sin(angle) + y * math.cos(angle)
             kernel[row, column] = math.exp(-u * u / 8 - v * v / 32) * math.cos(2 * u - phase)
@@ -97,7 +98,8 @@ def gabor(angle, phase):
 
 def energy(plane, angle):
     windows = np.lib.stride_tricks.sliding_window_view(np.pad(plane, 13, mode="edge"), (27, 27))
-    total, scale = np.zeros_like(plane), 0.0
+    total = np.zeros_like(plane)
+    scale = 0.0
     for phase in (0, math.pi / 2):
         kernel = gabor(angle, phase)
         total += np.abs(np.einsum("ijkl,kl->ij", windows, kernel))
@@ -114,7 +116,8 @@ def keys(t):
 
 def imresize_matrix(source, length):
     """Matlab's imresize, bicubic: wider where values become fewer, mirrored beyond the edge."""
-    matrix, ratio = np.zeros((length, source)), length / source
+    matrix = np.zeros((length, source))
+    ratio = length / source
     wide = max(1.0, 1 / ratio)
     for out in range(length):
         centre = (out + 0.5) / ratio - 0.5
@@ -129,7 +132,8 @@ def resize_matrix(source, length):
     matrix = np.zeros((length, source))
     for out in range(length):
         if length < source:
-            start, end = out * source / length, (out + 1) * source / length
+            start = out * source / length
+            end = (out + 1) * source / length
             for k in range(source):
                 matrix[out, k] = max(0.0, min(k + 1, end) - max(k, start)) / (end - start)
         else:

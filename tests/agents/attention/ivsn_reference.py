@@ -21,7 +21,8 @@ class Features:
     """VGG16 from a file of weights, on one image [height, width, 3] of numbers in 0..255 at a time."""
 
     def __init__(self, path, preprocessing):
-        self.weights, self.preprocessing = load_file(path), preprocessing
+        self.weights = load_file(path)
+        self.preprocessing = preprocessing
 
     def __call__(self, image, block, pooled, caffe):
         """After the last convolution of ``block`` (1 to 5), or its pool if ``pooled``: [channels, rows, columns].
@@ -43,11 +44,14 @@ def scale_line(line, length):
     scaled = np.empty((length, *line.shape[1:]))
     for out in range(length):
         if length < source:
-            start, end = out * source / length, (out + 1) * source / length
-            total, weight = 0.0, 0.0
+            start = out * source / length
+            end = (out + 1) * source / length
+            total = 0.0
+            weight = 0.0
             for k in range(math.floor(start), min(math.ceil(end), source)):
                 share = min(k + 1, end) - max(k, start)
-                total, weight = total + share * line[k].astype(np.float64), weight + share
+                total = total + share * line[k].astype(np.float64)
+                weight = weight + share
             scaled[out] = total / weight
         else:
             place = out * (source - 1) / (length - 1) if length > 1 else 0.0

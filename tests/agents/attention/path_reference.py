@@ -8,7 +8,8 @@ import numpy as np
 
 def naive(saliency, plan):
     """One fixation after another on a float map, a cell at a time where that is plainest."""
-    (width, height), (rows, columns) = plan.frame, saliency.shape
+    (width, height) = plan.frame
+    (rows, columns) = saliency.shape
     saliency = saliency.astype(np.float64)
     extent = saliency.max() - saliency.min()
     score = np.rint((saliency - saliency.min()) / extent * 2**20) / 2**20 if extent > 0 else np.zeros_like(saliency)

@@ -36,7 +36,8 @@ def rounded(saliency):
 def choose(saliency, prior, spread, floor, maximum, found=lambda cell: False, **options):
     """The cells fixated on a map [64, 64]; also the smallest lead of a chosen cell over the next best."""
     levels = rounded(saliency)
-    path, lead = [2016], math.inf
+    path = [2016]
+    lead = math.inf
     while len(path) < maximum and not found(path[-1]):
         steps = [round(score * 2**20) for score in scores(levels, path, prior, spread, floor, **options)]
         best = max(steps)

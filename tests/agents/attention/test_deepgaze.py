@@ -59,7 +59,8 @@ def plain_path(model, path, bias, window, maximum):
     shown = pixels(path)
     height, width, _ = shown.shape
     scale = SIDE / max(height, width)
-    columns, rows = round(width * scale), round(height * scale)
+    columns = round(width * scale)
+    rows = round(height * scale)
     resized = cv2.resize(shown, (columns, rows), interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
     near = np.array(
         [[bias[int((r + 0.5) * 40 / rows), int((c + 0.5) * 50 / columns)] for c in range(columns)] for r in range(rows)]
@@ -77,14 +78,16 @@ def plain_path(model, path, bias, window, maximum):
                 torch.tensor([xs]).float(),
                 torch.tensor([ys]).float(),
             )[0, 0].numpy()
-        best, chosen = -np.inf, None
+        best = -np.inf
+        chosen = None
         for r in range(rows):
             y = int((r + 0.5) * height / rows)
             for c in range(columns):
                 x = int((c + 0.5) * width / columns)
                 free = all(max(abs(x - px), abs(y - py)) > window // 2 for px, py in fixations)
                 if free and density[r, c] > best:
-                    best, chosen = density[r, c], (x, y)
+                    best = density[r, c]
+                    chosen = (x, y)
         if chosen is None:
             break
         fixations.append(chosen)
@@ -93,7 +96,8 @@ def plain_path(model, path, bias, window, maximum):
 
 @needs_package
 def test_paths_are_those_of_the_authors_model_in_any_batch(weights, authors, pictures):
-    made, bias = agent(weights, window_pixels=24, max_free=9), np.load(weights / "bias.npy")
+    made = agent(weights, window_pixels=24, max_free=9)
+    bias = np.load(weights / "bias.npy")
     together = answers(made, [stimulus(path) for path in pictures])
     alone = [answers(made, [stimulus(path)])[0] for path in pictures]
     assert together == alone
@@ -107,7 +111,8 @@ def test_paths_are_those_of_the_authors_model_in_any_batch(weights, authors, pic
 @needs_package
 def test_draws_follow_the_density(weights, authors, pictures):
     """The second fixation of 1,000 paths on one picture, by sixteen parts of it, against the authors' density."""
-    made, many = agent(weights, choice="sample", max_free=2, center_bias="uniform"), 1000
+    made = agent(weights, choice="sample", max_free=2, center_bias="uniform")
+    many = 1000
     made.settings = made.settings.model_copy(update={"longer_side": 64})
     item = made.prepare(stimulus(pictures[4]))
     found = np.zeros((4, 4))

@@ -24,7 +24,8 @@ def image():
 def clip(data):
     """The frames (RGB arrays), their times and what else the file says."""
     with PILImage.open(io.BytesIO(data)) as gif:
-        frames, times = [], []
+        frames = []
+        times = []
         for index in range(gif.n_frames):
             gif.seek(index)
             frames.append(np.asarray(gif.convert("RGB")).astype(int))

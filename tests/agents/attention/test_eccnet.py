@@ -56,7 +56,8 @@ def test_maps_and_fixations_are_those_of_the_slow_version(case, make, vgg_weight
     slow = reference.EccNet(vgg_weights, agent.settings)
     image, target, task = agent.prepare(search(*pictures, window=11, max_fixations=2))
     shown, wanted = (planes[0].permute(1, 2, 0).numpy() for planes in (image, target))
-    slow_kernels, kernels = slow.kernels(wanted), agent.net.kernels(target.to(device))
+    slow_kernels = slow.kernels(wanted)
+    kernels = agent.net.kernels(target.to(device))
     height, width = shown.shape[:2]
     framed = agent.net.framed(image.to(device))
     for x, y in ((0, 0), (width - 1, height // 2 + 3)):
@@ -73,7 +74,8 @@ def test_maps_and_fixations_are_those_of_the_slow_version(case, make, vgg_weight
 
 @st.composite
 def walks(draw):
-    rows, columns = draw(st.integers(1, 40)), draw(st.integers(1, 40))
+    rows = draw(st.integers(1, 40))
+    columns = draw(st.integers(1, 40))
     frame = draw(st.integers(1, 60)), draw(st.integers(1, 60))
     cells = draw(st.integers(3, 6))
     radius = draw(st.integers(1, 8 * cells))
@@ -105,8 +107,10 @@ def test_every_path_is_the_plain_loops(walk):
 def authors_walk(look, sought, window, maximum, radius):
     """As the authors' program slices its arrays: around (row, column) row - 32 … row + 31 for a window of 64."""
     rows, columns = sought.shape
-    free, half = np.ones(sought.shape), window // 2
-    row, column = rows // 2, columns // 2
+    free = np.ones(sought.shape)
+    half = window // 2
+    row = rows // 2
+    column = columns // 2
     path = [(row, column)]
     while len(path) < maximum:
         around = np.s_[max(row - half, 0) : row + half, max(column - half, 0) : column + half]
@@ -114,9 +118,12 @@ def authors_walk(look, sought, window, maximum, radius):
             break
         free[around] = 0
         view = np.kron(look(column, row), np.ones((16, 16)))
-        middle, seen = len(view) // 2, np.zeros_like(free)
-        top, bottom = max(row - radius, 0), min(row + radius, rows)
-        left, right = max(column - radius, 0), min(column + radius, columns)
+        middle = len(view) // 2
+        seen = np.zeros_like(free)
+        top = max(row - radius, 0)
+        bottom = min(row + radius, rows)
+        left = max(column - radius, 0)
+        right = min(column + radius, columns)
         seen[top:bottom, left:right] = (view + 1)[
             top - row + middle : bottom - row + middle, left - column + middle : right - column + middle
         ]
@@ -128,7 +135,9 @@ def authors_walk(look, sought, window, maximum, radius):
 @pytest.mark.parametrize("masked", [False, True])
 def test_the_authors_window_is_theirs_at_their_size(masked, monkeypatch):
     """At 896 x 736 a window of 64 is x - 32 … x + 31; the target is tested by it, too."""
-    rng, box = np.random.default_rng(5), (320.0, 128.0, 40.0, 64.0)  # found late
+    # found late
+    rng = np.random.default_rng(5)
+    box = (320.0, 128.0, 40.0, 64.0)
     maps = [rng.random((100, 100)) for _ in range(66)]
     sought = np.zeros((736, 896), bool)
     sought[92:138, 224:252] = True  # the box at this size
@@ -186,7 +195,8 @@ def test_tiny_and_thin_images(size, end, make, tmp_path):
 
 def test_the_published_rings_of_a_view_of_1600_pixels():
     """Worked out by hand: outer radii in output cells, windows in input cells."""
-    slopes, scales = (0, 0, 0.07, 0.16, 0.32), (30, 15, 8, 4, 2)
+    slopes = (0, 0, 0.07, 0.16, 0.32)
+    scales = (30, 15, 8, 4, 2)
     pools = [Pooling(*chosen) for chosen in zip(slopes, scales, strict=True)]
     rings = [pool.rings(1600 >> block) for block, pool in enumerate(pools)]
     assert [radius for radius, _ in rings[0]] == [*range(60, 406, 15)]

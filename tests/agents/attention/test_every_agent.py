@@ -27,7 +27,8 @@ def stimulus(agent, image, target, **fields):
 @pytest.mark.parametrize("name", ["center", "gbvs", "ivsn-layer"])
 def test_an_agent_draws_its_number_of_fixations_from_peoples(agents, tmp_path, monkeypatch, name):
     """From the draw's seed alone, up to the most there may be; the fixations are those of the longer path."""
-    agent, lengths = agents(name), tmp_path / "lengths.txt"
+    agent = agents(name)
+    lengths = tmp_path / "lengths.txt"
     lengths.write_text("2\n4\n9\n")
     path, target = gaze_cases.files(tmp_path, [(60, 80), (40, 32)], seed=11)
     item = stimulus(agent, path, target, window=7, max_fixations=5)

@@ -33,7 +33,8 @@ def test_the_answer_is_the_maxima_of_the_map(picture):
 @pytest.mark.parametrize(("mode", "without"), [("L", True), ("LA", True), ("I;16", True), ("RGB", False), ("P", False)])
 def test_a_picture_of_one_channel_may_have_no_colour_channel(tmp_path, picture, mode, without):
     """The authors' program skips the colour channel where imread gives one channel."""
-    grey, path = PILImage.open(picture).convert("L"), tmp_path / "grey.png"
+    grey = PILImage.open(picture).convert("L")
+    path = tmp_path / "grey.png"
     if mode == "I;16":
         PILImage.fromarray(np.asarray(grey).astype(np.uint16) * 257).save(path)
     else:

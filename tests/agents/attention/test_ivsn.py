@@ -69,7 +69,8 @@ def test_maps_and_fixations_are_those_of_the_slow_version(case, make, vgg_weight
 
 @pytest.mark.parametrize("case", ["tiled, pool5", "whole, pool5"])
 def test_search_ends_where_that_of_the_slow_version_does(case, make, vgg_weights, pictures):
-    agent, box = make(case), (0.0, 0.0, 30.0, 60.0)
+    agent = make(case)
+    box = (0.0, 0.0, 30.0, 60.0)
     [answer] = answers(agent, [search(pictures[1], pictures[2], window=20, target_box=box)])
     expected = plain_map(vgg_weights, agent, pixels(pictures[1]), pixels(pictures[2]))
     path, stop = naive(expected, Plan((90, 60), 20, 65, box, True))

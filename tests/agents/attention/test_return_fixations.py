@@ -70,7 +70,8 @@ def test_the_published_fixations_of_one_picture():
         saliency = np.asarray(picture) / 255
     published = [2016, 2650, 3206, 2703, 3209, 2664, 1457, 353, 1246, 2076, 2841, 3547, 3553, 3936]
     prior = torch.as_tensor(return_model.saccade_prior("free"))
-    memory, weights = return_model.MEMORIES["natural"], return_model.Weights()
+    memory = return_model.MEMORIES["natural"]
+    weights = return_model.Weights()
     [path] = return_model.returning_scanpaths(
         torch.as_tensor(saliency)[None], [Plan(FRAME, 200, 15)], [memory], prior[None], weights
     )
@@ -165,9 +166,11 @@ def test_what_an_answer_says(make, pictures):
 )
 def test_search_is_the_plain_choice_on_the_similarity_map(make, pictures, about, given, name):
     made = make(max_search=16, max_waldo=16, **given)
-    scene, target = pixels(pictures[2]), pixels(pictures[1])
+    scene = pixels(pictures[2])
+    target = pixels(pictures[1])
     method = similarity.Method(made.settings.variant)
-    shown, wanted = similarity.search_image(scene, method), similarity.target_image(target, method)
+    shown = similarity.search_image(scene, method)
+    wanted = similarity.target_image(target, method)
     height, width = scene.shape[:2]
     with torch.inference_mode():
         parts = similarity.responses(made.features, [shown], [wanted], method)
@@ -176,7 +179,9 @@ def test_search_is_the_plain_choice_on_the_similarity_map(make, pictures, about,
     saliency = np.array([found[y][x] for x, y in pixel]).reshape(64, 64)
     prior = return_model.saccade_prior("waldo" if name == "waldo" else "natural").tolist()
     reach = 3 if about.get("dataset", "") in ("waldo", "FindingWaldo") else 7  # 100 or 200 x 90 / 1280, halved
-    x, y, side = 80, 180, 5
+    x = 80
+    y = 180
+    side = 5
 
     def touches(cell):
         across, down = pixel[cell]

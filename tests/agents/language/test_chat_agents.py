@@ -138,7 +138,8 @@ def test_a_text_ends_at_its_length_and_the_same_is_sent(folders: dict[str, Path]
     truncation = {"fallback": fallback, "shape": 4, "scale": 1.5}
     agent = _loaded("chat", folders["chat"], truncation=truncation, lower_case=0)
     engine: Any = agent._engine
-    stimulus, draws = _conversation(2, names=["Ann", "Bob"]), [_draw(seed, 2) for seed in range(24)]
+    stimulus = _conversation(2, names=["Ann", "Bob"])
+    draws = [_draw(seed, 2) for seed in range(24)]
     requests = [agent.fitted_request(stimulus, draw) for draw in draws]
     ended = _replies(agent, [stimulus] * 24, draws)
     texts = engine.generate_batch([replace(each, is_enough=None) for each in requests], [draw.seed for draw in draws])
@@ -274,7 +275,8 @@ def test_short_messages_are_asked_for_again(
 def test_the_instructions_are_what_the_model_is_told_before_all_messages(
     agents: dict[str, TextAgent[Any]], speaker: str
 ) -> None:
-    stimulus, draw = _conversation(1, personas=["shy", "loud"]), Draw(seed=1, options={"speaker": speaker})
+    stimulus = _conversation(1, personas=["shy", "loud"])
+    draw = Draw(seed=1, options={"speaker": speaker})
     about = {name: str(agent.instructions(stimulus, draw)) for name, agent in agents.items()}
     system, user = agents["chat"].fitted_request(stimulus, draw).messages
     assert f"{system.text}\n{user.text}".startswith(about["chat"])

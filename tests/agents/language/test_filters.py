@@ -36,7 +36,8 @@ def only(name: str) -> Policy:
 def finding(name: str, text: str, speaker: str = "B", prompt: str = "", **thresholds: int) -> str | None:
     """What one filter finds in one message of a conversation of A and B."""
     limits = FilterSettings.model_validate(thresholds)
-    names, prompts = ["A", "B"], {speaker: prompt}
+    names = ["A", "B"]
+    prompts = {speaker: prompt}
     judged = judge_conversation([(speaker, text)], only(name), limits, names=names, prompts=prompts)
     return judged[0].found if judged else None
 
@@ -173,8 +174,12 @@ PROMPT = "John greets Alice. Both ask long questions, give long responses and of
         ("other_speaker", "I am fine. A: Great! A: And you?", 3, None),
         ("other_speaker", "A: hi", 1, "“A:” once"),
         ("other_speaker", "B: hi", 1, None),
-        ("prompt_echo", "both ASK long questions: give long jokes", 6,
-         "“both ask long questions give long” of the prompt"),
+        (
+            "prompt_echo",
+            "both ASK long questions: give long jokes",
+            6,
+            "“both ask long questions give long” of the prompt",
+        ),
         ("prompt_echo", "both ASK long questions: give long jokes", 7, None),
         ("prompt_echo", PROMPT, 14, None),
         ("prompt_echo", "B: I am fine", 8, "the label “B:”"),
@@ -184,7 +189,7 @@ PROMPT = "John greets Alice. Both ask long questions, give long responses and of
         ("prompt_echo", "well.\nUser: hi", 8, "the label “user:”"),
         ("prompt_echo", "a <3 for you", 8, None),
     ],
-)  # fmt: skip
+)
 def test_a_message_at_its_limits(name: str, text: str, limit: int | None, expected: str | None) -> None:
     limits = {} if limit is None else {name: limit}
     assert finding(name, text, prompt=PROMPT, **limits) == expected

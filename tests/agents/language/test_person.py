@@ -79,7 +79,9 @@ def test_the_style_of_messages() -> None:
 
 
 def test_an_emoji_counts_once() -> None:
-    family, flag, key = "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\U0001f1e9\U0001f1ea", "1\ufe0f\u20e3"
+    family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+    flag = "\U0001f1e9\U0001f1ea"
+    key = "1\ufe0f\u20e3"
     assert EMOJI.findall(f"no: (c) 1 # * {family}{flag}{flag}{key} 2") == [family, flag, flag, key]
 
 
@@ -203,7 +205,8 @@ def test_nothing_of_a_history_leaves_or_stands_in_a_run(
     llama: Path, history: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     in_process.without_ray(monkeypatch)
-    source, run = tmp_path / "set.jsonl", tmp_path / "run"
+    source = tmp_path / "set.jsonl"
+    run = tmp_path / "run"
     row = {"task": "conversation", "type": "MM", "topic": "tea", "exchanges": 4}
     long = {"mode": "burst", "pseudo": {"topics": 2, "turns": 3}}
     source.write_text("".join(json.dumps({"id": f"c{len(more)}", **row, **more}) + "\n" for more in ({}, long)))

@@ -204,7 +204,8 @@ def test_nothing_unknown_stands_in_a_prompt(program: prompts.Program) -> None:
 
 def test_a_user_may_give_other_parts() -> None:
     parts = ("{name} met {other}.", "{name} ({persona}, {age}) talks of {topic}.")
-    about, draw = friends([]), Draw(1, options={"speaker": "B"})
+    about = friends([])
+    draw = Draw(1, options={"speaker": "B"})
     system, begins = prompts.chat_instructions(about, draw, "gpt-4o", parts)
     assert begins == "John met Frank."
     assert system == f"Frank (pragmatic and reserved, {prompts.ages(about, 0)[1]}) talks of food."

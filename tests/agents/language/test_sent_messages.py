@@ -148,7 +148,8 @@ def test_a_message_is_cut_at_the_last_mark_within_the_length(text: str, length: 
     st.integers(1, 12),
 )
 def test_the_cut_is_that_of_a_walk_back_from_the_end(parts: list[str], length: int) -> None:
-    text, plain = " ".join(parts), " ".join(parts[:length])
+    text = " ".join(parts)
+    plain = " ".join(parts[:length])
     while len(parts) > length and plain and plain[-1] not in ".!?":
         plain = plain[:-1]
     assert truncate(text, length) == plain
@@ -204,7 +205,8 @@ PIECES = [
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join), st.sampled_from([1, 5, 7]), st.booleans())
 def test_what_follows_a_text_that_is_enough_is_never_sent(text: str, length: int, is_whole: bool) -> None:
     fallback: Literal["empty", "whole"] = "whole" if is_whole else "empty"
-    settings, sampling = TruncationSettings(fallback=fallback), Sampling(stops=("Oscar:", "Ella:"), label="Oscar:")
+    settings = TruncationSettings(fallback=fallback)
+    sampling = Sampling(stops=("Oscar:", "Ella:"), label="Oscar:")
     stimulus = TALK.model_copy(update={"names": NAMES})
     is_enough = length_check(stimulus, length, fallback, 0, "Oscar", "Ella")
 

@@ -244,7 +244,8 @@ def test_the_oldest_messages_are_left_out_where_a_server_has_no_room(
 
     server.otherwise = answer
     lines = [Utterance(speaker="BA"[number % 2], text=f"line {number};") for number in range(20)]
-    stimulus, first = talk(0).model_copy(update={"history": lines}), len(server.requests)
+    stimulus = talk(0).model_copy(update={"history": lines})
+    first = len(server.requests)
     if left_out is None:
         with pytest.raises(AnswerError) as raised:
             answered(server, "openai-chat", stimulus, turn(20))

@@ -157,7 +157,8 @@ def test_an_update_that_breaks_off_leaves_the_old_revision_in_use(hub: fake_hub.
 def test_a_published_checkpoint_is_taken_at_its_pinned_commit_whatever_came_later(
     hub: fake_hub.Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, pinned = "openai-community/gpt2", PINNED["openai-community/gpt2"]
+    name = "openai-community/gpt2"
+    pinned = PINNED["openai-community/gpt2"]
     assert hub.add(name, FILES) == pinned
     later = hub.add(name, {**FILES, "vocab.txt": b"new"})
     assert fetch(name).revision == pinned == checkpoints.find(name).name == checkpoints.identity(name)[1]

@@ -89,9 +89,14 @@ def test_beams_say_the_same_and_their_source_is_looked_at_once(tmp_path: Path) -
 
     def say(**more: Any) -> list[list[int]]:
         config = GenerationConfig(
-            num_beams=4, num_return_sequences=4, max_new_tokens=12, pad_token_id=0, eos_token_id=2,
-            decoder_start_token_id=1, do_sample=False,
-        )  # fmt: skip
+            num_beams=4,
+            num_return_sequences=4,
+            max_new_tokens=12,
+            pad_token_id=0,
+            eos_token_id=2,
+            decoder_start_token_id=1,
+            do_sample=False,
+        )
         said: list[list[int]] = model.generate(ids, attention_mask=mask, generation_config=config, **more).tolist()
         return said
 

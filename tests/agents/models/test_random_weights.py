@@ -155,7 +155,8 @@ def test_weights_are_normal_and_the_same_again() -> None:
         fill(module)
         return module.state_dict()
 
-    exact, again = made(), made()
+    exact = made()
+    again = made()
     assert exact["0.weight"].std().item() == pytest.approx((4 * 9) ** -0.5, rel=0.05)
     assert exact["2.weight"].std().item() == pytest.approx(1024**-0.5, rel=0.01)
     assert exact["2.weight"].mean().item() == pytest.approx(0, abs=1e-4)

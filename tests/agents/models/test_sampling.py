@@ -89,7 +89,8 @@ def test_rows_whose_logits_are_no_numbers_are_noted() -> None:
     logits = torch.randn(6, 5, generator=torch.Generator().manual_seed(2))  # three items with two beams each
     ids = torch.zeros(6, 1, dtype=torch.int64)
     for value in (torch.nan, torch.inf):
-        finite, spoiled = Finite(3, normalised=False), logits.clone()
+        finite = Finite(3, normalised=False)
+        spoiled = logits.clone()
         spoiled[1, 2] = spoiled[4, 0] = value
         for scores in (logits, spoiled, logits):  # once bad, always bad
             assert finite(ids, scores) is scores

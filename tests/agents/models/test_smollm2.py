@@ -30,14 +30,18 @@ PACKAGE = smollm2.PACKAGE
 MADE = checkpoints.packaged_folder(PACKAGE)  # in the user's own cache
 real = pytest.mark.usefixtures("users_cache")
 TEXTS = ("Hello there, it's 12345 o'clock!", "  naïve café 你好\n\nx", "<|im_start|>user\nhi<|im_end|>")
-HEADS, KV_HEADS, HIDDEN, INNER = 4, 2, 64, 96
+HEADS = 4
+KV_HEADS = 2
+HIDDEN = 64
+INNER = 96
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Llama of two layers in GGUF, each type of weights in it, by the package's own writer and rounding."""
     file = tmp_path_factory.mktemp("tiny") / smollm2.WEIGHTS
-    writer, numbers = gguf.GGUFWriter(file, "llama"), np.random.default_rng(0)
+    writer = gguf.GGUFWriter(file, "llama")
+    numbers = np.random.default_rng(0)
     letters = [chr(number) for number in (*range(33, 127), *range(161, 173), *range(174, 324))]
     tokens = [smollm2.UNKNOWN, smollm2.STARTS, smollm2.ENDS, *letters, "he", "Ġt", "Ġthe"]
     writer.add_context_length(128)
@@ -58,7 +62,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     writer.add_eos_token_id(2)
     writer.add_chat_template("{% for message in messages %}{{ message['content'] }}{% endfor %}")
     kinds = gguf.GGMLQuantizationType
-    narrow, wide = KV_HEADS * HIDDEN // HEADS, HIDDEN
+    narrow = KV_HEADS * HIDDEN // HEADS
+    wide = HIDDEN
     shapes = {"token_embd": (len(tokens), HIDDEN, kinds.Q8_0), "output_norm": (HIDDEN, kinds.F32)}
     for layer in range(2):
         shapes |= {f"blk.{layer}.attn_norm": (HIDDEN, kinds.F32), f"blk.{layer}.ffn_norm": (HIDDEN, kinds.F32)}
@@ -233,7 +238,8 @@ def test_it_judges() -> None:
     prepared = judge.prepare(trial)
     [reply] = judge.respond([prepared], [Draw(0)])
     prompt = torch.tensor([judge._engine.tokens(judge.fitted_request(prepared, Draw(0)))])
-    model, tokenizer = AutoModelForCausalLM.from_pretrained(MADE), AutoTokenizer.from_pretrained(MADE)
+    model = AutoModelForCausalLM.from_pretrained(MADE)
+    tokenizer = AutoTokenizer.from_pretrained(MADE)
     kept = model.generate(prompt, do_sample=False, max_new_tokens=16)[0, prompt.shape[1] :]
     assert reply.raw["text"] == tokenizer.decode(kept, skip_special_tokens=True)
     assert reply.answer.verdict in {"human", "unparsed"}  # it ends "answer is: human"

@@ -35,7 +35,8 @@ def answer(agent: CatchAgent, trial: Any, seed: int = 1, **draw: Any) -> Any:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_has_a_catch_trial_that_the_seed_alone_decides(task: str) -> None:
-    agent, trial = make(), stimulus(task)
+    agent = make()
+    trial = stimulus(task)
     together = agent.respond([agent.prepare(trial)] * 30, [Draw(seed) for seed in range(30)])
     alone = [answer(make(), trial, seed) for seed in range(30)]
     assert [reply.answer for reply in together if isinstance(reply, Reply)] == alone
@@ -68,7 +69,8 @@ def test_objects_are_an_absent_object_three_times() -> None:
     for about, names in (({}, {"elephant", "ship"}), ({"present": ["Ship"]}, {"elephant"})):
         labels = {tuple(answer(make(), stimulus("object_detection", **about), seed).labels) for seed in range(20)}
         assert labels == {(name,) * 3 for name in names}
-    agent, batch = make(), (stimulus("object_detection", absent=[]), stimulus("word_association"))
+    agent = make()
+    batch = (stimulus("object_detection", absent=[]), stimulus("word_association"))
     error, other = agent.respond([agent.prepare(trial) for trial in batch], [Draw(1), Draw(1)])
     assert getattr(error, "code", None) == "no_absent_object"
     assert isinstance(other, Reply)  # which is not touched

@@ -116,7 +116,8 @@ def test_a_captions_length_is_drawn_for_all_its_attempts(server: bad.Misbehaving
     replies = all_answered(server, stimulus("image_captioning"), draws, lengths=[3, 9, 12])
     limits: dict[int, set[int]] = {}
     for draw, (reply, verdicts), request in zip(draws, replies, server.requests[-len(draws) :], strict=True):
-        body, limit = request.body, reply.raw["max_words"]
+        body = request.body
+        limit = reply.raw["max_words"]
         first, second, *_ = map(str.strip, body["messages"][0]["content"][0]["text"].splitlines())
         assert first.endswith("the important parts of the scene with a complete sentence or a cohesive fragment.")
         assert second == f"The description should contain at most {limit} words, at least 6 words."
@@ -194,7 +195,8 @@ def test_a_model_here_is_asked_what_a_model_on_a_server_is(here: list[LocalUnive
 
 
 def test_a_model_here_answers_all_tasks_in_a_batch_as_alone(here: list[LocalUniversalAgent]) -> None:
-    agent, processor = here[0], AutoProcessor.from_pretrained(here[0].folder())
+    agent = here[0]
+    processor = AutoProcessor.from_pretrained(here[0].folder())
     items = [(agent.prepare(stimulus(task)), Draw(seed, options={"speaker": "A"})) for task in ROWS for seed in (1, 2)]
     together = agent.respond(*zip(*items, strict=True))
     alone = [agent.respond([item], [draw])[0] for item, draw in items]

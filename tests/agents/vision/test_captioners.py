@@ -138,7 +138,8 @@ def test_beams_are_divided_by_their_length_as_by_their_authors(
         for rule in ("original", "transformers")
         for agent in [_loaded(name, folder, length_norm=rule, **settings)]
     )
-    same, changed = 0, 0
+    same = 0
+    changed = 0
     for picture, original, today in zip(_pictures(stimuli), ours, todays, strict=True):
         start, step = plain.stepper(picture, prompt)
         best = best_by_length(step, start, 4, 25 + len(start), plain.end, divisor, any_may_end=name == "git")

@@ -48,10 +48,12 @@ def stacked(items: Sequence[Any]) -> Tensor:
 
 @pytest.mark.parametrize("blocks", [(1, 2, 1, 1), (2, 1, 3, 1)])
 def test_a_resnet_is_the_plain_program(blocks: tuple[int, ...], tmp_path: Path) -> None:
-    plain, path = ClipResNet(width=16, blocks=blocks, grid=3, outputs=10).eval(), tmp_path / "clip.pt"
+    plain = ClipResNet(width=16, blocks=blocks, grid=3, outputs=10).eval()
+    path = tmp_path / "clip.pt"
     draw(plain, torch.Generator().manual_seed(0))
     torch.save({f"visual.{name}": value for name, value in plain.state_dict().items()}, path)
-    tower, pixels = clip_towers.load_tower(path), torch.randn(2, 3, 96, 96)
+    tower = clip_towers.load_tower(path)
+    pixels = torch.randn(2, 3, 96, 96)
     assert (clip_towers.input_size(path), clip_towers.output_size(tower)) == (96, 10)
     with torch.no_grad():
         torch.testing.assert_close(tower(pixels), plain(pixels), rtol=1e-4, atol=1e-4)
@@ -65,7 +67,8 @@ def perceptron(weights: dict[str, Tensor], features: Tensor) -> Tensor:
 
 def transformer(weights: dict[str, Tensor], features: Tensor) -> Tensor:
     """An image at a time, a head at a time."""
-    size, out = tiny_clipcap.WIDTH, []
+    size = tiny_clipcap.WIDTH
+    out = []
 
     def weight(name: str) -> Tensor:
         return weights[f"clip_project.{name}"]

@@ -142,7 +142,8 @@ def test_boxes_are_those_of_torchvisions_whole_model(made: Made, monkeypatch: py
     """Built by torchvision's function with its published weights, for which ours are passed off; masks included."""
     from torchvision.models import detection
 
-    path, published = made["torchvision-maskrcnn"], detection.MaskRCNN_ResNet50_FPN_Weights
+    path = made["torchvision-maskrcnn"]
+    published = detection.MaskRCNN_ResNet50_FPN_Weights
     monkeypatch.setattr(published, "get_state_dict", lambda self, **kwargs: torch.load(path, weights_only=True))
     model = detection.maskrcnn_resnet50_fpn(
         weights=published.COCO_V1,
@@ -163,7 +164,8 @@ def test_boxes_are_those_of_torchvisions_whole_model(made: Made, monkeypatch: py
 def test_boxes_are_those_of_transformers_singly(made: Made) -> None:
     import transformers
 
-    folder, photographs = made["detr-resnet-50"], tiny.photographs()
+    folder = made["detr-resnet-50"]
+    photographs = tiny.photographs()
     model = transformers.DetrForObjectDetection.from_pretrained(folder).eval()
     processor = transformers.DetrImageProcessorPil.from_pretrained(folder)
     for shown, picked in zip(photographs, tiny.answers(make("detr-resnet-50", folder), photographs), strict=True):

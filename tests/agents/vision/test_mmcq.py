@@ -64,7 +64,8 @@ def reference_histogram(pixels: Pixels, quality: int) -> NDArray[np.int64]:
 @st.composite
 def images(draw: st.DrawFn, largest: int = 24) -> Pixels:
     """Small images of the kinds that exercise different parts: many bins, few bins, ties, whites."""
-    height, width = draw(st.integers(1, largest)), draw(st.integers(1, largest))
+    height = draw(st.integers(1, largest))
+    width = draw(st.integers(1, largest))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     kind = draw(st.sampled_from(["noise", "cluster", "solid", "near white", "ties"]))
     shape = (height, width, 3)

@@ -27,7 +27,9 @@ from agents.vision.ofa_network import OFAModel
 
 SIDE = 64  # pixels: 4 x 4 patches
 MOST = 16
-BOS, PAD, END = 0, 1, 2
+BOS = 0
+PAD = 1
+END = 2
 
 
 # OFA restated plainly, from the names of its weights: float64, a row at a time, no cache, no masks
@@ -97,13 +99,15 @@ class Plain:
             ]
         )
         everywhere = self.products("encoder", "pos_", positions, positions)
-        n, span = len(places), 2 * self.side - 1
+        n = len(places)
+        span = 2 * self.side - 1
         for layer in range(3):
             table = self.w[f"encoder.image_rel_pos_table_list.{layer}.weight"]
             bias = everywhere.clone()
             for i, (row, column) in enumerate(places):
                 for j, (other_row, other_column) in enumerate(places):
-                    down, right = row - other_row + self.side - 1, column - other_column + self.side - 1
+                    down = row - other_row + self.side - 1
+                    right = column - other_column + self.side - 1
                     bias[:, i, j] += table[down * span + right]
             bias[:, n:, n:] += self.token_bias("encoder", layer, len(ids))
             name = f"encoder.layers.{layer}"
@@ -270,7 +274,9 @@ def test_beam_search_is_fairseqs(
 ) -> None:
     """From the image file to the words of all ranks, by Pillow and a search that knows of no batch, no cache and no
     transformers. With the second weights texts end early, at times more at one step than places are left."""
-    model, beams, strip = tiny_ofa.model(seed), 5, seed == 0
+    model = tiny_ofa.model(seed)
+    beams = 5
+    strip = seed == 0
     file = tiny_ofa.fairseq_file(tmp_path / "caption_huge_best.pt", model)
     chosen = {"temperature": temperature, "length_penalty": penalty, "strip_punctuation": strip}
     agent = make(file, dictionary, beams=beams, **chosen)
@@ -279,7 +285,8 @@ def test_beam_search_is_fairseqs(
         PILImage.fromarray(((image + 1) * 127.5).round().byte().permute(1, 2, 0).numpy()).save(path)
     draws = [Draw(seed=1, sample=rank) for _ in paths for rank in range(beams)]
     answers = iter(captions(agent, [item for item in prepared(agent, paths) for _ in range(beams)], draws))
-    tokenizer, lengths = load_tokenizer(dictionary), set()
+    tokenizer = load_tokenizer(dictionary)
+    lengths = set()
     question = tokenizer(" what does the image describe?")["input_ids"]
     for path in paths:
         squeezed = PILImage.open(path).resize((SIDE, SIDE), PILImage.Resampling.BICUBIC)

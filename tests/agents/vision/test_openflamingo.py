@@ -46,7 +46,8 @@ class Plain:
     published files; CLIP's and GPT-NeoX's layers are transformers'."""
 
     def __init__(self, parts: Parts, tower: str) -> None:
-        self.weights, self.tower = weights_of(parts), tower
+        self.weights = weights_of(parts)
+        self.tower = tower
         self.clip: Any = CLIPVisionModel.from_pretrained(parts["clip"]).eval()
         self.gpt: Any = GPTNeoXForCausalLM.from_pretrained(parts["language_model"], dtype=torch.float32).eval()
         self.tokenizer: Any = AutoTokenizer.from_pretrained(parts["language_model"])
@@ -79,7 +80,8 @@ class Plain:
         latents = self.weights["perceiver.latents"]
         for number in range(tiny_openflamingo.DEPTH):
             name = f"perceiver.layers.{number}."
-            asking, seen = self.norm(latents, f"{name}0.norm_latents"), self.norm(patches, f"{name}0.norm_media")
+            asking = self.norm(latents, f"{name}0.norm_latents")
+            seen = self.norm(patches, f"{name}0.norm_media")
             latents = latents + self.attention(asking, torch.cat([seen, asking]), f"{name}0.")
             latents = latents + self.feed_forward(latents, f"{name}1.")
         return self.norm(latents, "perceiver.norm")
@@ -125,7 +127,8 @@ def test_captions_are_those_of_a_plain_program(parts: Parts, images: list[Path],
     agent = loaded(parts, tower=tower, prompt=PROMPT, max_tokens=16)
     plain = Plain(parts, tower)
     items = prepared(agent, images)
-    ours, same = captions(agent, items), 0
+    ours = captions(agent, items)
+    same = 0
     for item, (answer, raw) in zip(items, ours, strict=True):
         wanted = plain.caption(item["pixel_values"], PROMPT, beams=3, most=16)
         if answer.finish == "end":

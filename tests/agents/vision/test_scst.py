@@ -20,7 +20,8 @@ from agents.errors import AnswerError, UnavailableError
 from agents.images import Image
 from agents.vision import scst
 
-LIMIT, UNKNOWN = 20, len(tiny_scst.WORDS)
+LIMIT = 20
+UNKNOWN = len(tiny_scst.WORDS)
 Search = tuple[float, list[int]]
 
 
@@ -65,7 +66,8 @@ class Plain:
         return (self.weights["logit.weight"] @ state[0] + self.weights["logit.bias"]).log_softmax(0), state
 
     def greedy(self, features: Tensor) -> list[int]:
-        tokens, state = [0], self.begin(features)
+        tokens = [0]
+        state = self.begin(features)
         while len(tokens) <= LIMIT and (len(tokens) == 1 or tokens[-1] != 0):
             scores, state = self.say(tokens[-1], state)
             tokens.append(int(scores.argmax()))

@@ -23,7 +23,8 @@ from judging.trial_sets import cues
 def path_trials(number: int, tell: float, seed: int = 0) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Scanpath trials of people and two agents, with their keys; machines look ``tell`` pixels to the right."""
     chance = np.random.default_rng(seed)
-    trials, keys = [], []
+    trials = []
+    keys = []
     for at in range(number):
         truth = "human" if at % 2 else "machine"
         agent = "human:1" if at % 2 else "ab"[at // 2 % 2]
@@ -71,7 +72,9 @@ def test_a_difference_is_found_and_none_is_not(settings: dict[str, Any]) -> None
 def test_answers_said_alike_on_one_stimulus_leak_through_folds_of_rows_alone() -> None:
     """Two machines that always say the same, which says nothing of what another machine would say."""
     chance = np.random.default_rng(0)
-    trials, keys, rows = [], [], []
+    trials = []
+    keys = []
+    rows = []
     for at in range(100):
         shared = chance.normal(size=40)
         for agent in ("human:1", "human:2", "a", "b"):
@@ -187,7 +190,8 @@ def test_frequencies_are_wordfreqs_and_count_the_other_trials() -> None:
 
 def _judged(cue: str, people: list[str], machines: list[str]) -> float:
     """The share that the cue's judge tells rightly."""
-    trials, keys = [], []
+    trials = []
+    keys = []
     for at, (text, truth) in enumerate(
         [*((item, "human") for item in people), *((item, "machine") for item in machines)]
     ):
@@ -234,7 +238,10 @@ def test_the_difference_of_two_judges_is_that_of_their_detectabilities() -> None
 @pytest.mark.parametrize("sentences", [False, True])
 def test_a_sentence_is_trained_on_once_and_judged_once(sentences: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Excerpts of 3, 6 and 9 messages of ten conversations, whose early sentences they share."""
-    trials, keys, rows, owner = [], [], [], []
+    trials = []
+    keys = []
+    rows = []
+    owner = []
     said = np.random.default_rng(0).normal(size=(10, 2, 9, 4))
     for talk, speaker, length in [(at, one, number) for at in range(10) for one in (0, 1) for number in (3, 6, 9)]:
         trial = {"id": f"t{len(trials)}", "asked": "conversation", "shown": f"s{talk}", "speaker": "AB"[speaker]}
@@ -245,7 +252,9 @@ def test_a_sentence_is_trained_on_once_and_judged_once(sentences: bool, monkeypa
         key = {"truth": truth, "agent": "a", "catch": False, "repeat_of": None, "said": trial["id"], "asked": "x"}
         keys.append(key)
     judge = ClassifierJudge(ClassifierSettings(scaled=False, balanced=False, sentences=sentences), "svm")
-    inputs, trained, new_model = Features(np.array(rows), np.array(owner)), [], judge.new_model
+    inputs = Features(np.array(rows), np.array(owner))
+    trained = []
+    new_model = judge.new_model
 
     class Recorded:
         def fit(self, rows: Any, truth: Any) -> Any:
@@ -274,7 +283,8 @@ def test_as_many_rows_of_people_as_of_machines_are_trained_on() -> None:
     """Three machines' answers to one of people's: a judge of unequal training calls all machines'."""
     trials, keys = path_trials(400, 20)
     kept = [at for at in range(400) if at % 2 == 0 or at % 6 == 1]
-    trials, keys = [trials[at] for at in kept], [keys[at] for at in kept]
+    trials = [trials[at] for at in kept]
+    keys = [keys[at] for at in kept]
     plain, equal = (
         judged(trials, keys, kernel="rbf", scaled=False, balanced=False, equal=equal) for equal in (False, True)
     )

@@ -49,15 +49,25 @@ ANSWERS: dict[str, dict[str, Any]] = {
 PARTS: dict[str, dict[str, Any]] = {"word_association": {"cue": "hot"}, "conversation": {"speaker": "A"}}
 REPLIES = json.loads((Path(__file__).parent / "judges_replies.json").read_text("utf-8"))
 PAPERS = json.loads((Path(__file__).parent / "paper_prompts.json").read_text("utf-8"))
-HUMAN, MACHINE = '{"reason": "typos", "verdict": "human"}', '{"reason": "fluent", "verdict": "machine"}'
+HUMAN = '{"reason": "typos", "verdict": "human"}'
+MACHINE = '{"reason": "fluent", "verdict": "machine"}'
 MOST_BEFORE = 3  # requests that are answered before the kill
 LOCKED = 4  # exit code
 
 
 def trial(asked: str, number: int = 1, picture: bytes | None = None, **fields: Any) -> JudgementStimulus:
     names = {"image": "s.png"} if picture else {}
-    row = {"id": f"t{number}", "task": "judgement", "asked": asked, "shown": "s1", "question": "A human or a machine?",
-           "answer": ANSWERS[asked], **PARTS.get(asked, {}), **names, **fields}  # fmt: skip
+    row = {
+        "id": f"t{number}",
+        "task": "judgement",
+        "asked": asked,
+        "shown": "s1",
+        "question": "A human or a machine?",
+        "answer": ANSWERS[asked],
+        **PARTS.get(asked, {}),
+        **names,
+        **fields,
+    }
     result = parse_row(json.dumps(row), files={"s.png": picture or b"", "target.png": picture or b""})
     assert isinstance(result, JudgementStimulus)
     return result
@@ -196,8 +206,12 @@ def test_a_request_has_the_trial_its_pictures_and_the_schema(asked: str, picture
     assert form["strict"]
     assert list(form["schema"]["properties"]) == ["reason", "verdict"]
     assert "response_format" not in other
-    sent = [part["image_url"]["url"] for message in body["messages"] for part in message["content"]
-            if isinstance(part, dict) and "image_url" in part]  # fmt: skip
+    sent = [
+        part["image_url"]["url"]
+        for message in body["messages"]
+        for part in message["content"]
+        if isinstance(part, dict) and "image_url" in part
+    ]
     assert sent == [f"data:image/png;base64,{base64.b64encode(picture).decode()}"] * (pictured + len(search))
     assert all(isinstance(message["content"], str) for message in other["messages"])
 
@@ -421,7 +435,8 @@ def test_a_local_judge_does_not_mind_batches(grid: bool, tiny: Path, trials: Pat
     rows = [parse_row(line) for line in (trials / "T" / "trials.jsonl").read_bytes().splitlines()][:8]
 
     def judged(order: Sequence[int], size: int) -> dict[str, tuple[str, str]]:
-        agent, result = local(tiny, **settings), {}
+        agent = local(tiny, **settings)
+        result = {}
         for start in range(0, len(order), size):
             part = order[start : start + size]
             arguments = [agent.prepare(rows[at]) for at in part], [Draw(seed=at) for at in part]
@@ -441,8 +456,10 @@ def test_a_local_judge_sees_what_its_checkpoint_reads(tiny: Path, tmp_path: Path
     assert seeing.judges == TASKS
     search = seeing.prepare(trial("attention_prediction", picture=picture, target_image="target.png"))
     assert [message.image for message in seeing.fitted_request(search, Draw(1)).messages] == [picture, picture]
-    texts = [seeing.respond([seeing.prepare(trial("image_captioning", picture=seen))], [Draw(1)])[0].raw["text"]
-             for seen in (picture, png(250))]  # fmt: skip
+    texts = [
+        seeing.respond([seeing.prepare(trial("image_captioning", picture=seen))], [Draw(1)])[0].raw["text"]
+        for seen in (picture, png(250))
+    ]
     assert texts[0] != texts[1]
     assert local(tiny).judges == ("word_association", "conversation")
     blind = local(tiny, without_picture=True)

@@ -37,12 +37,15 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cues = ["dog", "heavy", "take", "puppy", "river", "green", "house", "fast", "music", "cold", "bread", "king"]
     truth = {
         cue: [
-            {"response": str(chance.choice(WORDS[3:] if who == "human" else WORDS[:10])),
-             "groundtruth": who, f"{who}_groundtruth": name}
+            {
+                "response": str(chance.choice(WORDS[3:] if who == "human" else WORDS[:10])),
+                "groundtruth": who,
+                f"{who}_groundtruth": name,
+            }
             for who, name in [("human", "01"), ("human", "02"), ("machine", "alpha"), ("machine", "beta")]
         ]
         for cue in cues
-    }  # fmt: skip
+    }
     (folder / "word.json").write_text(json.dumps(truth))
     known = [*WORDS[1:], *cues]
     packed = [word.encode() + b" " + struct.pack("<5f", *chance.normal(size=5)) for word in known]
@@ -61,9 +64,11 @@ def plain_vectors(folder: Path) -> dict[str, dict[str, np.ndarray]]:
     file = {}
     while content:
         word, _, content = content.partition(b" ")
-        file[word.decode()], content = np.frombuffer(content[:20], "<f4").astype(float), content[20:]
+        file[word.decode()] = np.frombuffer(content[:20], "<f4").astype(float)
+        content = content[20:]
     rows = load_file(folder / "gpt2" / "model.safetensors")["transformer.wte.weight"].double().numpy()
-    tokenizer, forms = AutoTokenizer.from_pretrained(folder / "gpt2"), (str.lower, str.title, str.upper)
+    tokenizer = AutoTokenizer.from_pretrained(folder / "gpt2")
+    forms = (str.lower, str.title, str.upper)
     tokens = {text: min((tokenizer.encode(f" {form(text)}") for form in forms), key=len) for text in texts}
     return {
         "word2vec": file,
@@ -79,8 +84,11 @@ def test_words_are_judged_by_three_kinds_of_vectors_whose_verdicts_are_pooled(
     trials = [json.loads(line) for line in (words / "T" / "trials.jsonl").read_text().splitlines()]
     key = read_trial_key(key_path(words / "T"))
     with misbehaving_server.running() as server:
-        chosen = {"word2vec.checkpoint": words / "vectors.bin", "gpt2-embedding.checkpoint": words / "gpt2",
-                  "openai-embedding.base_url": server.url}  # fmt: skip
+        chosen = {
+            "word2vec.checkpoint": words / "vectors.bin",
+            "gpt2-embedding.checkpoint": words / "gpt2",
+            "openai-embedding.base_url": server.url,
+        }
         given = [part for name, value in chosen.items() for part in ("--set", f"svm-paper-text.vectors.{name}={value}")]
         judge = ["judge", str(words / "T"), "--judges", "svm-paper-text", "--set", "svm-paper-text.partitions=2"]
         assert main([*judge, *given, "--out", str(tmp_path / "V")]) == 0
@@ -146,22 +154,29 @@ def test_what_is_missing_is_refused_before_a_trial_is_judged(
     assert not (tmp_path / "V" / "records").exists()
 
 
-@pytest.mark.parametrize(("name", "asked"), [("svm-paper-text", "color_estimation"), ("forest", "color_estimation"),
-                                             ("svm-paper-text", "object_detection")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [("svm-paper-text", "color_estimation"), ("forest", "color_estimation"), ("svm-paper-text", "object_detection")],
+)
 def test_colours_and_objects_are_judged_by_bert_and_resnet18(tmp_path: Path, name: str, asked: Any) -> None:
-    bert, chance = tiny_embeddings.sentence_bert(tmp_path / "bert", normalised=False), np.random.default_rng(0)
+    bert = tiny_embeddings.sentence_bert(tmp_path / "bert", normalised=False)
+    chance = np.random.default_rng(0)
     (tmp_path / "bert" / "modules.json").unlink()  # BERT's own folder has none
     torch.manual_seed(0)
     net = resnet18(weights=None).eval()
     torch.save(net.state_dict(), tmp_path / "resnet18.pth")
     net.fc = torch.nn.Identity()
-    tokenizer, encoder = AutoTokenizer.from_pretrained(bert), AutoModel.from_pretrained(bert).eval()
-    trials, keys, rows = [], [], []
+    tokenizer = AutoTokenizer.from_pretrained(bert)
+    encoder = AutoModel.from_pretrained(bert).eval()
+    trials = []
+    keys = []
+    rows = []
     for at in range(40):
         if at % 2 == 0:
             picture = Image.fromarray(chance.integers(0, 255, (40, 40, 3), dtype=np.uint8))
             picture.save(tmp_path / f"{at // 2}.png")
-        truth, said = ("human", "machine")[at % 2], [str(chance.choice(["red", "blue", "man", "dog"])) for _ in "123"]
+        truth = ("human", "machine")[at % 2]
+        said = [str(chance.choice(["red", "blue", "man", "dog"])) for _ in "123"]
         answer = {"color": said[0]} if asked == "color_estimation" else {"labels": said}
         trial = {"id": f"t{at}", "asked": asked, "shown": f"s{at // 2}", "answer": answer, "image": f"{at // 2}.png"}
         trials.append(trial)
@@ -184,9 +199,11 @@ def test_colours_and_objects_are_judged_by_bert_and_resnet18(tmp_path: Path, nam
     inputs = judge.extract(asked, trials, "cpu")
     assert inputs[""].rows == pytest.approx(np.array(rows), abs=1e-4)
     result = judge.judge_trials(trials, keys, inputs)
-    folds, truth = np.array([result[trial["id"]]["fold"] for trial in trials]), np.arange(40) % 2 == 1
+    folds = np.array([result[trial["id"]]["fold"] for trial in trials])
+    truth = np.arange(40) % 2 == 1
     for fold in range(10):
-        train, test = inputs[""].rows[folds != fold], inputs[""].rows[folds == fold]
+        train = inputs[""].rows[folds != fold]
+        test = inputs[""].rows[folds == fold]
         model: Any = RandomForestClassifier(random_state=0) if name == "forest" else SVC(kernel="linear")
         model.fit(train, truth[folds != fold])
         margins = model.predict_proba(test)[:, 1] - 0.5 if name == "forest" else model.decision_function(test)

@@ -20,7 +20,9 @@ from judging.ranking.model import AGENTS, SPREADS, TRIES, fit
 from judging.study.results.stopping import decide, detectabilities
 from serving.cli import main
 
-OF_JUDGES, OF_AGENTS, NO_SPREAD = 0.5, 0.7, 1e-4
+OF_JUDGES = 0.5
+OF_AGENTS = 0.7
+NO_SPREAD = 1e-4
 
 
 def test_the_posterior_is_that_of_numerical_quadrature(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +43,8 @@ def test_the_posterior_is_that_of_numerical_quadrature(monkeypatch: pytest.Monke
     rank_model._chain.cache_clear()
     assert result.convergence["is_converged"]
 
-    intercept, dprime = np.linspace(-3, 3, 121)[:, None], np.linspace(-3, 4, 141)[None, :]
+    intercept = np.linspace(-3, 3, 121)[:, None]
+    dprime = np.linspace(-3, 4, 141)[None, :]
     nodes, weights = np.polynomial.hermite_e.hermegauss(30)
     log_density = -(intercept**2) / 2 - dprime**2 / (2 * (1 + OF_AGENTS**2))  # the mean of agents is N(0, 1)
     for of_judge in said:
@@ -106,7 +109,8 @@ def test_judges_of_a_decision_come_in_the_order_of_the_rows() -> None:
 def write_verdicts(path: Path, agents: dict[str, float], seed: int, judges: int = 6, who: str = "j") -> None:
     """Verdicts as `turinglike import` makes them of a table: of ``judges`` on 12 stimuli of a person and ``agents``,
     whose d' are known."""
-    chance, lines = np.random.default_rng(seed), ["judge,stimulus,truth,agent,verdict"]
+    chance = np.random.default_rng(seed)
+    lines = ["judge,stimulus,truth,agent,verdict"]
     for judge in range(judges):
         lean = chance.normal(0, 0.4)
         for at, (agent, dprime) in enumerate([("", 0.0), *agents.items()]):

@@ -18,9 +18,17 @@ def _concluded(
 ) -> Conclusion:
     """Of a judge's detectability ``rate``, of which ``reach`` is that of the 90 % interval from 0.5."""
     test = AgainstPeople(
-        judge="svm", agent="a", difference=Estimate(1 - 2 * rate.value, 1 - 2 * rate.high, 1 - 2 * rate.low),
-        bounds=reach, holm=holm, p=holm / family, family=family, stimuli=40, judges=1, passes=passes,
-    )  # fmt: skip
+        judge="svm",
+        agent="a",
+        difference=Estimate(1 - 2 * rate.value, 1 - 2 * rate.high, 1 - 2 * rate.low),
+        bounds=reach,
+        holm=holm,
+        p=holm / family,
+        family=family,
+        stimuli=40,
+        judges=1,
+        passes=passes,
+    )
     score = Score(
         judge="svm", agent="a", detectability_judges=rate, detectability=rate, human_human=1, machine_machine=1
     )
@@ -77,9 +85,16 @@ def test_the_sentence_is_true_of_the_interval_in_drawn_studies(seed: int) -> Non
     other = np.where(agent == 0, "machine", "human")
     verdict = np.where(chance.random(len(judge)) < share, truth, other)
     table = pd.DataFrame(
-        {"judge": judge, "stimulus": stimulus, "agent": np.array(["human:1", "a", "b"])[agent], "truth": truth,
-         "verdict": verdict, "trial": stimulus * 3 + agent, "judge_kind": "human"}
-    )  # fmt: skip
+        {
+            "judge": judge,
+            "stimulus": stimulus,
+            "agent": np.array(["human:1", "a", "b"])[agent],
+            "truth": truth,
+            "verdict": verdict,
+            "trial": stimulus * 3 + agent,
+            "judge_kind": "human",
+        }
+    )
     tests = of_agents(table, ["a", "b"], 0.1)["against_people"]
     scores = summarize(table, ["a", "b"])
     assert all(isinstance(test, AgainstPeople) for test in tests)

@@ -67,8 +67,12 @@ def _verdicts(agent: str, judge: str, value: str, first: int = 0) -> pd.DataFram
         agent=np.array(["human:1", agent, "other"])[whose],
         truth=np.where(whose > 0, "machine", "human"),
         verdict=np.where((stimulus + whose + at) % 3 > 0, "machine", "human"),
-        asked="image_captioning", catch=False, repeat_of=None, beside_truth=None, excluded=None,
-    )  # fmt: skip
+        asked="image_captioning",
+        catch=False,
+        repeat_of=None,
+        beside_truth=None,
+        excluded=None,
+    )
     table["judge.country"] = np.where(stimulus % 2, value, "elsewhere")
     table["judge.gender"] = value
     return table
@@ -89,8 +93,14 @@ def test_names_stand_letter_for_letter_in_every_figure(names: list[str]) -> None
     seen = [ESCAPED.get(name, name) for name in names]
     judges = [ESCAPED.get(name, name) + "j" for name in judging]
     values = [ESCAPED.get(name, name) + "v" for name in names]
-    expected = {"overview": seen + judges, "captions": seen + judges, TRAINED: [*seen, judges[0]],
-                "by-judge.country": judges + values, "who": values, "image_captioning-people": seen}  # fmt: skip
+    expected = {
+        "overview": seen + judges,
+        "captions": seen + judges,
+        TRAINED: [*seen, judges[0]],
+        "by-judge.country": judges + values,
+        "who": values,
+        "image_captioning-people": seen,
+    }
     for of, texts in expected.items():
         text = _plain("\n".join(_texts(drawn[of])))
         assert [part for part in texts if _plain(part) not in text] == [], of
@@ -168,7 +178,10 @@ def test_the_ranking_of_names_that_are_formulas(
             rows = list(csv.DictReader(table))
         assert {f"'{name}" for name in FORMULAS} < {row["agent"] for row in rows}
         assert "published:people" in {row["agent"] for row in rows}
-        assert not any(re.match(r"[=+@\t\r-]", cell) and not cell.lstrip("+-")[:1].isdigit()
-                       for row in rows for cell in row.values())  # fmt: skip
+        assert not any(
+            re.match(r"[=+@\t\r-]", cell) and not cell.lstrip("+-")[:1].isdigit()
+            for row in rows
+            for cell in row.values()
+        )
     assert main(["rank", str(run), "--prior", str(tmp_path / "R")]) == 2
     assert "has all these verdicts already" in capsys.readouterr().err

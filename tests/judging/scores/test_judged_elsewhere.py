@@ -11,11 +11,16 @@ from serving.cli import main
 
 
 def test_verdicts_on_clips(tmp_path: Path) -> None:
-    rows = [(f"w{judge}", f"clip{at}", at % 2, (at * 7 + judge) % 3 > 0, (at + judge) % 5 / 4)
-            for judge in range(3) for at in range(30)]  # fmt: skip
+    rows = [
+        (f"w{judge}", f"clip{at}", at % 2, (at * 7 + judge) % 3 > 0, (at + judge) % 5 / 4)
+        for judge in range(3)
+        for at in range(30)
+    ]
     words = ("human", "machine")
-    lines = [f"{judge},{clip},{words[truth]},{'walker' if truth else ''},{words[truth if right else 1 - truth]},{sure}"
-             for judge, clip, truth, right, sure in rows]  # fmt: skip
+    lines = [
+        f"{judge},{clip},{words[truth]},{'walker' if truth else ''},{words[truth if right else 1 - truth]},{sure}"
+        for judge, clip, truth, right, sure in rows
+    ]
     (tmp_path / "clips.csv").write_text("\n".join(["judge,stimulus,truth,agent,verdict,confidence", *lines]))
     assert main(["import", str(tmp_path / "clips.csv"), "--task", "judgement", "--out", str(tmp_path / "V")]) == 0
     assert main(["score", str(tmp_path / "V"), "--out", str(tmp_path / "S")]) == 0
@@ -27,16 +32,21 @@ def test_verdicts_on_clips(tmp_path: Path) -> None:
         assert [float(value) for value in values] == pytest.approx([sum(rights) / len(rights)])
     [ranking] = json.loads((tmp_path / "S" / "scores.json").read_bytes())["rankings"]
     areas = [
-        roc_auc_score([right for name, _, _, right, _ in rows if name == judge],
-                      [sure for name, _, _, _, sure in rows if name == judge])
+        roc_auc_score(
+            [right for name, _, _, right, _ in rows if name == judge],
+            [sure for name, _, _, _, sure in rows if name == judge],
+        )
         for judge in ("w0", "w1", "w2")
-    ]  # fmt: skip
+    ]
     assert ranking["auc_2"] == pytest.approx(sum(areas) / 3)
 
 
 def test_two_intervals_are_pairs(tmp_path: Path) -> None:
-    lines = [f"w{judge},item{at},{'first' if at % 2 else 'second'},vae,{'first' if at % 3 else 'second'}"
-             for judge in range(2) for at in range(12)]  # fmt: skip
+    lines = [
+        f"w{judge},item{at},{'first' if at % 2 else 'second'},vae,{'first' if at % 3 else 'second'}"
+        for judge in range(2)
+        for at in range(12)
+    ]
     (tmp_path / "walks.csv").write_text("\n".join(["subject,stimulus,truth,agent,verdict", *lines]))
     assert main(["import", str(tmp_path / "walks.csv"), "--task", "judgement", "--out", str(tmp_path / "V")]) == 0
     assert main(["score", str(tmp_path / "V"), "--out", str(tmp_path / "S")]) == 0

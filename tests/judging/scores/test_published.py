@@ -138,12 +138,15 @@ def test_the_command_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     speakers = [("human", "01"), ("human", "02"), ("machine", "git"), ("machine", "blip"), ("machine", "microsoft_api")]
     truth = {
         f"{at:04}.jpg": [
-            {"response": f"{things[at % 5]} with {chance.choice('abcdefgh')} {at}",
-             "groundtruth": who, f"{who}_groundtruth": name}
+            {
+                "response": f"{things[at % 5]} with {chance.choice('abcdefgh')} {at}",
+                "groundtruth": who,
+                f"{who}_groundtruth": name,
+            }
             for who, name in speakers
         ]
         for at in range(30)
-    }  # fmt: skip
+    }
     (tmp_path / "caption.json").write_text(json.dumps(truth))
     assert main(["import", str(tmp_path / "caption.json"), "--out", str(tmp_path / "P")]) == 0
     assert main(["trials", str(tmp_path / "P"), "--out", str(tmp_path / "T"), "--every"]) == 0
@@ -153,8 +156,9 @@ def test_the_command_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with (out / "published.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["ours"]]
     assert {(row["agent"], row["measure"], row["published"]) for row in rows} == {
-        ("all", "p_human", "0.72"), ("all", "p_machine", "0.83"),
-    }  # fmt: skip
+        ("all", "p_human", "0.72"),
+        ("all", "p_machine", "0.83"),
+    }
     assert all("without OFA, ClipCap" in row["why"] for row in rows)
     result = json.loads((out / "scores.json").read_bytes())
     assert len(result["published"]) > 80

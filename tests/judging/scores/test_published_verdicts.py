@@ -111,15 +111,23 @@ def test_conversations_have_a_verdict_on_each_speaker(
         return {"questiondata": {"gender": gender, "age": "21-25", "native": "yes"}, "data": list(trials)}
 
     compiled = {
-        "inlab": {"datastring": [
-            judge("female", trial(0, 0, 0), trial(1, 3, "HH"), trial(2, 24, "HAI"), trial(3, 6, "AIAI")),
-            judge("male", trial(1, 3, "AIH"), trial(2, 24, "AIH")),
-        ]},
-        "prolific": {"datastring": [
-            judge("male", trial(3, 6, "HH", hasFeedback=True), trial(4, 24, "AIAI", isCatch=True),
-                  trial(9, 3, "HH", isCatch=True)),
-        ]},
-    }  # fmt: skip
+        "inlab": {
+            "datastring": [
+                judge("female", trial(0, 0, 0), trial(1, 3, "HH"), trial(2, 24, "HAI"), trial(3, 6, "AIAI")),
+                judge("male", trial(1, 3, "AIH"), trial(2, 24, "AIH")),
+            ]
+        },
+        "prolific": {
+            "datastring": [
+                judge(
+                    "male",
+                    trial(3, 6, "HH", hasFeedback=True),
+                    trial(4, 24, "AIAI", isCatch=True),
+                    trial(9, 3, "HH", isCatch=True),
+                ),
+            ]
+        },
+    }
     (tmp_path / "compiled.json").write_text(json.dumps(compiled))
     labels = tmp_path / "speakers.csv"
     labels.write_text("Topic,Alabel,Blabel\n1,Human,Human\n1,Human,Blender\n2,Blender,Blender\n3,Human,Blender\n")
@@ -146,9 +154,12 @@ def test_conversations_have_a_verdict_on_each_speaker(
     assert by["phase", "feedback"] == [0, 0, 2, 0]
     male = {row["of"]: (row["verdicts"], row["male"]) for row in result["sexes"]}
     assert male == {  # A is taken for male, B for female
-        "all": (10, 0.5), "human": (6, round(4 / 6, 9)), "machine": (4, 0.25),
-        "judged human": (5, 0.4), "judged machine": (5, 0.6),
-    }  # fmt: skip
+        "all": (10, 0.5),
+        "human": (6, round(4 / 6, 9)),
+        "machine": (4, 0.25),
+        "judged human": (5, 0.4),
+        "judged machine": (5, 0.6),
+    }
     labels.write_text("Alabel,Blabel\nHuman,\n")
     monkeypatch.setattr(sys, "argv", [*command, "--speakers", str(labels), "--out", str(tmp_path / "V2")])
     assert published_verdicts.main() == 2

@@ -35,12 +35,15 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     chance = random.Random(0)
     truth = {
         f"cue{at}": [
-            {"response": chance.choice(PLAIN_WORDS[:20] if who == "human" else PLAIN_WORDS[10:]),
-             "groundtruth": who, f"{who}_groundtruth": name}
+            {
+                "response": chance.choice(PLAIN_WORDS[:20] if who == "human" else PLAIN_WORDS[10:]),
+                "groundtruth": who,
+                f"{who}_groundtruth": name,
+            }
             for who, name in [("human", "01"), ("human", "02"), ("machine", "alpha"), ("machine", "beta")]
         ]
         for at in range(40)
-    }  # fmt: skip
+    }
     (folder / "word.json").write_text(json.dumps(truth))
     assert main(["import", str(folder / "word.json"), "--out", str(folder / "published")]) == 0
     assert main(["trials", str(folder / "published"), "--out", str(folder / "T")]) == 0
@@ -61,7 +64,8 @@ def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> Non
         chosen = table[(table["judge"] == judge)]
         people = chosen[chosen["truth"] == "human"]
         machines = chosen[(chosen["truth"] == "machine") & (True if agent == "all" else chosen["agent"] == agent)]
-        human, machine = (people["verdict"] == "human").mean(), (machines["verdict"] == "machine").mean()
+        human = (people["verdict"] == "human").mean()
+        machine = (machines["verdict"] == "machine").mean()
         assert float(row["detectability"]) == pytest.approx((human + machine) / 2)
         assert int(row["machine_machine"]) == (machines["verdict"] == "machine").sum()
     result = json.loads((out / "scores.json").read_bytes())
@@ -72,14 +76,20 @@ def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> Non
         assert test["passes"] == (test["bounds"] <= 0.2)
     assert "320 verdicts of 2 judges" in result["methods"]
     assert {(row["of"], row["number"]) for row in result["statistics"]} == {
-        ("people", 80), ("people", 40), ("published:alpha", 40), ("published:beta", 40),
-    }  # fmt: skip
+        ("people", 80),
+        ("people", 40),
+        ("published:alpha", 40),
+        ("published:beta", 40),
+    }
     assert (out / "statistics.csv").read_text().count("letters") == 3
     page = (out / "index.html").read_text()
     assert page.count("<svg") == 3
-    assert all(f"published:{name} {row['outcome']}" in page
-               for name in ("alpha", "beta") for row in result["conclusions"]["word_association"]
-               if row["agent"] == f"published:{name}")  # fmt: skip
+    assert all(
+        f"published:{name} {row['outcome']}" in page
+        for name in ("alpha", "beta")
+        for row in result["conclusions"]["word_association"]
+        if row["agent"] == f"published:{name}"
+    )
     names = {"overview", "word_association-svm", "word_association-svm-paper-code"}
     assert {path.stem for path in (out / "figures").iterdir()} == names
     drawn = (out / "figures" / "word_association-svm.svg").read_text()
@@ -113,7 +123,8 @@ def test_the_page_says_for_whom_it_decides(verdicts: Path, tmp_path: Path) -> No
 
 def test_peoples_verdicts_are_imported(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(verdicts, tmp_path / "all")
-    run, table = tmp_path / "all" / "V", tmp_path / "people.csv"
+    run = tmp_path / "all" / "V"
+    table = tmp_path / "people.csv"
     key = read_trial_key(key_path(tmp_path / "all" / "T"))
     spoken = [(trial, f"p{at % 7}", "Human" if at % 3 else "machine") for at, trial in enumerate(key)]
     lines = ["stimulus,subject,response", *(",".join(item) for item in spoken)]
@@ -172,7 +183,8 @@ def test_what_was_changed_after_the_run_is_not_scored(
     shutil.copytree(verdicts, tmp_path / "all")
     path = tmp_path / "all" / file
     path.write_bytes(path.read_bytes().replace(before, after, 1))
-    run, key = tmp_path / "all" / "V", tmp_path / "all" / "T.key.csv"
+    run = tmp_path / "all" / "V"
+    key = tmp_path / "all" / "T.key.csv"
     about = json.loads((run / "run.json").read_bytes())
     about["set"] |= {"root": str(tmp_path / "all" / "T")}
     (run / "run.json").write_text(json.dumps(about))
@@ -338,9 +350,11 @@ def test_each_agent_has_a_sentence_that_its_interval_bears_out() -> None:
     result = compute_scores(table.assign(**same, confidence=np.nan), [])
     conclusions = list(result.conclusions["word_association"])
     assert {(row.agent, row.judge): row.outcome for row in conclusions} == {
-        ("like", "people"): "passes", ("like", "svm"): "may or may not pass",
-        ("unlike", "people"): "does not pass", ("unlike", "svm"): "may or may not pass",
-    }  # fmt: skip
+        ("like", "people"): "passes",
+        ("like", "svm"): "may or may not pass",
+        ("unlike", "people"): "does not pass",
+        ("unlike", "svm"): "may or may not pass",
+    }
     written = sentences(conclusions)
     [(headline, why), (_, of_svm)] = written["unlike"]
     assert headline == "Judged by people, unlike does not pass"
@@ -362,9 +376,15 @@ def test_columns_and_measures_of_captions_are_drawn_with_each_value_and_series()
         agent=np.array(["human:1", "git", "blip"])[agent],
         truth=np.where(agent > 0, "machine", "human"),
         verdict=np.where(chance.random(len(judge)) < 0.5, "machine", "human"),
-        judge_kind="human", asked="image_captioning", catch=False, repeat_of=None, beside_truth=None,
-        length=3 * (1 + stimulus % 3), place="a", **{"x/y": np.where(stimulus % 2, "new", "old")},
-    )  # fmt: skip
+        judge_kind="human",
+        asked="image_captioning",
+        catch=False,
+        repeat_of=None,
+        beside_truth=None,
+        length=3 * (1 + stimulus % 3),
+        place="a",
+        **{"x/y": np.where(stimulus % 2, "new", "old")},
+    )
     scores = compute_scores(table, ["length", "x/y", "place"])
     rows = [CaptionScore("people", 9), CaptionScore("git", 9, 31.5, 1.5), CaptionScore("blip", 9, 20.0, 0.9)]
     scores.captions = CaptionMeasures("", Table(rows), Table([]))
@@ -382,15 +402,25 @@ def test_columns_and_measures_of_captions_are_drawn_with_each_value_and_series()
 def _conversations() -> pd.DataFrame:
     """Verdicts of people, of ten on each so many "human", by type, speaker and length."""
     judged_human = {
-        ("H-H", "human"): (9, 8), ("H-M", "human"): (7, 6), ("H-M", "machine"): (3, 2), ("M-M", "machine"): (5, 4),
-    }  # fmt: skip
+        ("H-H", "human"): (9, 8),
+        ("H-M", "human"): (7, 6),
+        ("H-M", "machine"): (3, 2),
+        ("M-M", "machine"): (5, 4),
+    }
     rows = [
-        (kind, truth, length, "human:1" if truth == "human" else "gpt2", f"{kind} {truth} {length} {at}", f"j{at}",
-         "human" if at < number else "machine")
+        (
+            kind,
+            truth,
+            length,
+            "human:1" if truth == "human" else "gpt2",
+            f"{kind} {truth} {length} {at}",
+            f"j{at}",
+            "human" if at < number else "machine",
+        )
         for (kind, truth), numbers in judged_human.items()
         for length, number in zip((3, 12), numbers, strict=True)
         for at in range(10)
-    ]  # fmt: skip
+    ]
     table = pd.DataFrame(rows, columns=["meta.type", "truth", "length", "agent", "trial", "judge", "verdict"])
     same = {"asked": "conversation", "judge_kind": "human", "sample": 0, "catch": False}
     return table.assign(**same, repeat_of=None, beside_truth=None, stimulus=table["trial"])
@@ -417,14 +447,16 @@ def test_conversations_without_a_machine_or_a_person_have_curves_of_who_was_judg
     }
     assert _drawn(of_people, "type") == {
         "Conversation: judged human": {
-            "people's answers": [("H-H", 0.85), ("H-M", 0.65)], "gpt2": [("H-M", 0.25), ("M-M", 0.45)],
+            "people's answers": [("H-H", 0.85), ("H-M", 0.65)],
+            "gpt2": [("H-M", 0.25), ("M-M", 0.45)],
         },
         "Conversation: detectability": {"gpt2": [("H-M", 0.7)]},
-    }  # fmt: skip
+    }
     both = pd.concat([of_people, of_people.assign(judge="svm", judge_kind="machine", verdict="machine")])
     assert _drawn(both, "type")["Conversation: machines judged human"] == {
-        "people": [("H-M", 0.25), ("M-M", 0.45)], "svm": [("H-M", 0.0), ("M-M", 0.0)],
-    }  # fmt: skip
+        "people": [("H-M", 0.25), ("M-M", 0.45)],
+        "svm": [("H-M", 0.0), ("M-M", 0.0)],
+    }
     of_judges = _drawn(both, "type*length")
     assert of_judges["Conversation, people: detectability"] == {"H-M": [(3, 0.7), (12, 0.7)]}
     assert of_judges["Conversation, svm: people judged human"]["H-H"] == [(3, 0.0), (12, 0.0)]

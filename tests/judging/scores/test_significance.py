@@ -71,11 +71,13 @@ def test_the_variance_is_that_of_statsmodels() -> None:
 def test_the_freedom_of_a_difference_is_that_of_its_judges(seed: int) -> None:
     """Welch's (1947) of 3 and of 20 other judges, or his of judges who vary alike if it is less; of the same 20 judges
     it is 19."""
-    judge, of = np.arange(43) % 23, np.arange(43) // 23
+    judge = np.arange(43) % 23
+    of = np.arange(43) // 23
     right = np.random.default_rng(seed).random(43) < np.where(judge < 20, 0.9, 0.5)
     cells = np.array([(judge >= 20) & (of == 0), (judge < 20) & (of == 0), of == 1])
     alone = Clusters(judge, np.zeros(43, dtype=np.int64), np.full(43, -1), np.ones(43))
-    result, less = rates(right, cells, alone), np.array([1.0, -1.0])
+    result = rates(right, cells, alone)
+    less = np.array([1.0, -1.0])
     error, freedom = result.deviation(np.array([[0, 1], [1, 2]]), less)
     welch = stats.ttest_ind(*(right[cell].astype(float) for cell in cells[:2]), equal_var=False)
     alike = (1 / 3 + 1 / 20) ** 2 / (1 / 3**2 / 2 + 1 / 20**2 / 19)
@@ -87,8 +89,10 @@ def test_the_freedom_of_a_difference_is_that_of_its_judges(seed: int) -> None:
 def test_p_is_the_confidence_whose_interval_ends_at_the_hypothesis(judges: int) -> None:
     """At any confidence; and no interval of a difference is shorter than Student's, with few judges too."""
     result = detectabilities(_study(5, judges), [np.ones(judges * 12 * 3, dtype=bool)])
-    cells, weights = np.array([0, 1]), np.array([1.0, -1.0])
-    middle, (error, freedom) = float(result.sum(cells, weights)), map(float, result.deviation(cells, weights))
+    cells = np.array([0, 1])
+    weights = np.array([1.0, -1.0])
+    middle = float(result.sum(cells, weights))
+    (error, freedom) = map(float, result.deviation(cells, weights))
     for null in (middle - 0.25, middle + 0.2):
         p = float(result.p(cells, weights, null))
         assert 1e-6 < p < 0.99
@@ -115,7 +119,8 @@ def test_a_slopes_error_is_the_jackknifes_and_its_freedom_that_of_judges_and_sti
         slopes = {name: np.polyfit(table["age"][part], right[part], 1)[0] for name, part in parts.items()}
         return float(slopes["people"] / 2 + (slopes["a"] + slopes["b"]) / 4)
 
-    everything, variances = np.ones(len(table), dtype=bool), []
+    everything = np.ones(len(table), dtype=bool)
+    variances = []
     for names in (["judge"], ["stimulus"], ["judge", "stimulus"]):
         groups = table.groupby(names).ngroup().to_numpy()
         left = [slope(groups != at) - slope(everything) for at in range(groups.max() + 1)]
@@ -131,7 +136,8 @@ def test_a_slopes_error_is_the_jackknifes_and_its_freedom_that_of_judges_and_sti
 def test_judges_who_give_more_verdicts_count_as_fewer() -> None:
     """Of 33 verdicts on an agent's answers two judges give 12 each, the others 3 and 6; the mean judge is of four."""
     table = _study(3, 4).query("judge < 2 or stimulus < 3 * (judge - 1)")
-    right, everything = is_right(table), np.ones((1, len(table)), dtype=bool)
+    right = is_right(table)
+    everything = np.ones((1, len(table)), dtype=bool)
     of_verdicts, of_judges = (each(right, everything, clusters(table)) for each in (rates, rates_of_judges))
     shares = np.array([12, 12, 3, 6]) / 33
     assert (of_verdicts.freedom[0], of_judges.freedom[0]) == pytest.approx((1 / (shares**2).sum() - 1, 3))
@@ -205,8 +211,9 @@ def test_who_says_machine_of_everything_detects_nobody() -> None:
     leaning = of_agents(_verdicts({"a": [1.0]}).assign(verdict="machine"), ["a"], 0.1)
     rates = {row.of: (row.measure, row.rate.value, row.result) for row in leaning["against_half"]}
     assert rates == {
-        "a": ("p(M|M)", 1, "says machine of more than half"), "people": ("p(H|H)", 0, "says human of less than half")
-    }  # fmt: skip
+        "a": ("p(M|M)", 1, "says machine of more than half"),
+        "people": ("p(H|H)", 0, "says human of less than half"),
+    }
     [test] = leaning["against_people"]
     assert (test.difference.value, test.p, test.test) == (0, 1, "stimuli, of this judge")
     assert (test.passes, test.family) == (False, 1)  # ten answers are too few to pass
@@ -224,7 +231,8 @@ def test_two_factors_are_tested_as_by_the_sums_of_squares() -> None:
     table = table.assign(sex=np.where(number % 2, "w", "m"), school=np.array(["x", "y", "z"])[number % 3])
     tests = between_values(table.assign(**{"sex*school": table["sex"] + table["school"]}), "sex*school")
     means = (table["verdict"] == table["truth"]).groupby([table["sex"], table["school"], table["judge"]]).mean()
-    cells, middle = means.groupby(["sex", "school"]).transform("mean"), means.mean()
+    cells = means.groupby(["sex", "school"]).transform("mean")
+    middle = means.mean()
     within = ((means - cells) ** 2).sum()
     sums = [((means.groupby(name).transform("mean") - middle) ** 2).sum() for name in ("sex", "school")]
     sums.append(((cells - middle) ** 2).sum() - sum(sums))
@@ -375,7 +383,8 @@ def test_two_groups_of_judges_are_compared_by_mann_and_whitney() -> None:
     table["meta.age"] = np.where(table["judge"].isin(["j0", "j1", "j2", "j3"]), "old", "young")
     [result] = between_values(table, "meta.age")
     right = (table["verdict"] == table["truth"]).groupby(table["judge"]).mean()
-    old, young = right[:4], right[4:]
+    old = right[:4]
+    young = right[4:]
     assert result.p == pytest.approx(stats.mannwhitneyu(old, young).pvalue)
     assert (result.unit, result.values, result.effect) == ("judge", "old, young", 0.0)  # no old one is better
     assert result.effect_is == "P(old better)"
@@ -401,10 +410,17 @@ def test_several_values_are_compared_by_analysis_of_variance_over_stimuli() -> N
 def test_values_that_do_not_vary_within_have_no_analysis_of_variance(right: str) -> None:
     """Topics a and c are always told, b never: by all orders of six topics p would be 0.2, never 0."""
     rows = [
-        {"trial": f"t{at}", "judge": "w1", "stimulus": f"s{at}", "verdict": "machine" if topic == "b" else "human",
-         "truth": "human", "agent": "x", "topic": topic}
+        {
+            "trial": f"t{at}",
+            "judge": "w1",
+            "stimulus": f"s{at}",
+            "verdict": "machine" if topic == "b" else "human",
+            "truth": "human",
+            "agent": "x",
+            "topic": topic,
+        }
         for at, topic in enumerate(right + "c")
-    ]  # fmt: skip
+    ]
     [result] = between_values(pd.DataFrame(rows), "topic")
     assert result.test == "no test: nothing varies within the values"
     assert result.p is result.statistic is result.effect is None
@@ -451,7 +467,8 @@ def test_two_agents_are_compared_over_all_exchanges_of_labels_within_judges() ->
 def test_two_sets_of_verdicts_are_compared_by_t() -> None:
     """Feedback before the test, of judges of both; two platforms; people beside a classifier (2025 paper)."""
     chance = np.random.default_rng(4)
-    before, after = chance.integers(3, 7, 12) / 10, chance.integers(4, 10, 12) / 10
+    before = chance.integers(3, 7, 12) / 10
+    after = chance.integers(4, 10, 12) / 10
     first = _verdicts({"a": before.tolist()}).assign(phase="feedback")
     table = pd.concat([first, _verdicts({"a": after.tolist()}).assign(phase="test")])
     [paired] = t_tests(table, "phase")
@@ -531,8 +548,10 @@ def test_trends_are_slopes_of_judges_and_a_regression_of_all() -> None:
     chance = np.random.default_rng(8)
     rows = [
         (f"j{judge}", length, "human" if chance.random() < 0.3 + 0.02 * length else "machine")
-        for judge in range(10) for length in (3, 6, 9, 24) for _ in range(6)
-    ]  # fmt: skip
+        for judge in range(10)
+        for length in (3, 6, 9, 24)
+        for _ in range(6)
+    ]
     table = pd.DataFrame(rows, columns=["judge", "length", "verdict"]).assign(truth="human")
     table["meta.type"] = np.where(np.arange(len(table)) % 2, "H-H", "H-M")
     tests = [test for test in trends(table, "length") if test.type == "all"]

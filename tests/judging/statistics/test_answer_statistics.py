@@ -38,7 +38,8 @@ def _by_name(rows: Table[Statistic]) -> dict[tuple[str, str], Statistic]:
 
 def test_effects_are_those_of_scipy() -> None:
     chance = np.random.default_rng(0)
-    item, other = chance.integers(0, 9, 30).astype(float), chance.integers(2, 12, 50).astype(float)
+    item = chance.integers(0, 9, 30).astype(float)
+    other = chance.integers(2, 12, 50).astype(float)
     superior = mannwhitneyu(item, other).statistic / (30 * 50)  # ties count half
     assert cliffs_delta(item, other) == pytest.approx(2 * superior - 1)
     pooled = math.sqrt((29 * item.var(ddof=1) + 49 * other.var(ddof=1)) / 78)
@@ -66,8 +67,13 @@ def test_captions() -> None:
 def test_parts_of_speech_are_counted_in_captions() -> None:
     pytest.importorskip("textblob")
     assert parts_of_speech("A man is riding the brown horse very quickly on a beach. He doesn't stop.") == {
-        "determiners": 3, "adjectives": 1, "nouns": 3, "adverbs": 3, "verbs": 4, "prepositions": 1,
-    }  # fmt: skip
+        "determiners": 3,
+        "adjectives": 1,
+        "nouns": 3,
+        "adverbs": 3,
+        "verbs": 4,
+        "prepositions": 1,
+    }
     rows = _by_name(answer_statistics([_answer("image_captioning", "blip", text=text) for text in ("a dog", "dogs")]))
     assert [rows[name, "blip"].mean for name in ("nouns", "determiners", "verbs")] == [1, 0.5, 0]
 
@@ -211,8 +217,10 @@ def test_cider_d_in_closed_form() -> None:
 
 def test_pictures_may_have_unequal_numbers_of_references() -> None:
     """Every n-gram of both captions stands in a reference, and each is as long as its closest reference."""
-    pairs = [(["a", "b", "c", "d", "e"], [["a", "b", "c", "d", "x"], ["b", "c", "d", "e"], ["a", "b", "c", "d", "e"]]),
-             (["p", "q", "r", "s"], [["p", "q", "r", "s"]])]  # fmt: skip
+    pairs = [
+        (["a", "b", "c", "d", "e"], [["a", "b", "c", "d", "x"], ["b", "c", "d", "e"], ["a", "b", "c", "d", "e"]]),
+        (["p", "q", "r", "s"], [["p", "q", "r", "s"]]),
+    ]
     assert bleu(pairs) == pytest.approx(100)
 
 
@@ -221,7 +229,8 @@ def test_people_are_measured_beside_the_others_and_agents_both_ways() -> None:
     people, git = output.agents
     assert (people.captions, people.bleu, git.captions) == (5, None, 1)  # of s9 no person wrote
     words = {item["agent"]: plain_words(item["answer"]["text"]) for item in PEOPLE}
-    first, second = words["human:1"], words["human:2"]
+    first = words["human:1"]
+    second = words["human:2"]
     cider = CiderD([[first, second], [words[f"human:{at}"] for at in (3, 4, 5)]])
     own = plain_words("a dog runs on grass")
     assert git.cider_d == pytest.approx(cider.score(own, [first, second]))
@@ -229,8 +238,13 @@ def test_people_are_measured_beside_the_others_and_agents_both_ways() -> None:
     assert git.bleu == pytest.approx(bleu([(own, [first, second])]))
     assert git.bleu_one_left_out == pytest.approx(bleu([(own, [first]), (own, [second])]))
     third, fourth, fifth = (words[f"human:{at}"] for at in (3, 4, 5))
-    pairs = [(first, [second]), (second, [first]), (third, [fourth, fifth]), (fourth, [third, fifth]),
-             (fifth, [third, fourth])]  # fmt: skip
+    pairs = [
+        (first, [second]),
+        (second, [first]),
+        (third, [fourth, fifth]),
+        (fourth, [third, fifth]),
+        (fifth, [third, fourth]),
+    ]
     assert people.bleu_one_left_out == pytest.approx(bleu(pairs))
     assert people.cider_d_one_left_out == pytest.approx(sum(cider.score(*pair) for pair in pairs) / 5)
     assert "5 captions by people of 2 pictures, 2 to 3 of each." in output.note

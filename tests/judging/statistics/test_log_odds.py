@@ -99,10 +99,16 @@ def test_thousands_of_separated_verdicts_have_a_p_that_is_not_0() -> None:
 def _conversations(right: Any) -> pd.DataFrame:
     """Of 8 judges two verdicts at each of four lengths, right where ``right`` says so of (judge, length, number)."""
     rows = [
-        {"judge": f"j{judge}", "length": float(length), "truth": "human",
-         "verdict": "human" if right(judge, length, number) else "machine"}
-        for judge in range(8) for length in range(1, 5) for number in (0, 1)
-    ]  # fmt: skip
+        {
+            "judge": f"j{judge}",
+            "length": float(length),
+            "truth": "human",
+            "verdict": "human" if right(judge, length, number) else "machine",
+        }
+        for judge in range(8)
+        for length in range(1, 5)
+        for number in (0, 1)
+    ]
     return pd.DataFrame(rows)
 
 

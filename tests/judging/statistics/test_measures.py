@@ -63,8 +63,12 @@ def test_dprime_with_1_over_2n_is_metadpys(
 
 def test_published_counts_give_the_published_detectability() -> None:
     """The zero-shot judge of colours in the authors' notebook: 557 of 872, 1,716 of 2,616."""
-    counts = {("human:1", "human"): (557, 315), ("azure", "machine"): (320, 552), ("google", "machine"): (338, 534),
-              ("mccq", "machine"): (242, 630)}  # fmt: skip
+    counts = {
+        ("human:1", "human"): (557, 315),
+        ("azure", "machine"): (320, 552),
+        ("google", "machine"): (338, 534),
+        ("mccq", "machine"): (242, 630),
+    }
     rows = {row.agent: row for row in summarize(table(counts), ["azure", "google", "mccq"])}
     assert round(rows["all"].detectability.value, 3) == 0.647
     assert rows["all"].machine_machine == 1716
@@ -101,11 +105,13 @@ def drawn(
     """Every judge judges each stimulus's answers by people and by "a", rightly in these shares in the probit model."""
     chance = np.random.default_rng(seed)
     judge, stimulus, is_machine = (part.ravel() for part in np.indices((judges, stimuli, 2)))
-    bias, scale = chance.normal(0, of_judges, judges)[judge], math.sqrt(1 + of_judges**2 + of_stimuli**2)
+    bias = chance.normal(0, of_judges, judges)[judge]
+    scale = math.sqrt(1 + of_judges**2 + of_stimuli**2)
     middle = scale * np.array(list(map(Z, rates)))[is_machine] + np.where(is_machine, -bias, bias)
     right = middle + chance.normal(0, of_stimuli, stimuli)[stimulus] + chance.normal(size=len(judge)) > 0
     truth = np.where(is_machine, "machine", "human")
-    verdict, agent = np.where(right == is_machine, "machine", "human"), np.where(is_machine, "a", "h")
+    verdict = np.where(right == is_machine, "machine", "human")
+    agent = np.where(is_machine, "a", "h")
     columns = (agent, truth, verdict, judge, stimulus, stimulus * 2 + is_machine)
     return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
 
@@ -138,13 +144,17 @@ def test_judges_who_are_always_right_have_the_exact_interval_of_the_fewest_clust
 
 def test_a_trained_judges_interval_is_as_wide_as_its_verdicts_vary() -> None:
     """Sums of the signs of margins to which each two items add the same, beside those of independent signs."""
-    chance, number, draws = np.random.default_rng(0), 60, 4000
+    chance = np.random.default_rng(0)
+    number = 60
+    draws = 4000
     alike = chance.normal(size=(draws, number, number))
     right = np.sign((alike + alike.swapaxes(1, 2)).sum(axis=2))
     assert right.sum(axis=1).var() / number == pytest.approx(TRAINED**2, rel=0.08)
     verdicts = table({("h", "human"): (70, 130), ("a", "machine"): (90, 110)}).assign(stimulus=range(400))
-    widths = [rate.high - rate.low for rate in (summarize(verdicts.assign(margin=margin), ["a"])[1].detectability
-                                                for margin in (0.5, None))]  # fmt: skip
+    widths = [
+        rate.high - rate.low
+        for rate in (summarize(verdicts.assign(margin=margin), ["a"])[1].detectability for margin in (0.5, None))
+    ]
     assert widths[0] / widths[1] == pytest.approx(TRAINED, rel=0.02)
 
 

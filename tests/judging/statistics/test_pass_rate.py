@@ -26,7 +26,8 @@ def verdict(judge: str, pair: int, turns: int, passes: bool, **more: Any) -> dic
 def test_a_known_pass_rate_is_recovered_by_two_hundred_judges() -> None:
     """Judges and pairs differ, in a probit model; each judges six of 25 pairs of each length."""
     chance = np.random.default_rng(0)
-    judges, pairs = chance.normal(0, 0.4, 200), chance.normal(0, 0.2, 25)
+    judges = chance.normal(0, 0.4, 200)
+    pairs = chance.normal(0, 0.2, 25)
     rows = []
     for turns, rate in GPT_4.items():
         middle = ndtri(rate) * np.sqrt(1 + 0.4**2 + 0.2**2)
@@ -77,10 +78,12 @@ def test_pairs_with_one_conversation_of_people_are_one_to_the_interval() -> None
 @pytest.mark.parametrize("together", [1, 2])
 def test_people_who_speak_in_several_pairs_are_drawn(together: int) -> None:
     """Eight people who differ, alone or each two of them: 80 % of intervals held the rate while pairs alone counted."""
-    held, groups = [], [*combinations(range(8), together)]
+    held = []
+    groups = [*combinations(range(8), together)]
     for study in range(40):
         chance = np.random.default_rng(study)
-        of_people, of_pairs = chance.normal(0, 0.6, 8), chance.normal(0, 0.2, 40)
+        of_people = chance.normal(0, 0.6, 8)
+        of_pairs = chance.normal(0, 0.2, 40)
         rows = []
         for judge, lean in enumerate(chance.normal(0, 0.2, 12)):
             for pair in range(40):

@@ -50,7 +50,8 @@ def _sets(first: str, second: str) -> tuple[Floats, Floats, Floats]:
 
 def test_measures_of_words_are_those_of_scipy() -> None:
     relation, first, second = _sets("aabcd", "abbee")
-    p, q = np.array([2, 1, 1, 1, 0]) / 5, np.array([1, 2, 0, 0, 2]) / 5
+    p = np.array([2, 1, 1, 1, 0]) / 5
+    q = np.array([1, 2, 0, 0, 2]) / 5
     [divergence] = measures.jensen_shannon(relation, first, second)
     assert divergence == pytest.approx(jensenshannon(p, q, base=2) ** 2)
     assert measures.entropy(relation, first, second) == pytest.approx([nats(p, base=2)])
@@ -66,7 +67,8 @@ def test_measures_of_words_are_those_of_scipy() -> None:
 
 def test_energy_distance_is_that_of_scipy() -> None:
     chance = np.random.default_rng(0)
-    first, second = chance.normal(0, 1, 7), chance.normal(1, 2, 5)
+    first = chance.normal(0, 1, 7)
+    second = chance.normal(1, 2, 5)
     vectors = {str(number): np.array([number], np.float32) for number in [*first, *second]}
     answers = [_answer("word_association", "s", "human", word=word) for word in vectors]
     chosen = np.repeat([1.0, 0.0], [7, 5])[None]
@@ -94,7 +96,8 @@ def test_self_bleu_is_the_mean_of_sacrebleu_over_pairs() -> None:
 
 
 def test_information_gain_of_paths_by_hand() -> None:
-    width, height = 1280, 1024
+    width = 1280
+    height = 1024
     points = {"here": (650.0, 520.0), "far": (30.0, 30.0)}
 
     def path(agent: str, place: str) -> dict[str, Any]:
@@ -103,7 +106,8 @@ def test_information_gain_of_paths_by_hand() -> None:
 
     answers = [path("human", "here"), path("machine", "here"), path("machine", "far")]
     relation = measures.maps(measures.centres(answers), answers)  # no other picture: people look anywhere else alike
-    first, second = np.array([[0.0, 1, 0], [0, 0, 1]]), np.array([[1.0, 0, 0]] * 2)
+    first = np.array([[0.0, 1, 0], [0, 0, 1]])
+    second = np.array([[1.0, 0, 0]] * 2)
     near, far = measures.information_gain(relation, first, second)
     degree = 43 / 1280 * width
     peak = width * height / (2 * math.pi * degree**2)  # a Gaussian's density beside the even one
@@ -136,7 +140,8 @@ def test_the_probability_is_that_of_all_permutations(stimuli: int) -> None:
         for answer in _colors(at, agent, *colors)
     ]
     rows = populations(answers)
-    single, several = _row(rows, "answers alike", "single"), _row(rows, "total variation", "several")
+    single = _row(rows, "answers alike", "single")
+    several = _row(rows, "total variation", "several")
     assert (single.people.value, single.beside_people.value, single.difference.value) == (1, 0, -1)
     assert math.isnan(single.itself.value)
     assert (several.people.value, several.beside_people.value, several.itself.value) == (0, 1, 0)

@@ -53,11 +53,13 @@ def test_the_freedom_is_that_of_the_rarer_kind() -> None:
 
 def test_a_judges_own_scale_does_not_matter() -> None:
     """Two judges, one of whom is a hundred times as sure: the mean of their areas."""
-    (first, truth), (second, other) = scored(1), scored(2)
+    (first, truth) = scored(1)
+    (second, other) = scored(2)
     both = area(
-        np.concatenate([first, 100 * second + 7]), np.concatenate([truth, other]),
+        np.concatenate([first, 100 * second + 7]),
+        np.concatenate([truth, other]),
         alone(600, np.repeat([0, 1], 300)),
-    )  # fmt: skip
+    )
     assert both.value == pytest.approx((roc_auc_score(truth, first) + roc_auc_score(other, second)) / 2)
 
 

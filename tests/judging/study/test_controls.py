@@ -14,7 +14,8 @@ from judging.study.pages.trial_material import TrialMaterial
 from judging.study.study import Study, view
 from serving.cli import main
 
-PRESENT, ABSENT = ("Cat", "tree", "tree "), ("dog", "boat", "CAT")
+PRESENT = ("Cat", "tree", "tree ")
+ABSENT = ("dog", "boat", "CAT")
 
 
 def rows(asked: str, number: int = 40, **objects: Any) -> dict[str, dict[str, Any]]:
@@ -37,7 +38,8 @@ def test_one_of_three_objects_is_in_a_clip() -> None:
     """The others are absent or, where a stimulus does not say what is, other stimuli's."""
     controls = read_controls("object", Path(), rows("attention_prediction"), "seed")
     assert all(each.correct in ("cat", "tree") and {"boat", "dog"} < set(each.options) for each in controls.values())
-    names, made = ("bowl", "fork", "car", "sink"), rows("attention_prediction", 400)
+    names = ("bowl", "fork", "car", "sink")
+    made = rows("attention_prediction", 400)
     for at, row in enumerate(made.values()):
         row["objects"] = {"present": [names[at % 4]]}
     controls = read_controls("object", Path(), made, "seed")

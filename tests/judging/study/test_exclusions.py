@@ -38,9 +38,16 @@ def key_of(task: str, number: int = 60) -> Key:
         for truth, catch in kinds[: 5 if at % 2 else 2]:
             objects = {"present": [NAMES[at % 3]], "absent": list(NAMES[3:])}
             found[f"t{len(found)}"] = {
-                "asked": task, "stimulus": f"s{at}", "truth": truth, "agent": truth, "speaker": None,
-                "catch": bool(catch), "swapped": catch == "swapped", "objects": objects, "meta.topic": NAMES[at % 6],
-            }  # fmt: skip
+                "asked": task,
+                "stimulus": f"s{at}",
+                "truth": truth,
+                "agent": truth,
+                "speaker": None,
+                "catch": bool(catch),
+                "swapped": catch == "swapped",
+                "objects": objects,
+                "meta.topic": NAMES[at % 6],
+            }
     return found
 
 
@@ -50,9 +57,11 @@ def coin_judges(key: Key, chosen: JudgesSettings, number: int, chance: random.Ra
     kinds: dict[tuple[str, bool, bool], list[str]] = {}
     for name, row in key.items():
         kinds.setdefault((row["truth"], row["catch"], row["swapped"]), []).append(name)
-    state, personal = State(), {}
+    state = State()
+    personal = {}
     for at in range(number):
-        each, catch = chosen.trials.number // 2, max(2, round(chosen.trials.catch * chosen.trials.number))
+        each = chosen.trials.number // 2
+        catch = max(2, round(chosen.trials.catch * chosen.trials.number))
         names = [
             *chance.sample(kinds["human", False, False], each),
             *chance.sample(kinds["machine", False, False], each),
@@ -62,7 +71,8 @@ def coin_judges(key: Key, chosen: JudgesSettings, number: int, chance: random.Ra
         chance.shuffle(names)
         now = datetime(2026, 1, 1, tzinfo=UTC)
         judge = Judge(f"j{at}", "", now.isoformat(), at, ["f", "j"], [], "", at=now.isoformat())
-        looks, pace = at % 2 == 0, chance.choice((0.5, 6.0))
+        looks = at % 2 == 0
+        pace = chance.choice((0.5, 6.0))
         for name in names if chance.random() < 0.8 else names[: len(names) // 2]:
             now += timedelta(seconds=pace * chance.random())
             said = {"rt": chance.choice((None, 5000.0)), "away": False, "key": True, "at": now.isoformat()}
@@ -104,7 +114,8 @@ def every() -> Iterator[Any]:
 @pytest.mark.parametrize(("task", "preset", "exclude"), list(every()))
 def test_who_tosses_a_coin_is_at_chance(task: str, preset: str, exclude: dict[str, Any]) -> None:
     """And with the truths of all trials but catch trials turned round, the same rules exclude the same."""
-    key, chosen = key_of(task), settings(task, preset, **exclude)
+    key = key_of(task)
+    chosen = settings(task, preset, **exclude)
     assert chosen.trials.sample == (chosen.judges.break_every > 0) == (preset == "plain")  # the papers tell of neither
     if exclude:
         chosen = chosen.model_copy(update={"trials": chosen.trials.model_copy(update={"number": 8})})
@@ -133,7 +144,8 @@ def answered(*answers: tuple[str, dict[str, Any]]) -> State:
 
 def test_swapped_scanpaths_are_nobodys_test() -> None:
     """The rule on catch trials does not exclude who is at chance in swapped ones (L502)."""
-    key, chosen = key_of("attention_prediction"), settings("attention_prediction", "plain", catch=1.0)
+    key = key_of("attention_prediction")
+    chosen = settings("attention_prediction", "plain", catch=1.0)
     swapped = [name for name, row in key.items() if row["swapped"]][:20]
     caught = [name for name, row in key.items() if row["catch"] and not row["swapped"]][:2]
     verdicts = [(name, key[name]["truth"] if name in caught else "human") for name in (*swapped, *caught)]
@@ -146,7 +158,8 @@ def test_swapped_scanpaths_are_nobodys_test() -> None:
     ("rt", "seconds", "is_out"), [(None, 0.01, True), (5000.0, 0.01, True), (900.0, 8.0, True), (None, 8.0, False)]
 )
 def test_a_verdict_took_no_longer_than_the_server_saw(rt: float | None, seconds: float, is_out: bool) -> None:
-    key, chosen = key_of("word_association"), settings("word_association", "plain", fastest=1.0)
+    key = key_of("word_association")
+    chosen = settings("word_association", "plain", fastest=1.0)
     begin = datetime(2026, 1, 1, tzinfo=UTC)
     times = [(begin + timedelta(seconds=at * seconds)).isoformat() for at in range(1, 7)]
     state = answered(*((f"t{at}", {"verdicts": ["human"], "rt": rt, "at": time}) for at, time in enumerate(times)))

@@ -39,7 +39,8 @@ def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list
                 await served.enlist("a token", kit=about["kit"])
                 continue
             judge, _ = await served.join(None, about.get("worker"))
-            left, at = about.get("steps", 1000), datetime.now(UTC) - timedelta(hours=about.get("hours_ago", 0))
+            left = about.get("steps", 1000)
+            at = datetime.now(UTC) - timedelta(hours=about.get("hours_ago", 0))
             while judge.current is not None and left:
                 step = judge.current
                 answer: dict[str, Any] = about.get("before", {}) if step["kind"] == "questions" else {}
@@ -101,9 +102,16 @@ def test_control_questions_exclude_trials_and_judges(tmp_path: Path) -> None:
     """Both speakers of an excerpt share its control question, which counts once."""
     judges = [{"say": right}, {"say": right, "looks": False}]
     study = judged(
-        tmp_path, judges, "conversation", study_folders.conversation_trials(6), number=8, choices="four",
-        control="topic", controls=0.75, wrong_control=True,
-    )  # fmt: skip
+        tmp_path,
+        judges,
+        "conversation",
+        study_folders.conversation_trials(6),
+        number=8,
+        choices="four",
+        control="topic",
+        controls=0.75,
+        wrong_control=True,
+    )
     assert [tuple(row["rules"]) for row in rows_of(study)] == [()] * 16 + [("controls", "wrong_control")] * 16
 
 
@@ -195,9 +203,15 @@ def test_excluded_verdicts_are_not_scored(tmp_path: Path, capsys: pytest.Capture
     other = {"say": always_human, "before": {"country": "Iceland"}}
     judges = [judge for at in range(3) for judge in ({"say": right, "worker": f"A1B2{at}"}, other)]
     study = judged(
-        tmp_path, [*judges, {"say": right, "steps": 4, "worker": "Z9"}], "word_association",
-        study_folders.word_trials(40), number=20, repeats=0.1, before=["country"], worker="PROLIFIC_PID",
-    )  # fmt: skip
+        tmp_path,
+        [*judges, {"say": right, "steps": 4, "worker": "Z9"}],
+        "word_association",
+        study_folders.word_trials(40),
+        number=20,
+        repeats=0.1,
+        before=["country"],
+        worker="PROLIFIC_PID",
+    )
     out = tmp_path / "V"
     assert main(["study", "export", str(study), "-o", str(out), "--personal"]) == 0
     assert main(["study", "export", str(study), "-o", str(out)]) == 2  # is there
@@ -248,15 +262,31 @@ def test_each_outcome_has_its_code_and_the_panels_parameters(tmp_path: Path) -> 
     """From the address of the panel to the table for payment: who is paid, who is not, and why."""
     trials = study_folders.write_trials(tmp_path / "T", study_folders.conversation_trials(6))
     study = study_folders.write_study(
-        tmp_path / "study", trials, "conversation", number=2, control="topic", controls=0.75, consent="Will you?",
-        before=["age"], required=["age"], worker="PROLIFIC_PID", parameters=["STUDY_ID", "SESSION_ID"],
-        code="C-DONE", failed_checks="C-FAIL", screened_out="C-OUT", no_consent="C-NO",
+        tmp_path / "study",
+        trials,
+        "conversation",
+        number=2,
+        control="topic",
+        controls=0.75,
+        consent="Will you?",
+        before=["age"],
+        required=["age"],
+        worker="PROLIFIC_PID",
+        parameters=["STUDY_ID", "SESSION_ID"],
+        code="C-DONE",
+        failed_checks="C-FAIL",
+        screened_out="C-OUT",
+        no_consent="C-NO",
         redirect="https://panel.example/?cc={code}&id={worker}&s={SESSION_ID}",
-    )  # fmt: skip
+    )
     text = (study / "study.toml").read_text()
     (study / "study.toml").write_text(text.replace("out = {}", 'out = { age = ["<18"] }'))
-    people = {"C-DONE": (True, ">50", True), "C-FAIL": (True, "21-25", False), "C-OUT": (True, "<18", True),
-              "C-NO": (False, "", True)}  # fmt: skip
+    people = {
+        "C-DONE": (True, ">50", True),
+        "C-FAIL": (True, "21-25", False),
+        "C-OUT": (True, "<18", True),
+        "C-NO": (False, "", True),
+    }
 
     async def work(served: Study) -> None:
         assert isinstance(served.material, TrialMaterial)
@@ -311,9 +341,14 @@ def test_scores_by_the_judges_answers_and_by_phase(tmp_path: Path, capsys: pytes
             judges.append({"say": always_machine if judge == 2 else right, "before": woman})
             judges.append({"say": learning([]), "before": man})
     study = judged(
-        tmp_path, judges, "word_association", study_folders.word_trials(40), number=20, feedback=8,
+        tmp_path,
+        judges,
+        "word_association",
+        study_folders.word_trials(40),
+        number=20,
+        feedback=8,
         before=["gender", "education"],
-    )  # fmt: skip
+    )
     assert main(["study", "export", str(study), "-o", str(tmp_path / "without")]) == 0
     by = "gender,education,gender*education,gender*agent"
     assert main(["score", str(tmp_path / "without"), "-o", str(tmp_path / "S"), "--by", by]) == 2
@@ -348,9 +383,14 @@ def test_the_table_of_verdicts_has_the_public_answers_and_places_that_count_prac
         {"say": right, "before": {"gender": gender, "country": "Iceland, north"}} for gender in ("female", "male")
     ]
     study = judged(
-        tmp_path, judges, "word_association", study_folders.word_trials(40), number=4, practice=2,
+        tmp_path,
+        judges,
+        "word_association",
+        study_folders.word_trials(40),
+        number=4,
+        practice=2,
         before=["gender", "country"],
-    )  # fmt: skip
+    )
     code_of = {about["gender"]: code for code, about in read_personal(study).items()}
 
     def table(name: str, *options: str) -> list[dict[str, str]]:

@@ -40,7 +40,8 @@ def timed(folder: Path, **given: Any) -> Path:
 
 async def begun(served: Study, people: int = 2) -> tuple[Any, Interrogation, Judge, Judge | None]:
     """The lobby, a test whose clock runs, its judge, and the person whom the judge asks, if there is any."""
-    lobby, all_of_them = lobby_of(served), [await arrived(served, "test") for _ in range(people)]
+    lobby = lobby_of(served)
+    all_of_them = [await arrived(served, "test") for _ in range(people)]
     for person in all_of_them:
         await lobby.at(person, "")
     test = served.state.meeting_of(all_of_them[0].code)
@@ -84,7 +85,8 @@ def test_both_write_when_they_like_until_the_clock_stops(tmp_path: Path, monkeyp
     async def work(served: Study) -> None:
         lobby, test, judge, person = await begun(served)
         assert person is not None
-        side, other = test.people.index(person.code), 3 - test.people.index(person.code)
+        side = test.people.index(person.code)
+        other = 3 - test.people.index(person.code)
         assert await lobby.move(person, say(test, "first")) == "judge_first"
         for text in ("a", "b", "b"):  # the last is sent twice
             assert await lobby.move(judge, say(test, text, side)) is None
@@ -173,7 +175,8 @@ def test_after_a_restart_the_clock_goes_on(tmp_path: Path, monkeypatch: pytest.M
 def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two people, of two machines and of both the judge sees the same, from the lobby to the end."""
     replies(monkeypatch, lambda agent, row: "said")
-    sent, pairs = [], []
+    sent = []
+    pairs = []
     for number, kinds in enumerate(({"two_people": 1.0}, {"two_machines": 1.0}, {})):
         (folder := tmp_path / str(number)).mkdir()
 
@@ -220,11 +223,14 @@ def test_each_machine_has_equally_many_tests(tmp_path: Path, monkeypatch: pytest
 
 def test_the_win_rate_is_scored(tmp_path: Path) -> None:
     """Of a judge who takes each machine for the human in a known number of tests, by the exact test."""
-    study, chance, wins = timed(tmp_path), random.Random(0), {"eliza": 4, "smollm2-135m": 14}
+    study = timed(tmp_path)
+    chance = random.Random(0)
+    wins = {"eliza": 4, "smollm2-135m": 14}
     joined = {"session": "s", "number": 1, "keys": [], "steps": [], "end_code": "", "link": None, "kit": None}
     events: list[dict[str, Any]] = [{"event": "joined", "judge": code, **joined} for code in ("judge", "other")]
     for number, (machine, nth) in enumerate((machine, nth) for machine in wins for nth in range(20)):
-        name, parts = f"test-{number:05}", chance.sample(["person", "machine"], 2)
+        name = f"test-{number:05}"
+        parts = chance.sample(["person", "machine"], 2)
         agents = ["other" if part == "person" else machine for part in parts]
         about: dict[str, Any] = {"judge": "judge", "agents": agents, "parts": parts, "seconds": 300.0}
         events.append({"event": "test", "test": name, **about})
@@ -256,7 +262,8 @@ def test_two_browsers_converse_until_the_clock_stops(browser: Browser, tmp_path:
         machine.otherwise = lambda request: misbehaving_server.body(reply)
         study = timed(tmp_path, each=1, minutes=0.4, server=machine.url, seed=1)
         server = running.enter_context(serving(study))
-        pages, faults = [begin_in(browser.new_context().new_page(), server.url) for _ in range(2)], list[str]()
+        pages = [begin_in(browser.new_context().new_page(), server.url) for _ in range(2)]
+        faults = list[str]()
         for page in pages:
             page.on("pageerror", lambda error: faults.append(str(error)))
             page.get_by_role("button", name="I have read this").click()

@@ -33,7 +33,8 @@ def test_two_people_judge_in_a_kit_their_answers_come_back_once_and_one_leaves(
     kit, answers, late = (tmp_path / name for name in ("kit.html", "answers.json", "late.json"))
     assert turinglike("study", "kit", study, 3, "-o", kit) == 0
     context = browser.new_context(accept_downloads=True)
-    page, asked = context.new_page(), list[str]()
+    page = context.new_page()
+    asked = list[str]()
     page.on("request", lambda request: asked.append(request.url))
     page.goto(kit.as_uri())
     for number in range(2):
@@ -259,8 +260,10 @@ def test_a_file_that_is_saved_after_each_person_is_taken_in(
     assert "closed: it takes no answers any more" in capsys.readouterr().err
     assert turinglike("study", "import", str(study), early, late, early) == 0
     assert [line.split(": ")[1] for line in capsys.readouterr().out.splitlines()] == [
-        "4 new answers, finished", "4 new answers, finished", "1 new answer, declined"
-    ]  # fmt: skip
+        "4 new answers, finished",
+        "4 new answers, finished",
+        "1 new answer, declined",
+    ]
     events = (study / "events.jsonl").read_bytes()
     assert turinglike("study", "import", str(study), other) == 2
     assert "is there already, and differs" in capsys.readouterr().err

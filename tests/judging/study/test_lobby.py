@@ -93,7 +93,8 @@ def test_who_leaves_and_deletes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     replies(monkeypatch, lambda agent, row: "hello")
 
     async def work(served: Study) -> None:
-        lobby, leaves = lobby_of(served), await arrived(served, "talk")
+        lobby = lobby_of(served)
+        leaves = await arrived(served, "talk")
         held = asyncio.create_task(lobby.at(leaves, 99))
         await asyncio.sleep(0)
         stays = await arrived(served, "talk")
@@ -179,7 +180,8 @@ def test_what_people_and_agents_say_is_of_one_form(tmp_path: Path, monkeypatch: 
         assert await say(served, judge, len(view["messages"]), " Well,\t\nI  see\ud800. ") is None
 
     async def work(served: Study) -> None:
-        [judge], after = served.state.judges.values(), -1
+        [judge] = served.state.judges.values()
+        after = -1
         while (view := await lobby_of(served).at(judge, after))["state"] == "open":
             after = len(view["messages"])
             if view["my_turn"]:
@@ -222,7 +224,9 @@ def test_an_agent_sends_as_it_types(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     requests = replies(monkeypatch, lambda agent, row: "first\n\nsecond")
 
     async def work(served: Study) -> None:
-        judge, mine, after = await arrived(served, "talk"), 0, -1
+        judge = await arrived(served, "talk")
+        mine = 0
+        after = -1
         while (view := await lobby_of(served).at(judge, after))["state"] == "open":
             after = len(view["messages"])
             newest = view["messages"][-1]["text"] if after else ""
@@ -259,7 +263,8 @@ def test_waiting_does_not_tell_who_it_is(tmp_path: Path, monkeypatch: pytest.Mon
     for group in (first, second):
         share = sum(kind for _, kind in group) / len(group)
         assert share == pytest.approx(machines, abs=3 * (machines * (1 - machines) / len(group)) ** 0.5)
-    times, kinds = [wait for wait, _ in first], [kind for _, kind in first]
+    times = [wait for wait, _ in first]
+    kinds = [kind for _, kind in first]
     both = [[wait for wait, kind in first if kind is which] for which in (True, False)]
     assert scipy.stats.ks_2samp(*both).pvalue > 0.01
     assert len(set(times)) > 20
@@ -419,8 +424,10 @@ def test_two_browsers_say_whom_they_spoke_with(browser: Browser, tmp_path: Path)
             page.locator(".code").wait_for()
             page.context.close()
     [record] = exported(study)
-    said = {(record["raw"]["guesses"][code], record["raw"]["sexes"][code], age)
-            for code, age in record["raw"]["ages"].items()}  # fmt: skip
+    said = {
+        (record["raw"]["guesses"][code], record["raw"]["sexes"][code], age)
+        for code, age in record["raw"]["ages"].items()
+    }
     assert said == {("human", "female", "30"), ("machine", "male", "30")}
 
 

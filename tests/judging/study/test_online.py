@@ -265,7 +265,8 @@ def test_who_does_nothing_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     replies(monkeypatch)
 
     async def work(served: Study) -> None:
-        lobby, judge = lobby_of(served), await arrived(served, "test")
+        lobby = lobby_of(served)
+        judge = await arrived(served, "test")
         assert (await lobby.at(judge, ""))["state"] == "open"
         due, since = lobby.awaited["test-00001"]
         lobby.awaited["test-00001"] = due, since - 181
@@ -338,11 +339,14 @@ def test_who_was_in_no_test_that_counts_takes_nobodys_place(tmp_path: Path, monk
 
 def test_the_export_of_tests_is_scored(tmp_path: Path) -> None:
     """Of a judge whose ability is known; in a tenth of the tests both agents are machines."""
-    study, at, chance = made(tmp_path), "2026-01-01T00:00:00.000Z", random.Random(0)
+    study = made(tmp_path)
+    at = "2026-01-01T00:00:00.000Z"
+    chance = random.Random(0)
     joined = {"session": "s", "number": 1, "keys": [], "steps": [], "end_code": "", "link": None, "kit": None}
     events = [{"event": "joined", "judge": code, **joined} for code in ("judge", "other")]
     for number in range(60):
-        name, parts = f"test-{number:05}", chance.sample(["person", "machine"], 2)
+        name = f"test-{number:05}"
+        parts = chance.sample(["person", "machine"], 2)
         parts = ["machine", "machine"] if number % 10 == 0 else parts
         agents = ["other" if part == "person" else "argues" for part in parts]
         about = {"condition": "person_deceives", "exchanges": 1 + 2 * (number % 2), "verdicts": "each"}
@@ -396,7 +400,8 @@ def test_what_an_online_study_lacks_is_named(
 def test_every_value_has_its_share() -> None:
     """Whatever kind is drawn, no number of exchanges and no condition is more than one test off its share."""
     settings = Drawn(wanted=100, seed=0, two_machines=0.2, two_people=0.1, person_deceives=0.3)
-    held, kinds = list[OnlineTest](), shares(settings)[2]
+    held = list[OnlineTest]()
+    kinds = shares(settings)[2]
     assert kinds == {"person machine": 0.7, "two machines": 0.2, "two people": 0.1}
     for at in range(200):
         chance = random.Random(at)
@@ -429,7 +434,8 @@ def test_two_browsers_hold_a_test_and_one_leaves_the_next(browser: Browser, tmp_
         study = made(tmp_path, exchanges=[1], each=2, server=machine.url, seconds_away=10.0)
         server = running.enter_context(serving(study))
         assert "online tests with this agent will be void: agents.machine_argues: " in server.said()
-        pages, faults = [], list[str]()
+        pages = []
+        faults = list[str]()
         for _ in range(2):
             page = browser.new_context().new_page()
             page.on("pageerror", lambda error: faults.append(str(error)))

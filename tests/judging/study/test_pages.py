@@ -28,9 +28,19 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
         trial["answer"]["text"] += f" {BAD}"
     trials = study_folders.write_trials(folder / "T", rows)
     return study_folders.write_study(
-        folder / "study", trials, "image_captioning", number=6, practice=1, feedback=1, sample=True, reason=True,
-        break_every=4, before=["age", "country"], after=["engaging", "comments"], consent=f"Will you? {BAD}",
-    )  # fmt: skip
+        folder / "study",
+        trials,
+        "image_captioning",
+        number=6,
+        practice=1,
+        feedback=1,
+        sample=True,
+        reason=True,
+        break_every=4,
+        before=["age", "country"],
+        after=["engaging", "comments"],
+        consent=f"Will you? {BAD}",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -178,15 +188,23 @@ def test_an_answer_waits_for_the_connection(context: BrowserContext, server: Ser
 def test_a_slider_has_no_value_until_it_is_touched(browser: Browser, study: Path, tmp_path: Path) -> None:
     """On a phone, after a question that must be answered; a screen that is too small is refused before that."""
     of_here = study_folders.write_study(
-        tmp_path / "study", study.parent / "T", "image_captioning", number=2, confidence=True, before=["age"],
-        required=["age"], screen=390,
-    )  # fmt: skip
+        tmp_path / "study",
+        study.parent / "T",
+        "image_captioning",
+        number=2,
+        confidence=True,
+        before=["age"],
+        required=["age"],
+        screen=390,
+    )
     with study_folders.serving(of_here) as server:
         for width in (380, 390):
             context = browser.new_context(
-                viewport={"width": width, "height": 700}, screen={"width": width, "height": 700}, has_touch=True,
+                viewport={"width": width, "height": 700},
+                screen={"width": width, "height": 700},
+                has_touch=True,
                 is_mobile=True,
-            )  # fmt: skip
+            )
             page = opened(context, server)
             page.get_by_text("larger screen" if width == 380 else "Begin").wait_for()
         page.get_by_role("button", name="Begin").tap()

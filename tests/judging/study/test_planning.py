@@ -7,8 +7,13 @@ from scipy.stats import t as student
 
 from judging.study.results.planning import Measure, half_width, plan, simulate
 
-JUDGES, STIMULI, PER_JUDGE = 24, 20, 10  # half of a judge's trials are people's, half an agent's
-OF_JUDGE, OF_STIMULUS, RATE = 0.2, 0.15, 0.55
+# half of a judge's trials are people's, half an agent's
+JUDGES = 24
+STIMULI = 20
+PER_JUDGE = 10
+OF_JUDGE = 0.2
+OF_STIMULUS = 0.15
+RATE = 0.55
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +25,8 @@ def _parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_half_width_is_that_of_drawn_studies() -> None:
     """What judge and stimulus add to the rate is drawn from two values, for people's and machines' answers apart."""
-    chance, studies = np.random.default_rng(5), 4000
+    chance = np.random.default_rng(5)
+    studies = 4000
     judge = np.repeat(np.arange(JUDGES), PER_JUDGE)
     is_machine = np.tile(np.arange(PER_JUDGE) % 2, JUDGES)
     stimulus = (np.arange(JUDGES * PER_JUDGE) // 2 * 7 + judge) % STIMULI
@@ -28,7 +34,8 @@ def test_the_half_width_is_that_of_drawn_studies() -> None:
     of_stimulus = OF_STIMULUS * chance.choice([-1, 1], (studies, 2, STIMULI))
     rate = RATE + of_judge[:, is_machine, judge] + of_stimulus[:, is_machine, stimulus]
     right = chance.random(rate.shape) < rate
-    machine, human = right[:, is_machine == 1].mean(1), right[:, is_machine == 0].mean(1)
+    machine = right[:, is_machine == 1].mean(1)
+    human = right[:, is_machine == 0].mean(1)
 
     def planned(measure: Measure) -> float:
         return half_width(JUDGES, PER_JUDGE / 2, PER_JUDGE / 2, STIMULI, measure)

@@ -100,7 +100,8 @@ def test_no_judge_meets_a_conversation_of_people_in_two_pairs(tmp_path: Path) ->
 
 
 def test_examples_are_drawn_for_each_judge_who_does_not_meet_their_stimuli(tmp_path: Path) -> None:
-    drawn, met = pool(tmp_path, "word_association", study_folders.word_trials(30), number=28, sample=True), set[Any]()
+    drawn = pool(tmp_path, "word_association", study_folders.word_trials(30), number=28, sample=True)
+    met = set[Any]()
     assert drawn.problems() == []
     for at in range(10):
         turns, examples = drawn.draw({}, random.Random(at))

@@ -41,7 +41,8 @@ class Browser(study_folders.Visitor):
         """Join, and answer so many steps, or all; returns the last view."""
         view = self.post("/join")[1]
         while steps and view["kind"] in ("instructions", "trial"):
-            view, steps = self.answer(view, chance)[1]["next"], steps - 1
+            view = self.answer(view, chance)[1]["next"]
+            steps = steps - 1
         return view
 
 
@@ -65,9 +66,12 @@ def test_nothing_on_the_wire_tells_whose_an_answer_is(server: Server, study: Pat
     for line in (study.parent / "T" / "trials.jsonl").read_text().splitlines():
         trial = json.loads(line)
         by_said[trial["answer"]["text"], Path(trial["image"]).name] = trial["id"]
-    features, truths, stimuli = [], [], []
+    features = []
+    truths = []
+    stimuli = []
     for number in range(14):
-        browser, chance = Browser(server.port), random.Random(number)
+        browser = Browser(server.port)
+        chance = random.Random(number)
         view = browser.post("/join")[1]
         while view["kind"] in ("instructions", "trial"):
             _, headers, body = browser.heard[-1]
@@ -92,7 +96,9 @@ def test_nothing_on_the_wire_tells_whose_an_answer_is(server: Server, study: Pat
 
 
 def test_one_judge_cannot_have_or_answer_what_is_anothers(server: Server, study: Path) -> None:
-    mine, other, nobody = Browser(server.port), Browser(server.port), Browser(server.port)
+    mine = Browser(server.port)
+    other = Browser(server.port)
+    nobody = Browser(server.port)
     mine.go(random.Random(1), 3)
     other.go(random.Random(2), 2)
     state = read_state(study)
@@ -124,8 +130,13 @@ def test_one_judge_cannot_have_or_answer_what_is_anothers(server: Server, study:
 def test_the_link_says_who_it_is(study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Judges come to a machine of the lab one after the other, or leave a tab open there."""
     folder = study_folders.write_study(
-        tmp_path / "study", study.parent / "T", "image_captioning", number=25, entry="links", reload="block",
-    )  # fmt: skip
+        tmp_path / "study",
+        study.parent / "T",
+        "image_captioning",
+        number=25,
+        entry="links",
+        reload="block",
+    )
 
     def links(number: int) -> list[str]:
         assert main(["study", "links", str(folder), str(number)]) == 0
@@ -192,14 +203,19 @@ def test_a_killed_server_has_kept_what_it_told_and_nothing_twice(study: Path, tm
     folder = study_folders.write_study(
         tmp_path / "study", study.parent / "T", "image_captioning", number=25, most=100, wanted=100
     )
-    told, lock, ports = {}, threading.Lock(), [0]
+    told = {}
+    lock = threading.Lock()
+    ports = [0]
     is_over = threading.Event()
 
     def judge(number: int) -> None:
-        browser, chance, view = Browser(0), random.Random(number), None
+        browser = Browser(0)
+        chance = random.Random(number)
+        view = None
         while not is_over.is_set() and (view is None or view["kind"] != "end"):
             try:
-                browser.port, browser.headers["origin"] = ports[0], f"http://127.0.0.1:{ports[0]}"
+                browser.port = ports[0]
+                browser.headers["origin"] = f"http://127.0.0.1:{ports[0]}"
                 if view is None:
                     view = browser.post("/now", loaded=True)[1]
                     if view["kind"] == "welcome":
@@ -243,12 +259,15 @@ def test_a_killed_server_has_kept_what_it_told_and_nothing_twice(study: Path, tm
 def test_what_cannot_be_written_is_sent_again(server: Server, study: Path, tmp_path: Path) -> None:
     """As when an editor saved another file in its place: a page tries again at 503, until a server can write."""
     folder = study_folders.write_study(tmp_path / "study", study.parent / "T", "image_captioning", number=25)
-    browser, chance, elsewhere = Browser(0), random.Random(1), Browser(server.port)
+    browser = Browser(0)
+    chance = random.Random(1)
+    elsewhere = Browser(server.port)
     elsewhere.post("/join")
     said = {"verdicts": ["human"], "rt": 900.0}
     for at in range(2):
         with serving(folder) as of_here:
-            browser.port, browser.headers["origin"] = of_here.port, f"http://127.0.0.1:{of_here.port}"
+            browser.port = of_here.port
+            browser.headers["origin"] = f"http://127.0.0.1:{of_here.port}"
             if at == 0:
                 view = browser.go(chance, 3)
                 (folder / "events.jsonl").rename(folder / "moved")

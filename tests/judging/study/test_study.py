@@ -163,7 +163,8 @@ def test_who_stays_away_gives_their_trials_to_others(tmp_path: Path) -> None:
 def test_an_id_of_a_panel_leads_to_one_judge_from_any_browser(tmp_path: Path) -> None:
     """Also after the server has started again, and when all places are taken; the address at the end has it."""
     redirect = "https://panel.example/done?cc={code}&id={worker}"
-    folder, pid = made(tmp_path, worker="PROLIFIC_PID", wanted=1, most=1, redirect=redirect), "a&cc=OTHER/#é"
+    folder = made(tmp_path, worker="PROLIFIC_PID", wanted=1, most=1, redirect=redirect)
+    pid = "a&cc=OTHER/#é"
 
     async def work(study: Study) -> None:
         judge, token = await study.join(None, pid)
@@ -295,7 +296,8 @@ def test_who_leaves_is_deleted_and_exports_before_it_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], is_killed: bool
 ) -> None:
     """At once from all that counts, and from the files when the server ends, or starts after it was killed."""
-    folder, kept = made(tmp_path, before=["country"], consent="Yes?", worker="PID"), dict[str, Any]()
+    folder = made(tmp_path, before=["country"], consent="Yes?", worker="PID")
+    kept = dict[str, Any]()
 
     async def begin(study: Study) -> None:
         for at in range(2):

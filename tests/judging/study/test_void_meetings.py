@@ -147,8 +147,11 @@ def test_void_conversations_are_counted_by_reason_and_the_log_names_each_reason_
     assert status["conversations"] == {"over": 1, "under_way": 0, "void": 4}
     assert status["void"] == {FAULT: 2, FAULT.replace("has none", "is busy"): 2}
     assert status["judges"] == {
-        "wanted": 50, "joined": 5, "finished": 1, "finished without a conversation that counts": 4,
-    }  # fmt: skip
+        "wanted": 50,
+        "joined": 5,
+        "finished": 1,
+        "finished without a conversation that counts": 4,
+    }
     assert "conversations: 1 at the end (0 not, 4 void)" in text
     assert f"  void: 2 {FAULT}" in text
     assert "participants: 1 of 50 finished (5 joined, 4 finished without a conversation that counts)" in text
@@ -395,7 +398,8 @@ def test_a_whole_conversation_is_exported_whoever_answers_about_it(
     assert main(["trials", str(tmp_path / "people"), "-o", str(tmp_path / "T"), "--every", "--lengths", "4"]) == 0
     assert main(["study", "export", str(study), "-o", str(tmp_path / "pay"), "--personal"]) == 0
     rows = [(row["paid"], row["counts"], row["void"]) for row in participants(tmp_path / "pay")]
-    closed_the_page, speaks = ("0", "1", ""), ("0", "0", "unfinished")
+    closed_the_page = ("0", "1", "")
+    speaks = ("0", "0", "unfinished")
     assert rows == [closed_the_page, closed_the_page, ("1", "1", ""), closed_the_page, speaks, speaks]
 
 

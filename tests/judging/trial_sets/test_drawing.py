@@ -106,7 +106,8 @@ def test_no_stimulus_comes_twice_to_a_judge_while_there_are_others() -> None:
     st.lists(st.tuples(st.integers(0, 40), st.booleans()), min_size=1), st.integers(2, 10), st.integers(0, 2**53 - 1)
 )
 def test_a_group_is_never_on_both_sides(items: list[tuple[int, bool]], folds: int, seed: int) -> None:
-    groups, classes = [group for group, _ in items], [cls for _, cls in items]
+    groups = [group for group, _ in items]
+    classes = [cls for _, cls in items]
     if len(set(groups)) < folds:
         with pytest.raises(ValueError, match="folds of"):
             grouped_folds(groups, classes, folds, seed)

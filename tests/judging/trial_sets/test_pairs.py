@@ -229,7 +229,8 @@ def test_from_runs_and_imports_to_one_page_of_pass_rates(
 ) -> None:
     """A judge that is always right, and two hundred people who are right at known rates."""
     in_process.without_ray(monkeypatch)
-    out, verdicts = tmp_path / "T", tmp_path / "V"
+    out = tmp_path / "T"
+    verdicts = tmp_path / "V"
     asked = ["--pairs", "--every", "--agents", "eliza~eliza", "--seed", "1", "-o", str(out)]
     assert main(["trials", *map(str, made), *asked]) == 0
 
@@ -241,7 +242,8 @@ def test_from_runs_and_imports_to_one_page_of_pass_rates(
         server.otherwise = by_what_is_said
         judge = ["--judges", "llm-judge-openai", "--set", f"llm-judge-openai.base_url={server.url}"]
         assert main(["judge", str(out), *judge, "-o", str(verdicts)]) == 0
-    right, chance = {3: 0.481, 10: 0.611}, random.Random(0)
+    right = {3: 0.481, 10: 0.611}
+    chance = random.Random(0)
     lines = ["stimulus,subject,response"]
     for trial, key in trials(out):
         for at in range(200):
@@ -256,7 +258,8 @@ def test_from_runs_and_imports_to_one_page_of_pass_rates(
     assert result["scores"] == []  # no single speakers
     rates = {(row["judge"], row["turns"]): row for row in result["pairs"]["rates"]}
     for turns, number in ((3, 5), (10, 4)):
-        machine, people = rates["llm-judge-openai", turns], rates["people", turns]
+        machine = rates["llm-judge-openai", turns]
+        people = rates["people", turns]
         assert (machine["pass_rate"], machine["pairs"], machine["interval"]) == (0, number, "exact")
         assert (people["pairs"], people["judges"], people["verdicts"]) == (number, 200, 200 * number)
         assert people["pass_rate_low"] < 1 - right[turns] < people["pass_rate_high"]

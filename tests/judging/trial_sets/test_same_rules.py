@@ -123,8 +123,12 @@ def test_colours_have_one_spelling_and_others_are_told(tmp_path: Path) -> None:
     rules = SameRules()
     shown = AnswerReader([machine, table], [], rules).candidates(["color_estimation"], [])
     assert [answer.answer.color for answer in shown if answer.truth == "human"] == [
-        "gray", "gray", "dunkelgrau", "blue", "red",
-    ]  # fmt: skip
+        "gray",
+        "gray",
+        "dunkelgrau",
+        "blue",
+        "red",
+    ]
     told = "\n".join(rules.sentences())
     assert "of 5 answers of mmcq 0 changed, 0 left out" in told
     assert "of 5 answers of people 4 changed (grey to gray, light grey to gray, teal to blue, red. to red)" in told
@@ -203,9 +207,11 @@ def test_catch_trials_break_the_rules(tmp_path: Path) -> None:
     """The catch agent answers with the cue itself, which no rule would let through."""
     machine = word_run(tmp_path / "run", {"animal": "animal"}, agent="catch")
     path = machine / "records" / "catch.jsonl"
-    path.write_text(path.read_text().replace('"kind":"machine"', '"kind":"control"').replace(
-        '"kind": "machine"', '"kind": "control"'
-    ))  # fmt: skip
+    path.write_text(
+        path.read_text()
+        .replace('"kind":"machine"', '"kind":"control"')
+        .replace('"kind": "machine"', '"kind": "control"')
+    )
     [shown] = AnswerReader([machine], []).candidates([WORD], [])
     assert (shown.is_catch, shown.answer.word) == (True, "animal")
 

@@ -56,7 +56,8 @@ def runs(folder: Path, number: int = 30) -> Path:
     pictures = folder / "pictures"
     pictures.mkdir()
     chance = random.Random(0)
-    stimuli, records = [], {name: [] for name in (*AGENTS, "catch", "humans")}
+    stimuli = []
+    records = {name: [] for name in (*AGENTS, "catch", "humans")}
     for task in TASKS:
         for at in range(number):
             name = f"{task}/{at}"
@@ -262,8 +263,13 @@ def test_metadata_that_gives_truth_away_is_told(tmp_path: Path) -> None:
     rows = []
     for at in range(200):
         truth = "human" if chance.random() < 0.5 else "machine"
-        trial = {"id": f"t{at:04}", "asked": "word_association", "shown": f"s{at // 2:04}", "cue": "sun",
-                 "answer": {"word": chance.choice(["sun", "moon", "light"])}}  # fmt: skip
+        trial = {
+            "id": f"t{at:04}",
+            "asked": "word_association",
+            "shown": f"s{at // 2:04}",
+            "cue": "sun",
+            "answer": {"word": chance.choice(["sun", "moon", "light"])},
+        }
         rows.append((trial, {"truth": truth, "catch": 0, "repeat_of": ""}))
     names = [trial["id"] for trial, _ in rows]
     [fair] = blindness.measure_blindness(tmp_path, rows, 0, [chance.sample(names, 50) for _ in range(20)])
@@ -292,7 +298,8 @@ def test_metadata_that_gives_truth_away_is_told(tmp_path: Path) -> None:
 
 def test_the_classifier_is_fishers_and_its_p_is_uniform_where_nothing_tells() -> None:
     """As scikit-learn's discriminant; of fair sets whose stimuli are alike in their inputs, 5 % have p below 0.05."""
-    draw, below = np.random.default_rng(2), 0
+    draw = np.random.default_rng(2)
+    below = 0
     for number in range(200):
         groups = [f"s{stimulus}" for stimulus in np.repeat(np.arange(20), draw.choice([2, 4], 20))]
         clusters = np.unique(groups, return_inverse=True)[1]
@@ -310,7 +317,8 @@ def test_the_classifier_is_fishers_and_its_p_is_uniform_where_nothing_tells() ->
 @pytest.mark.parametrize("whose", ["human", "machine", None])
 def test_whose_swapped_scanpaths_are(tmp_path: Path, capsys: pytest.CaptureFixture[str], whose: str | None) -> None:
     """The agent `catch` says whose the path is, from its file; 2025 paper, L499: nobody can tell."""
-    ready, file = runs(tmp_path, 12), tmp_path / "paths.jsonl"
+    ready = runs(tmp_path, 12)
+    file = tmp_path / "paths.jsonl"
     file.write_text(json.dumps(record("other", "attention_prediction", **(PERSON if whose == "human" else {}))))
     agent = CatchAgent(CatchAgent.Settings(scanpath="other_image", scanpaths=file), "catch")
     agent.open()

@@ -67,7 +67,8 @@ def test_a_warm_up_is_left_out(
 @pytest.mark.parametrize("name", ["null", "null-one"])
 def test_the_rate_is_that_of_the_agent(name: str, words: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "available", lambda: None)  # this process keeps the memory that it may take
-    size, delay = 4, 0.01
+    size = 4
+    delay = 0.01
     with closing(bare(name, words, delay_s=delay)) as agent:
         tally = agent.measure(size, 0.1)
     assert tally.seconds >= 0.1

@@ -17,7 +17,8 @@ from safetensors.numpy import save
 from agents import catalogue
 from serving.cli import main
 
-BASE, LARGE = "microsoft/git-base-coco", "microsoft/git-large-coco"
+BASE = "microsoft/git-base-coco"
+LARGE = "microsoft/git-large-coco"
 FILES = {
     "README.md": b"# A model",
     "config.json": b'{"model_type": "git"}',

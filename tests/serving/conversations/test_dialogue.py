@@ -236,8 +236,10 @@ def test_the_agents_own_filters_ask_again_and_are_kept() -> None:
     assert [text for who, text in texts_of(dialogue.transcript()) if who == "talker"] == ["good thing", "odd"]
     attempts = record_of(dialogue)["attempts"]
     assert [(each["turn"], each["attempt"], each["verdicts"][0]["rejected"]) for each in attempts] == [
-        (1, 0, True), (1, 1, True), (3, 0, False),
-    ]  # fmt: skip
+        (1, 0, True),
+        (1, 1, True),
+        (3, 0, False),
+    ]
 
 
 def test_an_answer_that_fails_leaves_the_dialogue_as_it_was() -> None:
@@ -327,7 +329,8 @@ def burst(
     """A burst dialogue in which the agent waits one second and types half a second."""
 
     async def main() -> Any:
-        scheduler, clock = SlowScheduler(replies, seconds), asyncio.get_running_loop().time
+        scheduler = SlowScheduler(replies, seconds)
+        clock = asyncio.get_running_loop().time
         about = stimulus(**{"mode": "burst", "exchanges": 6, **fields})
         dialogue = BurstDialogue(scheduler, "talker", about, delays=FAST, quiet_s=1.0, clock=clock)  # type: ignore[arg-type]
         with pytest.raises(DialogueError, match="open the conversation"):

@@ -21,7 +21,9 @@ class Writer(Scripted):
 
     def __init__(self, topics: int, turns: int, row_of: int = 1) -> None:
         super().__init__(fresh)
-        self.topics, self.turns, self.row_of = topics, turns, row_of
+        self.topics = topics
+        self.turns = turns
+        self.row_of = row_of
         self.written = 0
 
     def text(self, stimulus: ConversationStimulus, options: Mapping[str, Any], turn: int, attempt: int) -> str:

@@ -115,7 +115,8 @@ def stored() -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_journal_that_is_cut_anywhere_ends_as_the_same_record(name: str, tmp_path: Path) -> None:
-    case, old = CASES[name], stored()[name]
+    case = CASES[name]
+    old = stored()[name]
     journal = [line.encode() for line in old["journal"]]
     for known in range(len(journal) + 1):
         (tmp_path / "journal.jsonl").write_bytes(b"".join(journal[:known]))
@@ -156,7 +157,7 @@ PERSON = {
     "person burst pseudo": PersonCase(
         ("Cats", "Mine", "Yours", "One."), ((9, "Yes."),), fields={"mode": "burst", "pseudo": {"topics": 1, "turns": 2}}
     ),
-}  # fmt: skip
+}
 
 
 async def with_person(case: PersonCase) -> bytes:

@@ -32,27 +32,48 @@ def transcript(mode: str = "burst", exchanges: int = 6, seed: int = 3, **setting
 BURSTS: dict[str, tuple[Sequence[str], dict[str, Any], list[Any], list[Any], tuple[int, int, float] | None]] = {
     # replies; settings; messages (speaker, text, at); withdrawn (speaker, text, at, turn, why); (side, number, now)
     "each line is a message, sent when it is typed": (
-        ["aaa\n\n  bb  b \r\n"], {}, [("Ann", "aaa", 3)], [], (1, 1, 5),
+        ["aaa\n\n  bb  b \r\n"],
+        {},
+        [("Ann", "aaa", 3)],
+        [],
+        (1, 1, 5),
     ),
     "what is not sent when the other one writes is withdrawn": (
-        ["aaa\nbbbbbbbbbb\ncc", "dddd"], {}, [("Ann", "aaa", 3), ("Bob", "dddd", 9)],
-        [("Ann", "bbbbbbbbbb", 9, 2, "interrupted"), ("Ann", "cc", 9, 2, "interrupted")], (0, 2, 11),
+        ["aaa\nbbbbbbbbbb\ncc", "dddd"],
+        {},
+        [("Ann", "aaa", 3), ("Bob", "dddd", 9)],
+        [("Ann", "bbbbbbbbbb", 9, 2, "interrupted"), ("Ann", "cc", 9, 2, "interrupted")],
+        (0, 2, 11),
     ),
     "who hears more before sending is asked anew": (
-        ["aaa\nbbbb", "d" * 20], {}, [("Ann", "aaa", 3), ("Ann", "bbbb", 7)],
-        [("Bob", "d" * 20, 7, 2, "interrupted")], (1, 2, 9),
+        ["aaa\nbbbb", "d" * 20],
+        {},
+        [("Ann", "aaa", 3), ("Ann", "bbbb", 7)],
+        [("Bob", "d" * 20, 7, 2, "interrupted")],
+        (1, 2, 9),
     ),
     "a burst is waited for within the other one's patience": (
-        ["aaa\nbbbb\ncc"], {"quiet_s": 5.0}, [("Ann", "aaa", 3), ("Ann", "bbbb", 7), ("Ann", "cc", 9)], [], (1, 1, 14),
+        ["aaa\nbbbb\ncc"],
+        {"quiet_s": 5.0},
+        [("Ann", "aaa", 3), ("Ann", "bbbb", 7), ("Ann", "cc", 9)],
+        [],
+        (1, 1, 14),
     ),
     "what is written when all is sent is withdrawn": (
-        ["a\nb\nc\nd"], {"exchanges": 2}, [("Ann", "a", 1), ("Ann", "b", 2)],
-        [("Ann", "c", 2, 2, "ended"), ("Ann", "d", 2, 2, "ended")], None,
+        ["a\nb\nc\nd"],
+        {"exchanges": 2},
+        [("Ann", "a", 1), ("Ann", "b", 2)],
+        [("Ann", "c", 2, 2, "ended"), ("Ann", "d", 2, 2, "ended")],
+        None,
     ),
     "by turns a reply is one message": (
-        ["a\nb", "cc"], {"mode": "ping-pong"}, [("Ann", "a\nb", 3), ("Bob", "cc", 5)], [], (0, 2, 5),
+        ["a\nb", "cc"],
+        {"mode": "ping-pong"},
+        [("Ann", "a\nb", 3), ("Bob", "cc", 5)],
+        [],
+        (0, 2, 5),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BURSTS)

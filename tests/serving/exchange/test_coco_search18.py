@@ -11,7 +11,8 @@ from run_folders import ANSWERS, agent_entry, failed, record, stimulus, write_ru
 from agents.errors import InputError
 from serving.exchange.exporting import export
 
-GAZE, COLOR = "attention_prediction", "color_estimation"
+GAZE = "attention_prediction"
+COLOR = "color_estimation"
 
 
 def gaze(fixations: list[list[float]], **changes: Any) -> dict[str, Any]:

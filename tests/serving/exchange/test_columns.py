@@ -78,8 +78,11 @@ def test_columns_say_the_task_and_agents_what_pictures_are_for(tmp_path: Path) -
     (tmp_path / "mixed.csv").write_text("image,cue,topic,target_box\na.png,,,\n,sun,,\n,,books,\n")
     rows = good(tmp_path / "mixed.csv", choose=lambda tasks: ["color_estimation", "image_captioning"])
     assert [(row.line, row.task) for row in rows] == [
-        (2, "color_estimation"), (2, "image_captioning"), (3, "word_association"), (4, "conversation")
-    ]  # fmt: skip
+        (2, "color_estimation"),
+        (2, "image_captioning"),
+        (3, "word_association"),
+        (4, "conversation"),
+    ]
     assert check_rows(read_rows(tmp_path / "mixed.csv", choose=lambda tasks: tasks[:2])).total_problems == 0
     (tmp_path / "pics.csv").write_text("image,age\na.png,1\nb.png,2\n")
     for agents in ("mmcq,center", "mmcq"):

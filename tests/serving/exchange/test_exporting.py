@@ -20,13 +20,11 @@ from serving.exchange.importing import import_files
 from serving.runs.records import problems
 from serving.runs.run import Run
 
-COLOR, OBJECTS, GAZE, CAPTION, WORD = (
-    "color_estimation",
-    "object_detection",
-    "attention_prediction",
-    "image_captioning",
-    "word_association",
-)
+COLOR = "color_estimation"
+OBJECTS = "object_detection"
+GAZE = "attention_prediction"
+CAPTION = "image_captioning"
+WORD = "word_association"
 NASTY = 'a "quoted", text;\r\nwith\rlines\n=1+1\t\x00\x1b[2J\x85\u202e 🙂 '
 
 
@@ -70,7 +68,8 @@ def _exported(run: Path) -> list[dict[str, Any]]:
 
 
 def test_jsonl_is_the_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run, out = _mixed(tmp_path), tmp_path / "new" / "all.jsonl"
+    run = _mixed(tmp_path)
+    out = tmp_path / "new" / "all.jsonl"
     export(run, "jsonl", out)
     rows = [orjson.loads(text) for text in out.read_bytes().splitlines()]
     assert rows == _exported(run)
@@ -120,7 +119,8 @@ def _stimuli(run: Path) -> dict[str, Any]:
 
 
 def test_parquet_read_by_pyarrow(tmp_path: Path) -> None:
-    run, out = _mixed(tmp_path), tmp_path / "t.parquet"
+    run = _mixed(tmp_path)
+    out = tmp_path / "t.parquet"
     export(run, "parquet", out)
     table = pq.read_table(out)
     read = []
@@ -149,7 +149,8 @@ def _without_controls(text: str) -> str:
 
 
 def test_csv_read_by_csv_and_pandas(tmp_path: Path) -> None:
-    run, out = _mixed(tmp_path), tmp_path / "t.csv"
+    run = _mixed(tmp_path)
+    out = tmp_path / "t.csv"
     export(run, "csv", out)
     with out.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -252,7 +253,8 @@ def test_how_a_picture_fills_its_frame_is_a_column(tmp_path: Path) -> None:
 
 def test_the_benchmarks_frame_is_that_of_its_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """1280 x 1024, of which half is 640 x 512; a picture of another shape is stretched to it, with a word."""
-    stimuli, rows = [], []
+    stimuli = []
+    rows = []
     frames = {"half": [640, 512], "other": [640, 480], "bars": [1680, 1050]}
     for name, (width, height) in {"half": (640, 512), "other": (640, 480), "bars": (640, 512)}.items():
         PILImage.new("RGB", (width, height)).save(tmp_path / f"{name}.png")

@@ -12,7 +12,8 @@ from agents.errors import InputError
 from serving.cli import main
 from serving.exchange.importing import import_files
 
-GAZE, TALK = "attention_prediction", "conversation"
+GAZE = "attention_prediction"
+TALK = "conversation"
 
 
 def write(path: Path, content: Any) -> Path:
@@ -43,15 +44,31 @@ def test_topical_chat(tmp_path: Path) -> None:
 
 PEOPLE = [
     {
-        "name": "000000400966.jpg", "subject": 2, "task": "microwave", "condition": "present",
-        "bbox": [67, 114, 78, 42], "X": [848.6, 799.2], "Y": [517.2, 476.2], "T": [73, 193], "length": 2,
-        "correct": 1, "RT": 1159, "split": "train", "fixOnTarget": True,
+        "name": "000000400966.jpg",
+        "subject": 2,
+        "task": "microwave",
+        "condition": "present",
+        "bbox": [67, 114, 78, 42],
+        "X": [848.6, 799.2],
+        "Y": [517.2, 476.2],
+        "T": [73, 193],
+        "length": 2,
+        "correct": 1,
+        "RT": 1159,
+        "split": "train",
+        "fixOnTarget": True,
     },
     {
-        "name": "000000400966.jpg", "subject": 10, "task": "none", "condition": "freeview",
-        "X": [840, -3.5], "Y": [525, 20], "T": [200, 100], "length": 2,
+        "name": "000000400966.jpg",
+        "subject": 10,
+        "task": "none",
+        "condition": "freeview",
+        "X": [840, -3.5],
+        "Y": [525, 20],
+        "T": [200, 100],
+        "length": 2,
     },
-]  # fmt: skip
+]
 
 
 PAGE = """<script>window.parent.postMessage({}, "*");</script>
@@ -63,7 +80,8 @@ and more </p>
 
 
 def test_a_page_of_the_published_test(tmp_path: Path) -> None:
-    page, out = write(tmp_path / "conv12.html", PAGE.encode()), tmp_path / "out"
+    page = write(tmp_path / "conv12.html", PAGE.encode())
+    out = tmp_path / "out"
     with pytest.raises(InputError) as refused:
         import_files([page], out)
     assert "does not say who its speakers are; give them with --name A~B" in str(refused.value.problems)
@@ -84,7 +102,8 @@ def test_a_page_of_the_published_test(tmp_path: Path) -> None:
 
 
 def test_people_of_coco_search18(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file, out = write(tmp_path / "fixations.json", PEOPLE), tmp_path / "out"
+    file = write(tmp_path / "fixations.json", PEOPLE)
+    out = tmp_path / "out"
     with pytest.raises(InputError) as refused:
         import_files([file], out)
     assert "give --frame WIDTHxHEIGHT" in str(refused.value.problems)

@@ -20,8 +20,10 @@ def test_words_come_back_letter_for_letter(tmp_path: Path) -> None:
     assert main(["import", str(tmp_path / "words.csv"), "--task", "word", "--out", people]) == 0
     # Texts that no table could have brought in are written into the records.
     rows = read_back(tmp_path / "people", "humans")
-    odd = [{**rows[0], "agent": f"human:o{at}", "raw": text, "answer": {**rows[0]["answer"], "word": text}}
-           for at, text in enumerate(ODD)]  # fmt: skip
+    odd = [
+        {**rows[0], "agent": f"human:o{at}", "raw": text, "answer": {**rows[0]["answer"], "word": text}}
+        for at, text in enumerate(ODD)
+    ]
     path = tmp_path / "people" / "records" / "humans.jsonl"
     path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in [*rows, *odd]))
     export(tmp_path / "people", "csv", tmp_path / "out.csv")

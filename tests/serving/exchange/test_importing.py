@@ -83,7 +83,8 @@ def content(out: Path) -> dict[str, bytes]:
 
 
 def test_importing_twice_changes_nothing(files: dict[str, Path], tmp_path: Path) -> None:
-    out, order = tmp_path / "out", list(files.values())
+    out = tmp_path / "out"
+    order = list(files.values())
     import_files(order, out)
     before = content(out)
     import_files(order, out)
@@ -214,10 +215,12 @@ def test_a_disk_that_fills_up(
     files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
     """Whenever the disk fails, every file is the old or the new one, and importing again makes it complete."""
-    out, wanted = tmp_path / "out", tmp_path / "wanted"
+    out = tmp_path / "out"
+    wanted = tmp_path / "wanted"
     import_files([files["color"], files["word"]], out)
     import_files([files["color"], files["word"], files["object"]], wanted)
-    left, sync = moment, serving.files.atomic_files.os.fsync
+    left = moment
+    sync = serving.files.atomic_files.os.fsync
 
     def fails(descriptor: int) -> None:
         nonlocal left

@@ -36,17 +36,57 @@ def test_objects(cell: str, labels: list[str], tmp_path: Path) -> None:
 
 JSPSYCH_WORDS: list[dict[str, Any]] = [
     {"trial_type": "preload", "trial_index": 0, "time_elapsed": 28, "subject_id": "5f3", "success": True},
-    {"trial_type": "instructions", "trial_index": 1, "time_elapsed": 473, "subject_id": "5f3", "rt": 443,
-     "view_history": [{"page_index": 0, "viewing_time": 443}]},
-    {"trial_type": "survey-text", "trial_index": 2, "time_elapsed": 849, "subject_id": "5f3", "rt": 366, "cue": "table",
-     "phase": "practice", "stimulus_id": "w0", "response": {"assoc": "chair"}},
-    {"trial_type": "survey-text", "trial_index": 3, "time_elapsed": 1205, "subject_id": "5f3", "rt": 345, "cue": "dark",
-     "phase": "test", "stimulus_id": "w1", "response": {"assoc": "light"}},
-    {"trial_type": "survey-html-form", "trial_index": 4, "time_elapsed": 1594, "subject_id": "5f3", "rt": 384,
-     "cue": "music", "phase": "test", "stimulus_id": "w2", "response": {"assoc": '"so, loud"'}},
-    {"trial_type": "survey-text", "trial_index": 5, "time_elapsed": 2293, "subject_id": "5f3", "rt": 375,
-     "phase": "debrief", "response": {"comment": "It was fine.\nToo long; really"}},
-]  # fmt: skip
+    {
+        "trial_type": "instructions",
+        "trial_index": 1,
+        "time_elapsed": 473,
+        "subject_id": "5f3",
+        "rt": 443,
+        "view_history": [{"page_index": 0, "viewing_time": 443}],
+    },
+    {
+        "trial_type": "survey-text",
+        "trial_index": 2,
+        "time_elapsed": 849,
+        "subject_id": "5f3",
+        "rt": 366,
+        "cue": "table",
+        "phase": "practice",
+        "stimulus_id": "w0",
+        "response": {"assoc": "chair"},
+    },
+    {
+        "trial_type": "survey-text",
+        "trial_index": 3,
+        "time_elapsed": 1205,
+        "subject_id": "5f3",
+        "rt": 345,
+        "cue": "dark",
+        "phase": "test",
+        "stimulus_id": "w1",
+        "response": {"assoc": "light"},
+    },
+    {
+        "trial_type": "survey-html-form",
+        "trial_index": 4,
+        "time_elapsed": 1594,
+        "subject_id": "5f3",
+        "rt": 384,
+        "cue": "music",
+        "phase": "test",
+        "stimulus_id": "w2",
+        "response": {"assoc": '"so, loud"'},
+    },
+    {
+        "trial_type": "survey-text",
+        "trial_index": 5,
+        "time_elapsed": 2293,
+        "subject_id": "5f3",
+        "rt": 375,
+        "phase": "debrief",
+        "response": {"comment": "It was fine.\nToo long; really"},
+    },
+]
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
@@ -62,8 +102,10 @@ def test_jspsych_survey_plugins(form: str, tmp_path: Path) -> None:
         text = "\n".join(lines)
     rows = imported(tmp_path, f"data.{form}", text, "--task", "word")
     assert words(rows) == [
-        ("human:5f3", "table", "chair"), ("human:5f3", "dark", "light"), ("human:5f3", "music", '"so, loud"'),
-    ]  # fmt: skip
+        ("human:5f3", "table", "chair"),
+        ("human:5f3", "dark", "light"),
+        ("human:5f3", "music", '"so, loud"'),
+    ]
     assert [row["raw"]["rt"] for row in rows] == [366, 345, 384]
     assert "rows_without_a_stimulus: 3" in remarks(tmp_path)
     assert len(imported(tmp_path, f"data.{form}", text, "--task", "word", "--rows", "phase=test")) == 2

@@ -104,7 +104,7 @@ REFUSED = {
         "judge,trial,response\na,t1,0\na,t2,1\nb,t1,1\n",
         "not '0', '1' (3 rows are so); say what each means, as --responses 0=human,1=machine",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -310,8 +310,10 @@ def test_a_stimulus_in_several_trials(tmp_path: Path) -> None:
     rows = imported(tmp_path, "v.csv", table, "--task", "judgement")
     assert [row["stimulus"] for row in rows] == ["t1", "t2", "t1"]
     assert [(row["raw"]["stimulus"], row["raw"]["rt"], row["raw"]["confidence"]) for row in rows] == [
-        ("dog", 500, 0.5), ("dog", 600, None), ("dog", 700, None),
-    ]  # fmt: skip
+        ("dog", 500, 0.5),
+        ("dog", 600, None),
+        ("dog", 700, None),
+    ]
     assert main(["score", str(tmp_path / "run"), "--out", str(tmp_path / "S")]) == 0
     scores = json.loads((tmp_path / "S" / "scores.json").read_bytes())["scores"]
     assert scores[0]["p_machine"] == pytest.approx(2 / 3)

@@ -34,8 +34,10 @@ def test_names_that_programs_write_are_judges(column: str, tmp_path: Path) -> No
     text = f'stimulus,"{column}",response\nt0001,A1,human\nt0001,A2,machine\nt0002,A1,human\n'
     rows = imported(tmp_path, "verdicts.csv", text, "--task", "judgement")
     assert [(row["agent"], row["stimulus"]) for row in rows] == [
-        ("human:A1", "t0001"), ("human:A2", "t0001"), ("human:A1", "t0002"),
-    ]  # fmt: skip
+        ("human:A1", "t0001"),
+        ("human:A2", "t0001"),
+        ("human:A1", "t0002"),
+    ]
 
 
 def test_nobody_is_guessed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,10 +118,17 @@ def test_jspsych_pages_of_a_trial(tmp_path: Path, capsys: pytest.CaptureFixture[
     rows: list[dict[str, Any]] = []
     for trial in range(4):
         for page, response in (("cross", None), ("known", 0), ("verdict", trial % 2), ("sure", 1)):
-            rows.append({
-                "trial_type": "html-button-response", "trial_index": len(rows), "participant": "P1", "rt": 500,
-                "response": response, "trial": f"t000{trial}", "page": page,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "trial_type": "html-button-response",
+                    "trial_index": len(rows),
+                    "participant": "P1",
+                    "rt": 500,
+                    "response": response,
+                    "trial": f"t000{trial}",
+                    "page": page,
+                }
+            )
     options = ("--task", "judgement", "--responses", "0=human,1=machine")
     imported(tmp_path, "data.json", json.dumps(rows), *options)
     told = capsys.readouterr().out
@@ -170,8 +179,10 @@ def test_gorilla_ends_with_a_line(last: str, tmp_path: Path) -> None:
     )
     rows = imported(tmp_path, "gorilla.csv", text + last, "--task", "word")
     assert words(rows) == [
-        ("human:9001", "table", "chair"), ("human:9001", "dark", "light"), ("human:9002", "table", "chair"),
-    ]  # fmt: skip
+        ("human:9001", "table", "chair"),
+        ("human:9001", "dark", "light"),
+        ("human:9002", "table", "chair"),
+    ]
     assert rows[0]["raw"] == {"response": "chair", "rt": 512.4}
     assert "end_of_file_lines: 1" in remarks(tmp_path)
 
@@ -183,8 +194,10 @@ def test_otree_rows_without_an_answer_are_counted(tmp_path: Path) -> None:
     )
     rows = imported(tmp_path, "otree.csv", text, "--task", "word")
     assert words(rows) == [
-        ("human:f1", "table", "chair"), ("human:x0", "table", "=1+1"), ("human:f1", "dark", "so, loud"),
-    ]  # fmt: skip
+        ("human:f1", "table", "chair"),
+        ("human:x0", "table", "=1+1"),
+        ("human:f1", "dark", "so, loud"),
+    ]
     told = remarks(tmp_path)
     assert "rows_without_an_answer: 2" in told
     assert "2 rows (at 4, 6) without an answer" in told

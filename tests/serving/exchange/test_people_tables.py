@@ -61,11 +61,25 @@ def test_keys_with_a_meaning(form: str, tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_verdict_column_goes_before_the_key(form: str, tmp_path: Path) -> None:
     """Judges whose keys are counterbalanced: `verdict` says what each key meant; `trial` which trial a picture was."""
     rows = [
-        {**ABOUT, "rt": 500, "response": 0, "stimulus": "media/s0001.png", "trial": "t0004", "participant": 7,
-         "verdict": "Machine"},
-        {**ABOUT, "rt": 600, "response": 0, "stimulus": "media/s0001.png", "trial": "t0005", "participant": 8,
-         "verdict": "human"},
-    ]  # fmt: skip
+        {
+            **ABOUT,
+            "rt": 500,
+            "response": 0,
+            "stimulus": "media/s0001.png",
+            "trial": "t0004",
+            "participant": 7,
+            "verdict": "Machine",
+        },
+        {
+            **ABOUT,
+            "rt": 600,
+            "response": 0,
+            "stimulus": "media/s0001.png",
+            "trial": "t0005",
+            "participant": 8,
+            "verdict": "human",
+        },
+    ]
     path = write(tmp_path / f"data.{form}", rows)
     assert imported(path, tmp_path / "V", "--responses", "0=human,1=machine") == 0
     assert [one[:3] for one in said(tmp_path / "V")] == [

@@ -18,7 +18,8 @@ from serving.exchange.exporting import export
 from serving.runs.records import people_record
 from serving.runs.run import Run
 
-GAZE, COLOR = "attention_prediction", "color_estimation"
+GAZE = "attention_prediction"
+COLOR = "color_estimation"
 PEOPLE = {"kind": "human", "seed": None, "timing": None, "worker": None, "created": None, "stimulus_sha256": None}
 
 
@@ -157,7 +158,8 @@ def test_pysaliency_by_the_package_itself(tmp_path: Path) -> None:
         pysaliency = pytest.importorskip("pysaliency")
         out = tmp_path / "paths.hdf5"
         export(_run(tmp_path), "pysaliency", out)
-        trains, images = pysaliency.read_hdf5(str(out)), pysaliency.read_hdf5(f"{out}.stimuli.hdf5")
+        trains = pysaliency.read_hdf5(str(out))
+        images = pysaliency.read_hdf5(f"{out}.stimuli.hdf5")
         plain = read_trains(out)
         for name in ("x", "y", "t", "duration"):
             wanted = [value for one in plain for value in one[name]]

@@ -63,7 +63,9 @@ def test_no_file_is_replaced_unasked(run: Path, tmp_path: Path, form: str) -> No
 
 @pytest.mark.parametrize("form", FOLDERS)
 def test_no_folder_is_replaced_unasked(run: Path, tmp_path: Path, form: str) -> None:
-    out, other, file = tmp_path / "out", tmp_path / "photographs", tmp_path / "file"
+    out = tmp_path / "out"
+    other = tmp_path / "photographs"
+    file = tmp_path / "file"
     out.mkdir()
     exported(run, form, out)  # an empty folder is no loss
     before = tree(tmp_path)

@@ -58,7 +58,8 @@ def answers(out: Path, agent: str) -> dict[tuple[str, int], Any]:
 def test_every_stimulus_and_sample_has_one_record_and_again_does_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source, out = words(tmp_path / "set.jsonl", 30), tmp_path / "run"
+    source = words(tmp_path / "set.jsonl", 30)
+    out = tmp_path / "run"
     assert run(source, "null,echo", out, "--samples", "2") == 0
     keys = {(f"w{i:03d}", sample) for i in range(30) for sample in (0, 1)}
     assert answers(out, "null").keys() == answers(out, "echo").keys() == keys
@@ -89,7 +90,8 @@ def same(record: dict[str, Any]) -> dict[str, Any]:
 def test_agents_of_different_tasks_answer_a_folder_as_in_runs_of_their_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pictures, together = tmp_path / "pictures", tmp_path / "together"
+    pictures = tmp_path / "pictures"
+    together = tmp_path / "together"
     pictures.mkdir()
     for number in range(3):
         PILImage.new("RGB", (64, 48), (80 * number, 90, 200)).save(pictures / f"{number}.png")
@@ -133,7 +135,9 @@ def test_a_run_refuses_another_identity(
 
 
 def test_failed_answers_are_kept_and_can_be_tried_again(tmp_path: Path) -> None:
-    source, out, marker = words(tmp_path / "set.jsonl", 12), tmp_path / "run", tmp_path / "fixed"
+    source = words(tmp_path / "set.jsonl", 12)
+    out = tmp_path / "run"
+    marker = tmp_path / "fixed"
     crash = ["--set", "null.crash=w00[35]", "--set", f"null.crash_unless={marker}", "--batch-size", "1"]
     marker.touch()
     assert run(source, "null", out, *crash) == 0
@@ -150,7 +154,8 @@ def test_failed_answers_are_kept_and_can_be_tried_again(tmp_path: Path) -> None:
 
 
 def test_the_breaker_leaves_the_rest_unanswered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source, out = words(tmp_path / "set.jsonl", 100), tmp_path / "run"
+    source = words(tmp_path / "set.jsonl", 100)
+    out = tmp_path / "run"
     fails = ["--set", "null.fail=.", "--retry-failed"]
     assert run(source, "null,null-one", out, *fails) == 3
     assert len(records(out, "null")) == 20
@@ -163,8 +168,11 @@ def test_the_breaker_leaves_the_rest_unanswered(tmp_path: Path, capsys: pytest.C
 def test_what_failed_is_tried_again_after_what_is_new_and_does_not_stop_the_agent_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, out = words(tmp_path / "set.jsonl", 70), tmp_path / "run"
-    fails, again = ["--set", "null.fail=w00|w01|w02"], "--retry-failed"  # 30, always
+    source = words(tmp_path / "set.jsonl", 70)
+    out = tmp_path / "run"
+    # 30, always
+    fails = ["--set", "null.fail=w00|w01|w02"]
+    again = "--retry-failed"
     assert run(source, "null", out, *fails, "--limit", "15") == 1
     assert run(source, "null", out, *fails, "--limit", "30") == 1
     with monkeypatch.context() as patched:  # the lines as they were written
@@ -223,8 +231,10 @@ def test_records_that_were_changed_after_the_run_are_refused_and_left_as_they_ar
 def test_a_removed_lock_file_ends_the_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, out = words(tmp_path / "set.jsonl", 9), tmp_path / "run"
-    respond, calls = NullAgent.respond, []
+    source = words(tmp_path / "set.jsonl", 9)
+    out = tmp_path / "run"
+    respond = NullAgent.respond
+    calls = []
 
     def remove_lock(agent: NullAgent, *batch: Any) -> Any:
         calls.append(batch)
@@ -243,7 +253,8 @@ def test_a_removed_lock_file_ends_the_run(
 def test_a_second_writer_is_told_of_the_first_whatever_that_has_come_to(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source, out = words(tmp_path / "set.jsonl", 3), tmp_path / "run"
+    source = words(tmp_path / "set.jsonl", 3)
+    out = tmp_path / "run"
     out.mkdir()
     with lock(out):
         for name in (".stimuli.new.abcd1234", "stimuli.new", ".run.json.abcd1234"):
@@ -287,8 +298,11 @@ def test_skip_invalid_writes_failed_records(tmp_path: Path) -> None:
     assert run(source, "null", tmp_path / "run", "--skip-invalid") == 1
     found = {r["stimulus"]: r for r in records(tmp_path / "run", "null")}
     assert {name: r["status"] for name, r in found.items()} == {
-        "good": "ok", "missing": "failed", "text": "failed", "odd": "failed",
-    }  # fmt: skip
+        "good": "ok",
+        "missing": "failed",
+        "text": "failed",
+        "odd": "failed",
+    }
     assert found["missing"]["error"]["code"] == "invalid_stimulus"
     assert "colour" in found["odd"]["error"]["message"]
     # once the picture is there, the stimulus can be answered
@@ -328,7 +342,9 @@ def test_conversations_alternate_and_are_the_same_again(pair: str, tmp_path: Pat
 
 
 def test_unfinished_conversations_go_on_from_their_journal_and_a_limit_keeps_it(tmp_path: Path) -> None:
-    source, out, pair = conversations(tmp_path / "set.jsonl", who_starts="A"), tmp_path / "run", "null~null"
+    source = conversations(tmp_path / "set.jsonl", who_starts="A")
+    out = tmp_path / "run"
+    pair = "null~null"
     assert run(source, pair, out, "--limit", "1") == 0
     (out / "turns").mkdir(exist_ok=True)
     said = [{"text": f"said {turn}", "raw": None, "finish": None, "delay_s": None} for turn in range(2)]
@@ -360,7 +376,8 @@ def test_a_pair_of_machines_is_not_asked_to_converse_as_people(
 
 
 def test_an_agent_has_begun_once_it_has_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source, out = words(tmp_path / "set.jsonl", 3), tmp_path / "run"
+    source = words(tmp_path / "set.jsonl", 3)
+    out = tmp_path / "run"
     assert run(source, "null", out, "--set", "null.fail_load=true") == 3
     assert "told to fail while loading" in capsys.readouterr().out
     assert run(source, "null", out) == 0
@@ -369,7 +386,8 @@ def test_an_agent_has_begun_once_it_has_answered(tmp_path: Path, capsys: pytest.
 def test_an_agent_without_a_stimulus_of_its_task_and_mode_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source, out = words(tmp_path / "set.jsonl", 3), tmp_path / "run"
+    source = words(tmp_path / "set.jsonl", 3)
+    out = tmp_path / "run"
     assert run(source, "null,mmcq", out) == 2
     assert "answers color_estimation, but the set has word_association" in capsys.readouterr().err
     assert run(EXAMPLES / "images", "seeker", out, "--task", "attention") == 2
@@ -385,7 +403,8 @@ def test_a_folder_that_cannot_be_trusted_is_refused(finished: Path, capsys: pyte
 
 
 def test_the_summary_names_a_command_that_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source, out = words(tmp_path / "set.jsonl", 40), tmp_path / "a run"
+    source = words(tmp_path / "set.jsonl", 40)
+    out = tmp_path / "a run"
     for command, more in (("view", ["--limit", "3"]), ("status", [])):
         assert run(source, "null", out, "--set", "null.fail=w003", *more) == (command == "status")
         [shown] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("next: ")]

@@ -71,9 +71,15 @@ def no_load(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_an_agent_whose_template_refuses_a_chat_of_the_set_is_refused_before_its_weights_load(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: str, template: str,
-    chosen: tuple[str, ...], row: dict[str, Any], says: str,
-) -> None:  # fmt: skip
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    verb: str,
+    template: str,
+    chosen: tuple[str, ...],
+    row: dict[str, Any],
+    says: str,
+) -> None:
     no_load(monkeypatch)
     agent = model(tmp_path, getattr(kinds, template))
     out = ["--out", str(tmp_path / "run"), "--here"] if verb == "generate" else []
@@ -97,9 +103,13 @@ def test_an_agent_whose_template_refuses_a_chat_of_the_set_is_refused_before_its
     ],
 )
 def test_a_chat_that_the_template_takes_is_no_problem(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], template: str,
-    chosen: tuple[str, ...], row: dict[str, Any],
-) -> None:  # fmt: skip
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    template: str,
+    chosen: tuple[str, ...],
+    row: dict[str, Any],
+) -> None:
     no_load(monkeypatch)
     agent = model(tmp_path, getattr(kinds, template))
     name = agent if row["task"] == "word_association" else f"{agent}~eliza"

@@ -17,7 +17,8 @@ def loggers_as_they_were() -> Iterator[None]:
     before = [(one.handlers, one.propagate, one.level) for one in loggers]
     yield
     for one, (handlers, propagate, level) in zip(loggers, before, strict=True):
-        one.handlers, one.propagate = handlers, propagate
+        one.handlers = handlers
+        one.propagate = propagate
         one.setLevel(level)
 
 

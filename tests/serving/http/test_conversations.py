@@ -105,7 +105,8 @@ def test_what_nobody_uses_is_forgotten_and_a_full_house_says_when() -> None:
 
     async def work(found: served_here.Here) -> None:
         nonlocal now
-        used, idle = await opened(found), await opened(found)
+        used = await opened(found)
+        idle = await opened(found)
         answer = await found.client.post(OPEN, json={"agent": "null"})
         assert code((answer.status_code, answer.json())) == (429, "too_many_conversations")
         assert answer.headers["retry-after"] == "50"

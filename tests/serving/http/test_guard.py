@@ -17,10 +17,12 @@ JSON = (b"content-type", b"application/json")
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
     """Reads the body and answers with its length."""
-    size, more = 0, True
+    size = 0
+    more = True
     while more and scope["method"] == "POST":
         message = await receive()
-        size, more = size + len(message["body"]), message["more_body"]
+        size = size + len(message["body"])
+        more = message["more_body"]
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"1")]})
     await send({"type": "http.response.body", "body": str(size).encode()})
 

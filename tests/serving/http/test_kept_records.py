@@ -128,10 +128,14 @@ def test_what_cannot_be_kept_is_no_answer(tmp_path: Path, monkeypatch: pytest.Mo
 def opened(out: Path, seed: int = 0, sha: str = "a") -> str:
     described = {
         "null": {
-            "task": ["word_association"], "kind": "machine", "digest": sha * 64, "settings": {"x": sha},
-            "checkpoint": None, "revision": None,
+            "task": ["word_association"],
+            "kind": "machine",
+            "digest": sha * 64,
+            "settings": {"x": sha},
+            "checkpoint": None,
+            "revision": None,
         }
-    }  # fmt: skip
+    }
     with kept_records(out, seed, described) as records:
         return records.run
 

@@ -41,7 +41,8 @@ def test_answers_are_those_of_a_run(
         lines = map(json.loads, (EXAMPLES / "demo.jsonl").read_text().splitlines())
         rows = [one for one in lines if one["task"] == "color_estimation"][:4]
         rows = [{"id": one["id"], "task": task, "image": str(EXAMPLES / one["image"])} for one in rows]
-    source, out = tmp_path / "set.jsonl", tmp_path / "run"
+    source = tmp_path / "set.jsonl"
+    out = tmp_path / "run"
     source.write_text("".join(json.dumps(one) + "\n" for one in rows))
     command = ["generate", str(source), "--agents", agent, "--out", str(out)]
     command += ["--seed", "7", "--samples", "2", "--device", "cpu"]
@@ -137,7 +138,7 @@ def test_two_images_of_one_name_are_two(served: str) -> None:
         ("/v1/nothing", {}, 404, "not_found"),
         ("/health", {}, 405, "method_not_allowed"),
     ],
-)  # fmt: skip
+)
 def test_bad_requests(served: str, path: str, body: Any, status: int, code: str) -> None:
     found, headers, said = ask(f"{served}{path}", body)
     assert (found, said["error"]["code"]) == (status, code)

@@ -78,20 +78,35 @@ HISTORIES: dict[str, tuple[list[dict[str, Any]], int, list[str]]] = {
     "a tool was called before": ([FIRST, CALLED, RESULT, ANSWER, LAST], 3, ["messages.tool"]),
     "a tool was called with a text": ([FIRST, {**CALLED, "content": "Wait."}, RESULT, LAST], 3, ["messages.tool"]),
     "a function was called before": (
-        [FIRST, {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
-         {"role": "function", "name": "f", "content": "4"}, LAST],
+        [
+            FIRST,
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+            {"role": "function", "name": "f", "content": "4"},
+            LAST,
+        ],
         2,
         ["messages.tool"],
     ),
     "more of a message": ([{**FIRST, "name": "bob"}, {**LAST, "foo": 1}], 2, ["messages.name", "messages.foo"]),
     "instructions": ([{"role": "system", "content": "Be a pirate."}, FIRST], 1, ["messages.system"]),
     "what was said comes back with all its fields": (
-        [FIRST, {"role": "assistant", "content": "Yes.", "refusal": None, "annotations": [], "audio": None,
-                 "function_call": None, "tool_calls": None}, LAST],
+        [
+            FIRST,
+            {
+                "role": "assistant",
+                "content": "Yes.",
+                "refusal": None,
+                "annotations": [],
+                "audio": None,
+                "function_call": None,
+                "tool_calls": None,
+            },
+            LAST,
+        ],
         3,
         [],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", HISTORIES)

@@ -214,7 +214,8 @@ def test_what_an_image_makes_an_agent_say_is_text(task: str) -> None:
     told = {"model": "null", "messages": look(png()), "stimulus": {"id": "tulip", "task": task}, "seed": SEED}
     status, found = posted(told)
     assert status == 200
-    text, answer = found["choices"][0]["message"]["content"], found["turinglike"]["records"][0]["answer"]
+    text = found["choices"][0]["message"]["content"]
+    answer = found["turinglike"]["records"][0]["answer"]
     if task == "object_detection":
         assert len(answer["labels"]) == 3
         assert text.split(", ") == answer["labels"]
@@ -244,9 +245,17 @@ def test_options_and_instructions_have_no_effect_and_are_named(client: openai.Op
     plain = client.chat.completions.create(model="eliza", messages=HELLO, seed=SEED)
     told: list[Any] = [{"role": "system", "content": "Be a pirate."}, *HELLO]
     reply = client.chat.completions.with_raw_response.create(
-        model="eliza", messages=told, seed=SEED, temperature=0.2, max_tokens=1, user="me",
-        response_format={"type": "text"}, logprobs=False, tool_choice="none", extra_body={"ignore_eos": True},
-    )  # fmt: skip
+        model="eliza",
+        messages=told,
+        seed=SEED,
+        temperature=0.2,
+        max_tokens=1,
+        user="me",
+        response_format={"type": "text"},
+        logprobs=False,
+        tool_choice="none",
+        extra_body={"ignore_eos": True},
+    )
     tuned = reply.parse()
     assert tuned.choices == plain.choices
     ignored = {"temperature", "max_tokens", "user", "ignore_eos", "messages.system"}
@@ -359,7 +368,9 @@ def test_tokens_and_ends_are_told_where_the_agent_tells_them(monkeypatch: pytest
 TEXT = [{"role": "user", "content": "x"}]
 HOSTILE: dict[str, tuple[Any, int, str | None]] = {
     "instructions alone": (
-        {"model": "null", "messages": [{"role": "system", "content": "Be a pirate."}]}, 422, "messages"
+        {"model": "null", "messages": [{"role": "system", "content": "Be a pirate."}]},
+        422,
+        "messages",
     ),
     "no choice": ({"model": "null", "messages": TEXT, "n": 0}, 422, "n"),
     "many choices": ({"model": "null", "messages": TEXT, "n": MOST_CHOICES + 1}, 422, "n"),
@@ -370,28 +381,41 @@ HOSTILE: dict[str, tuple[Any, int, str | None]] = {
     "no content": ({"model": "null", "messages": [{"role": "user", "content": None}]}, 400, "messages"),
     "many messages": ({"model": "null", "messages": TEXT * (MOST_MESSAGES + 1)}, 422, "messages"),
     "an empty message": (
-        {"model": "null", "messages": [*TEXT, {"role": "user", "content": " \u200b\n"}]}, 400, "messages"
+        {"model": "null", "messages": [*TEXT, {"role": "user", "content": " \u200b\n"}]},
+        400,
+        "messages",
     ),
     "two images": (
-        {"model": "null", "messages": [{"role": "user", "content": look(png())[0]["content"] * 2}]}, 422, "messages"
+        {"model": "null", "messages": [{"role": "user", "content": look(png())[0]["content"] * 2}]},
+        422,
+        "messages",
     ),
     "no base64": ({"model": "null", "messages": look("data:image/png;base64,%%%")}, 422, None),
     "an image in a chat": (
-        {"model": "null", "messages": look(png()), "stimulus": {"task": "conversation"}}, 422, "messages"
+        {"model": "null", "messages": look(png()), "stimulus": {"task": "conversation"}},
+        422,
+        "messages",
     ),
     "a text for mmcq": ({"model": "mmcq", "messages": TEXT}, 422, None),
     "no image for mmcq": (
-        {"model": "mmcq", "messages": TEXT, "stimulus": {"task": "color_estimation"}}, 422, "messages"
+        {"model": "mmcq", "messages": TEXT, "stimulus": {"task": "color_estimation"}},
+        422,
+        "messages",
     ),
     "a long cue": (
-        {"model": "null", "messages": [{"role": "user", "content": "x" * 201}],
-         "stimulus": {"task": "word_association"}}, 422, "stimulus.cue",
+        {
+            "model": "null",
+            "messages": [{"role": "user", "content": "x" * 201}],
+            "stimulus": {"task": "word_association"},
+        },
+        422,
+        "stimulus.cue",
     ),
     "a field of another task": ({"model": "null", "messages": look(png()), "stimulus": {"topic": "art"}}, 422, None),
     "an id that is a path": ({"model": "null", "messages": TEXT, "stimulus": {"id": "../x"}}, 422, None),
     "a path for an image": ({"model": "null", "messages": TEXT, "stimulus": {"image": "/etc/passwd"}}, 422, None),
     "a number": (7, 422, None),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", HOSTILE)

@@ -296,7 +296,8 @@ def test_a_scanpath_is_played(keyed: str, opened: Callable[..., Seen]) -> None:
     page.click("#submit")
     page.wait_for_selector("svg.canvas")
     answer = seen.answered()["answer"]
-    fixations, frame = answer["fixations"], answer["frame"]
+    fixations = answer["fixations"]
+    frame = answer["frame"]
     assert frame == [640, 427]
     drawn = page.eval_on_selector_all(
         ".fixation", "all => all.map(one => [one.cx.baseVal.value, one.cy.baseVal.value])"

@@ -28,9 +28,12 @@ DELTA = "response.output_text.delta"
 FIRST = {"role": "user", "content": "I like tea."}
 LAST = {"role": "user", "content": [{"type": "input_text", "text": "And rain."}]}
 SAID = {
-    "id": "msg_1", "type": "message", "role": "assistant", "status": "completed",
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "status": "completed",
     "content": [{"type": "output_text", "text": "So you do.", "annotations": [], "logprobs": []}],
-}  # fmt: skip
+}
 TOOL = {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}, "strict": None}
 CALL = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}
 RESULT = {"type": "function_call_output", "call_id": "a", "output": "4"}
@@ -170,26 +173,43 @@ HISTORIES: dict[str, tuple[Any, list[str]]] = {
     ),
     "a tool was called": ([FIRST, CALL, RESULT, SAID, LAST], ["input.tool"]),
     "a hosted tool was called": (
-        [FIRST, {"type": "web_search_call", "id": "ws_1", "status": "completed"}, SAID, LAST], ["input.tool"],
+        [FIRST, {"type": "web_search_call", "id": "ws_1", "status": "completed"}, SAID, LAST],
+        ["input.tool"],
     ),
     "a refusal": (
-        [FIRST, {**SAID, "content": [{"type": "refusal", "refusal": "So you do."}]}, LAST], [],
+        [FIRST, {**SAID, "content": [{"type": "refusal", "refusal": "So you do."}]}, LAST],
+        [],
     ),
     "a picture before": (
-        [{"role": "user", "content": [
-            {"type": "input_text", "text": "I like tea."},
-            {"type": "input_image", "image_url": "https://example.org/a.png", "detail": "auto"},
-        ]}, SAID, LAST],
+        [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "input_text", "text": "I like tea."},
+                    {"type": "input_image", "image_url": "https://example.org/a.png", "detail": "auto"},
+                ],
+            },
+            SAID,
+            LAST,
+        ],
         ["input.image"],
     ),
     "a file before": (
-        [{"role": "user", "content": [
-            {"type": "input_text", "text": "I like tea."}, {"type": "input_file", "file_id": "file_1"},
-        ]}, SAID, LAST],
+        [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "input_text", "text": "I like tea."},
+                    {"type": "input_file", "file_id": "file_1"},
+                ],
+            },
+            SAID,
+            LAST,
+        ],
         ["input.input_file"],
     ),
     "an empty answer": ([FIRST, SAID, {"role": "assistant", "content": ""}, LAST], ["input.empty"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", HISTORIES)
@@ -203,7 +223,8 @@ def test_a_history_is_that_of_a_chat_and_what_has_no_effect_is_named(case: str) 
         status, body = await found.post(PATH, {**told, "input": given})
         assert status == 200, body
         assert body["turinglike"]["ignored"] == ignored
-        [record], [same] = body["turinglike"]["records"], wanted["turinglike"]["records"]
+        [record] = body["turinglike"]["records"]
+        [same] = wanted["turinglike"]["records"]
         assert record["stimulus_sha256"] == same["stimulus_sha256"]
         assert record["answer"] == same["answer"]
 
@@ -212,16 +233,31 @@ def test_a_history_is_that_of_a_chat_and_what_has_no_effect_is_named(case: str) 
 
 def test_options_have_no_effect_and_are_named() -> None:
     status, body = asked(
-        [FIRST], instructions="Be kind.", store=True, max_output_tokens=16, temperature=0.5, tools=[TOOL],
-        tool_choice="auto", include=["reasoning.encrypted_content"],
+        [FIRST],
+        instructions="Be kind.",
+        store=True,
+        max_output_tokens=16,
+        temperature=0.5,
+        tools=[TOOL],
+        tool_choice="auto",
+        include=["reasoning.encrypted_content"],
         text={"format": {"type": "text"}, "verbosity": "low"},
-        truncation="auto", metadata={"a": "b"}, background=False, seed=-1,
-    )  # fmt: skip
+        truncation="auto",
+        metadata={"a": "b"},
+        background=False,
+        seed=-1,
+    )
     assert status == 200, body
     assert body["turinglike"]["ignored"] == [
-        "instructions", "store", "max_output_tokens", "temperature", "tools", "truncation", "metadata",
+        "instructions",
+        "store",
+        "max_output_tokens",
+        "temperature",
+        "tools",
+        "truncation",
+        "metadata",
         "text.verbosity",
-    ]  # fmt: skip
+    ]
     assert body["output"] == [{**asked([FIRST])[1]["output"][0], "id": body["output"][0]["id"]}]
 
 
@@ -244,14 +280,18 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str, str]] = {
     "no role": ({"input": [{"type": "message", "content": "x"}]}, 422, "input.0.role", "is missing"),
     "a file": (
         {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "file_1"}]}]},
-        422, "input.0.content.0.type", "must be a text",
+        422,
+        "input.0.content.0.type",
+        "must be a text",
     ),
     "a stored image": (
         {"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "file_1"}]}]},
-        422, "input.0.content.0.image_url", "nothing is fetched",
+        422,
+        "input.0.content.0.image_url",
+        "nothing is fetched",
     ),
     "an unknown message": ({"input": [{"type": "item_reference", "id": "x"}, FIRST]}, 422, "input.0", "send its text"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("stream", [False, True])

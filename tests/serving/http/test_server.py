@@ -23,9 +23,15 @@ from serving.http.server import bound_sockets, check_key
 
 @pytest.mark.parametrize(
     ("key", "good"),
-    [("!" + "k" * 14 + "~", True), ("", False), ("k" * 15, False), ("k" * 15 + " k", False),
-     ("k" * 15 + "\x7f", False), ("ké" * 20, False)],
-)  # fmt: skip
+    [
+        ("!" + "k" * 14 + "~", True),
+        ("", False),
+        ("k" * 15, False),
+        ("k" * 15 + " k", False),
+        ("k" * 15 + "\x7f", False),
+        ("ké" * 20, False),
+    ],
+)
 def test_a_key_is_long_and_in_plain_letters(
     key: str, good: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

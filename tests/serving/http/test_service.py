@@ -201,8 +201,10 @@ def test_what_a_library_says_of_a_failure_is_for_the_log(code: str, caplog: pyte
 
 
 def test_an_agent_whose_worker_is_lost_is_restarting_until_it_is_there_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    lost, back = asyncio.Event(), asyncio.Event()
-    start, call = InProcess.start, InProcess.call
+    lost = asyncio.Event()
+    back = asyncio.Event()
+    start = InProcess.start
+    call = InProcess.call
 
     async def starts(self: InProcess, timeout: float) -> dict[str, Any]:
         if lost.is_set():

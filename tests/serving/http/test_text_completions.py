@@ -75,7 +75,7 @@ def test_a_stream_is_the_answer_in_pieces_and_ends_before_a_stop() -> None:
         ({"prompt": "x", "logprobs": 5}, 400, "logprobs", "no log probabilities"),
         ({"prompt": "x", "extra_body": {"modalities": ["audio"]}}, 400, "modalities", "plain text only"),
     ],
-)  # fmt: skip
+)
 def test_what_would_change_the_answer_is_refused(told: dict[str, Any], status: int, param: str, why: str) -> None:
     async def work(found: served_here.Here) -> None:
         with pytest.raises(openai.APIStatusError) as caught:

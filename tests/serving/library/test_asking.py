@@ -38,7 +38,8 @@ def same(record: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_records_are_those_of_generate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_process.without_ray(monkeypatch)
-    source, out = tmp_path / "set.jsonl", tmp_path / "run"
+    source = tmp_path / "set.jsonl"
+    out = tmp_path / "run"
     shutil.copytree(PICTURES, tmp_path / "images")
     rows = [row for row in (EXAMPLES / "demo.jsonl").read_text().splitlines() if "coffee" in row or "broken" in row]
     talk = {"id": "talk", "task": "conversation", "topic": "tea", "exchanges": 4}
@@ -170,7 +171,7 @@ def test_a_notebook_shows_a_screen_with_bars_without_them(fit: str, wanted: list
     answer = {**ANSWERS["attention_prediction"], "fixations": [[40, 0], [600, 400]], "frame": [640, 400], "fit": fit}
     if fit == "bars":
         answer["fixations"] = [[20, 0], [620, 400]]
-    [figure] = [typed(answer_record("attention_prediction", answer=answer), lambda: image)]
+    figure = typed(answer_record("attention_prediction", answer=answer), lambda: image)
     page = ElementTree.fromstring(figure._repr_html_().replace("<br>", "<br/>"))
     svg = "{http://www.w3.org/2000/svg}"
     places = [float(circle.get(name, "nan")) for circle in page.findall(f".//{svg}circle") for name in ("cx", "cy")]
@@ -268,7 +269,8 @@ def test_the_lines_of_the_readme(
     words = {"minilm": [answer_record("word_association", "sun", "minilm")]}
     write_run(tmp_path / "demo-run" / "answers", [], words, {"minilm": agent_entry("word_association")})
     monkeypatch.chdir(tmp_path)
-    shown, names = [], {}
+    shown = []
+    names = {}
     for cell in ast.parse(lines).body:
         if isinstance(cell, ast.Expr):
             shown.append(eval(ast.unparse(cell), names))

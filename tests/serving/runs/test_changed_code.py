@@ -54,8 +54,9 @@ def _open(how: str, folder: Path, described: dict[str, Any], accept: bool = Fals
     source = folder / "set.jsonl"
     source.write_text(json.dumps({"id": "t", "task": "conversation"}) + "\n")
     (folder / "run").mkdir(exist_ok=True)
-    return prepare_run(folder / "run", source, task=None, seed=None, samples=1, described=described,
-                       accept_changed_code=accept)  # fmt: skip
+    return prepare_run(
+        folder / "run", source, task=None, seed=None, samples=1, described=described, accept_changed_code=accept
+    )
 
 
 def _begin(run: Run) -> None:

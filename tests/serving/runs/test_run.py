@@ -59,7 +59,8 @@ def test_the_last_record_of_a_key_counts_wherever_the_file_is_cut(place: Path, r
 
 @pytest.mark.parametrize("end", [b"{half", b"{half\n", line(record())[:-9], line(record())[:-9] + b"\n", b"\xff"])
 def test_a_torn_last_line_is_ignored(tmp_path: Path, end: bytes) -> None:
-    rows, damage = [record("a"), record("b"), record("a")], Damage()
+    rows = [record("a"), record("b"), record("a")]
+    damage = Damage()
     run = Run(write_run(tmp_path / "run", [], {"mmcq": [*rows, end]}))
     assert list(run.records("mmcq", damage)) == rows
     assert list(run.latest("mmcq", damage)) == _last_of_each(rows)
@@ -82,7 +83,8 @@ DAMAGED = [
 
 @pytest.mark.parametrize("bad", DAMAGED)
 def test_damage_in_the_middle_is_named_or_counted(tmp_path: Path, bad: bytes) -> None:
-    before, after = record("s1"), record("s2", attempts=[attempt("no")])
+    before = record("s1")
+    after = record("s2", attempts=[attempt("no")])
     run = Run(write_run(tmp_path / "run", [], {"mmcq": [before, bad, after, after]}))
     for read, wanted in ((run.records, [before, after, after]), (run.latest, [before, after])):
         with pytest.raises(InputError, match=r"records/mmcq\.jsonl:2: ") as caught:

@@ -10,7 +10,8 @@ from run_folders import agent_entry, attempt, failed, record, stimulus, write_ru
 
 from serving.runs.status import print_status, status
 
-COLOR, CAPTION = "color_estimation", "image_captioning"
+COLOR = "color_estimation"
+CAPTION = "image_captioning"
 
 
 def _run(tmp_path: Path, **changes: Any) -> Path:

@@ -77,7 +77,8 @@ def test_lines_count_once_they_are_on_disk(tmp_path: Path) -> None:
 
 
 def test_a_hanging_thread_of_the_loop_keeps_no_write_waiting(tmp_path: Path) -> None:
-    path, ended = tmp_path / "records.jsonl", threading.Event()
+    path = tmp_path / "records.jsonl"
+    ended = threading.Event()
 
     async def work() -> None:
         loop = asyncio.get_running_loop()

@@ -122,7 +122,8 @@ def test_images_travel_to_another_machine(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("ray_address")
 def test_real_agents_answer_alike_in_any_batch(tmp_path: Path) -> None:
     """Alone in this process, and in batches over Ray in another order, as users have it."""
-    agents, found = ("mmcq", "eliza~eliza"), []
+    agents = ("mmcq", "eliza~eliza")
+    found = []
     tasks = ("color_estimation", "conversation")
     rows = [json.loads(line) for line in (EXAMPLES / "demo.jsonl").read_text().splitlines()]
     rows = [row for task in tasks for row in rows if row["task"] == task and not row["id"].endswith("broken")]
@@ -130,7 +131,8 @@ def test_real_agents_answer_alike_in_any_batch(tmp_path: Path) -> None:
         row |= {"image": str(EXAMPLES / row["image"])} if "image" in row else {}
     for number, more in enumerate((["--batch-size", "1"], ["--batch-size", "3", "--replicas", "2"])):
         random.Random(number).shuffle(rows)
-        source, out = tmp_path / f"set{number}.jsonl", tmp_path / f"run{number}"
+        source = tmp_path / f"set{number}.jsonl"
+        out = tmp_path / f"run{number}"
         source.write_text("".join(json.dumps(row) + "\n" for row in rows))
         with pytest.MonkeyPatch.context() as patch:
             if not number:
@@ -149,7 +151,8 @@ def test_real_agents_answer_alike_in_any_batch(tmp_path: Path) -> None:
 def test_generate_joins_a_cluster_and_leaves_it_running(tmp_path: Path, ray_address: str) -> None:
     import ray
 
-    source, out = tmp_path / "set.jsonl", tmp_path / "run"
+    source = tmp_path / "set.jsonl"
+    out = tmp_path / "run"
     PILImage.new("RGB", (8, 8), "red").save(tmp_path / "a.png")
     source.write_text('{"id": "a", "task": "color_estimation", "image": "a.png"}\n')
     call = [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", "mmcq", "--out", str(out)]

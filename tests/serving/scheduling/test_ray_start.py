@@ -168,7 +168,8 @@ def test_a_start_that_failed_is_tried_once_more(start: Start) -> None:
 def test_its_surroundings_do_a_run_no_harm_and_get_nothing_from_it(tmp_path: Path) -> None:
     """Modules in the current folder are not imported, keys stay out of workers, Ray's sockets and files are its own. A
     driver that is killed leaves no process and no folder."""
-    here, temporary = tmp_path / "here", Path(tempfile.mkdtemp(prefix="r-"))
+    here = tmp_path / "here"
+    temporary = Path(tempfile.mkdtemp(prefix="r-"))
     here.mkdir()
     mark = f"open({str(tmp_path / 'imported')!r}, 'a').write(__name__)\n"
     for name in ("pydantic", "numpy", "h2", "orjson", "serving", "agents", "ray", "cloudpickle", "pickle"):

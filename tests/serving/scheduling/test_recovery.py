@@ -145,7 +145,9 @@ def test_a_lost_worker_is_loaded_again(
     breaker: bool, fails: int, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For ever where strangers ask, at most three times in a run; the answer that it had under way is not lost."""
-    started, paused, sleep = 0, [], asyncio.sleep
+    started = 0
+    paused = []
+    sleep = asyncio.sleep
 
     class Fragile(InProcess):
         async def start(self, timeout: float) -> dict[str, Any]:

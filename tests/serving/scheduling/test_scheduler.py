@@ -102,7 +102,8 @@ def color_worker(folder: Path, count: int = 8) -> tuple[Worker, list[PackedReque
 
 def test_a_batch_is_answered_in_parts_whose_pictures_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     worker, batch = color_worker(tmp_path)
-    sizes, respond = [], worker.agent.respond
+    sizes = []
+    respond = worker.agent.respond
 
     def note_size(prepared: Any, draws: Any) -> Any:
         sizes.append(len(prepared))

@@ -149,7 +149,9 @@ SEARCH18: list[dict[str, Any]] = [PLANT, {**PLANT, "subject": 3}, CLOCK]
 def test_sets_and_people_of_published_annotations(
     annotations: Any, wanted: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source, pictures, out = tmp_path / "annotations.json", tmp_path / "pictures", tmp_path / "set.jsonl"
+    source = tmp_path / "annotations.json"
+    pictures = tmp_path / "pictures"
+    out = tmp_path / "set.jsonl"
     source.write_text(json.dumps(annotations))
     (pictures / "potted plant").mkdir(parents=True)
     for name in ("000000000009.jpg", "0013ea2087020901.jpg", "potted plant/000000000009.jpg"):
@@ -192,7 +194,9 @@ def test_what_is_no_annotation_is_refused(tmp_path: Path, capsys: pytest.Capture
 def test_the_published_benchmark_is_a_set_to_which_people_have_answered(
     name: str, ids: list[str], response: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    truth, pictures, out = tmp_path / f"{name}.json", tmp_path / "pictures", tmp_path / "set.jsonl"
+    truth = tmp_path / f"{name}.json"
+    pictures = tmp_path / "pictures"
+    out = tmp_path / "set.jsonl"
     row = {"response": response, "groundtruth": "human", "human_groundtruth": "5", "machine_groundtruth": ""}
     truth.write_text(json.dumps({one: [row] for one in ids}))
     pictures.mkdir()
@@ -228,8 +232,13 @@ def test_a_picture_is_the_file_of_its_name(tmp_path: Path, capsys: pytest.Captur
     assert make(tmp_path, "caption.json", dict.fromkeys(names, "a text"), files) == 0
     rows = [json.loads(line) for line in (tmp_path / "set.jsonl").read_text().splitlines()]
     assert [Path(row["image"]).name for row in rows] == [
-        "cat.jpg", "cat.png", "img.1.png", "img.jpg", "sun.webp", "No.2.png"
-    ]  # fmt: skip
+        "cat.jpg",
+        "cat.png",
+        "img.1.png",
+        "img.jpg",
+        "sun.webp",
+        "No.2.png",
+    ]
     capsys.readouterr()
     (tmp_path / "set.jsonl").unlink()
     for name in ("cat", "cat.gif"):

@@ -28,8 +28,10 @@ class Report:
 
     def records(self) -> list[dict[str, Any]]:
         """Every record, decoded from the columns of the index."""
-        index, found = self.index, []
-        columns, first = index["records"], index["stimuli"]["first"]
+        index = self.index
+        found = []
+        columns = index["records"]
+        first = index["stimuli"]["first"]
         for number, task in enumerate(index["stimuli"]["task"]):
             for at in range(first[number], first[number + 1]):
                 found.append(
@@ -128,8 +130,10 @@ def test_people_and_published_answers_find_their_stimulus(folder: Folder) -> Non
     folder.record("published:git", {**row, "id": "1017.jpg"}, COLOR, kind="published")
     found = read(folder.write())
     assert [(one["id"], one["agent"]) for one in found.records()] == [
-        ("a", "first"), ("a", "published:git"), ("a", "human:05")
-    ]  # fmt: skip
+        ("a", "first"),
+        ("a", "published:git"),
+        ("a", "human:05"),
+    ]
     assert found.counts("people")[:3] == ["color_estimation", "human", 1]
 
 
@@ -157,8 +161,11 @@ def test_two_runs_share_stimuli_and_people_but_not_agents(tmp_path: Path) -> Non
         paths.append(folder.write().rename(tmp_path / f"run-{name}"))
     found = read(*paths)
     assert [(one["id"], one["agent"]) for one in found.records()] == [
-        ("a", "mmcq"), ("a", "mmcq (run run-second)"), ("first", "human:1"), ("second", "human:1")
-    ]  # fmt: skip
+        ("a", "mmcq"),
+        ("a", "mmcq (run run-second)"),
+        ("first", "human:1"),
+        ("second", "human:1"),
+    ]
     assert found.path == tmp_path / "run-first" / "report" / "index.html"
     assert found.index["title"] == "2 runs: run-first, run-second"
     assert len(json.loads(found.index["provenance"])) == 2
@@ -233,9 +240,20 @@ def test_provenance_says_what_made_the_answers(folder: Folder) -> None:
     members = {"hf-a": {"checkpoint": "./models/a"}, "hf-b": {"checkpoint": "x/b", "revision": "ef"}}
     folder.agent("hf-a~hf-b", "conversation", members=members)
     told = read(folder.write()).index["provenance"]
-    for words in (RUN, "e" * 64, "d" * 64, "a variant of the papers' agent", "numpy 9.9", '"quality":4',
-                  "RANDOM WEIGHTS", "some/model", "other is not in this catalogue", "control: odd",
-                  "a model by its name", "./models/a; x/b at ef"):  # fmt: skip
+    for words in (
+        RUN,
+        "e" * 64,
+        "d" * 64,
+        "a variant of the papers' agent",
+        "numpy 9.9",
+        '"quality":4',
+        "RANDOM WEIGHTS",
+        "some/model",
+        "other is not in this catalogue",
+        "control: odd",
+        "a model by its name",
+        "./models/a; x/b at ef",
+    ):
         assert words in told, words
     assert told.count("RANDOM WEIGHTS") == 1
 

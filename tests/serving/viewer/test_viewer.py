@@ -58,9 +58,15 @@ def _evil(folder: Folder) -> None:
     picture = folder.picture("a.png")
     agent = f"evil {EVIL}"
     folder.agent(
-        "evil", "color_estimation", settings={EVIL: EVIL}, checkpoint=EVIL, revision=EVIL, digest=EVIL,
-        versions={EVIL: EVIL}, provenance={EVIL: [EVIL]},
-    )  # fmt: skip
+        "evil",
+        "color_estimation",
+        settings={EVIL: EVIL},
+        checkpoint=EVIL,
+        revision=EVIL,
+        digest=EVIL,
+        versions={EVIL: EVIL},
+        provenance={EVIL: [EVIL]},
+    )
     for task, answer in ANSWERS.items():
         fields = dict.fromkeys(("source", "cue", "topic", EVIL), EVIL)
         history = [{"speaker": EVIL, "text": EVIL, "at": EVIL}]
@@ -70,9 +76,16 @@ def _evil(folder: Folder) -> None:
         if task == "object_detection":
             evil["labels"] = [EVIL, EVIL]
         attempts = [
-            {"attempt": 0, "turn": turn, "seed": 1, "answer": evil if turn is None else {"text": EVIL}, "raw": EVIL,
-             "verdicts": [{"filter": EVIL, "rejected": turn is None, "found": EVIL}]} for turn in (None, 1)
-        ]  # fmt: skip
+            {
+                "attempt": 0,
+                "turn": turn,
+                "seed": 1,
+                "answer": evil if turn is None else {"text": EVIL},
+                "raw": EVIL,
+                "verdicts": [{"filter": EVIL, "rejected": turn is None, "found": EVIL}],
+            }
+            for turn in (None, 1)
+        ]
         more: dict[str, Any] = {"worker": {EVIL: EVIL}, "timing": {EVIL: EVIL}}
         more["provenance"] = {"digest": EVIL, "checkpoint": EVIL, "revision": EVIL}
         folder.records.setdefault("evil", [])

@@ -27,7 +27,8 @@ def test_shares_are_those_of_scipy() -> None:
 def test_an_interval_has_stimuli_as_its_units() -> None:
     """Of one answer each it is Student's; of the same answers, each given four times, it is no narrower."""
     values = np.random.default_rng(1).normal(5, 2, 40)
-    once, often = Mean(), Mean()
+    once = Mean()
+    often = Mean()
     for stimulus, value in enumerate(values):
         once.add(stimulus, value)
         for _ in range(4):
@@ -190,12 +191,18 @@ def test_captions_labels_and_rejections(tmp_path: Path) -> None:
     figures, _ = _figures(folder)
     words = figures["image_captioning", "Words most used"]
     assert dict(zip(words["rows"], (row[0][0] for row in words["values"]), strict=True)) == {
-        "a": 0.75, "dog": 0.5, "cats": 0.25, "on": 0.25, "sofa": 0.25, "two": 0.25
-    }  # fmt: skip
+        "a": 0.75,
+        "dog": 0.5,
+        "cats": 0.25,
+        "on": 0.25,
+        "sofa": 0.25,
+        "two": 0.25,
+    }
     labels_ = figures["object_detection", "Labels most used"]
     assert dict(zip(labels_["rows"], (row[0][0] for row in labels_["values"]), strict=True)) == {
-        "dog": pytest.approx(2 / 3), "cat": pytest.approx(1 / 3)
-    }  # fmt: skip
+        "dog": pytest.approx(2 / 3),
+        "cat": pytest.approx(1 / 3),
+    }
     assert figures["image_captioning", "Rejections by filter"]["values"] == [[[0.25, None, None, 1]]]
     assert ("image_captioning", "Agreement") not in figures  # of one agent
 

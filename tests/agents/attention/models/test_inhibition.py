@@ -77,7 +77,9 @@ def test_a_map_that_is_not_finite_fails_alone(bad, dtype):
 
 def test_rounding_noise_decides_nothing_and_ties_go_to_the_lowest_index():
     saliency = np.zeros((20, 30))
-    saliency[15, 3], saliency[4, 25], saliency[4, 2] = 1.0, 1.0 - 1e-9, 1.0 - 2e-9
+    saliency[15, 3] = 1.0
+    saliency[4, 25] = 1.0 - 1e-9
+    saliency[4, 2] = 1.0 - 2e-9
     [path] = scanpaths(torch.from_numpy(saliency)[None], [Plan((30, 20), 3, 4)])
     assert path.fixations[1:] == [[2, 4], [25, 4], [3, 15]]
 

@@ -73,7 +73,8 @@ def check(folder: Path, pictures: list[bytes | None]) -> TransformersEngine:
     assert [generated(engine, [request], [seed])[0] for seed, request in enumerate(drawn)] == together
     likeliest = [TextRequest(messages=chat, sampling=Sampling(0.0, max_tokens=10)) for chat in chats]
     greedy = generated(engine, likeliest, [0] * 8)
-    joins, engine._joining = engine._joining, probing.Joining()
+    joins = engine._joining
+    engine._joining = probing.Joining()
     assert generated(engine, likeliest, [0] * 8) == greedy  # by nothing that would be joined
     engine._joining = joins
     plain = Plain(folder, any(pictures))
@@ -156,8 +157,19 @@ def test_pictures_of_an_architecture(kind: str, tmp_path: Path) -> None:
 
 
 # The operators of tests/plugin have no sliding windows, attention sinks or states.
-BY_VLLM = ["qwen3", "phi3", "granite", "olmo2", "smollm3",
-           "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "internvl", "idefics3", "lighton_ocr"]  # fmt: skip
+BY_VLLM = [
+    "qwen3",
+    "phi3",
+    "granite",
+    "olmo2",
+    "smollm3",
+    "qwen2_vl",
+    "qwen2_5_vl",
+    "qwen3_vl",
+    "internvl",
+    "idefics3",
+    "lighton_ocr",
+]
 
 
 @pytest.mark.slow

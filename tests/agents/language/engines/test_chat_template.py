@@ -23,7 +23,8 @@ from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 from serving.runs.run_json import difference
 
 SYSTEM = ChatMessage("system", "You are Ann, and find long books boring.")
-USER, ANSWER = ChatMessage("user", "How are you?"), ChatMessage("assistant", "Fine.")
+USER = ChatMessage("user", "How are you?")
+ANSWER = ChatMessage("assistant", "Fine.")
 BEGUN = [(SYSTEM,), (SYSTEM, ANSWER, USER), (SYSTEM, ANSWER, USER, ANSWER, USER)]  # by the assistant
 ALL = [(USER,), (SYSTEM, USER), (SYSTEM, USER, ANSWER, USER), *BEGUN]
 

@@ -89,12 +89,20 @@ PROMPT = {
     ("request_", "settings", "path", "body"),
     [
         (CHAT, {}, "/v1/chat/completions", {**HI, "max_tokens": 60, "seed": 2**53 - 1}),
-        (CHAT, {"seed_bits": 0, "length_field": "max_completion_tokens"}, "/v1/chat/completions",
-         {**HI, "max_completion_tokens": 60}),
-        (TextRequest(prompt="Alice:", sampling=ALL), {"seed_bits": 31, "length_field": "max_completion_tokens"},
-         "/v1/completions", {**PROMPT, "seed": 2**31 - 1}),  # completions know no other name of the limit
+        (
+            CHAT,
+            {"seed_bits": 0, "length_field": "max_completion_tokens"},
+            "/v1/chat/completions",
+            {**HI, "max_completion_tokens": 60},
+        ),
+        (
+            TextRequest(prompt="Alice:", sampling=ALL),
+            {"seed_bits": 31, "length_field": "max_completion_tokens"},
+            "/v1/completions",
+            {**PROMPT, "seed": 2**31 - 1},
+        ),  # completions know no other name of the limit
     ],
-)  # fmt: skip
+)
 def test_what_differs_from_the_defaults_is_sent_and_nothing_else(
     server: bad.Misbehaving, request_: TextRequest, settings: dict[str, Any], path: str, body: dict[str, Any]
 ) -> None:
@@ -351,7 +359,8 @@ def test_what_a_model_refuses_is_left_out_and_recorded(
 ) -> None:
     def otherwise(request: bad.Request) -> bad.Act:
         if kind == "anthropic":
-            is_new, good = "temperature" in request.body, bad.anthropic("fine")
+            is_new = "temperature" in request.body
+            good = bad.anthropic("fine")
             return bad.status(400, "`temperature` is deprecated for this model.") if is_new else good
         for name in ("max_tokens", "temperature", "frequency_penalty"):
             if name in request.body:

@@ -149,9 +149,17 @@ KINDS = {
     ),
 }
 ORDINARY = [
-    "analysis", "My final answer is moon.", "begin", "I think </think> closes a thought.", "Use `<answer>` in XML.",
-    "all", "all of us", "Here is what I think: no.", "My user: nobody.", "to=user is an option of it.",
-]  # fmt: skip
+    "analysis",
+    "My final answer is moon.",
+    "begin",
+    "I think </think> closes a thought.",
+    "Use `<answer>` in XML.",
+    "all",
+    "all of us",
+    "Here is what I think: no.",
+    "My user: nobody.",
+    "to=user is an option of it.",
+]
 
 
 @pytest.fixture(params=KINDS)

@@ -184,9 +184,16 @@ def test_a_reply_that_ends_within_its_thought_has_no_answer(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [f"{R}</think>{A}", f"{R}\n</think>\n\n{A}", f"{R}\n[BEGIN FINAL RESPONSE]\n{A}", f"<think>{R}</think>{A}",
-     f"{R}</think><answer>{A}</answer>", f"{R}</seed:think>{A}<seed:eos>", f"{R}<|END_THINKING|><|START_TEXT|>{A}"],
-)  # fmt: skip
+    [
+        f"{R}</think>{A}",
+        f"{R}\n</think>\n\n{A}",
+        f"{R}\n[BEGIN FINAL RESPONSE]\n{A}",
+        f"<think>{R}</think>{A}",
+        f"{R}</think><answer>{A}</answer>",
+        f"{R}</seed:think>{A}<seed:eos>",
+        f"{R}<|END_THINKING|><|START_TEXT|>{A}",
+    ],
+)
 def test_a_thought_that_the_prompt_opened(text: str) -> None:
     parts = parted(text, "opened")
     assert (parts.thought, parts.answer) == (R, A)

@@ -175,7 +175,8 @@ def test_a_text_ends_before_its_first_stop(engines: dict[str, TransformersEngine
     engine = engines[family]
     sampling = Sampling(temperature=1.0, max_tokens=24, min_tokens=1)
     whole = _say(engine, [TextRequest(prompt, sampling=sampling) for prompt in PROMPTS])
-    asked, expected = [], []
+    asked = []
+    expected = []
     for prompt, one in zip(PROMPTS, whole, strict=True):
         for start in range(0, len(one.text) - 3, 3):
             stop = one.text[start : start + 3]
@@ -227,7 +228,8 @@ def written(engine: TransformersEngine, *chat: ChatMessage) -> str:
 def test_a_chat_is_written_by_the_template(folders: dict[str, Path]) -> None:
     engine = _loaded(folders["llama"], chat=True)
     chat = (ChatMessage("system", "Be short."), ChatMessage("user", "Hi"), ChatMessage("assistant", "Yo<|eot|>"))
-    tokens, own = engine.tokens(TextRequest(messages=chat)), tokenizer(engine)
+    tokens = engine.tokens(TextRequest(messages=chat))
+    own = tokenizer(engine)
     assert written(engine, *chat) == (
         "<|begin|><|start|>system<|end|>\nBe short.<|eot|><|start|>user<|end|>\nHi<|eot|>"
         "<|start|>assistant<|end|>\nYo<|eot|><|start|>assistant<|end|>\n"

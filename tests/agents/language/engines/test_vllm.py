@@ -303,7 +303,8 @@ def test_nothing_of_vllm_outlives_a_killed_process(folder: Path, place: Path) ->
 
 
 def test_an_agent_declares_what_vllm_will_take(folder: Path) -> None:
-    batched, one = _agent(LocalChatAgent, folder, engine="transformers"), _agent(LocalChatAgent, folder)
+    batched = _agent(LocalChatAgent, folder, engine="transformers")
+    one = _agent(LocalChatAgent, folder)
     assert (batched.continuous(), one.continuous()) == (False, True)
     assert one.max_in_flight == 64
     assert one.memory == batched.memory + 2 * GIB

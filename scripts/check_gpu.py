@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.append(str(ROOT / "tests" / "helpers"))
+sys.path.append(str(ROOT))
 
 LARGEST = 3 * 2**30  # bytes of weights of the real architectures that are tried
 ALIKE = 8  # stimuli
@@ -35,7 +35,8 @@ Row = dict[str, Any]
 def counted() -> Iterator[Any]:
     """Counts the host's waits for a real GPU, by torch's warnings."""
     import torch
-    from pretended_cuda import place
+
+    from tests.helpers.pretended_cuda import place
 
     waits: Counter[tuple[str, str]] = Counter()
 
@@ -63,7 +64,7 @@ def main() -> int:
     if not options.pretend and not torch.cuda.is_available():
         print("check_gpu: there is no GPU that torch can use; --pretend does without one", file=sys.stderr)
         return 2
-    import device_cases
+    from tests.helpers import device_cases
 
     known = device_cases.entries()
     names = options.agents.split(",") if options.agents else list(known)
@@ -92,8 +93,8 @@ def main() -> int:
 
 def checked(entry: Any, folder: Path, stack: ExitStack, *, pretend: bool) -> Row:
     """The row of an agent; ``broken`` are the promises that do not hold, in words."""
-    import device_cases
-    from pretended_cuda import is_ours, pretended_cuda
+    from tests.helpers import device_cases
+    from tests.helpers.pretended_cuda import is_ours, pretended_cuda
 
     row: Row = {"agent": entry.name, "broken": []}
     if (why := device_cases.lacks(entry)) is not None:
@@ -127,7 +128,7 @@ def checked(entry: Any, folder: Path, stack: ExitStack, *, pretend: bool) -> Row
 
 def answers(entry: Any, settings: Row, stimuli: list[Any], device: str, size: int = ALIKE) -> list[Row]:
     """The answers in batches of ``size``, without scores."""
-    import device_cases
+    from tests.helpers import device_cases
 
     agent = device_cases.loaded(entry, settings, device)
     draws = device_cases.draws(stimuli)
@@ -148,8 +149,9 @@ def differing(some: list[Row], others: list[Row]) -> int:
 
 def of_real_size(entry: Any) -> Row:
     """Memory of the real architecture on the GPU, with drawn weights; empty where it cannot be had."""
-    import device_cases
     import torch
+
+    from tests.helpers import device_cases
 
     agent = entry.make({"checkpoint": "random"} if entry.takes_random_weights() else {})
     stimuli = list(islice(cycle(examples(entry)), ALIKE))

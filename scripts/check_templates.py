@@ -30,8 +30,8 @@ from agents.language.engines.chat_template import ChatTemplate
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling
 from agents.language.engines.transformers import TransformersEngine
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
-import tiny_language
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.helpers import tiny_language
 
 PACKAGE = "llama-cpp-python==0.3.36"
 INSIDE = "/models/templates/"

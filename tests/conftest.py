@@ -19,8 +19,9 @@ from hypothesis import HealthCheck, settings
 from serving.scheduling import local_ray
 
 if TYPE_CHECKING:
-    from bad_images import BadImages
     from playwright.sync_api import Browser
+
+    from tests.helpers.bad_images import BadImages
 
 CHROMIUM = os.environ.get("TURINGLIKE_CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -72,7 +73,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def bad_images(tmp_path_factory: pytest.TempPathFactory) -> BadImages:
     """A folder of odd and bad images, and what is to be expected of each. Not to be changed by a test."""
-    import bad_images
+    from tests.helpers import bad_images
 
     return bad_images.make(tmp_path_factory.mktemp("bad_images"))
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import crash_test
-import in_process
 import pytest
 
 from serving.cli import main
+from tests.helpers import in_process
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,10 @@ from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
-import device_cases
-import in_process
 import pytest
 
 from serving.cli import main
+from tests.helpers import device_cases, in_process
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 TASKS = {"image_captioning", "object_detection"}  # each with ten stimuli

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from misbehaving_server import Misbehaving
+    from tests.helpers.misbehaving_server import Misbehaving
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Misbehaving]:
     """A server on this machine that takes any key; nothing else is ever reached."""
-    from misbehaving_server import KEY, running
+    from tests.helpers.misbehaving_server import KEY, running
 
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.setenv(name, KEY)
@@ -31,7 +31,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Misbehaving]:
 @pytest.fixture(scope="session")
 def images(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Eight pictures of every sort. Not to be changed by a test."""
-    import mixed_images
+    from tests.helpers import mixed_images
 
     return mixed_images.make(tmp_path_factory.mktemp("images"))
 
@@ -39,8 +39,9 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="session")
 def narrow_vgg() -> Iterator[None]:
     """VGG16 has an eighth of its channels from here on."""
-    import tiny_vgg
     from torchvision.models import vgg
+
+    from tests.helpers import tiny_vgg
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(vgg.cfgs, "D", tiny_vgg.NARROW)
@@ -52,7 +53,7 @@ def tiny(
     tmp_path_factory: pytest.TempPathFactory, narrow_vgg: None
 ) -> Iterator[Callable[[str], tuple[dict[str, Any], Path]]]:
     """Settings of an agent's tiny checkpoint, and a folder for its stimuli; skips where a package is not to be had."""
-    import device_cases
+    from tests.helpers import device_cases
 
     known = device_cases.here()
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:

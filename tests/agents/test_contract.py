@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import device_cases
-import pickles
 import pytest
 import torch
 
@@ -22,6 +20,7 @@ from agents.catalogue import Entry
 from agents.contract import Agent
 from agents.errors import ImageError, UnavailableError
 from agents.stimuli import as_dict, parse_row
+from tests.helpers import device_cases, pickles
 
 ENTRIES = device_cases.here()
 Tiny = Callable[[str], tuple[dict[str, Any], Path]]

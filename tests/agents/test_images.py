@@ -9,11 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import bad_images as corpus
 import cv2
 import numpy as np
 import pytest
-from bad_images import BadImages, encoded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -23,6 +21,8 @@ from agents import images
 from agents.errors import ImageError, printable
 from agents.images import Image
 from agents.stimuli import parse_row
+from tests.helpers import bad_images as corpus
+from tests.helpers.bad_images import BadImages, encoded
 
 Pixels = NDArray[Any]
 PICTURE = corpus.picture()

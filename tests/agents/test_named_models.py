@@ -6,17 +6,16 @@ import re
 import shutil
 from pathlib import Path
 
-import misbehaving_server
 import pytest
-import tiny_language
 from pydantic import ValidationError
-from task_stimuli import picture
 
 from agents import catalogue
 from agents.catalogue.selection import checked_agents, resolve
 from agents.errors import InputError
 from judging.study.settings import MachineAgents
 from serving.cli import main
+from tests.helpers import misbehaving_server, tiny_language
+from tests.helpers.task_stimuli import picture
 
 
 @pytest.fixture(scope="module")

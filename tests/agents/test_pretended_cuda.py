@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import check_gpu
-import device_cases
 import pytest
 import torch
-from device_cases import Waits
-from pretended_cuda import pretended_cuda
 
 from agents.models import loading
 from agents.models.sampling import Sampler, Warp
 from agents.models.transfer import downloaded, uploaded
+from tests.helpers import device_cases
+from tests.helpers.device_cases import Waits
+from tests.helpers.pretended_cuda import pretended_cuda
 
 Tiny = Callable[[str], tuple[dict[str, Any], Path]]
 ENTRIES = device_cases.entries()

@@ -6,7 +6,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import bad_images as corpus
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 
 from agents.images import Image
 from agents.stimuli import ALL_TASKS, as_dict, canonical, parse_row, sha256
+from tests.helpers import bad_images as corpus
 
 COMMON: dict[str, Any] = {
     "id": "a/1.jpg",

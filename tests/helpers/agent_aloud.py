@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-import served_here
 from null_agent import ContinuousNullAgent, NullAgent
 
 from agents.answers import TurnAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError
 from agents.stimuli import Stimulus
+from tests.helpers import served_here
 
 CHAT = "/v1/chat/completions"
 HELLO = [{"role": "user", "content": "I like books."}]

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import tiny_language
 from transformers import LlamaConfig
 
 from agents.language.engines.text_request import GeneratedText, Sampling
 from agents.language.engines.transformers import TransformersEngine
+from tests.helpers import tiny_language
 
 
 def opened(folder: Path, template: str, special: Sequence[str], end: str) -> TransformersEngine:

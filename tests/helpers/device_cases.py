@@ -9,20 +9,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import misbehaving_server
 import numpy as np
 import orjson
-import tiny_captioners
-import tiny_clipcap
-import tiny_detectors
-import tiny_embeddings
-import tiny_language
-import tiny_ofa
-import tiny_openflamingo
-import tiny_scst
-import tiny_vgg
 from PIL import Image
-from pretended_cuda import pretended_cuda
 from safetensors.torch import save_file
 
 from agents import catalogue
@@ -31,6 +20,19 @@ from agents.catalogue.built_in import PROPRIETARY
 from agents.contract import Agent, Draw
 from agents.language.words import vocabulary
 from agents.stimuli import Stimulus, parse_row
+from tests.helpers import (
+    misbehaving_server,
+    tiny_captioners,
+    tiny_clipcap,
+    tiny_detectors,
+    tiny_embeddings,
+    tiny_language,
+    tiny_ofa,
+    tiny_openflamingo,
+    tiny_scst,
+    tiny_vgg,
+)
+from tests.helpers.pretended_cuda import pretended_cuda
 
 SIZES = ((96, 72), (64, 90), (120, 80), (96, 72))  # of pictures: two are alike
 TEXTS = ("I like music.", "Why do you say that?", "They are boring!", "Tell me more about science, please.")

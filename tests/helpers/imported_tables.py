@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_folders import read_back
 
 from serving.cli import main
+from tests.helpers.run_folders import read_back
 
 
 def imported(folder: Path, name: str, text: str, *options: str) -> list[dict[str, Any]]:

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image as PILImage
-from run_folders import ANSWERS as OTHERS
-from run_folders import NOT_MODELLED, RUN, agent_entry, record, write_run
+
+from tests.helpers.run_folders import ANSWERS as OTHERS
+from tests.helpers.run_folders import NOT_MODELLED, RUN, agent_entry, record, write_run
 
 __all__ = ["ANSWERS", "COLOR", "PATH", "RUN", "Folder"]
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from study_folders import changed, lobby_of
 
 from judging.study.events import Judge
 from judging.study.study import Study
 from serving.cli import main
+from tests.helpers.study_folders import changed, lobby_of
 
 NO_DELAY = {"base": 0.0, "type_mean": 0.0, "type_sd": 0.0, "read_mean": 0.0, "read_sd": 0.0, "think_scale": 0.0}
 AGENTS = {"machine_argues": "argues", "machine_deceives": "deceives"}

@@ -9,7 +9,6 @@ from typing import Any
 
 import httpx2
 import openai
-from in_process import InProcess
 
 from agents import catalogue
 from serving.http.conversations import OpenConversations
@@ -20,6 +19,7 @@ from serving.http.service import ServeOptions, Service
 from serving.runs.run_json import run_entry
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.worker import Worker, WorkerSpec
+from tests.helpers.in_process import InProcess
 
 
 class ServiceHere(Service):

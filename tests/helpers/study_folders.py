@@ -15,7 +15,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import server_process
 from PIL import Image as PILImage
 
 from agents.stimuli import canonical, parse_row
@@ -26,6 +25,7 @@ from judging.study.study import Study
 from judging.trial_sets.trial_set import COLUMNS, QUESTION_OF_PAIRS, QUESTIONS, about_path, key_path
 from serving.cli import main
 from serving.runs.records import problems
+from tests.helpers import server_process
 
 BAD = "<img src=x onerror=document.title='broken'>"  # what is said, and never becomes markup
 WORDS = ("sun", "tea", "house", "river", "green", "dog", "bread", "night")

@@ -5,12 +5,13 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-import tiny_language
 import torch
 import transformers
 from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES
 from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 from transformers.models.auto.video_processing_auto import VIDEO_PROCESSOR_MAPPING_NAMES
+
+from tests.helpers import tiny_language
 
 SPECIAL = ("<pad>", "<s>", "<|start|>", "<|end|>", "<|eot|>")
 TEMPLATE = (

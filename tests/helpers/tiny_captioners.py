@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import tiny_language
 import torch
+
+from tests.helpers import tiny_language
 
 TEXT = """
 a the man woman dog cat cats two three sits stands on in of with and red blue green street table plate food

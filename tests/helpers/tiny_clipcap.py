@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-import tiny_language
 import torch
-from plain_clip_resnet import ClipResNet
-from tiny_captioners import draw
 from torch import Tensor
 from torch.nn import functional
 
 from agents.vision.clipcap_network import PerceptronMapper, TransformerMapper
+from tests.helpers import tiny_language
+from tests.helpers.plain_clip_resnet import ClipResNet
+from tests.helpers.tiny_captioners import draw
 
 WIDTH = 32
 PREFIX = 3

@@ -3,8 +3,9 @@
 import json
 from pathlib import Path
 
-import tiny_captioners
 import torch
+
+from tests.helpers import tiny_captioners
 
 WIDTH = 16
 

@@ -9,10 +9,10 @@ import json
 from pathlib import Path
 
 import torch
-from tiny_captioners import byte_tokenizer, draw
 from torch import Tensor
 
 from agents.vision.openflamingo_network import Trained
+from tests.helpers.tiny_captioners import byte_tokenizer, draw
 
 TEXT_END = "<|endoftext|>"
 WIDTH = 32

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tiny_captioners
 import torch
 from torch.nn import functional
 
 from agents.vision.scst_network import SCSTConfig, SCSTModel
+from tests.helpers import tiny_captioners
 
 BLOCKS = (1, 1, 2, 1)
 WIDTH = 16

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from PIL import Image as PILImage
-from study_folders import word_trials, write_trials
 
 from serving.cli import main
+from tests.helpers.study_folders import word_trials, write_trials
 
 RESPONSES = ("--task", "judgement", "--responses", "0=human,1=machine")
 CELLS = ("human_human", "human_machine", "machine_machine", "machine_human")

@@ -20,14 +20,14 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image as PILImage
 from PIL import PngImagePlugin
-from run_folders import read_back
-from study_folders import Visitor, serving, word_trials, write_study, write_trials
 
 from agents.errors import ImageError
 from agents.images import Image
 from judging.scores.papers.significance import between_values
 from serving.cli import main
 from serving.sets.stimulus_set import read_rows
+from tests.helpers.run_folders import read_back
+from tests.helpers.study_folders import Visitor, serving, word_trials, write_study, write_trials
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:

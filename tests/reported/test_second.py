@@ -12,8 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image as PILImage
-from run_folders import read_back
-from study_folders import Visitor, serving, word_trials, write_study, write_trials
 
 from agents.images import Image
 from agents.language.filters.messages import FilterSettings, JudgedMessages
@@ -23,6 +21,8 @@ from judging.scores.papers.trends import trends
 from judging.statistics.answer_statistics import plain_words
 from judging.study.actions import read_settings
 from serving.cli import main
+from tests.helpers.run_folders import read_back
+from tests.helpers.study_folders import Visitor, serving, word_trials, write_study, write_trials
 
 VERDICTS = ("human", "machine")
 

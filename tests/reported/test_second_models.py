@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import misbehaving_server as bad
 import pytest
-import served_here
-import tiny_language
 
 from agents import catalogue
 from agents.contract import Draw
@@ -19,6 +16,8 @@ from agents.language.words.replies import word_answer
 from agents.language.words.rules import RuleSettings
 from agents.models import checkpoints, smollm2
 from agents.stimuli import ConversationStimulus, WordStimulus
+from tests.helpers import misbehaving_server as bad
+from tests.helpers import served_here, tiny_language
 
 MADE = checkpoints.packaged_folder(smollm2.PACKAGE)
 # What servers send for "star", with what the model thinks or a mark of its turn's end.

@@ -5,8 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import run_folders
 from PIL import Image
+
+from tests.helpers import run_folders
 
 HEAVY = ("torch", "ray", "transformers", "cv2", "pyarrow", "wordfreq", "safetensors", "fastapi", "openai", "pandas")
 WITHOUT = """

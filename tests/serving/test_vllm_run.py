@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-import tiny_language
-import tiny_vllm
+
+from tests.helpers import tiny_language, tiny_vllm
 
 ROOT = Path(__file__).parents[2]
 COUNT = 8

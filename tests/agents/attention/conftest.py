@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import tiny_vgg
+
+from tests.helpers import tiny_vgg
 
 sys.path.append(str(Path(__file__).parent))
 

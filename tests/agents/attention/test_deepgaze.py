@@ -5,7 +5,6 @@ import importlib.util
 import cv2
 import numpy as np
 import pytest
-import tiny_vgg
 import torch
 from gaze_cases import answers, files, loaded, pixels, stimulus
 
@@ -13,6 +12,7 @@ from agents import catalogue
 from agents.attention.deepgaze import DeepGazeAgent
 from agents.contract import Draw
 from agents.errors import AnswerError, UnavailableError
+from tests.helpers import tiny_vgg
 
 needs_package = pytest.mark.skipif(
     importlib.util.find_spec("deepgaze_pytorch") is None, reason="deepgaze_pytorch is not installed"

@@ -4,13 +4,13 @@ import functools
 import subprocess
 import sys
 
-import device_cases
 import gaze_cases
 import pytest
 from gaze_cases import answers
 
 from agents import catalogue
 from agents.errors import AnswerError
+from tests.helpers import device_cases
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tiny_language
 from transformers import AutoTokenizer
 
 from agents import catalogue
@@ -18,6 +17,7 @@ from agents.language.dialogue_models import BlenderbotAgent, DialoGPTAgent
 from agents.language.prompts import GREETINGS
 from agents.language.text_agent import TextAgent
 from agents.stimuli import ConversationStimulus, Stimulus
+from tests.helpers import tiny_language
 
 AGENTS: dict[str, tuple[type[TextAgent[Any]], str, dict[str, Any]]] = {
     "chat": (LocalChatAgent, "llama", {"positions": 1024}),

@@ -8,10 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import in_process
-import misbehaving_server as bad
 import pytest
-import tiny_language
 
 from agents import catalogue
 from agents.contract import Draw
@@ -21,6 +18,8 @@ from agents.language.person import EMOJI, HistoryMessage, read_history, style
 from agents.stimuli import ConversationStimulus, Utterance
 from serving.cli import main
 from serving.http.native import _about
+from tests.helpers import in_process, tiny_language
+from tests.helpers import misbehaving_server as bad
 
 SECRETS = [f"zq{number}xv" for number in range(60)]  # what no random weights generate
 

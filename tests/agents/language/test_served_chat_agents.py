@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-import misbehaving_server as bad
 import pytest
 
 from agents import catalogue
@@ -12,6 +11,7 @@ from agents.contract import Draw
 from agents.errors import AnswerError
 from agents.language.sent_messages import TruncationSettings, draw_length
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
+from tests.helpers import misbehaving_server as bad
 
 SAID = [("B", "pasta again"), ("A", "why not Rice"), ("B", "no way")]
 # Of kreimanlab/TuringTest's Claude.py, with its first pair of characters: two texts, what is added after each message

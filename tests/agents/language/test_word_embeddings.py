@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny_embeddings
-import tiny_language
 import torch
 from safetensors.torch import load_file, save_file
 from scipy.spatial.distance import cdist
@@ -23,6 +21,7 @@ from agents.language.word_embeddings import EmbeddingAgent, GPT2EmbeddingAgent, 
 from agents.language.words import vocabulary
 from agents.language.words.rules import judge, letters
 from agents.stimuli import WordStimulus
+from tests.helpers import tiny_embeddings, tiny_language
 
 ROOT = Path(__file__).resolve().parents[3]
 SIZE = 400

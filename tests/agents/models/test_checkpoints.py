@@ -11,9 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-import pickles
 import pytest
-import tiny_captioners
 import torch
 import transformers
 from huggingface_hub import constants
@@ -23,6 +21,7 @@ from agents.errors import UnavailableError
 from agents.models import checkpoints, hub
 from agents.models.loading import dtype_for, load_pretrained
 from agents.models.pretrained import PretrainedAgent, PretrainedSettings
+from tests.helpers import pickles, tiny_captioners
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 NEEDS = ("config.json", checkpoints.WEIGHTS)

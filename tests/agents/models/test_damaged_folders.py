@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tiny_language
 
 from agents import catalogue
 from agents.errors import InputError, UnavailableError
+from tests.helpers import tiny_language
 
 DEEP = b'{"model_type": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 GONE = object()

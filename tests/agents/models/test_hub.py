@@ -5,7 +5,6 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-import fake_hub
 import numpy as np
 import pytest
 from huggingface_hub import constants
@@ -18,6 +17,7 @@ from agents.models import checkpoints
 from agents.models.checkpoints import PINNED
 from agents.models.hub import NoNetworkError, fetch, readable
 from agents.models.pretrained import PretrainedAgent, PretrainedSettings
+from tests.helpers import fake_hub
 
 NAME = "owner/captions"
 WEIGHTS, OTHERS = (save({"a": np.arange(size, dtype=np.uint8)}) for size in (100_000, 100_001))

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
-import tiny_captioners
-import tiny_language
 import torch
 from PIL import Image
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -22,6 +20,7 @@ from agents.errors import UnavailableError
 from agents.models import checkpoints
 from agents.models.loading import load_pretrained
 from agents.models.pretrained import BESIDE_GPU, LIBRARIES
+from tests.helpers import tiny_captioners, tiny_language
 
 # Where the image is read is not the same in all, nor what of it is kept, nor how attention is computed.
 TINY: dict[str, Callable[[Path], Path]] = {

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tiny_language
 import torch
 from transformers import (
     BlenderbotForConditionalGeneration,
@@ -18,6 +17,7 @@ from transformers import (
 )
 
 from agents.models.padding import padded, ready_masks, shared_cache, shared_sources
+from tests.helpers import tiny_language
 
 CPU = torch.device("cpu")
 PROMPTS = [[5, 6, 7, 8, 9, 10, 11], [12, 13], [14, 15, 16, 17]]

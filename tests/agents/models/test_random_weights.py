@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import device_cases
 import pytest
 import torch
 from transformers import AutoConfig, AutoTokenizer
@@ -20,6 +19,7 @@ from agents.models import checkpoints, random_weights
 from agents.models.pretrained import PretrainedAgent
 from agents.models.random_weights import Architecture, fill
 from agents.vision.captioner import PartsCaptioner
+from tests.helpers import device_cases
 
 # The published sizes, and by how many percent ours may differ, which is how they round: of the hub's pages, the papers
 # of BLIP (its table of sizes), OFA (table 1) and DETR (table 1), and the well-known counts of GPT-2.

@@ -12,7 +12,6 @@ from typing import Any
 import gguf
 import numpy as np
 import pytest
-import served_here
 import torch
 from safetensors.numpy import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
@@ -25,6 +24,7 @@ from agents.language.engines.text_request import ChatMessage, Sampling, TextRequ
 from agents.language.engines.transformers import TransformersEngine
 from agents.models import checkpoints, hub, smollm2
 from agents.stimuli import WordStimulus, parse_row
+from tests.helpers import served_here
 
 PACKAGE = smollm2.PACKAGE
 MADE = checkpoints.packaged_folder(PACKAGE)  # in the user's own cache

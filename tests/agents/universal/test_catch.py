@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import run_folders
-from task_stimuli import SIZE, stimulus
 
 from agents.answers import BY_TASK, TurnAnswer
 from agents.contract import Draw, Reply
@@ -16,6 +14,8 @@ from agents.language.filters.policies import MEASURE, judge_conversation
 from agents.stimuli import TASKS
 from agents.universal.catch import UNSEEN, CatchAgent
 from serving.exchange.importing import read_source
+from tests.helpers import run_folders
+from tests.helpers.task_stimuli import SIZE, stimulus
 
 PROMPT = "Please enter a valid prompt."
 

@@ -11,13 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import misbehaving_server as bad
 import pytest
-import tiny_captioners
-import tiny_language
-from misbehaving_server import KEY
 from PIL import Image as PILImage
-from task_stimuli import ROWS, picture, stimulus
 from transformers import AutoProcessor
 
 from agents.answers import ColorAnswer, WordAnswer
@@ -26,6 +21,10 @@ from agents.errors import AnswerError
 from agents.universal.universal import LocalUniversalAgent, ServerUniversalAgent
 from agents.vision.picture_replies import read_caption
 from serving.runs.records import Record
+from tests.helpers import misbehaving_server as bad
+from tests.helpers import tiny_captioners, tiny_language
+from tests.helpers.misbehaving_server import KEY
+from tests.helpers.task_stimuli import ROWS, picture, stimulus
 
 WRONG = "sk-wrong.Key_9876543210-gfedcba"
 SORRY = "I'm sorry, I can't assist with that."

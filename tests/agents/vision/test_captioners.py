@@ -9,14 +9,11 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import mixed_images
 import numpy as np
 import orjson
 import pytest
-import tiny_captioners
 import torch
 from PIL import Image as PILImage
-from plain_captioners import Plain, best_by_length
 from safetensors.torch import load_file, save_file
 from torchvision import transforms
 from transformers import AutoImageProcessor
@@ -33,6 +30,8 @@ from agents.vision.captions import FLAGS, Flag, flags
 from agents.vision.git_and_blip import Blip2Agent, BlipAgent, GitAgent
 from agents.vision.llava_next import LlavaNextAgent, majority_color, majority_objects
 from agents.vision.picture_replies import COLOR, OBJECTS
+from tests.helpers import mixed_images, tiny_captioners
+from tests.helpers.plain_captioners import Plain, best_by_length
 
 FAMILIES: dict[str, type[CaptionAgent[Any]]] = {
     "git": GitAgent,

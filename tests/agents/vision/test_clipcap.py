@@ -4,13 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import mixed_images
 import pytest
-import tiny_clipcap
 import torch
-from mixed_images import captions, prepared
-from plain_clip_resnet import ClipResNet
-from tiny_captioners import draw
 from torch import Tensor
 from torch.nn import functional
 from transformers import AutoTokenizer, CLIPVisionConfig, CLIPVisionModelWithProjection, GPT2LMHeadModel
@@ -18,6 +13,10 @@ from transformers import AutoTokenizer, CLIPVisionConfig, CLIPVisionModelWithPro
 from agents.contract import Draw
 from agents.errors import UnavailableError
 from agents.vision import clip_towers, clipcap_network
+from tests.helpers import mixed_images, tiny_clipcap
+from tests.helpers.mixed_images import captions, prepared
+from tests.helpers.plain_clip_resnet import ClipResNet
+from tests.helpers.tiny_captioners import draw
 
 KINDS = ("transformer", "mlp")
 Parts = dict[str, Any]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tiny_detectors as tiny
 import torch
 from PIL import Image
 from torch import nn
@@ -17,6 +16,7 @@ from agents.answers import ObjectAnswer
 from agents.contract import Draw
 from agents.errors import AnswerError, UnavailableError
 from agents.vision.detector import Detections, DetectionSettings, Detector, PreparedImage, pick
+from tests.helpers import tiny_detectors as tiny
 
 Made = dict[str, Path]
 NAMES = ("__background__", "person", "dog", "N/A", "cat")

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pickles
 import pytest
-import tiny_detectors as tiny
 import torch
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from agents.errors import UnavailableError
 from agents.vision.detectron2_maskrcnn import Detectron2Agent, read_arrays
+from tests.helpers import pickles
+from tests.helpers import tiny_detectors as tiny
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:torch.meshgrid:UserWarning"),  # of its anchors

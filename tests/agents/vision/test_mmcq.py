@@ -7,7 +7,6 @@ from typing import Any
 import colorthief
 import numpy as np
 import pytest
-from bad_images import encoded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from agents.contract import Agent, Draw, Verdict
 from agents.images import Image
 from agents.stimuli import ColorStimulus
 from agents.vision.mmcq import WHITE, histogram, palette
+from tests.helpers.bad_images import encoded
 
 # The reference asks Pillow for its pixels in a way that newer versions of Pillow call deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:.*getdata.*:DeprecationWarning")

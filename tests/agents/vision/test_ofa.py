@@ -7,15 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import mixed_images
 import numpy as np
 import pytest
-import tiny_ofa
 import torch
-from mixed_images import captions, prepared
 from PIL import Image as PILImage
-from plain_captioners import resnet
-from tiny_ofa import QUESTION, questions
 from torch import Tensor
 from torch.nn import functional
 from transformers import DynamicCache, EncoderDecoderCache
@@ -24,6 +19,10 @@ from agents.contract import Draw
 from agents.errors import UnavailableError
 from agents.vision.ofa_fairseq import load_ofa, load_tokenizer
 from agents.vision.ofa_network import OFAModel
+from tests.helpers import mixed_images, tiny_ofa
+from tests.helpers.mixed_images import captions, prepared
+from tests.helpers.plain_captioners import resnet
+from tests.helpers.tiny_ofa import QUESTION, questions
 
 SIDE = 64  # pixels: 4 x 4 patches
 MOST = 16

@@ -4,12 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import mixed_images
 import pytest
-import tiny_openflamingo
 import torch
-from mixed_images import captions, prepared
-from plain_captioners import best_by_length
 from torch import Tensor
 from torch.nn import functional
 from transformers import AutoTokenizer, CLIPVisionModel, GPTNeoXForCausalLM
@@ -17,6 +13,9 @@ from transformers import AutoTokenizer, CLIPVisionModel, GPTNeoXForCausalLM
 from agents.answers import CaptionAnswer
 from agents.errors import UnavailableError
 from agents.vision.captioner import CaptionRow
+from tests.helpers import mixed_images, tiny_openflamingo
+from tests.helpers.mixed_images import captions, prepared
+from tests.helpers.plain_captioners import best_by_length
 
 PROMPT = "a picture of"  # shorter than the papers': the plain program below is slow
 Weights = dict[str, Tensor]

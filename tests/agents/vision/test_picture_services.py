@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-import misbehaving_server as bad
 import pytest
-from bad_images import encoded
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from PIL import Image as PILImage
@@ -23,6 +21,8 @@ from agents.errors import AnswerError, Code
 from agents.images import Image
 from agents.stimuli import parse_row
 from agents.vision import cloud, colors
+from tests.helpers import misbehaving_server as bad
+from tests.helpers.bad_images import encoded
 
 LABELS = (("Grass", 0.9999789), ("Outdoor", 0.99), ("Building", 0.98), ("Property", 0.9))
 KEY = "planted.Key_0123456789-abcdefg"

@@ -5,20 +5,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import mixed_images
-import pickles
 import pytest
-import tiny_scst
 import torch
-from mixed_images import captions, prepared
 from PIL import Image as PILImage
-from plain_captioners import resnet
 from torch import Tensor
 
 from agents.contract import Draw
 from agents.errors import AnswerError, UnavailableError
 from agents.images import Image
 from agents.vision import scst
+from tests.helpers import mixed_images, pickles, tiny_scst
+from tests.helpers.mixed_images import captions, prepared
+from tests.helpers.plain_captioners import resnet
 
 LIMIT = 20
 UNKNOWN = len(tiny_scst.WORDS)

@@ -16,14 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import misbehaving_server as bad
 import numpy as np
 import pytest
-import tiny_captioners
-import tiny_language
-from in_process import without_ray
 from PIL import Image as PILImage
-from plain_words import PLAIN_WORDS
 
 from agents import catalogue
 from agents.answers import VerdictAnswer
@@ -36,6 +31,10 @@ from judging.scores.verdicts import open_verdicts, read_verdicts
 from judging.trial_sets.trial_set import key_path, read_trial_key
 from serving.cli import main
 from serving.runs.run import Run
+from tests.helpers import misbehaving_server as bad
+from tests.helpers import tiny_captioners, tiny_language
+from tests.helpers.in_process import without_ray
+from tests.helpers.plain_words import PLAIN_WORDS
 
 JUDGES = [name for name, item in catalogue.entries().items() if item.agent.startswith("judging.judges.llm_judge:")]
 ANSWERS: dict[str, dict[str, Any]] = {

@@ -7,12 +7,8 @@ import struct
 from pathlib import Path
 from typing import Any
 
-import in_process
-import misbehaving_server
 import numpy as np
 import pytest
-import tiny_embeddings
-import tiny_language
 import torch
 from PIL import Image
 from safetensors.torch import load_file
@@ -24,6 +20,7 @@ from transformers import AutoModel, AutoTokenizer
 from agents import catalogue
 from judging.trial_sets.trial_set import key_path, read_trial_key
 from serving.cli import main
+from tests.helpers import in_process, misbehaving_server, tiny_embeddings, tiny_language
 
 VECTORS = ("word2vec", "gpt2-embedding", "openai-embedding")
 WORDS = ["moon", "sun", "sea", "tree", "bird", "stone", "wind", "rain", "fire", "leaf", "road", "wolf", "snow", "star"]

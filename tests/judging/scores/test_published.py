@@ -7,7 +7,6 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-import in_process
 import pytest
 
 from agents import catalogue
@@ -26,6 +25,7 @@ from judging.scores.papers.published import (
 from judging.statistics.measures import MEASURES, Score
 from judging.statistics.tables import Estimate
 from serving.cli import main
+from tests.helpers import in_process
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "svm": {"split": "stimulus"},

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from PIL import Image as PILImage
-from run_folders import ANSWERS, agent_entry, record, stimulus, write_run
 
 from serving.cli import main
+from tests.helpers.run_folders import ANSWERS, agent_entry, record, stimulus, write_run
 
 GAZE = "attention_prediction"
 ON_SCREEN = [[840, 525], [140, 0], [1540, 1050], [470, 250]]  # of 1680 x 1050, between bars of 140 pixels

@@ -9,11 +9,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import in_process
 import numpy as np
 import pandas as pd
 import pytest
-from plain_words import PLAIN_WORDS
 
 from agents.errors import InputError
 from judging.scores.conclusions import sentences
@@ -26,6 +24,8 @@ from judging.statistics.measures import Score
 from judging.statistics.tables import Estimate, Table
 from judging.trial_sets.trial_set import key_path, read_trial_key
 from serving.cli import main
+from tests.helpers import in_process
+from tests.helpers.plain_words import PLAIN_WORDS
 
 
 @pytest.fixture(scope="module")

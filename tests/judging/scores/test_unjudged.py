@@ -5,17 +5,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-import in_process
 import numpy as np
 import pytest
 from PIL import Image as PILImage
-from run_folders import ANSWERS, agent_entry, failed, record, stimulus, write_run
 
 from judging.judges.classifier import ClassifierJudge, ClassifierSettings
 from judging.judges.trained import NO_TRAINING, TrainedJudge
 from serving.cli import main
 from serving.runs.run import Run
 from serving.runs.status import print_status
+from tests.helpers import in_process
+from tests.helpers.run_folders import ANSWERS, agent_entry, failed, record, stimulus, write_run
 
 GAZE = "attention_prediction"
 PICTURES = 40

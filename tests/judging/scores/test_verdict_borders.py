@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_folders import record, stimulus, write_run
 
 from judging.trial_sets.trial_set import key_path, read_trial_key
 from serving.cli import main
 from serving.exchange.table_columns import JUDGES, PARTICIPANTS
+from tests.helpers.run_folders import record, stimulus, write_run
 
 WORD = "word_association"
 Given = list[tuple[str, str, str]]  # judge, trial, verdict

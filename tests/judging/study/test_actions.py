@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import study_folders
 
 from serving.cli import main
+from tests.helpers import study_folders
 
 
 def words(folder: Path) -> Path:

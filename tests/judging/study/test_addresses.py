@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import study_folders
-import talk_studies
-from study_folders import Visitor, serving
 
 from judging.study.events import Judge, read_personal, read_state
 from judging.study.pages.page_answers import Refused
 from judging.study.study import Study, view
 from serving.cli import main
+from tests.helpers import study_folders, talk_studies
+from tests.helpers.study_folders import Visitor, serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from PIL import Image as PILImage
-from study_folders import arrived, begin_in, changed, exported, run, serving
 
 from judging.study.events import read_state
 from judging.study.pages.page_answers import BadAnswer
 from judging.study.study import Study
 from serving.cli import main
+from tests.helpers.study_folders import arrived, begin_in, changed, exported, run, serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pandas
 import pytest
-import study_folders
 from dateutil import parser
 
 from judging.study.codes import LENGTH, LETTERS, draw_code
 from judging.study.events import read_state
 from judging.study.kit import write_kit
 from judging.study.study import Study
+from tests.helpers import study_folders
 
 CODE = "[bcdfghjkmnpqrstvwxz]{10}"
 PREFIXES = ("", "talk-", "kit-")  # of the codes that stand in files

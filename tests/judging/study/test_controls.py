@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import study_folders
 
 from agents.errors import InputError
 from judging.study.pages.controls import read_controls, uncertain_options
 from judging.study.pages.trial_material import TrialMaterial
 from judging.study.study import Study, view
 from serving.cli import main
+from tests.helpers import study_folders
 
 PRESENT = ("Cat", "tree", "tree ")
 ABSENT = ("dog", "boat", "CAT")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import study_folders
 
 from agents.errors import InputError
 from judging.scores.verdicts import open_verdicts, read_verdicts
@@ -23,6 +22,7 @@ from judging.study.results.stopping import decide
 from judging.study.settings import read_settings
 from judging.study.study import Study, view
 from serving.cli import main
+from tests.helpers import study_folders
 
 Keys = Sequence[dict[str, Any]]
 

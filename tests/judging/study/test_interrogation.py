@@ -12,16 +12,26 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import misbehaving_server
 import pytest
-from online_studies import made, replies
-from study_folders import BAD, arrived, begin_in, changed, lobby_of, machines_stop, run, serving, turinglike
 
 from judging.scores.verdicts import open_verdicts, read_verdicts
 from judging.study.events import Judge, read_state
 from judging.study.meetings.meeting import Interrogation
 from judging.study.study import Study
 from serving.runs.records import problems
+from tests.helpers import misbehaving_server
+from tests.helpers.online_studies import made, replies
+from tests.helpers.study_folders import (
+    BAD,
+    arrived,
+    begin_in,
+    changed,
+    lobby_of,
+    machines_stop,
+    run,
+    serving,
+    turinglike,
+)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

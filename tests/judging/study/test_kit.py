@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import study_folders
-from study_folders import turinglike
 
 from judging.study.events import read_state
+from tests.helpers import study_folders
+from tests.helpers.study_folders import turinglike
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -12,18 +12,28 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import misbehaving_server
 import pytest
 import scipy.stats
-import server_process
-from online_studies import replies
-from study_folders import BAD, Visitor, arrivals, arrived, begin_in, exported, lobby_of, machines_stop, run, serving
-from talk_studies import ALONE, converse, made, say, speak
 
 from judging.study.events import read_state
 from judging.study.pages.page_answers import Refused
 from judging.study.study import Study
 from serving.cli import main
+from tests.helpers import misbehaving_server, server_process
+from tests.helpers.online_studies import replies
+from tests.helpers.study_folders import (
+    BAD,
+    Visitor,
+    arrivals,
+    arrived,
+    begin_in,
+    exported,
+    lobby_of,
+    machines_stop,
+    run,
+    serving,
+)
+from tests.helpers.talk_studies import ALONE, converse, made, say, speak
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

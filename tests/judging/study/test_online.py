@@ -11,12 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import misbehaving_server
 import pytest
 import scipy.stats
-import server_process
-from online_studies import made, replies, take_part
-from study_folders import BAD, arrivals, arrived, begin_in, changed, lobby_of, run, serving
 
 from agents.word_boundaries import count_words
 from judging.scores.verdicts import open_verdicts, read_verdicts
@@ -29,6 +25,9 @@ from judging.study.settings import Tests as Drawn
 from judging.study.study import Study
 from serving.cli import main
 from serving.runs.records import problems
+from tests.helpers import misbehaving_server, server_process
+from tests.helpers.online_studies import made, replies, take_part
+from tests.helpers.study_folders import BAD, arrivals, arrived, begin_in, changed, lobby_of, run, serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

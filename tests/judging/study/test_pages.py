@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import study_folders
-from server_process import Server
-from study_folders import BAD
 
 from judging.study.events import Judge, read_state
 from serving.cli import main
+from tests.helpers import study_folders
+from tests.helpers.server_process import Server
+from tests.helpers.study_folders import BAD
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page

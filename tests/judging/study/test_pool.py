@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import study_folders
 
 from agents.errors import InputError
 from judging.study.pages.pool import TrialPool, Turn
 from judging.study.settings import read_settings
+from tests.helpers import study_folders
 
 
 def pool(folder: Path, task: str, trials: list[Any], **changes: Any) -> TrialPool:

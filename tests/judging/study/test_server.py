@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import study_folders
-from server_process import Server
-from study_folders import serving
 
 from judging.study.events import read_state
 from judging.trial_sets.blindness import detected
 from judging.trial_sets.trial_set import read_trial_key
 from serving.cli import main
+from tests.helpers import study_folders
+from tests.helpers.server_process import Server
+from tests.helpers.study_folders import serving
 
 KEY = "a-key-for-the-tests-0123"
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import study_folders
-from study_folders import run
 
 from agents.errors import InputError
 from judging.study.events import Judge, count_pages, read_personal, read_state
@@ -20,6 +18,8 @@ from judging.study.settings import read_settings
 from judging.study.study import Study, view
 from judging.trial_sets.trial_set import QUESTIONS
 from serving.cli import main
+from tests.helpers import study_folders
+from tests.helpers.study_folders import run
 
 
 def made(folder: Path, **changes: Any) -> Path:

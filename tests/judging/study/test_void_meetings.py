@@ -12,18 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import misbehaving_server
-import online_studies
 import pytest
-import server_process
-from online_studies import replies
-from study_folders import Visitor, arrived, begin_in, changed, exported, lobby_of, run, serving
-from talk_studies import ALONE, converse, made, say, speak
 
 from judging.study.events import Judge, State, read_state
 from judging.study.pages.page_answers import Refused
 from judging.study.study import Study, view
 from serving.cli import main
+from tests.helpers import misbehaving_server, online_studies, server_process
+from tests.helpers.online_studies import replies
+from tests.helpers.study_folders import Visitor, arrived, begin_in, changed, exported, lobby_of, run, serving
+from tests.helpers.talk_studies import ALONE, converse, made, say, speak
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

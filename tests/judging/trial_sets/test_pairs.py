@@ -8,14 +8,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import in_process
-import misbehaving_server as bad
 import pandas as pd
 import pytest
-from run_folders import NOT_MODELLED, agent_entry, record, stimulus, write_run
 
 from judging.trial_sets.trial_set import key_path, read_trial_key
 from serving.cli import main
+from tests.helpers import in_process
+from tests.helpers import misbehaving_server as bad
+from tests.helpers.run_folders import NOT_MODELLED, agent_entry, record, stimulus, write_run
 
 TOPICS = ("music", "films", "food", "work", "dogs", "rain")
 Talk = list[tuple[str, str]]  # (speaker, text)

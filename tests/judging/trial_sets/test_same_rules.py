@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from run_folders import record, stimulus, write_run
 
 from agents.language.words.replies import word_answer
 from agents.language.words.rules import RuleSettings
@@ -16,6 +15,7 @@ from judging.trial_sets.candidates import AnswerReader
 from judging.trial_sets.same_rules import SameRules
 from judging.trial_sets.tells import tells
 from serving.cli import main
+from tests.helpers.run_folders import record, stimulus, write_run
 
 WORD = "word_association"
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import scipy.stats
 from PIL import Image as PILImage
-from run_folders import NOT_MODELLED, agent_entry, record, stimulus, write_run
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from agents.answers import plain
@@ -24,6 +23,7 @@ from serving.cli import main
 from serving.files.output_paths import MODIFIED
 from serving.sets.checking import check_rows
 from serving.sets.stimulus_set import read_rows
+from tests.helpers.run_folders import NOT_MODELLED, agent_entry, record, stimulus, write_run
 
 PERSON: dict[str, Any] = {"kind": "human", "seed": None, "timing": None, "worker": None, "created": None}
 AGENTS = ("alpha", "beta")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plain_words import PLAIN_WORDS
 
 from judging.trial_sets.tells import tells
 from serving.cli import main
+from tests.helpers.plain_words import PLAIN_WORDS
 
 CUES = [f"cue{at}" for at in range(6)]
 

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from measured_agents import ENTRIES
 from pydantic import TypeAdapter
 
 from agents import catalogue
@@ -19,6 +18,7 @@ from serving.bench.command import check_room
 from serving.bench.results import BenchResult
 from serving.cli import main
 from serving.scheduling.machine import Device, Host
+from tests.helpers.measured_agents import ENTRIES
 
 WORDS = ("--task", "word_association")  # no pictures need be made
 

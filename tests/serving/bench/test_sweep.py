@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from measured_agents import ENTRIES
 
 from agents import catalogue
 from serving.bench import made_stimuli
 from serving.bench.bare import Setup
 from serving.bench.results import Measured, Size
 from serving.bench.sweep import best, gained_nothing, sweep
+from tests.helpers.measured_agents import ENTRIES
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import ANY
 
-import fake_hub
 import numpy as np
 import pytest
 from safetensors.numpy import save
 
 from agents import catalogue
 from serving.cli import main
+from tests.helpers import fake_hub
 
 BASE = "microsoft/git-base-coco"
 LARGE = "microsoft/git-large-coco"

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import scripted
-from scripted import Script, Scripted, fresh, row
 
 from agents.contract import derive_seed
 from agents.errors import InputError
@@ -18,6 +16,8 @@ from serving.conversations.journal import read_journal
 from serving.conversations.scenario import PairSettings, read_pair_settings
 from serving.conversations.transcript import no_instructions
 from serving.scheduling.worker import AgentRequest
+from tests.helpers import scripted
+from tests.helpers.scripted import Script, Scripted, fresh, row
 
 
 def hold(

@@ -7,9 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import pytest
-from in_process import InProcess
-from scripted import SlowScheduler
-from virtual_time import run_virtually
 
 from agents import catalogue
 from agents.answers import TurnAnswer
@@ -22,6 +19,9 @@ from serving.runs.records import RecordHeader, problems
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import Worker, WorkerSpec
+from tests.helpers.in_process import InProcess
+from tests.helpers.scripted import SlowScheduler
+from tests.helpers.virtual_time import run_virtually
 
 SEED = 7
 HEADER = RecordHeader("0123456789ab", "machine", "d" * 64, None, None)

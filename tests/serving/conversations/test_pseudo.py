@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-import scripted
-from scripted import Scripted, fresh, row
 
 from agents.answers import ConversationAnswer
 from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.scenario import PairSettings
 from serving.scheduling.worker import AgentRequest
+from tests.helpers import scripted
+from tests.helpers.scripted import Scripted, fresh, row
 
 NAMES = ["Ann", "Bob"]
 

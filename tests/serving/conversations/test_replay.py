@@ -13,8 +13,6 @@ from typing import Any
 
 import orjson
 import pytest
-from scripted import Scripted, SlowScheduler, hold, row
-from virtual_time import run_virtually
 
 from agents.errors import AnswerError
 from agents.language.filters.policies import COMPLETION, FilterSettings, Policy
@@ -25,6 +23,8 @@ from serving.conversations.journal import read_journal
 from serving.conversations.scenario import PairSettings
 from serving.runs.records import RecordHeader
 from serving.scheduling.worker import AgentRequest
+from tests.helpers.scripted import Scripted, SlowScheduler, hold, row
+from tests.helpers.virtual_time import run_virtually
 
 STORED = Path(__file__).parent / "replayed.jsonl"
 HEADER = RecordHeader("0123456789ab", "machine", "d" * 64, "checkpoint", None)

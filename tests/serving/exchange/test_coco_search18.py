@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from PIL import Image as PILImage
-from run_folders import ANSWERS, agent_entry, failed, record, stimulus, write_run
 
 from agents.errors import InputError
 from serving.exchange.exporting import export
+from tests.helpers.run_folders import ANSWERS, agent_entry, failed, record, stimulus, write_run
 
 GAZE = "attention_prediction"
 COLOR = "color_estimation"

@@ -11,7 +11,6 @@ import pandas
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image as PILImage
-from run_folders import ANSWERS, agent_entry, attempt, failed, record, stimulus, write_run
 
 from agents.errors import InputError
 from agents.stimuli import TASKS
@@ -19,6 +18,7 @@ from serving.exchange.exporting import FORMATS, export
 from serving.exchange.importing import import_files
 from serving.runs.records import problems
 from serving.runs.run import Run
+from tests.helpers.run_folders import ANSWERS, agent_entry, attempt, failed, record, stimulus, write_run
 
 COLOR = "color_estimation"
 OBJECTS = "object_detection"

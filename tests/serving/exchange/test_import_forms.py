@@ -6,11 +6,11 @@ from typing import Any
 
 import orjson
 import pytest
-from run_folders import read_back
 
 from agents.errors import InputError
 from serving.cli import main
 from serving.exchange.importing import import_files
+from tests.helpers.run_folders import read_back
 
 GAZE = "attention_prediction"
 TALK = "conversation"

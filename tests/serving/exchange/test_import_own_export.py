@@ -5,10 +5,10 @@ from typing import Any
 
 import orjson
 import pytest
-from run_folders import ANSWERS, read_back, record, stimulus, write_run
 
 from serving.cli import main
 from serving.exchange.exporting import export
+from tests.helpers.run_folders import ANSWERS, read_back, record, stimulus, write_run
 
 ODD = ["=1+1", "'-x", "moon", 'a "quoted", word', "two\nlines", "007", "1.0", "null", "None", "[sic]", "{}"]
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import orjson
 import pytest
-from run_folders import read_back, record, stimulus, write_run
 
 import serving.files.atomic_files
 from agents.errors import InputError, LockedError, StorageError
@@ -18,6 +17,7 @@ from serving.exchange.importing import import_files
 from serving.files.atomic_files import lock
 from serving.runs.run import Run
 from serving.runs.status import print_status
+from tests.helpers.run_folders import read_back, record, stimulus, write_run
 
 
 def human(response: Any, subject: str = "", **more: Any) -> dict[str, Any]:

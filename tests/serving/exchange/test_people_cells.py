@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from imported_tables import imported, refusal, remarks, words
-from run_folders import read_back
+
+from tests.helpers.imported_tables import imported, refusal, remarks, words
+from tests.helpers.run_folders import read_back
 
 # what the answer is
 

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from imported_tables import imported, refusal, remarks, words
-from run_folders import read_back
 
 from serving.cli import main
+from tests.helpers.imported_tables import imported, refusal, remarks, words
+from tests.helpers.run_folders import read_back
 
 WORD = ("--task", "word")
 ATTENTION = ("--task", "attention", "--frame", "600x400")

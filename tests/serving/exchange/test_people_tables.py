@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_folders import read_back
 
 from serving.cli import main
+from tests.helpers.run_folders import read_back
 
 ABOUT = {"trial_type": "html-keyboard-response", "trial_index": 4, "time_elapsed": 9000}
 SCREENS: list[dict[str, Any]] = [

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from imported_tables import imported
 
 from serving.cli import main
+from tests.helpers.imported_tables import imported
 
 GAZE = ("--task", "attention", "--frame", "1680x1050")
 WORD = ("--task", "word")

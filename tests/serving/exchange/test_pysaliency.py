@@ -10,13 +10,13 @@ import h5py
 import numpy as np
 import pytest
 from PIL import Image as PILImage
-from run_folders import ANSWERS, agent_entry, failed, record, stimulus, write_run
 
 from agents.errors import InputError, UnavailableError
 from serving.cli import main
 from serving.exchange.exporting import export
 from serving.runs.records import people_record
 from serving.runs.run import Run
+from tests.helpers.run_folders import ANSWERS, agent_entry, failed, record, stimulus, write_run
 
 GAZE = "attention_prediction"
 COLOR = "color_estimation"

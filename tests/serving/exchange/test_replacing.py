@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from PIL import Image as PILImage
-from run_folders import ANSWERS, agent_entry, record, stimulus, write_run
 
 import serving.files.atomic_files
 from agents.errors import InputError, StorageError
 from agents.stimuli import TASKS
 from serving.exchange.exporting import FORMATS, export
+from tests.helpers.run_folders import ANSWERS, agent_entry, record, stimulus, write_run
 
 FILES = [form for form, kind in FORMATS.items() if not kind.is_folder]
 FOLDERS = [form for form in FORMATS if form not in FILES]

@@ -9,7 +9,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import in_process
 import pytest
 from null_agent import NullAgent
 from PIL import Image as PILImage
@@ -18,6 +17,7 @@ from serving.cli import build_parser, main
 from serving.files.atomic_files import lock
 from serving.runs.opening import ResumeState
 from serving.runs.records import Record
+from tests.helpers import in_process
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

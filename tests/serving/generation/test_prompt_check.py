@@ -6,10 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import chat_templates as kinds
-import in_process
 import pytest
-import tiny_language
 
 from agents import catalogue
 from agents.contract import Draw
@@ -20,6 +17,8 @@ from agents.stimuli import WordStimulus
 from serving.cli import main
 from serving.commands.serve import check_chats
 from serving.http.monitoring import ServerLog
+from tests.helpers import chat_templates as kinds
+from tests.helpers import in_process, tiny_language
 
 TALK = {"task": "conversation", "topic": "music", "exchanges": 3}
 OPENING = "(the chat begins)"

@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import in_process
 import jsonschema
 import pytest
 
@@ -13,6 +12,7 @@ from agents.contract import Agent
 from agents.language.eliza import ElizaAgent
 from serving import answer, open_run
 from serving.cli import main
+from tests.helpers import in_process
 
 ROOT = Path(__file__).parents[3]
 BROKEN = ROOT / "examples" / "images" / "broken.jpg"

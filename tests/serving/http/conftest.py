@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import server_process
+
+from tests.helpers import server_process
 
 TOLD = "null,eliza,mmcq,git-base-coco"
 
@@ -25,7 +26,7 @@ def loggers_as_they_were() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def tiny_captioner(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The checkpoint of the captioner that ``served`` has under the name git-base-coco."""
-    import tiny_captioners  # and with it torch, which most tests of this folder do without
+    from tests.helpers import tiny_captioners
 
     return tiny_captioners.git(tmp_path_factory.mktemp("captioner") / "git")
 

@@ -8,12 +8,12 @@ import urllib.parse
 from collections.abc import Callable
 
 import pytest
-import served_here
-from served_here import here
 
 from serving.http import bodies, question
 from serving.http.bodies import from_base64
 from serving.http.errors import ApiError
+from tests.helpers import served_here
+from tests.helpers.served_here import here
 
 ROW = {"id": "a", "task": "word_association", "cue": "tea"}
 

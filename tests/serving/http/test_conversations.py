@@ -6,13 +6,13 @@ from typing import Any
 
 import httpx2
 import pytest
-import served_here
-from served_here import code, here
 
 from agents.stimuli import ConversationStimulus
 from serving.conversations.dialogue import Dialogue
 from serving.http.conversations import MOST_EXCHANGES, MOST_TEXT, OpenConversations
 from serving.runs.records import problems
+from tests.helpers import served_here
+from tests.helpers.served_here import code, here
 
 SEED = 7
 OPEN = "/conversations"

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
-from served_here import Here, here
 
 from serving.http import conversations, errors
+from tests.helpers.served_here import Here, here
 
 ROOT = Path(__file__).parents[3]
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import served_here
-from served_here import here
+
+from tests.helpers import served_here
+from tests.helpers.served_here import here
 
 HALF = "tea \ud83d"
 WORD = {"id": "w", "task": "word_association", "cue": "tea"}

@@ -7,10 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import served_here
-import server_process
-from run_folders import write_run
-from served_here import code, here
 
 from agents.errors import IdentityError, InputError, LockedError, StorageError
 from serving.files.atomic_files import lock
@@ -19,6 +15,9 @@ from serving.runs import run as run_files
 from serving.runs.records import problems
 from serving.runs.run import Run
 from serving.runs.status import status
+from tests.helpers import served_here, server_process
+from tests.helpers.run_folders import write_run
+from tests.helpers.served_here import code, here
 
 OPEN = "/conversations"
 WORD = {"agent": "null", "stimulus": {"id": "w1", "task": "word_association", "cue": "tea"}}

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import in_process
 import pytest
 
 from serving.cli import main
 from serving.runs.records import Record
+from tests.helpers import in_process
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 COLOR = {"id": "a", "task": "color_estimation"}

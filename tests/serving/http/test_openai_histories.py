@@ -5,11 +5,11 @@ import io
 from typing import Any
 
 import pytest
-import served_here
 from PIL import Image as PILImage
-from served_here import here
 
 from agents.contract import derive_seed
+from tests.helpers import served_here
+from tests.helpers.served_here import here
 
 CHAT = "/v1/chat/completions"
 FIRST = {"role": "user", "content": "I like tea."}

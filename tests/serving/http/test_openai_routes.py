@@ -11,10 +11,8 @@ from typing import Any
 
 import openai
 import pytest
-import served_here
 from null_agent import NullAgent
 from PIL import Image as PILImage
-from served_here import here
 
 from agents import catalogue
 from agents.answers import TurnAnswer
@@ -24,6 +22,8 @@ from agents.stimuli import CaptionStimulus, ConversationStimulus, Stimulus, Utte
 from serving.http.chat_requests import MOST_MESSAGES
 from serving.http.openai_options import MOST_CHOICES
 from serving.runs.records import problems
+from tests.helpers import served_here
+from tests.helpers.served_here import here
 
 SEED = 7
 HELLO = [{"role": "user", "content": "I like books."}]

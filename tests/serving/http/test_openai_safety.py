@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
-import served_here
-from served_here import here
 
 from serving.http.guard import Rules
+from tests.helpers import served_here
+from tests.helpers.served_here import here
 
 KEY = "k" * 16
 ASKED: dict[str, dict[str, Any]] = {

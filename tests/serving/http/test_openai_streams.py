@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import served_here
-from agent_aloud import Aloud, streamed
-from served_here import here
 
 from agents.errors import AnswerError
+from tests.helpers import served_here
+from tests.helpers.agent_aloud import Aloud, streamed
+from tests.helpers.served_here import here
 
 
 def chunks(sent: Sequence[Any]) -> list[Any]:

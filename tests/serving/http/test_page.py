@@ -16,12 +16,12 @@ from urllib.error import HTTPError
 
 import httpx2
 import pytest
-import server_process
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from watched_page import WatchedPage
 
 from serving.http import page as served_page
+from tests.helpers import server_process
+from tests.helpers.watched_page import WatchedPage
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -6,12 +6,9 @@ from typing import Any
 
 import openai
 import pytest
-import served_here
-from agent_aloud import Aloud, streamed
 from null_agent import NullAgent
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
-from served_here import here
 
 from agents.answers import TurnAnswer
 from agents.contract import Draw, Reply
@@ -19,6 +16,9 @@ from agents.errors import AnswerError
 from agents.stimuli import Stimulus
 from serving.http.said_here import SaidHere
 from serving.runs.records import problems
+from tests.helpers import served_here
+from tests.helpers.agent_aloud import Aloud, streamed
+from tests.helpers.served_here import here
 
 PATH = "/v1/responses"
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)

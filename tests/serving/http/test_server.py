@@ -11,12 +11,12 @@ from typing import Any
 import httpx2
 import psutil
 import pytest
-import server_process
 
 from agents.errors import InputError
 from serving.cli import main
 from serving.commands.serve import KEY, read_api_key
 from serving.http.server import bound_sockets, check_key
+from tests.helpers import server_process
 
 # keys, addresses, names
 

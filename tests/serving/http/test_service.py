@@ -5,14 +5,14 @@ import json
 from typing import Any
 
 import pytest
-import served_here
-from in_process import InProcess
-from served_here import code, here
 
 from agents.errors import AgentStoppedError, UnavailableError
 from serving.http.errors import QUOTING
 from serving.scheduling.recovery import WorkerLost
 from serving.scheduling.worker import AgentRequest
+from tests.helpers import served_here
+from tests.helpers.in_process import InProcess
+from tests.helpers.served_here import code, here
 
 STREAM = "/answers/stream"
 ONE = "/answers"

@@ -4,11 +4,11 @@ from typing import Any
 
 import openai
 import pytest
-import served_here
-from served_here import here
 
 from agents.contract import derive_seed
 from serving.http.completion_requests import ONE_TEXT
+from tests.helpers import served_here
+from tests.helpers.served_here import here
 
 PATH = "/v1/completions"
 TOLD: dict[str, Any] = {"model": "null", "seed": 7, "extra_body": {"stimulus": {"id": "talk"}}}

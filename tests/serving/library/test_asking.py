@@ -9,18 +9,17 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
-import in_process
 import numpy as np
 import pytest
-import served_here
 from PIL import Image as PILImage
-from run_folders import ANSWERS, agent_entry, record, write_run
 
 from agents.errors import AgentStoppedError, InputError, UnavailableError
 from agents.stimuli import parse_row
 from serving import answer, load, open_run
 from serving.cli import main
 from serving.library.typed_records import TypedRecord, typed
+from tests.helpers import in_process, served_here
+from tests.helpers.run_folders import ANSWERS, agent_entry, record, write_run
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 PICTURES = EXAMPLES / "images"

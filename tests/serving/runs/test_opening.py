@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_folders import record
 
 from agents import catalogue
 from agents.errors import IdentityError
@@ -13,6 +12,7 @@ from serving.cli import main
 from serving.runs.opening import prepare_run
 from serving.runs.run import Run
 from serving.runs.run_json import run_entry
+from tests.helpers.run_folders import record
 
 TALK = {"id": "t", "task": "conversation"}
 

@@ -8,12 +8,12 @@ from typing import Any
 import jsonschema
 import orjson
 import pytest
-from run_folders import ANSWERS, attempt, failed, record, stimulus
 
 from agents.answers import ScanpathAnswer, plain
 from agents.stimuli import ALL_TASKS, parse_row
 from serving.library.typed_records import typed
 from serving.runs import records
+from tests.helpers.run_folders import ANSWERS, attempt, failed, record, stimulus
 
 ROOT = Path(__file__).parents[3]
 GAZE = "attention_prediction"

@@ -8,7 +8,6 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from run_folders import agent_entry, attempt, line, record, stimulus, write_run
 
 from agents.errors import InputError
 from serving.exchange.exporting import export
@@ -17,6 +16,7 @@ from serving.runs.status import status
 from serving.runs.stimulus_lookup import StimulusLookup
 from serving.sets.kinds import is_asked
 from serving.viewer.report import write_report
+from tests.helpers.run_folders import agent_entry, attempt, line, record, stimulus, write_run
 
 RECORDS = st.lists(
     st.builds(

@@ -6,9 +6,9 @@ from typing import Any
 
 import orjson
 import pytest
-from run_folders import agent_entry, attempt, failed, record, stimulus, write_run
 
 from serving.runs.status import print_status, status
+from tests.helpers.run_folders import agent_entry, attempt, failed, record, stimulus, write_run
 
 COLOR = "color_estimation"
 CAPTION = "image_captioning"

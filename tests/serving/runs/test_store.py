@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from run_folders import DIGEST, failed, line, record
 
 from agents.errors import StorageError
 from serving.runs.opening import Maker, ResumeState
 from serving.runs.run import Store
+from tests.helpers.run_folders import DIGEST, failed, line, record
 
 COLOR = "color_estimation"
 MAKER = Maker("mmcq", (COLOR,), DIGEST)

@@ -14,9 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import in_process
 import orjson
-import pretended_gpus
 import pytest
 from PIL import Image as PILImage
 
@@ -28,6 +26,7 @@ from serving.scheduling.cluster import Cluster
 from serving.scheduling.ray_workers import RemoteWorker
 from serving.scheduling.recovery import WorkerLost
 from serving.scheduling.worker import PackedRequest, WorkerSpec
+from tests.helpers import in_process, pretended_gpus
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 REQUEST: PackedRequest = (b'{"id": "w", "task": "word_association", "cue": "c"}', None, 1, 0, 0, None)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from in_process import InProcess, Mortal, error_codes, row, scheduled, stream
 
 from agents import catalogue
 from agents.errors import OF_STIMULUS, AgentStoppedError
@@ -16,6 +15,7 @@ from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.recovery import CircuitBreaker, FatalDeviceError, WorkerLost, is_fatal, is_out_of_memory
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import NOBODY, AgentRequest, BatchReply, Listeners, PackedRequest, Worker, WorkerSpec
+from tests.helpers.in_process import InProcess, Mortal, error_codes, row, scheduled, stream
 
 ACCELERATOR_ERROR: type[Exception] = getattr(torch, "AcceleratorError", RuntimeError)  # torch before 2.8 has none
 HINT = (

@@ -11,7 +11,6 @@ from typing import Any
 
 import orjson
 import pytest
-from in_process import RUN_SEED, error_codes, requests, row, scheduled, stream
 from null_agent import NullAgent, NullSettings
 from PIL import Image as PILImage
 
@@ -23,6 +22,7 @@ from serving.scheduling import worker as scheduling_worker
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import PackedRequest, Worker, WorkerSpec
+from tests.helpers.in_process import RUN_SEED, error_codes, requests, row, scheduled, stream
 
 
 def expected_seed(stimulus: str, sample: int = 0, turn: int | None = None, attempt: int = 0) -> int:

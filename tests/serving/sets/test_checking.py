@@ -6,9 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-import bad_images as corpus
 import pytest
-from bad_images import BadImages
 from PIL import Image as PILImage
 
 from agents.images import Image
@@ -16,6 +14,8 @@ from serving.cli import main
 from serving.sets.checking import CheckResult, check_rows, print_report
 from serving.sets.set_rows import Row
 from serving.sets.stimulus_set import read_rows
+from tests.helpers import bad_images as corpus
+from tests.helpers.bad_images import BadImages
 
 
 def write(folder: Path, rows: list[Any], name: str = "set.jsonl") -> Path:

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import ANSWERS, COLOR, PATH, RUN, Folder
 from PIL import Image as PILImage
 
 from agents.answers import BY_TASK
 from agents.errors import InputError
 from serving.viewer import data as viewer_data
 from serving.viewer.report import write_report
+from tests.helpers.made_runs import ANSWERS, COLOR, PATH, RUN, Folder
 
 EVIL = '</script><script>alert(1)</script><!--"\' onload=alert(2) x="<img src=http://evil.example/x>\u2028'
 

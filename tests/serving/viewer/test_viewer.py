@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 
 import pytest
-from made_runs import ANSWERS, COLOR, PATH, Folder
-from watched_page import WatchedPage
 
 from serving.viewer import data as viewer_data
 from serving.viewer import report
 from serving.viewer.report import write_report
 from serving.viewer.view import viewer
+from tests.helpers.made_runs import ANSWERS, COLOR, PATH, Folder
+from tests.helpers.watched_page import WatchedPage
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
-from made_runs import PATH, Folder
 from scipy import stats
 
 from agents.errors import InputError
@@ -16,6 +15,7 @@ from serving.runs.run import Run
 from serving.viewer.data import gathered
 from serving.viewer.statistics import Mean, Statistics, wilson
 from serving.viewer.view import viewer
+from tests.helpers.made_runs import PATH, Folder
 
 
 def test_shares_are_those_of_scipy() -> None:

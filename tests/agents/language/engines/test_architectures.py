@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny_architectures as tiny
-import tiny_vllm
 import torch
 import transformers
 from PIL import Image
@@ -21,6 +19,8 @@ from agents.language.engines import batches, probing
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.engines.transformers import PromptRow, TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
+from tests.helpers import tiny_architectures as tiny
+from tests.helpers import tiny_vllm
 
 TEXTS = (
     "Hi",

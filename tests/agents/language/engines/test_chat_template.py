@@ -6,9 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import chat_templates as kinds
 import pytest
-import tiny_language
 from transformers import AutoTokenizer
 from transformers.utils import chat_template_utils
 
@@ -21,6 +19,8 @@ from agents.language.engines.transformers import TransformersEngine
 from agents.models.loading import unusable_template
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 from serving.runs.run_json import difference
+from tests.helpers import chat_templates as kinds
+from tests.helpers import tiny_language
 
 SYSTEM = ChatMessage("system", "You are Ann, and find long books boring.")
 USER = ChatMessage("user", "How are you?")

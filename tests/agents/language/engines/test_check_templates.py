@@ -3,11 +3,11 @@
 import datetime
 from pathlib import Path
 
-import chat_templates as kinds
 import check_templates
 import pytest
 
 from agents.language.engines.chat_template import ChatTemplate
+from tests.helpers import chat_templates as kinds
 
 NAMES = [name for name, value in vars(kinds).items() if name.isupper() and not name.startswith("_") and value]
 

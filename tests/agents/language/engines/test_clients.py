@@ -11,9 +11,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any, get_args
 
-import misbehaving_server as bad
 import pytest
-from misbehaving_server import KEY
 from pydantic import ValidationError
 
 from agents.contract import Draw
@@ -25,6 +23,8 @@ from agents.language.engines.openai import ChatSettings, OpenAIEngine
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.language.word_embeddings import OpenAIEmbeddingAgent
 from agents.language.words.vocabulary import most_frequent
+from tests.helpers import misbehaving_server as bad
+from tests.helpers.misbehaving_server import KEY
 
 QUICK = {"model": "m", "timeout_s": 20.0, "patience_s": 60.0, "retries": 0}
 CHAT = TextRequest(messages=(ChatMessage("user", "Hi!"),))

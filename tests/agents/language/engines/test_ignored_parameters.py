@@ -6,13 +6,13 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-import misbehaving_server as bad
 import pytest
 
 from agents.errors import AnswerError
 from agents.language.engines.clients import ServerText
 from agents.language.engines.openai import ChatSettings, OpenAIEngine
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
+from tests.helpers import misbehaving_server as bad
 
 CHAT = TextRequest(messages=(ChatMessage("user", "Tell me about tea."),), sampling=Sampling(max_tokens=5))
 LONG = "Tea is a beverage that is made from the leaves of a plant"

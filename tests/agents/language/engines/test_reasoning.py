@@ -4,15 +4,15 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import misbehaving_server as bad
 import pytest
-import tiny_language
 
 from agents.errors import AnswerError
 from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
 from agents.language.engines.openai import ChatSettings, OpenAIEngine
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
+from tests.helpers import misbehaving_server as bad
+from tests.helpers import tiny_language
 
 TEMPLATE = "{{ messages[0]['content'] }}{{ ' thinks' if enable_thinking }}\nQ"
 CHAT = (ChatMessage("user", "Hi"),)

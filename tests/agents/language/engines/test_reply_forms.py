@@ -3,13 +3,12 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import chat_folders
 import pytest
-import tiny_language
 
 from agents.errors import AnswerError
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
+from tests.helpers import chat_folders, tiny_language
 
 R = "Hm, she greets me."
 A = "Hi there, how are you?"

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tiny_language
 import torch
 from safetensors.torch import load_file, save_file
-from text_requests import DRAWN, PROMPTS
 from transformers import AutoTokenizer
 
 from agents.errors import UnavailableError
 from agents.language.chat import LocalChatAgent
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
+from tests.helpers import tiny_language
+from tests.helpers.text_requests import DRAWN, PROMPTS
 
 FAMILIES = ("gpt2", "llama")  # whose texts are drawn
 

@@ -22,9 +22,6 @@ from typing import Any
 
 import psutil
 import pytest
-import tiny_language
-import tiny_vllm
-from text_requests import DRAWN, PROMPTS
 
 from agents.contract import GIB
 from agents.errors import EngineDeadError, UnavailableError
@@ -35,6 +32,8 @@ from agents.language.engines.text_request import GeneratedText, Sampling, TextRe
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
 from serving.scheduling.recovery import is_fatal
+from tests.helpers import tiny_language, tiny_vllm
+from tests.helpers.text_requests import DRAWN, PROMPTS
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,1 @@
+"""What tests share: made folders, pretended devices, tiny architectures."""

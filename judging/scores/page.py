@@ -83,7 +83,7 @@ def methods(
     is_paired = table["beside_truth"].notna()
     libraries = ("numpy", "scipy", "statsmodels", "scikit-learn")
     text = render(
-        "judging",
+        "judging.scores",
         "methods.txt",
         version=__version__,
         bounds=bounds,

@@ -201,7 +201,7 @@ async def arrivals(
     clock = [0.0]
     for name in ("lobby", "lobby_of_tests"):
         time = SimpleNamespace(monotonic=lambda: clock[0], time=lambda: 1.8e9)
-        patch.setattr(f"judging.study.{name}.time", time)
+        patch.setattr(f"judging.study.meetings.{name}.time", time)
     patch.setattr("judging.study.meetings.lobby.SWEEP", 1e9)
     patch.setattr(type(lobby), "drive", lambda self, meeting: None)
 

@@ -35,7 +35,7 @@ class PartsCaptioner(CaptionAgent[C]):
         return [checkpoints.weights_file(first), *others]
 
     def missing(self) -> str | None:
-        if self.random or self.missing_packages() is not None:
+        if self.random or self.declares.missing_package() is not None:
             return super().missing()
         for part in self.parts:
             how = f"run `turinglike fetch {self.name}` where there is a network"

@@ -20,7 +20,9 @@ def agents(tiny):
 
 
 def stimulus(agent, image, target, **fields):
-    asked = gaze_cases.stimulus if "free" in agent.modes else functools.partial(gaze_cases.search, target=target)
+    asked = (
+        gaze_cases.stimulus if "free" in agent.declares.modes else functools.partial(gaze_cases.search, target=target)
+    )
     return asked(image, **fields)
 
 

@@ -338,10 +338,12 @@ def test_llavas_tenth_caption_is_kept(
         key: value for key, value in catalogue.get("llava-v1.6-mistral-7b").settings.items() if key != "checkpoint"
     }
     agent = LlavaNextAgent(LlavaNextAgent.Settings(checkpoint=str(tmp_path), **settings), "llava")
-    assert agent.attempts == 10
+    assert agent.declaration().attempts == 10
     answer = CaptionAnswer(text="Two dogs run.", tokens=4, finish="end", flags=["too_few_words"])
     reply = Reply(answer, {"text": "Two dogs run.", "attempt": attempt, "max_words": 12})
-    verdicts = [verdict.rejected for test in agent.filters if (verdict := test(stimuli[0], reply)) is not None]
+    verdicts = [
+        verdict.rejected for test in agent.declaration().filters if (verdict := test(stimuli[0], reply)) is not None
+    ]
     assert verdicts == [rejected]
 
 

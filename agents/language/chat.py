@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from agents.contract import GIB, LATER, NO_ANSWER, Draw, Reply, Verdict
+from agents.contract import GIB, LATER, NO_ANSWER, Declaration, Draw, Finding, Reply
 from agents.language import person, prompts, pseudo_dialogue
 from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
 from agents.language.engines.clients import ClientSettings
@@ -29,7 +29,7 @@ from agents.language.sent_messages import (
 from agents.language.text_agent import DrawnSettings, TextAgent
 from agents.language.words.replies import word_answer
 from agents.language.words.rules import RuleSettings
-from agents.stimuli import ConversationStimulus, Family, Stimulus, Task, Utterance, WordStimulus
+from agents.stimuli import ConversationStimulus, Stimulus, Utterance, WordStimulus
 
 TOKENS_PER_REMEMBERED_TURN = 80  # of a history: some messages with their times
 
@@ -79,8 +79,10 @@ class PromptedSettings(DrawnSettings):
 class PromptedAgent(TextAgent[PromptedSettings]):
     """Base of both kinds."""
 
-    tasks: ClassVar[tuple[Task, ...]] = ("conversation", "word_association")
-    writes_dialogues = True
+    declares = Declaration(
+        tasks=("conversation", "word_association"),
+        writes_dialogues=True,
+    )
 
     def open(self) -> None:
         super().open()
@@ -122,7 +124,7 @@ class PromptedAgent(TextAgent[PromptedSettings]):
         truncation = self.settings.truncation
         return truncation is not None and truncation.people
 
-    def _too_short(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    def _too_short(self, stimulus: Stimulus, reply: Reply) -> Finding | None:
         truncation = self.settings.truncation
         is_kept_whole = truncation is not None and truncation.fallback == "whole"
         return too_short(stimulus, reply, self._least_words, self.settings.attempts, before_cut=is_kept_whole)
@@ -151,7 +153,7 @@ class ChatPromptSettings(PersonSettings, PromptedSettings):
 class ChatAgent(PromptedAgent):
     """Converses by :mod:`agents.language.prompts`, or as a person."""
 
-    family: ClassVar[Family] = "chat"
+    declares = Declaration(family="chat")
     settings: ChatPromptSettings
 
     def __init__(self, settings: ChatPromptSettings, name: str) -> None:
@@ -248,10 +250,12 @@ class LocalChatAgent(ChatAgent, LocalAgent[Any]):
 class SmallChatAgent(LocalChatAgent):
     """A chat model of a few hundred million weights at most, which the papers' question for a word is too hard for."""
 
-    memory = 5 * GIB // 2
-    device_memory = 5 * GIB // 2
+    declares = Declaration(
+        memory=5 * GIB // 2,
+        device_memory=5 * GIB // 2,
+        batch_size=8,
+    )
     working_memory = 2 * GIB
-    batch_size = 8
 
     def _word(self, stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
         return prompts.word_game(stimulus, sampling)
@@ -297,7 +301,7 @@ class CompletionPromptSettings(PromptedSettings):
 class CompletionAgent(PromptedAgent):
     """The prompt is a dialogue; a message ends at a name."""
 
-    family: ClassVar[Family] = "completion"
+    declares = Declaration(family="completion")
     settings: CompletionPromptSettings
     chats = False
 
@@ -318,10 +322,12 @@ class LocalCompletionAgent(CompletionAgent, LocalAgent[Any]):
     class Settings(CompletionPromptSettings, EngineChoice):
         """A completion model that runs here."""
 
-    memory = 6 * GIB
-    device_memory = 6 * GIB
+    declares = Declaration(
+        memory=6 * GIB,
+        device_memory=6 * GIB,
+        batch_size=32,
+    )
     working_memory = 2 * GIB
-    batch_size = 32
 
 
 class OpenAICompletionAgent(CompletionAgent, ServerAgent[Any]):

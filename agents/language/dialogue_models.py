@@ -3,17 +3,17 @@ only from the greeting."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from agents.contract import GIB, Draw
+from agents.contract import GIB, Declaration, Draw
 from agents.language import prompts
 from agents.language.engines.text_request import Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.hosts import EngineSettings, LocalAgent
 from agents.language.text_agent import DrawnSettings, TextAgent, TextSettings
-from agents.stimuli import ConversationStimulus, Family, Utterance
+from agents.stimuli import ConversationStimulus, Utterance
 
 DIALOGPT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{{ eos_token }}{% endfor %}"
 # A space before each message, as its words were in training, and two between messages.
@@ -37,10 +37,12 @@ class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent[Any]):
         greetings: Annotated[tuple[str, ...], Field(min_length=1)] = GREETINGS
         """The other's words before the first message; a line with a {topic} not known goes."""
 
-    memory = 6 * GIB
-    device_memory = 5 * GIB
+    declares = Declaration(
+        memory=6 * GIB,
+        device_memory=5 * GIB,
+        batch_size=32,
+    )
     working_memory = 2 * GIB
-    batch_size = 32
     model_types = ("gpt2",)
     template = DIALOGPT_TEMPLATE
 
@@ -68,9 +70,11 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent[Any]):
         greetings: Annotated[tuple[str, ...], Field(min_length=1)] = GREETINGS
         """The other's words before the first message; a line with a {topic} not known goes."""
 
-    family: ClassVar[Family] = "blenderbot"
-    memory = 14 * GIB
-    device_memory = 10 * GIB
+    declares = Declaration(
+        family="blenderbot",
+        memory=14 * GIB,
+        device_memory=10 * GIB,
+    )
     working_memory = 2 * GIB
     model_types = ("blenderbot",)
     template = BLENDERBOT_TEMPLATE

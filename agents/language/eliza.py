@@ -12,12 +12,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, product
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from agents.answers import TurnAnswer
-from agents.contract import MIB, Agent, Draw, Reply, Settings
+from agents.contract import MIB, Agent, Declaration, Draw, Reply, Settings
 from agents.language.prompts import SIDES, speakers
-from agents.stimuli import ConversationStimulus, Stimulus, Task
+from agents.stimuli import ConversationStimulus, Stimulus
 
 SCRIPT = Path(__file__).parent / "eliza_script.json"
 READ = 2000  # characters of a message that are read
@@ -145,11 +145,13 @@ class Script:
 class ElizaAgent(Agent[Settings]):
     """Depends on history, speaker and seed alone."""
 
-    tasks: ClassVar[tuple[Task, ...]] = ("conversation",)
+    declares = Declaration(
+        tasks=("conversation",),
+        memory=128 * MIB,
+        batch_size=64,
+        parallel=False,
+    )
     Settings = Settings
-    memory = 128 * MIB
-    batch_size = 64
-    parallel = False
 
     def open(self) -> None:
         self._script = Script(json.loads(SCRIPT.read_text("utf-8")))

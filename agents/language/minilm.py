@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agents.contract import GIB, Download, is_installed
+from agents.contract import GIB, Declaration, Download, is_installed
 from agents.errors import AnswerError, UnavailableError
 from agents.language.word_embeddings import EmbeddingAgent, EmbeddingSettings
 from agents.language.words import vectors as word_vectors
@@ -42,7 +42,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
     needs = ("config.json", "modules.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
     model_types = ("bert",)
     working_memory = 2 * GIB
-    device_memory = 2 * GIB
+    declares = Declaration(device_memory=2 * GIB)
     settings: Settings
 
     def _is_packaged(self) -> bool:
@@ -62,7 +62,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
     def missing(self) -> str | None:
         if not self._is_packaged():
             return super().missing()
-        return self.missing_packages() or (None if is_installed(MODULE) else NOT_INSTALLED)
+        return self.declares.missing_package() or (None if is_installed(MODULE) else NOT_INSTALLED)
 
     def fetch(self) -> Sequence[Download]:
         return [hub.fetch(str(self.folder()))] if self._is_packaged() else super().fetch()

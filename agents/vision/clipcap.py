@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from agents.contract import GIB
-from agents.vision.captioner import CaptionRow, PartsCaptioner, Prepared
+from agents.contract import GIB, Declaration
+from agents.vision.captioner import CaptionRow
 from agents.vision.captions import CaptionSettings
+from agents.vision.parts_captioner import PartsCaptioner
+from agents.vision.pixels import Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,9 +43,11 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
         revision: None = None
         """Of no use here: the file is on no hub, and the other two are what was fetched last."""
 
-    packages = ("timm", "torch", "torchvision", "transformers")
-    memory = 4 * GIB
-    device_memory = 4 * GIB
+    declares = Declaration(
+        packages=("timm", "torch", "torchvision", "transformers"),
+        memory=4 * GIB,
+        device_memory=4 * GIB,
+    )
     keeps_end = True
     source = "download the authors' file, which github.com/rmokady/CLIP_prefix_caption links"
     last_types = ("gpt2",)

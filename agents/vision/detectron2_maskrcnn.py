@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from agents.contract import Declaration
 from agents.errors import UnavailableError
 from agents.models import checkpoints
 from agents.models.pretrained import WeightsFileAgent, WeightsFileSettings, download
@@ -59,7 +60,7 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
         """The config of Detectron2's model zoo."""
 
     licence = "CC-BY-SA-3.0"
-    reports = ("detectron2", "torch")
+    declares = Declaration(reports=("detectron2", "torch"))
 
     def published(self) -> Path:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -129,7 +130,7 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays under ``model`` in a pickle of the model zoo. Raises UnavailableError."""
-    from agents.vision.network_tools import read_pickle
+    from agents.vision.weights import read_pickle
 
     content = read_pickle(path, ALLOWED)
     model = content.get("model") if isinstance(content, dict) else None

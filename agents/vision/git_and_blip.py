@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from agents.contract import GIB
+from agents.contract import GIB, Declaration
 from agents.errors import UnavailableError
-from agents.vision.captioner import CaptionAgent, CaptionRow, LengthNorm, Prepared
+from agents.vision.captioner import CaptionAgent, CaptionRow, LengthNorm
 from agents.vision.captions import CaptionSettings
+from agents.vision.pixels import ClipPixels, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,14 +24,14 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         length_norm: Literal["original", "transformers"] = "original"
         """A beam of n tokens is divided by ((5 + n) / 6)^penalty, as in the authors' program, or by n^penalty."""
 
-    memory = 4 * GIB  # git-large is 1.6 GB in fp32, read while the model is built
-    device_memory = 6 * GIB
+    declares = Declaration(
+        memory=4 * GIB,  # git-large is 1.6 GB in fp32, read while the model is built
+        device_memory=6 * GIB,
+    )
     model_class = "GitForCausalLM"
     model_types = ("git",)
 
     def open(self) -> None:
-        from agents.vision.network_tools import ClipPixels
-
         super().open()
         about = self._images
         self._pixels = ClipPixels(about.crop_size.height, about.image_mean, about.image_std)
@@ -92,8 +93,10 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
         length_norm: Literal["original", "transformers"] = "original"
         """What is divided by: tokens with the prompt's, as in the authors' transformers 4.15, or as in today's."""
 
-    memory = 5 * GIB  # blip-large is 1.9 GB in fp32, read while the model is built
-    device_memory = 6 * GIB
+    declares = Declaration(
+        memory=5 * GIB,  # blip-large is 1.9 GB in fp32, read while the model is built
+        device_memory=6 * GIB,
+    )
     model_class = "BlipForConditionalGeneration"
     model_types = ("blip",)
 
@@ -142,8 +145,10 @@ class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
     class Settings(CaptionSettings):
         """As for every captioner."""
 
-    memory = 18 * GIB  # blip2-opt-2.7b is 15 GB in fp32
-    device_memory = 20 * GIB  # 8 GB in bf16, twice that in fp32, and the cache of the beams
+    declares = Declaration(
+        memory=18 * GIB,  # blip2-opt-2.7b is 15 GB in fp32
+        device_memory=20 * GIB,  # 8 GB in bf16, twice that in fp32, and the cache of the beams
+    )
     model_class = "Blip2ForConditionalGeneration"
     model_types = ("blip-2",)
 

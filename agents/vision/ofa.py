@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from agents.answers import CaptionAnswer
-from agents.contract import GIB, Reply
+from agents.contract import GIB, Declaration, Reply
 from agents.errors import UnavailableError
 from agents.models import checkpoints
-from agents.vision.captioner import CaptionAgent, CaptionRow, PartsCaptioner, Prepared
+from agents.vision.captioner import CaptionAgent, CaptionRow
 from agents.vision.captions import CaptionSettings
+from agents.vision.parts_captioner import PartsCaptioner
+from agents.vision.pixels import ClipPixels, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,8 +54,10 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         strip_punctuation: bool = True
         """Whether punctuation is taken out of the caption, as the authors' evaluation does."""
 
-    memory = 12 * GIB  # huge is 3.7 GB in fp32, read while the model is built
-    device_memory = 10 * GIB
+    declares = Declaration(
+        memory=12 * GIB,  # huge is 3.7 GB in fp32, read while the model is built
+        device_memory=10 * GIB,
+    )
     model_types = ("ofa",)
     parts = ("checkpoint", "dictionary")
     source = "fairseq's files are on no hub; github.com/OFA-Sys/OFA lists them in checkpoints.md"
@@ -66,7 +70,6 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         return [self.folder()]
 
     def open(self) -> None:
-        from agents.vision.network_tools import ClipPixels
         from agents.vision.ofa_fairseq import load_tokenizer
 
         half = (0.5, 0.5, 0.5)  # as in data/mm_data/caption_dataset.py

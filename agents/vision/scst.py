@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from agents.contract import GIB
+from agents.contract import GIB, Declaration
 from agents.errors import AnswerError, UnavailableError
-from agents.vision.captioner import CaptionRow, PartsCaptioner, Prepared
+from agents.vision.captioner import CaptionRow
 from agents.vision.captions import CaptionSettings
+from agents.vision.parts_captioner import PartsCaptioner
+from agents.vision.pixels import Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,8 +44,10 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
         """Of no use here: the files are on no hub."""
 
     working_memory = 6 * GIB  # a picture of MOST_PIXELS takes four of them
-    memory = 7 * GIB
-    device_memory = 7 * GIB
+    declares = Declaration(
+        memory=7 * GIB,
+        device_memory=7 * GIB,
+    )
     model_types = ("scst",)
     parts = ("checkpoint",)
     last_needs = FILES

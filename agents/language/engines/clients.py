@@ -19,6 +19,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from agents.capabilities import Traced
 from agents.contract import NO_ANSWER, Address, Agent, Settings
 from agents.errors import AnswerError, Code, UnavailableError, cleared, code_of, quoted
 from agents.language.engines import reasoning
@@ -311,7 +312,7 @@ class ServerEngine(Engine, Generic[S]):
         return self._cleared(value)[:200] if isinstance(value, str) and value else None
 
 
-class ServerModel(Agent[S]):
+class ServerModel(Agent[S], Traced):
     """Base of the agents on a server."""
 
     engine: ClassVar[type[ServerEngine[Any]]]

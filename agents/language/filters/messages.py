@@ -37,11 +37,13 @@ class FilterSettings(Settings):
     cut_off: int = Field(1, ge=1)  # words after the last sentence of a text that ended at its limit of tokens
 
 
-class Finding(NamedTuple):
-    """A description, and how much of it: times, messages."""
+class Match(NamedTuple):
+    """What a filter matched in a message."""
 
     size: int
+    """How much of it: times that something came, or messages; 0 where there is nothing to count."""
     text: str
+    """What it was, for a reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class JudgedMessages:
     total: int
     ended_at_limit: Collection[int]
 
-    def findings(self, name: str) -> dict[int, Finding]:
+    def findings(self, name: str) -> dict[int, Match]:
         """A filter's findings by message index."""
         if name in _OF_CONVERSATIONS:
             return _OF_CONVERSATIONS[name](self)
@@ -64,7 +66,7 @@ class JudgedMessages:
         for index in range(self.first, len(self.messages)):
             text = _OF_MESSAGES[name](self, *self.messages[index])
             if text is not None:
-                findings[index] = Finding(0, text)
+                findings[index] = Match(0, text)
         return findings
 
 
@@ -227,11 +229,11 @@ _OF_MESSAGES: Mapping[str, Callable[[JudgedMessages, str, str], str | None]] = {
 # Filters in view of the messages before.
 
 
-def _repeated_sentence(judged: JudgedMessages) -> dict[int, Finding]:
+def _repeated_sentence(judged: JudgedMessages) -> dict[int, Match]:
     times = judged.settings.repeated_sentence
     least = judged.settings.sentence_words
     counts: Counter[tuple[str, str]] = Counter()
-    findings: dict[int, Finding] = {}
+    findings: dict[int, Match] = {}
     for i, (speaker, text) in enumerate(judged.messages):
         here: dict[tuple[str, str], str] = {}
         for sentence in sentences(text):
@@ -240,16 +242,16 @@ def _repeated_sentence(judged: JudgedMessages) -> dict[int, Finding]:
                 here.setdefault((speaker, " ".join(spoken)), sentence)
         counts.update(here.keys())
         if here and counts[most := max(here, key=counts.__getitem__)] >= times:
-            findings[i] = Finding(counts[most], f"{quoted(here[most])} in {counts[most]} messages from {speaker}")
+            findings[i] = Match(counts[most], f"{quoted(here[most])} in {counts[most]} messages from {speaker}")
     return findings
 
 
-def _repeated_block(judged: JudgedMessages) -> dict[int, Finding]:
+def _repeated_block(judged: JudgedMessages) -> dict[int, Match]:
     length = judged.settings.repeated_block
     numbers: dict[tuple[str, str], int] = {}
     codes = [numbers.setdefault((speaker, key(text)), len(numbers)) for speaker, text in judged.messages]
     first_end: dict[tuple[int, ...], int] = {}
-    findings: dict[int, Finding] = {}
+    findings: dict[int, Match] = {}
     before = -1
     run = 0
     for i in range(length - 1, len(codes)):
@@ -261,7 +263,7 @@ def _repeated_block(judged: JudgedMessages) -> dict[int, Finding]:
         # The block is as long as the messages go on together, up to where it would overlap itself.
         run = min(run + 1, i - end) if before >= 0 and end == before + 1 else length
         before = end
-        findings[i] = Finding(run, f"{_span(i, run)} as {_span(end, run)}")
+        findings[i] = Match(run, f"{_span(i, run)} as {_span(end, run)}")
     return findings
 
 
@@ -269,47 +271,47 @@ def _span(end: int, length: int) -> str:
     return f"message {end + 1}" if length == 1 else f"messages {end + 2 - length} to {end + 1}"
 
 
-def _same_message(judged: JudgedMessages) -> dict[int, Finding]:
+def _same_message(judged: JudgedMessages) -> dict[int, Match]:
     counts: Counter[tuple[str, str]] = Counter()
-    findings: dict[int, Finding] = {}
+    findings: dict[int, Match] = {}
     for i, (speaker, text) in enumerate(judged.messages):
         message = (speaker, key(text))
         counts[message] += 1
         if counts[message] >= judged.settings.same_message:
-            findings[i] = Finding(counts[message], f"{quoted(text)} {counts[message]} times from {speaker}")
+            findings[i] = Match(counts[message], f"{quoted(text)} {counts[message]} times from {speaker}")
     return findings
 
 
-def _early_exit(judged: JudgedMessages) -> dict[int, Finding]:
+def _early_exit(judged: JudgedMessages) -> dict[int, Match]:
     last = min(len(judged.messages), judged.total - judged.settings.early_exit)
     return {
-        index: Finding(0, f"{quoted(leave)}, {judged.total - index - 1} messages before the end")
+        index: Match(0, f"{quoted(leave)}, {judged.total - index - 1} messages before the end")
         for index in range(judged.first, last)
         if (leave := farewell(judged.messages[index][1])) is not None
     }
 
 
-def _partner_echo(judged: JudgedMessages) -> dict[int, Finding]:
+def _partner_echo(judged: JudgedMessages) -> dict[int, Match]:
     findings = {}
     for index in range(judged.first, len(judged.messages)):
         speaker, text = judged.messages[index]
         others = [line for name, line in judged.messages[:index] if name != speaker][-_PARTNERS_LAST:]
         if echo := _echo(text, others, judged.settings.partner_echo):
-            findings[index] = Finding(0, f"{quoted(echo)} of the other speaker")
+            findings[index] = Match(0, f"{quoted(echo)} of the other speaker")
     return findings
 
 
-def _cut_off(judged: JudgedMessages) -> dict[int, Finding]:
+def _cut_off(judged: JudgedMessages) -> dict[int, Match]:
     findings = {}
     for index in judged.ended_at_limit:
         text = judged.messages[index][1].rstrip()
         rest = text[max(sentence_ends(text), default=0) :]
         if len(words(rest)) >= judged.settings.cut_off and not rest.endswith(")"):  # "(laughs)" is complete
-            findings[index] = Finding(0, f"{quoted(rest.strip())} at the limit of tokens")
+            findings[index] = Match(0, f"{quoted(rest.strip())} at the limit of tokens")
     return findings
 
 
-_OF_CONVERSATIONS: Mapping[str, Callable[[JudgedMessages], dict[int, Finding]]] = {
+_OF_CONVERSATIONS: Mapping[str, Callable[[JudgedMessages], dict[int, Match]]] = {
     "repeated_sentence": _repeated_sentence,
     "repeated_block": _repeated_block,
     "same_message": _same_message,

@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agents.contract import Settings, Verdict
+from agents.contract import Finding, Settings
 from agents.language.filters.messages import FilterSettings as FilterSettings
-from agents.language.filters.messages import Finding, JudgedMessages
+from agents.language.filters.messages import JudgedMessages, Match
 from agents.stimuli import ConversationType, Family
 
 Action = Literal["resample_turn", "resample_conversation", "flag", "off"]
@@ -63,8 +63,9 @@ class Judgement:
     def rejected(self) -> bool:
         return self.action.startswith("resample")
 
-    def verdict(self) -> Verdict:
-        return Verdict(self.filter, self.rejected, self.found)
+    def finding(self) -> Finding:
+        """As a filter of a single reply gives it."""
+        return Finding(self.filter, self.rejected, self.found)
 
 
 def judge_conversation(
@@ -93,7 +94,7 @@ def judge_conversation(
             findings = {last: findings[last]} if last in findings else {}
         elif name == "early_exit" and len(messages) < planned:
             missing = f"{len(messages)} of {planned} messages"
-            findings[last] = Finding(1, f"{findings[last].text}; {missing}" if last in findings else missing)
+            findings[last] = Match(1, f"{findings[last].text}; {missing}" if last in findings else missing)
         if findings:
             most = max(findings, key=lambda index: (findings[index].size, index))
             judgements.append(Judgement(name, action, findings[most].text, tuple(sorted(findings))))

@@ -6,15 +6,10 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from agents.contract import Address
-from agents.language.engines.clients import (
-    ClientSettings,
-    KeyVariable,
-    ServerEngine,
-    ServerReply,
-    ServerText,
-    encoded,
-)
+from agents.language.engines.clients import ServerEngine, encoded
 from agents.language.engines.reply_parts import Parts
+from agents.language.engines.server_replies import ServerReply, ServerText
+from agents.language.engines.server_settings import ClientSettings, KeyVariable
 from agents.language.engines.text_request import ChatMessage, Finish, TextRequest
 
 FINISH: dict[str | None, Finish] = {
@@ -22,9 +17,12 @@ FINISH: dict[str | None, Finish] = {
     "model_context_window_exceeded": "length",
     "refusal": "filtered",
 }
+"""How this project calls a reply's ``stop_reason``; any other is "stop"."""
 
 
 class AnthropicSettings(ClientSettings):
+    """A server with Anthropic's interface."""
+
     base_url: Address = "https://api.anthropic.com"
     """The server's address, without a version."""
     key_variable: KeyVariable = "ANTHROPIC_API_KEY"
@@ -41,12 +39,16 @@ class _Block(BaseModel):
 
 
 class MessageReply(ServerReply):
+    """The used fields of a reply to a chat."""
+
     content: list[_Block]
+    """The reply's blocks: texts, and thoughts."""
     stop_reason: str | None = None
+    """Why the text ended."""
 
 
 class AnthropicEngine(ServerEngine[AnthropicSettings]):
-    """Chats, also about images, by the Messages interface, version 2023-06-01."""
+    """Chats, also about images, by the Messages interface, version 2023-06-01. It takes no seed."""
 
     package = "anthropic"
     extra = "cloud"
@@ -55,6 +57,7 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
     used_up = "enforced_spend_limit_reached"
 
     async def generate(self, request: TextRequest, seed: int) -> ServerText:
+        """The reply to a chat. ``seed`` is not sent, as the interface has none. Raises AnswerError."""
         settings = self._settings
         sampling = request.sampling
         options: dict[str, Any] = {"model": settings.model, "max_tokens": sampling.limit}

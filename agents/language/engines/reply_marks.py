@@ -12,10 +12,12 @@ from typing import NamedTuple
 
 
 class Mark(NamedTuple):
-    """A part of a reply begins with ``opens`` and ends before the first of ``closes``."""
+    """The marks of a part of a reply: it begins with ``opens`` and ends before the first of ``closes``."""
 
     opens: str
+    """What begins the part; "" if the part has begun already."""
     closes: tuple[str, ...]
+    """What ends the part, each a possible end."""
 
 
 # What a model thinks. After it another part may follow.

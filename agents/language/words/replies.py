@@ -1,4 +1,9 @@
-"""How a reply to a cue word is read; the papers' way is not published."""
+"""How a reply to a cue word is read: which of its words is the answer. The papers' way is not published.
+
+A reply is read by its likeliest reading first: a single word; words in quotation marks; what follows "is" or "comes to
+mind"; short sentences. The first acceptable word of the first reading that has any is the answer. The words of the
+question, such as "associate", are no answers in readings of several words.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,11 +14,16 @@ from agents.contract import Verdict
 from agents.language.words.rules import CUE, RuleSettings, is_stop_word, judge, letters
 from agents.stimuli import WordStimulus
 
-MOST = 10  # acceptable words of a reply that are in the record
-LONGEST = 20_000  # characters of a reply that are read
-ANSWERING = 1_000  # characters of those, after a model's thoughts, that may hold the answer
+MOST = 10
+"""How many acceptable words, and how many skipped ones, stand in the record."""
+LONGEST = 20_000
+"""Characters of a reply that are read."""
+ANSWERING = 1_000
+"""Characters of a reply, after a model's thoughts, that may hold the answer."""
 WORDS = Path(__file__).parent / "data" / "reply_words.txt"
-PROMPT = "prompt_word"  # the rule of words that belong to the question, whatever the settings
+"""Lists of words that tell what a sentence is about: of the question, of the form of replies, of the cue."""
+PROMPT = "prompt_word"
+"""The rule that drops words of the question, whatever the settings."""
 
 _APOLOGY = re.compile(
     r"\W*(?:unfortunately,? )?(?:(?:i['’]?m|i am) (?:very |so |really )?(?:sorry|unable|afraid|not able)|sorry\b|"
@@ -77,17 +87,18 @@ _PAUSE = re.compile(r"[,;:.!?…()\[\]/|—–]|\s-+\s|\b(?:because|since|as|whi
 
 
 def is_apology(text: str) -> bool:
-    """Whether a reply begins as "I'm sorry, …"."""
+    """Whether a reply begins as an apology or a refusal: "I'm sorry, …", "I cannot see …"."""
     return _APOLOGY.match(text.replace("*", "")) is not None
 
 
 def unmarked(text: str) -> str:
-    """The text without quotation marks and Markdown."""
+    """The text without quotation marks and Markdown's marks; apostrophes within words stay."""
     return _MARKS.sub("", text)
 
 
 def word_answer(stimulus: WordStimulus, text: str, rules: RuleSettings, *, cut: bool = False) -> WordAnswer:
-    """A reply's first acceptable word, or "", with the words before and after; ``cut``: it ended at its limit."""
+    """The first acceptable word of a reply, or "", with the acceptable words after it and the skipped ones before it.
+    ``cut``: the reply ended at its limit of tokens, so that its last word may be half of one."""
     candidates: list[str] = []
     skipped: list[Skipped] = []
     for reading in _readings(text, stimulus.cue, cut):
@@ -108,7 +119,7 @@ def word_answer(stimulus: WordStimulus, text: str, rules: RuleSettings, *, cut: 
 
 
 def read_word(text: str, cue: str, rules: RuleSettings) -> tuple[str, str | None]:
-    """The word of anybody's answer to ``cue``, as replies are read, and None; or "" and the rule that dropped it."""
+    """(word, None) for anybody's answer to ``cue``, read as replies are; ("", rule) where a rule dropped it."""
     stimulus = WordStimulus.model_validate({"id": "cue", "task": "word_association", "cue": cue})
     answer = word_answer(stimulus, text, rules)
     if answer.word:
@@ -119,7 +130,7 @@ def read_word(text: str, cue: str, rules: RuleSettings) -> tuple[str, str | None
 
 
 def no_word(answer: WordAnswer, text: str) -> Verdict | None:
-    """The filter of replies without an acceptable word; it names the skipped words."""
+    """The filter that rejects replies without an acceptable word; it names the skipped words with their rules."""
     if answer.word:
         return None
     skipped = ", ".join(f"{entry.word} ({entry.rule})" for entry in answer.skipped)
@@ -144,8 +155,8 @@ def _readings(text: str, cue: str, cut: bool) -> Iterator[list[str]]:
             if opener is not None and _words(unmarked(part[opener.end() :])):
                 part = part[opener.end() :]
         sentences = [sentence for sentence in _SENTENCE.split(_ASIDE.sub("", part)) if sentence and sentence.strip()]
-        for at, sentence in enumerate(sentences):
-            is_cut = cut and at == len(sentences) - 1 and part.endswith(sentence)
+        for index, sentence in enumerate(sentences):
+            is_cut = cut and index == len(sentences) - 1 and part.endswith(sentence)
             for reading in _in_sentence(sentence, cues, is_cut):
                 if reading:
                     yield list(dict.fromkeys(reading))
@@ -153,8 +164,8 @@ def _readings(text: str, cue: str, cut: bool) -> Iterator[list[str]]:
 
 def _guesses(text: str, cue: str) -> list[str]:
     spelt = r"\s+".join(map(re.escape, cue.split()))
-    around = r"[\s\"'“”*\[\]]*"
-    again = list(re.finditer(rf"\bcue\s*:{around}{spelt}\b{around}[;,.]?\s*(?:guess\s*:)?", text, re.IGNORECASE))
+    marks = r"[\s\"'“”*\[\]]*"
+    again = list(re.finditer(rf"\bcue\s*:{marks}{spelt}\b{marks}[;,.]?\s*(?:guess\s*:)?", text, re.IGNORECASE))
     if again:
         text = text[again[-1].end() :]
     text = _CUE.split(text, maxsplit=1)[0]

@@ -9,13 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agents.answers import CaptionAnswer
-from agents.contract import GIB, Download, Draw, Reply, Verdict
+from agents.contract import GIB, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
-from agents.models import checkpoints, hub
+from agents.models import checkpoints
 from agents.models.loading import dtype_for, load_part, load_pretrained, told_of_values, use_full_float32
 from agents.models.pretrained import PretrainedAgent
 from agents.stimuli import CaptionStimulus, ColorStimulus, ObjectStimulus, Stimulus, Task
 from agents.vision.captions import C, Flag, flags
+from agents.vision.pixels import Prepared, check_shape
 from agents.word_boundaries import count_words
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
     from transformers import GenerationConfig
-
-THINNEST = 64  # long side over short: a thinner image would need gigabytes when its short side is enlarged
-Prepared = dict[str, Any]  # tensors of an image, without the batch dimension
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,61 +299,3 @@ class CaptionAgent(PretrainedAgent[C]):
         self._ends = frozenset(ends)
         self._pad = ends[0] if pad is None else pad
         model.generation_config = GenerationConfig(bos_token_id=start, eos_token_id=ends, pad_token_id=self._pad)
-
-
-class PartsCaptioner(CaptionAgent[C]):
-    """The authors' files at ``source``, the first of the settings ``parts``, beside hub checkpoints."""
-
-    parts: ClassVar[tuple[str, ...]] = ("checkpoint", "clip", "language_model")
-    source: ClassVar[str | None] = None
-    last_needs: ClassVar[tuple[str, ...]] = ("config.json", checkpoints.TOKENIZER)
-    last_types: ClassVar[tuple[str, ...]] = ()
-
-    def checkpoint(self) -> tuple[str | None, str | None]:
-        """The name; the revisions of it and the other parts."""
-        if self.random:
-            return super().checkpoint()
-        (name, revision), *others = (checkpoints.identity(*self._named(part)) for part in self.parts)
-        return name, " ".join([str(revision), *(f"{other}@{at}" for other, at in others)])
-
-    def weight_paths(self) -> Sequence[Path]:
-        first, *others = (checkpoints.find(*self._named(part)) for part in self.parts)
-        return [checkpoints.weights_file(first), *others]
-
-    def missing(self) -> str | None:
-        if self.random or self.missing_packages() is not None:
-            return super().missing()
-        for part in self.parts:
-            how = f"run `turinglike fetch {self.name}` where there is a network"
-            if part == "checkpoint" and self.source is not None:
-                how = self.source
-            how = f"{how}, or give a local copy with --set {self.name}.{part}=PATH"
-            try:
-                path = checkpoints.find(*self._named(part))
-            except UnavailableError as error:
-                return f"{error}: {how}"
-        wrong = checkpoints.problem(path, self.last_needs, self.last_types)
-        return None if wrong is None else f"{path} {wrong}: {how}"
-
-    def fetch(self) -> Sequence[Download]:
-        return [hub.fetch(*self._named(part)) for part in self.parts]  # first what no hub has
-
-    def open(self) -> None:
-        from transformers import AutoTokenizer
-
-        from agents.vision.clip_towers import input_size
-        from agents.vision.network_tools import ClipPixels
-
-        self._clip, self._gpt = (checkpoints.find(*self._named(part)) for part in ("clip", "language_model"))
-        self._pixels = ClipPixels(input_size(self._clip))
-        self._tokenizer = load_part(AutoTokenizer, self._gpt, "tokenizer")
-
-    def _named(self, part: str) -> tuple[str, str | None]:
-        return getattr(self.settings, part), self.settings.revision if part == "checkpoint" else None
-
-
-def check_shape(pixels: NDArray[np.uint8]) -> None:
-    """Raises AnswerError for an image, uint8 [height, width, 3], too thin to enlarge."""
-    height, width, _ = pixels.shape
-    if max(height, width) > THINNEST * min(height, width):
-        raise AnswerError("image_too_narrow", f"{width} x {height} is thinner than 1 to {THINNEST}")

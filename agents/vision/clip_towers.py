@@ -12,7 +12,7 @@ from agents.errors import UnavailableError
 from agents.models import checkpoints
 from agents.models.hub import OPEN_CLIP
 from agents.models.loading import load_pretrained
-from agents.vision.network_tools import assign, layers_of
+from agents.vision.weights import assign, layers_of
 
 STRIDE = 32  # pixels of the image per cell of a ResNet's last feature map
 PREFIX = "visual."

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from agents.contract import GIB
-from agents.vision.captioner import CaptionRow, PartsCaptioner, Prepared
+from agents.vision.captioner import CaptionRow
 from agents.vision.captions import CaptionSettings
+from agents.vision.parts_captioner import PartsCaptioner
+from agents.vision.pixels import Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,10 @@ from transformers import GenerationConfig, GPT2Config, GPT2LMHeadModel, LogitsPr
 from agents.errors import UnavailableError
 from agents.models import checkpoints
 from agents.models.loading import load_pretrained
+from agents.vision.beams import BeamSums
 from agents.vision.clip_towers import CPU, load_tower, output_size
-from agents.vision.network_tools import BeamSums, assign, attention, layers_of
+from agents.vision.multi_head import attention
+from agents.vision.weights import assign, layers_of
 
 HEADS = 8  # of the transformer mapper; no weight's shape tells
 MAPPER = "clip_project."

@@ -129,7 +129,7 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays under ``model`` in a pickle of the model zoo. Raises UnavailableError."""
-    from agents.vision.network_tools import read_pickle
+    from agents.vision.weights import read_pickle
 
     content = read_pickle(path, ALLOWED)
     model = content.get("model") if isinstance(content, dict) else None

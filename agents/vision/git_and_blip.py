@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agents.contract import GIB
 from agents.errors import UnavailableError
-from agents.vision.captioner import CaptionAgent, CaptionRow, LengthNorm, Prepared
+from agents.vision.captioner import CaptionAgent, CaptionRow, LengthNorm
 from agents.vision.captions import CaptionSettings
+from agents.vision.pixels import ClipPixels, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,8 +30,6 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
     model_types = ("git",)
 
     def open(self) -> None:
-        from agents.vision.network_tools import ClipPixels
-
         super().open()
         about = self._images
         self._pixels = ClipPixels(about.crop_size.height, about.image_mean, about.image_std)

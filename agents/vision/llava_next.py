@@ -21,9 +21,10 @@ from agents.errors import AnswerError
 from agents.models.loading import load_part
 from agents.stimuli import Stimulus, Task
 from agents.vision import colors
-from agents.vision.captioner import CaptionAgent, CaptionRow, Prepared
+from agents.vision.captioner import CaptionAgent, CaptionRow
 from agents.vision.captions import CaptionSettings
 from agents.vision.picture_replies import COLOR, OBJECTS, unparsable
+from agents.vision.pixels import Prepared
 from agents.word_boundaries import count_words
 
 if TYPE_CHECKING:

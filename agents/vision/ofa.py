@@ -14,8 +14,10 @@ from agents.answers import CaptionAnswer
 from agents.contract import GIB, Reply
 from agents.errors import UnavailableError
 from agents.models import checkpoints
-from agents.vision.captioner import CaptionAgent, CaptionRow, PartsCaptioner, Prepared
+from agents.vision.captioner import CaptionAgent, CaptionRow
 from agents.vision.captions import CaptionSettings
+from agents.vision.parts_captioner import PartsCaptioner
+from agents.vision.pixels import ClipPixels, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +68,6 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         return [self.folder()]
 
     def open(self) -> None:
-        from agents.vision.network_tools import ClipPixels
         from agents.vision.ofa_fairseq import load_tokenizer
 
         half = (0.5, 0.5, 0.5)  # as in data/mm_data/caption_dataset.py

@@ -12,8 +12,9 @@ from transformers import GenerationConfig, LogitsProcessor, RobertaTokenizer
 
 from agents.errors import UnavailableError
 from agents.models import checkpoints
-from agents.vision.network_tools import INERT, BeamSums, Inert, assign, layers_of
+from agents.vision.beams import BeamSums
 from agents.vision.ofa_network import RESNET_BLOCKS, OFAConfig, OFAModel
+from agents.vision.weights import INERT, Inert, assign, layers_of
 
 Weights = Mapping[str, Tensor]
 

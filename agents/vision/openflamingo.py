@@ -10,8 +10,10 @@ from pydantic import Field
 
 from agents.contract import GIB
 from agents.models import checkpoints
-from agents.vision.captioner import CaptionRow, LengthNorm, PartsCaptioner, Prepared
+from agents.vision.captioner import CaptionRow, LengthNorm
 from agents.vision.captions import CaptionSettings
+from agents.vision.parts_captioner import PartsCaptioner
+from agents.vision.pixels import Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path

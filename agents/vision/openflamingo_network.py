@@ -11,7 +11,8 @@ from transformers import CLIPVisionModel, GPTNeoXForCausalLM
 from agents.errors import UnavailableError
 from agents.models import checkpoints
 from agents.models.loading import load_pretrained
-from agents.vision.network_tools import assign, attention, layers_of
+from agents.vision.multi_head import attention
+from agents.vision.weights import assign, layers_of
 
 HEADS = 8  # of all attention that was trained; no weight's shape tells them
 INNER = HEADS * 64

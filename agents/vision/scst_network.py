@@ -11,7 +11,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from agents.errors import UnavailableError
 from agents.models import checkpoints
-from agents.vision.network_tools import INERT, assign, layers_of, read_pickle
+from agents.vision.weights import INERT, assign, layers_of, read_pickle
 
 # of red, green and blue, as torchvision's
 MEAN = (0.485, 0.456, 0.406)

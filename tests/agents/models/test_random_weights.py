@@ -18,7 +18,7 @@ from agents.errors import UnavailableError
 from agents.models import checkpoints, random_weights
 from agents.models.pretrained import PretrainedAgent
 from agents.models.random_weights import Architecture, fill
-from agents.vision.captioner import PartsCaptioner
+from agents.vision.parts_captioner import PartsCaptioner
 from tests.helpers import device_cases
 
 # The published sizes, and by how many percent ours may differ, which is how they round: of the hub's pages, the papers

@@ -1,24 +1,17 @@
-"""What several networks share."""
+"""Weights of the authors' own files: pickles read without executing them, and tensors given to a module."""
 
 import pickle
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from PIL import Image
 from torch import Tensor, nn
-from torchvision import transforms
 
 from agents.errors import UnavailableError
 from agents.models import checkpoints
-from agents.vision.captioner import Prepared, check_shape
 
-CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
-CLIP_DEVIATION = (0.26862954, 0.26130258, 0.27577711)
 COUNTER = "num_batches_tracked"  # over how many batches a norm's averages were taken: of no use, and not in every file
 # What programs of torch and fairseq pickle beside weights and words. Each is replaced by :class:`Inert`.
 INERT = re.compile(
@@ -26,28 +19,6 @@ INERT = re.compile(
     r"|numpy\.(_?core\.multiarray\.(scalar|_reconstruct)|dtype|ndarray)"
     r"|(__builtin__|builtins)\.(bool|bytes|dict|float|int|list|object|set|str|tuple)"
 )
-
-
-class ClipPixels:
-    """The middle square at ``size`` x ``size`` pixels as by OpenAI's ``clip.load``; ``squeezed``: all of the image."""
-
-    def __init__(
-        self,
-        size: int,
-        mean: Sequence[float] = CLIP_MEAN,
-        deviation: Sequence[float] = CLIP_DEVIATION,
-        *,
-        squeezed: bool = False,
-    ) -> None:
-        self.squeezed = squeezed
-        resize = transforms.Resize((size, size) if squeezed else size, transforms.InterpolationMode.BICUBIC)
-        normalise = transforms.Normalize(mean, deviation)
-        self._transform = transforms.Compose([resize, transforms.CenterCrop(size), transforms.ToTensor(), normalise])
-
-    def __call__(self, pixels: NDArray[np.uint8]) -> Prepared:
-        if not self.squeezed:
-            check_shape(pixels)
-        return {"pixel_values": self._transform(Image.fromarray(pixels))}
 
 
 class Inert:
@@ -104,34 +75,3 @@ def assign(module: nn.Module, weights: Mapping[str, Tensor], path: Path, prefix:
     counters = {name: torch.zeros((), dtype=torch.int64) for name in module.state_dict() if name.endswith(COUNTER)}
     module.load_state_dict(state | counters, assign=True)
     module.requires_grad_(False).eval()
-
-
-def attention(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tensor:
-    """[batch, n, width] to keys and values [batch, m, width]: [batch, n, width]."""
-    parts = [part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (query, key, value)]
-    return nn.functional.scaled_dot_product_attention(*parts).transpose(1, 2).flatten(2)
-
-
-class BeamSums:
-    """The log-probability of each beam of a search."""
-
-    def __init__(self, beams: int) -> None:
-        self._beams = beams
-        self._tokens: Tensor | None = None  # of the last step's beams, and their continuations' scores
-        self._totals: Tensor
-        self._scores: Tensor
-
-    def before(self, input_ids: Tensor) -> Tensor | None:
-        """[rows * beams] for ``input_ids`` [rows * beams, step]; None before the first step."""
-        if self._tokens is None:
-            return None
-        begun = input_ids[:, :-1].unflatten(0, (-1, self._beams))
-        same = (begun[:, :, None] == self._tokens.unflatten(0, (-1, self._beams))[:, None]).all(dim=-1)
-        first = torch.arange(0, len(input_ids), self._beams, device=input_ids.device)
-        continued = (same.int().argmax(dim=-1) + first[:, None]).flatten()
-        return self._totals[continued] + self._scores[continued, input_ids[:, -1]]
-
-    def keep(self, input_ids: Tensor, totals: Tensor, scores: Tensor) -> None:
-        self._tokens = input_ids
-        self._totals = totals
-        self._scores = scores

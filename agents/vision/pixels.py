@@ -1,0 +1,50 @@
+"""Pixels as captioners take them: the shapes that can be enlarged, and CLIP's own preparation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from agents.errors import AnswerError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+THINNEST = 64  # long side over short: a thinner image would need gigabytes when its short side is enlarged
+CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
+CLIP_DEVIATION = (0.26862954, 0.26130258, 0.27577711)
+Prepared = dict[str, Any]  # tensors of an image, without the batch dimension
+
+
+def check_shape(pixels: NDArray[np.uint8]) -> None:
+    """Raises AnswerError for an image, uint8 [height, width, 3], too thin to enlarge."""
+    height, width, _ = pixels.shape
+    if max(height, width) > THINNEST * min(height, width):
+        raise AnswerError("image_too_narrow", f"{width} x {height} is thinner than 1 to {THINNEST}")
+
+
+class ClipPixels:
+    """The middle square at ``size`` x ``size`` pixels as by OpenAI's ``clip.load``; ``squeezed``: all of the image."""
+
+    def __init__(
+        self,
+        size: int,
+        mean: Sequence[float] = CLIP_MEAN,
+        deviation: Sequence[float] = CLIP_DEVIATION,
+        *,
+        squeezed: bool = False,
+    ) -> None:
+        from torchvision import transforms
+
+        self.squeezed = squeezed
+        resize = transforms.Resize((size, size) if squeezed else size, transforms.InterpolationMode.BICUBIC)
+        normalise = transforms.Normalize(mean, deviation)
+        self._transform = transforms.Compose([resize, transforms.CenterCrop(size), transforms.ToTensor(), normalise])
+
+    def __call__(self, pixels: NDArray[np.uint8]) -> Prepared:
+        if not self.squeezed:
+            check_shape(pixels)
+        from PIL import Image
+
+        return {"pixel_values": self._transform(Image.fromarray(pixels))}

@@ -88,7 +88,7 @@ class PromptedAgent(TextAgent[PromptedSettings]):
     writes_dialogues = True
 
     def open(self) -> None:
-        """Also read the file of lengths that the settings name. Raises InputError."""
+        """As the base class does; also read the file of lengths that the settings name. Raises InputError."""
         super().open()
         self._lengths = read_lengths(self.settings.truncation)
 
@@ -168,7 +168,7 @@ class ChatAgent(PromptedAgent):
             self._least_words = 1
 
     def open(self) -> None:
-        """Also read the person's history, if the settings name one. Raises InputError.
+        """As the base class does; also read the person's history, if the settings name one. Raises InputError.
 
         With a history the engine is private: its errors and the shown prompts quote nobody.
         """

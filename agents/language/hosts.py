@@ -125,7 +125,8 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         return self._vllm() is not None
 
     def missing(self) -> str | None:
-        """Also what the engine or the model's quantisation needs, and a chat model's missing or unusable template."""
+        """What the base class says; also what the engine or the model's quantisation needs, and a chat model's missing
+        or unusable template."""
         if self.continuous() and vllm_program() is None:
             return NOT_INSTALLED
         missing = super().missing()
@@ -145,7 +146,8 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
             return False
 
     def limits(self) -> Sequence[str]:
-        """Also that the template drops instructions, and that the model reads no pictures."""
+        """What the base class says; also that the template drops instructions, and that the model reads no
+        pictures."""
         is_blind = self.typed and not self.reads_pictures()
         limits = [*super().limits()]
         if self.begins_chats() and self._engine.chat_template.begins == "merged":

@@ -68,7 +68,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
             return PACKAGE, None
 
     def missing(self) -> str | None:
-        """Also that the package is not installed."""
+        """What the base class says; also that the package is not installed."""
         if not self._is_packaged():
             return super().missing()
         return self.missing_packages() or (None if is_installed(MODULE) else NOT_INSTALLED)
@@ -78,7 +78,8 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
         return [hub.fetch(str(self.folder()))] if self._is_packaged() else super().fetch()
 
     def open(self) -> None:
-        """Also check that the folder's embeddings are means over tokens. Raises UnavailableError."""
+        """As the base class does; also check that the folder's embeddings are means over tokens. Raises
+        UnavailableError."""
         super().open()
         is_normalised(self.folder())
 

@@ -117,7 +117,7 @@ class EngineAgent(Agent[S]):
         return self._engine.limits()
 
     def provenance(self) -> dict[str, Any]:
-        """Also what the engine says of itself, and the model's limits."""
+        """What the base class says; also what the engine says of itself, and the model's limits."""
         provenance = super().provenance() | self._engine.provenance()
         if limits := [*self.limits()]:
             provenance["limits"] = limits

@@ -94,7 +94,7 @@ class EmbeddingAgent(Agent[E]):
         self._nearest = NearestWords(words, vectors, self.settings.metric, device)
 
     def prepare(self, stimulus: Stimulus) -> str:
-        """The cue."""
+        """The cue, which is all that the search needs of a stimulus."""
         assert isinstance(stimulus, WordStimulus)
         return stimulus.cue
 
@@ -119,7 +119,8 @@ class EmbeddingAgent(Agent[E]):
         return [_reply(rankings[cue], draw.sample) for cue, draw in zip(batch, draws, strict=True)]
 
     def provenance(self) -> dict[str, Any]:
-        """Also the vocabulary with its hash, how many of its words have vectors, and WordNet's version."""
+        """What the base class says; also the vocabulary with its hash, how many of its words have vectors, and
+        WordNet's version."""
         return {
             **super().provenance(),
             "vocabulary": vocabulary.describe(self._words),
@@ -178,7 +179,7 @@ class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
         return checkpoints.identity(self.settings.checkpoint)
 
     def missing(self) -> str | None:
-        """Also that there is no such file, and where to get one."""
+        """What the base class says; also that there is no such file, and where to get one."""
         try:
             self._path()
         except UnavailableError as error:
@@ -244,7 +245,7 @@ class GPT2EmbeddingAgent(EmbeddingAgent["GPT2EmbeddingAgent.Settings"], Pretrain
         self.device_memory = 0  # one look-up and one product: nothing for a GPU
 
     def open(self) -> None:
-        """Also open the tokenizer. Raises UnavailableError."""
+        """As the base class does; also open the tokenizer. Raises UnavailableError."""
         from transformers import AutoTokenizer
 
         super().open()

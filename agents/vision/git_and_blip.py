@@ -1,4 +1,4 @@
-"""GIT, BLIP and BLIP-2, by transformers."""
+"""The captioners GIT, BLIP and BLIP-2, by transformers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 
 class GitAgent(CaptionAgent["GitAgent.Settings"]):
-    """Wang et al. 2022, arXiv 2205.14100."""
+    """GIT (Wang et al. 2022, arXiv 2205.14100): a decoder reads an image's patches before the text."""
 
     class Settings(CaptionSettings):
+        """How beams are ranked."""
+
         length_norm: Literal["original", "transformers"] = "original"
         """A beam of n tokens is divided by ((5 + n) / 6)^penalty, as in the authors' program, or by n^penalty."""
 
@@ -30,9 +32,10 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
     model_types = ("git",)
 
     def open(self) -> None:
+        """As the base class does; also prepare images as GIT's authors do, by CLIP's way."""
         super().open()
-        about = self._images
-        self._pixels = ClipPixels(about.crop_size.height, about.image_mean, about.image_std)
+        processor = self._images
+        self._pixels = ClipPixels(processor.crop_size.height, processor.image_mean, processor.image_std)
 
     def _load_model(self, folder: Path) -> Any:
         model = super()._load_model(folder)
@@ -85,11 +88,13 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
 
 
 class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
-    """Li et al. 2022, arXiv 2201.12086."""
+    """BLIP (Li et al. 2022, arXiv 2201.12086): a decoder attends to an image's patches."""
 
     class Settings(CaptionSettings):
+        """How beams are ranked."""
+
         length_norm: Literal["original", "transformers"] = "original"
-        """What is divided by: tokens with the prompt's, as in the authors' transformers 4.15, or as in today's."""
+        """What scores are divided by: tokens with the prompt's, as in the authors' transformers 4.15, or as today."""
 
     memory = 5 * GIB  # blip-large is 1.9 GB in fp32, read while the model is built
     device_memory = 6 * GIB
@@ -136,7 +141,7 @@ def _add_mask(text: Any, args: Any, named: dict[str, Any]) -> tuple[Any, dict[st
 
 
 class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
-    """Li et al. 2023, arXiv 2301.12597: OPT reads 32 embeddings of the image."""
+    """BLIP-2 (Li et al. 2023, arXiv 2301.12597): OPT reads 32 embeddings of the image."""
 
     class Settings(CaptionSettings):
         """As for every captioner."""

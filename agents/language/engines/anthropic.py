@@ -58,6 +58,21 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
 
     async def generate(self, request: TextRequest, seed: int) -> ServerText:
         """The reply to a chat. ``seed`` is not sent, as the interface has none. Raises AnswerError."""
+        reply, tries = await self._post("messages", MessageReply, **self._options(request))
+        text = self._cleared(" ".join(block.text for block in reply.content if block.text))
+        return self._text(
+            reply,
+            request.sampling,
+            Parts(None, text),
+            FINISH.get(reply.stop_reason, "stop"),
+            self._cleared("\n\n".join(block.thinking for block in reply.content if block.thinking)),
+            prompt_tokens=reply.count("input_tokens"),
+            tokens=reply.count("output_tokens"),
+            tries=tries,
+        )
+
+    def _options(self, request: TextRequest) -> dict[str, Any]:
+        """The parameters of a request. Top-p and top-k are sent only where they leave tokens out."""
         settings = self._settings
         sampling = request.sampling
         options: dict[str, Any] = {"model": settings.model, "max_tokens": sampling.limit}
@@ -76,23 +91,13 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
             budget = {"type": "enabled", "budget_tokens": sampling.reasoning_tokens}
             options["thinking"] = budget if settings.send_temperature else {"type": "adaptive"}
         elif settings.send_temperature:  # which the package's own function no longer knows
-            options["extra_body"] = {
-                "temperature": sampling.temperature,
-                **({"top_p": sampling.top_p} if sampling.top_p < 1 else {}),
-                **({"top_k": sampling.top_k} if sampling.top_k else {}),
-            }
-        reply, tries = await self._post("messages", MessageReply, **options)
-        text = self._cleared(" ".join(block.text for block in reply.content if block.text))
-        return self._text(
-            reply,
-            sampling,
-            Parts(None, text),
-            FINISH.get(reply.stop_reason, "stop"),
-            self._cleared("\n\n".join(block.thinking for block in reply.content if block.thinking)),
-            prompt_tokens=reply.count("input_tokens"),
-            tokens=reply.count("output_tokens"),
-            tries=tries,
-        )
+            body: dict[str, Any] = {"temperature": sampling.temperature}
+            if sampling.top_p < 1:
+                body["top_p"] = sampling.top_p
+            if sampling.top_k:
+                body["top_k"] = sampling.top_k
+            options["extra_body"] = body
+        return options
 
 
 def _content(message: ChatMessage) -> str | list[dict[str, Any]]:

@@ -16,7 +16,7 @@ class Row(Protocol):
 
     @property
     def place(self) -> int:
-        """Its place in the batch."""
+        """Its index in the batch, by which rows of equal length are ordered: groups are the same in each run."""
 
     @property
     def request(self) -> TextRequest:

@@ -105,7 +105,7 @@ class ServerEngine(Engine, Generic[S]):
         return None
 
     def limits(self) -> list[str]:
-        """That answers cannot be repeated, where the server takes no seed."""
+        """Says that answers cannot be repeated, where the server takes no seed."""
         takes_seed = getattr(self._settings, "seed_bits", 0)
         return [] if takes_seed else ["takes no seed: its answers cannot be repeated"]
 
@@ -147,14 +147,14 @@ class ServerEngine(Engine, Generic[S]):
         """What went wrong in a try, by the error of the server's ``library``, of the clock or of the reply's form."""
         settings = self._settings
         if isinstance(error, library.APIStatusError):
-            body = json.dumps(error.body)  # type: ignore[attr-defined]
+            body = json.dumps(error.body)
             refusal = REFUSED.search(body)
             refused = next(filter(None, refusal.groups())) if refusal is not None else ""
-            code: Code = "no_room" if TOO_LONG.search(body) else code_of(error.status_code)  # type: ignore[attr-defined]
+            code: Code = "no_room" if TOO_LONG.search(body) else code_of(error.status_code)
             if self._is_final(body):
                 code = "server_refused"
-            words = "" if self.private else reason(error.body)  # type: ignore[attr-defined]
-            message = f"answered {error.status_code}: {words}".rstrip(": ")  # type: ignore[attr-defined]
+            words = "" if self.private else reason(error.body)
+            message = f"answered {error.status_code}: {words}".rstrip(": ")
             return _Failure(code, message, refused)
         if isinstance(error, library.APITimeoutError):
             return _Failure("server_timeout", f"no reply within {settings.timeout_s:g} s")
@@ -281,7 +281,7 @@ class ServerModel(Agent[S]):
         return self.settings.model, None
 
     def missing(self) -> str | None:
-        """Also a missing package or key."""
+        """What the base class says; also a missing package or key."""
         return self._engine.missing() or super().missing()
 
     def load(self, device: str) -> None:
@@ -291,7 +291,7 @@ class ServerModel(Agent[S]):
         super().load(device)
 
     def provenance(self) -> dict[str, Any]:
-        """Also what the client says of itself."""
+        """What the base class says; also what the client says of itself."""
         return {**super().provenance(), **self._engine.provenance()}
 
     async def aclose(self) -> None:

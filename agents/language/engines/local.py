@@ -102,7 +102,7 @@ class LocalEngine(Engine):
         """Release the model."""
 
     def limits(self) -> list[str]:
-        """That the template knows no system role."""
+        """Says that the template knows no system role."""
         if not self._chats or self.chat_template.takes_system:
             return []
         return ["knows no system role: instructions begin the first message"]
@@ -113,7 +113,7 @@ class LocalEngine(Engine):
         return self._chat_text(request) if request.prompt is None else self._plain(request.prompt)
 
     def about_prompt(self, request: TextRequest) -> dict[str, Any]:
-        """Also the date that the prompt names."""
+        """What the base class says; also the date that the prompt names."""
         record = super().about_prompt(request)
         if request.prompt is None and self.chat_template.takes_a_date:
             record["prompt_date"] = self._date.isoformat()

@@ -38,7 +38,7 @@ class SeededSettings(ServerSettings):
 
 
 class ChatSettings(SeededSettings):
-    """For models that chat."""
+    """What servers' models that chat do differently: the name of a limit, and how texts hold thoughts."""
 
     length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """What the limit of tokens is called in chats; where a server refuses or drops the name, the other is sent."""

@@ -23,7 +23,7 @@ UNLIMITED = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """A message of a chat."""
+    """Who said what, and a picture if there is one."""
 
     role: Role
     """Who says it."""
@@ -138,7 +138,7 @@ def settled(text: str, stops: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedText:
-    """A text that an engine generated."""
+    """What came of a request: the answer, and what a record keeps beside it."""
 
     text: str
     """The answer: without thoughts, the stop and special tokens."""

@@ -266,7 +266,8 @@ class TransformersEngine(LocalEngine):
 
     def _width(self) -> int:
         """How many beams a search keeps; 1 where texts are drawn."""
-        return (self._beams or {}).get("num_beams", 1)
+        width: int = (self._beams or {}).get("num_beams", 1)
+        return width
 
     def _config_of(self, rows: Sequence[PromptRow]) -> GenerationConfig:
         """The options of a group's call. Sampling is this project's own rule, so ``do_sample`` is off."""

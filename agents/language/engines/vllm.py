@@ -114,7 +114,8 @@ class VLLMEngine(LocalEngine):
         self._client: httpx.AsyncClient | None = None
 
     def open(self, *, chat: bool = False) -> None:
-        """Also read which tokens end a text, and the size of the vocabulary. Raises UnavailableError."""
+        """As the base class does; also read which tokens end a text, and the size of the vocabulary. Raises
+        UnavailableError."""
         from transformers import GenerationConfig
 
         super().open(chat=chat)
@@ -210,7 +211,16 @@ class VLLMEngine(LocalEngine):
                 say(settled(text, sampling.stops) if end is None else text[:end])
 
         path, options = self._prompt(request, prompt)
-        options |= {
+        await self._post(path, options | self._options(request, seed), hear)
+        if finish not in ("stop", "length"):
+            raise AnswerError("no_text", f"vLLM ended the text early: {finish}")
+        is_full = finish == "length"
+        return self._generated(self._without_end(tokens), begun, sampling, len(prompt), is_full=is_full)
+
+    def _options(self, request: TextRequest, seed: int) -> dict[str, Any]:
+        """How the server draws the text; every choice is sent, so that none of its defaults counts."""
+        sampling = request.sampling
+        options: dict[str, Any] = {
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             "top_k": sampling.top_k,
@@ -222,15 +232,11 @@ class VLLMEngine(LocalEngine):
             "stop": sampling.unconditional_stops(),
             "stop_token_ids": self._ends,
             "return_token_ids": True,
-            "stream": say is not None,
+            "stream": request.say is not None,
         }
         if request.schema is not None:
             options["structured_outputs"] = {"json": dict(request.schema)}
-        await self._post(path, options, hear)
-        if finish not in ("stop", "length"):
-            raise AnswerError("no_text", f"vLLM ended the text early: {finish}")
-        is_full = finish == "length"
-        return self._generated(self._without_end(tokens), begun, sampling, len(prompt), is_full=is_full)
+        return options
 
     def _prompt(self, request: TextRequest, prompt: Sequence[int]) -> tuple[str, dict[str, Any]]:
         if self._reader is None or not request.pictures():

@@ -195,6 +195,7 @@ def _in_sentence(sentence: str, cues: set[str], is_cut: bool) -> Iterator[list[s
 
 
 def _in_clause(text: str, cues: set[str], is_cut: bool) -> Iterator[list[str]]:
+    """Readings of a clause: what "comes to mind", what stands behind "is" and the like, and the clause itself."""
     if (mind := _COMES_TO_MIND.search(text)) is not None:
         before = _words(text[: mind.start()])
         if 1 <= len(before) <= 2 and not _is_question(before, cues):
@@ -202,24 +203,36 @@ def _in_clause(text: str, cues: set[str], is_cut: bool) -> Iterator[list[str]]:
     for match in _LEADS_TO.finditer(text):
         before = _words(text[: match.start()])
         meant = _PAUSE.split(text[match.end() :], maxsplit=1)[0]
-        is_open = is_cut and match.end() + len(meant) == len(text)  # who knows how it goes on
-        words = _words(meant)
         is_verb = match[0].lower().endswith(("is", "was", "be", "'s"))
-        others = [word for word in before if letters(word) not in cues]
         is_named = 1 <= len(before) <= 2 and not _is_question(before, cues) and not _is_about(before)
-        if is_verb and is_named and _PHRASES & set(words):  # "Butter is a word that …"
+        if is_verb and is_named and _PHRASES & set(_words(meant)):  # "Butter is a word that …"
             yield before
             return
-        if not 1 <= len(words) <= 3 or _is_question(words, cues) or any(map(_LEADS_TO.fullmatch, words)):
-            continue
-        if is_verb and len(others) == len(before) and not _NOUNS & set(before):
-            continue
-        has_article = _WORD.findall(meant)[0].lower() in _ARTICLES
-        # 'The word "bread" is a noun', "is derived from" are about the cue.
-        names_cue = is_verb and len(others) < len(before) and others in ([], ["word"], ["term"])
-        is_description = names_cue and (others if has_article else _ONWARDS & set(words[1:2]))
-        if not (is_description or (is_open and (has_article or len(words) > 2))):
-            yield words
+        is_open = is_cut and match.end() + len(meant) == len(text)  # who knows how it goes on
+        if _is_meant(before, meant, cues, is_verb=is_verb, is_open=is_open):
+            yield _words(meant)
+    yield from _short_clause(text)
+
+
+def _is_meant(before: Sequence[str], meant: str, cues: set[str], *, is_verb: bool, is_open: bool) -> bool:
+    """Whether ``meant``, which stands behind a verb or the like, is an answer: not about the cue, nor half of one."""
+    words = _words(meant)
+    if not 1 <= len(words) <= 3 or _is_question(words, cues) or any(map(_LEADS_TO.fullmatch, words)):
+        return False
+    others = [word for word in before if letters(word) not in cues]
+    if is_verb and len(others) == len(before) and not _NOUNS & set(before):
+        return False
+    has_article = _WORD.findall(meant)[0].lower() in _ARTICLES
+    if is_open and (has_article or len(words) > 2):
+        return False
+    # 'The word "bread" is a noun', "is derived from" are about the cue.
+    names_cue = is_verb and len(others) < len(before) and others in ([], ["word"], ["term"])
+    is_description = bool(others) if has_article else bool(_ONWARDS & set(words[1:2]))
+    return not (names_cue and is_description)
+
+
+def _short_clause(text: str) -> Iterator[list[str]]:
+    """A clause of a few words, or of things between commas; else what stands before the first comma, if it is short."""
     words = _words(text)
     if not words or _is_about(words) or (len(words) > 2 and words[0] in _QUESTION - _ORDINARY):
         return
@@ -244,5 +257,5 @@ def _is_about(words: Sequence[str]) -> bool:
 
 
 def _is_question(words: Sequence[str], cues: set[str]) -> bool:
-    none = _FORM if len(words) == 1 else _PHRASES
-    return bool(none & set(words)) or all(letters(word) in cues or is_stop_word(word) for word in words)
+    forbidden = _FORM if len(words) == 1 else _PHRASES
+    return bool(forbidden & set(words)) or all(letters(word) in cues or is_stop_word(word) for word in words)

@@ -100,7 +100,7 @@ def _frequencies() -> Mapping[str, tuple[int, float]]:
 
 
 def in_wordnet(word: str) -> bool:
-    """Whether WordNet has the word as it stands."""
+    """Whether WordNet lists this very form, in small letters; "dogs" is none, though "dog" is."""
     return word in _tables().kinds
 
 

@@ -1,9 +1,15 @@
 """The agent ``eliza``: conversation by keywords, after J. Weizenbaum, "ELIZA", CACM 9(1), 1966.
 
-The first clause with a keyword is taken apart by the first fitting decomposition of its highest keyword; its
-reassemblies reply in turn. In decompositions "0" is any number of words, another numeral that many, "(a|b)" a word of
-these, "/class" a word of a class. In reassemblies "(3)" is the third element's match, "=word" another keyword's rules,
-"newkey" the next keyword. It keeps no counts, but repeats no message and no sentence of four words or more.
+It looks for the first clause with a keyword, and takes the clause's highest keyword. A keyword has rules. The first
+rule whose decomposition fits takes the clause apart, and its reassemblies reply in turn.
+
+- In a decomposition "0" stands for any number of words, another numeral for that many words, "(a|b)" for one of these
+  words, and "/class" for a word of a class.
+- In a reassembly "(3)" stands for what the third element matched. "=word" means another keyword's rules, "newkey" the
+  next keyword of the clause.
+
+The original counts how often a rule was used. This program keeps no counts, so that a message depends on the history
+alone; instead it repeats no message, and no sentence of four words or more.
 """
 
 import json

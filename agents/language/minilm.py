@@ -92,7 +92,6 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
         vocabulary is embedded by itself, but cues come in batches, of which float64 shows no trace."""
         source = {"checkpoint": self.checkpoint(), **self._model.facts}
         vectors = word_vectors.embedded(self._words, source, self._model.embed)
-        # The vocabulary is embedded by itself, in float32; cues come in batches, of which float64 shows no trace.
         self._model.net.double()
         return self._words, vectors
 

@@ -102,7 +102,12 @@ class Detector(Agent[D]):
     _finite: list[torch.Tensor]
 
     def _install(self, model: torch.nn.Module, device: str, heads: Iterable[torch.nn.Module]) -> None:
-        """Keeps ``model`` in evaluation mode; outputs of ``heads`` must be finite."""
+        """Keep ``model`` in evaluation mode on ``device``, and watch whether outputs of ``heads`` are finite.
+
+        Why so: the models drop boxes with scores that are no numbers, so that a broken answer would look like an empty
+        image. What breaks: a hook sees what a head gives as it is, a tensor, a mapping or a sequence; ``_finite`` must
+        be emptied before each call, as the flags stay on the GPU until the whole batch is fetched.
+        """
         import torch
 
         self.device = torch.device(device)

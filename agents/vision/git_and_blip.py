@@ -69,8 +69,13 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         return generated, prompts.shape[1]
 
     def _read_text(self, input_ids: Tensor, past_key_values: Any, **_: Any) -> Any:
-        """The model's forward for tokens [rows, n]: transformers (5.17) counts cached patches as positions of the
-        text."""
+        """The model's forward for tokens [rows, n], in place of transformers' own.
+
+        Why so: transformers (5.17) counts the image's patches in the cache as positions of the text, which then begins
+        far behind its first position. What breaks: ``generate`` must go on to call this with ``input_ids`` and
+        ``past_key_values`` alone; a version of transformers that mends its count makes this needless. A test compares
+        the texts with those of the model's own ``generate``.
+        """
         import torch
         from transformers.modeling_outputs import BaseModelOutputWithPast
 
@@ -134,6 +139,11 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
 
 
 def _add_mask(text: Any, args: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Give BLIP's decoder a mask of additions, [1, 1, n, keys], in place of ones and zeros.
+
+    Why so: transformers looks into ones and zeros at every step, for which a GPU must wait. No row is padded, so that
+    the mask is causal and nothing else.
+    """
     from agents.models.padding import additive_mask
 
     mask = additive_mask(named["input_ids"].shape[1], named["attention_mask"].shape[1], text.dtype, text.device)

@@ -105,7 +105,8 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         self._use_tokens(model, start=config.bos_token_id, end=config.eos_token_id, pad=config.pad_token_id)
         self._positions = config.max_position_embeddings + len(self._ids(self.settings.prompt)), 2
         heat = self.settings.temperature
-        if not self._drawn and heat not in (0, 1):  # drawn texts are warped later
+        # fairseq divides the logits in a beam search, too; transformers has no option for it. Drawn texts have a warp.
+        if not self._drawn and heat not in (0, 1):
             model.register_forward_hook(lambda _, args, output: replace(output, logits=output.logits / heat))
         return model
 

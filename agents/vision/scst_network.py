@@ -143,7 +143,13 @@ class SCSTModel(PreTrainedModel, GenerationMixin):
         return CausalLMOutputWithPast(logits=logits, past_key_values=past_key_values)
 
     def _get_running_beams_for_next_iteration(self, topk_log_probs: Tensor, *others: Any, **named: Any) -> Any:
-        """As in self-critical.pytorch: ended beams leave their places empty for a step."""
+        """Let ended beams leave their places empty for a step, as in self-critical.pytorch.
+
+        Why so: transformers looks at twice as many candidates as beams, so that others take the places of those that
+        ended. The authors look at no more than the beams. What breaks: this is a private step of transformers' beam
+        search; a version that renames it would search on in its own way. tests/agents/vision/test_scst.py compares with
+        a plain search.
+        """
         narrowed = topk_log_probs.clone()
         narrowed[:, named["num_beams"] :] = -torch.inf
         return super()._get_running_beams_for_next_iteration(narrowed, *others, **named)

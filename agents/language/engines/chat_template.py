@@ -331,7 +331,7 @@ def _begins(messages: Chat) -> bool:
 
 
 def _conversation(count: int) -> Chat:
-    """A chat with so many messages, of which the assistant has the first."""
+    """A chat of ``count`` messages after a system's text; the assistant has the first, and the two take turns."""
     roles: tuple[Role, Role] = ("assistant", "user")
     talk = [ChatMessage(roles[index % 2], f"Message {index}") for index in range(count)]
     return (ChatMessage("system", PROBE), *talk)

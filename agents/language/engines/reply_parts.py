@@ -1,7 +1,14 @@
 """The parts of a reply: what a model thinks, what it answers, and where its turn ends.
 
-The rule is that an answer is never guessed: where nothing tells thought and answer apart, the reply has a ``fault`` and
-no answer is taken from it.
+Why so: each family of models writes thoughts in its own marks. A server may leave the marks in, take them out, or cut a
+reply within one. So an answer is never guessed: where nothing tells thought and answer apart, the reply has a
+``fault``, and no answer is taken from it.
+
+What breaks: a thought that is taken for an answer is sent to a judge, and an answer that is taken for a thought is
+lost. A mark that stands in a sentence as words ("I use </think> tags") must stay words. Certain marks belong to
+``THOUGHTS`` and ``ANSWERS``; marks in words that any model could write belong to ``WORDED_THOUGHTS``, which need their
+end. A change here changes answers; tests/agents/language/engines/test_reply_forms.py and test_served_replies.py have
+the known families.
 """
 
 from __future__ import annotations

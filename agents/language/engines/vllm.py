@@ -312,7 +312,7 @@ class VLLMEngine(LocalEngine):
             raise UnavailableError(f"processes of vLLM do not end within {ENDS_WITHIN:g} s")
 
     def _has_ended(self, within: float) -> bool:
-        """Whether no process is left, after at most so many seconds."""
+        """Whether no process is left; waits for it up to ``within`` seconds."""
         assert self._guardian is not None
         assert self._guardian.stdout is not None
         return bool(select.select([self._guardian.stdout], [], [], within)[0])

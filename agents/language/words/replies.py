@@ -3,6 +3,11 @@
 A reply is read by its likeliest reading first: a single word; words in quotation marks; what follows "is" or "comes to
 mind"; short sentences. The first acceptable word of the first reading that has any is the answer. The words of the
 question, such as "associate", are no answers in readings of several words.
+
+What breaks: the order of readings decides. A pattern that is put first takes answers from all later ones, of every
+model and of people, whose words are read here too (:func:`read_word`). The data of
+tests/agents/language/words/test_replies.py are replies of real models; a pattern needs a reply that it reads, and must
+leave all the others as they are. Every repetition in a pattern has a limit, as a model may write anything.
 """
 
 import re

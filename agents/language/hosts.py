@@ -73,7 +73,8 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
     device_memory = 24 * GIB
     working_memory = 6 * GIB  # long prompts' caches
     batch_size = 16
-    template: ClassVar[str | None] = None  # of a chat, instead of the checkpoint's
+    template: ClassVar[str | None] = None
+    """A chat's form (Jinja) in place of the checkpoint's; None: the checkpoint's."""
     _engine: LocalEngine
     _effects: Mapping[str, Any] | None = None
 
@@ -258,10 +259,11 @@ V = TypeVar("V", bound=ClientSettings)
 
 
 class ServerAgent(ServerModel[V], EngineAgent[V]):
-    """Base of the agents whose model is on a server; ``engine`` is the class of its client."""
+    """Base of the agents whose model is on a server."""
 
     parallel = False
     engine: ClassVar[type[ServerEngine[Any]]] = OpenAIEngine
+    """The class of the client."""
     _engine: ServerEngine[Any]
 
     def __init__(self, settings: V, name: str) -> None:

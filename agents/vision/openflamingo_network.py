@@ -118,10 +118,11 @@ class GatedCrossAttention(nn.Module):
 
 
 class LookingLayer(nn.Module):
-    """A layer of the language model, behind attention to an image. ``keys_values`` [rows, latents, 2 * INNER] are set
-    from outside before a text is generated, as the language model has no argument for them."""
+    """A layer of the language model, behind attention to an image."""
 
     keys_values: Tensor | None = None
+    """What the layer sees, [rows, latents, 2 * INNER]. It is set from outside before a text is generated, as the
+    language model has no argument for it."""
 
     def __init__(self, decoder_layer: nn.Module, gated: GatedCrossAttention) -> None:
         super().__init__()

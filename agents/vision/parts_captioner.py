@@ -16,16 +16,16 @@ from agents.vision.pixels import ClipPixels
 
 
 class PartsCaptioner(CaptionAgent[C]):
-    """A captioner of several parts.
-
-    ``parts`` are the settings that name them, the authors' file first; ``source`` says where that file is to be had.
-    ``last_needs`` and ``last_types`` are the files and the kind of model that the last part must have.
-    """
+    """A captioner of several parts."""
 
     parts: ClassVar[tuple[str, ...]] = ("checkpoint", "clip", "language_model")
+    """The settings that name the parts, the authors' file first."""
     source: ClassVar[str | None] = None
+    """Where the authors' file is to be had."""
     last_needs: ClassVar[tuple[str, ...]] = ("config.json", checkpoints.TOKENIZER)
+    """The files that the last part must have."""
     last_types: ClassVar[tuple[str, ...]] = ()
+    """The kinds of model that the last part may be; empty: any."""
 
     def checkpoint(self) -> tuple[str | None, str | None]:
         """The authors' file's name; its revision, and the other parts with theirs."""

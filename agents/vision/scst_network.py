@@ -41,8 +41,11 @@ class SCSTConfig(PreTrainedConfig):
     blocks: tuple[int, ...] = (3, 4, 23, 3)
     """Blocks of the ResNet's four stages."""
     bos_token_id: int = END
+    """The token that begins a text."""
     eos_token_id: int = END
+    """The token that ends a text."""
     pad_token_id: int = END
+    """The token that fills a text up."""
 
 
 class MeanFeatures(ResNet):

@@ -68,18 +68,21 @@ R = TypeVar("R", bound=BaseModel)
 
 
 class ServerEngine(Engine, Generic[S]):
-    """Base of the engines on servers.
+    """Base of the engines on servers. A subclass names its package and turns requests into the server's form.
 
-    A subclass names the package (``package``), the extra of Turinglike that installs it (``extra``), the package's
-    class of client (``client``), headers of its own (``headers``), and the error code of an empty account
-    (``used_up``). It has a client for each event loop that it is used in.
+    There is a client for each event loop that the engine is used in, as connections belong to a loop.
     """
 
     package: ClassVar[str]
+    """The package of the client."""
     extra: ClassVar[str]
+    """The extra of Turinglike that installs the package."""
     client: ClassVar[str]
+    """The name of the client's class in the package."""
     headers: ClassVar[Mapping[str, str]] = {}
+    """Headers that every request has."""
     used_up: ClassVar[str]
+    """The server's error code of an empty account: no request is tried again after it."""
 
     def __init__(self, settings: S) -> None:
         self._settings = settings
@@ -263,9 +266,10 @@ class ServerEngine(Engine, Generic[S]):
 
 
 class ServerModel(Agent[S]):
-    """Base of the agents on a server; ``engine`` is the class of their client."""
+    """Base of the agents on a server: keys, addresses, and what is missing."""
 
     engine: ClassVar[type[ServerEngine[Any]]]
+    """The class of the client."""
     _engine: ServerEngine[Any]
 
     def __init__(self, settings: S, name: str) -> None:

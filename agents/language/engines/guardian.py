@@ -14,7 +14,8 @@ import signal
 import subprocess
 import sys
 
-PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h: orphans below become this process's children
+PR_SET_CHILD_SUBREAPER = 36
+"""Of linux/prctl.h: orphans below this process become its children."""
 
 
 def main(folder: str, *command: str) -> None:

@@ -57,11 +57,13 @@ class FilterSettings(Settings):
     """This many words after the last sentence of a text that ended at its limit of tokens."""
 
 
-class Finding(NamedTuple):
-    """A description, and how much of it: times, messages."""
+class Evidence(NamedTuple):
+    """What a filter saw in a message."""
 
     size: int
+    """How much of it there is: times, or messages; 0 where that is no question."""
     text: str
+    """A description that quotes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +85,16 @@ class JudgedMessages:
     ended_at_limit: Collection[int]
     """Indices of texts that had all their tokens."""
 
-    def findings(self, name: str) -> dict[int, Finding]:
-        """What the filter ``name`` finds, by the message's index."""
+    def evidence(self, name: str) -> dict[int, Evidence]:
+        """What the filter ``name`` sees, by the message's index."""
         if name in _OF_CONVERSATIONS:
             return _OF_CONVERSATIONS[name](self)
-        findings = {}
+        evidence = {}
         for index in range(self.first, len(self.messages)):
             text = _OF_MESSAGES[name](self, *self.messages[index])
             if text is not None:
-                findings[index] = Finding(0, text)
-        return findings
+                evidence[index] = Evidence(0, text)
+        return evidence
 
 
 # Filters of a single message: its speaker and text.
@@ -257,11 +259,11 @@ _OF_MESSAGES: Mapping[str, Callable[[JudgedMessages, str, str], str | None]] = {
 # Filters in view of the messages before.
 
 
-def _repeated_sentence(judged: JudgedMessages) -> dict[int, Finding]:
+def _repeated_sentence(judged: JudgedMessages) -> dict[int, Evidence]:
     times = judged.settings.repeated_sentence
     least = judged.settings.sentence_words
     counts: Counter[tuple[str, str]] = Counter()
-    findings: dict[int, Finding] = {}
+    evidence: dict[int, Evidence] = {}
     for i, (speaker, text) in enumerate(judged.messages):
         here: dict[tuple[str, str], str] = {}
         for sentence in sentences(text):
@@ -270,16 +272,16 @@ def _repeated_sentence(judged: JudgedMessages) -> dict[int, Finding]:
                 here.setdefault((speaker, " ".join(spoken)), sentence)
         counts.update(here.keys())
         if here and counts[most := max(here, key=counts.__getitem__)] >= times:
-            findings[i] = Finding(counts[most], f"{quoted(here[most])} in {counts[most]} messages from {speaker}")
-    return findings
+            evidence[i] = Evidence(counts[most], f"{quoted(here[most])} in {counts[most]} messages from {speaker}")
+    return evidence
 
 
-def _repeated_block(judged: JudgedMessages) -> dict[int, Finding]:
+def _repeated_block(judged: JudgedMessages) -> dict[int, Evidence]:
     length = judged.settings.repeated_block
     numbers: dict[tuple[str, str], int] = {}
     codes = [numbers.setdefault((speaker, key(text)), len(numbers)) for speaker, text in judged.messages]
     first_end: dict[tuple[int, ...], int] = {}
-    findings: dict[int, Finding] = {}
+    evidence: dict[int, Evidence] = {}
     before = -1
     run = 0
     for i in range(length - 1, len(codes)):
@@ -291,55 +293,55 @@ def _repeated_block(judged: JudgedMessages) -> dict[int, Finding]:
         # The block is as long as the messages go on together, up to where it would overlap itself.
         run = min(run + 1, i - end) if before >= 0 and end == before + 1 else length
         before = end
-        findings[i] = Finding(run, f"{_span(i, run)} as {_span(end, run)}")
-    return findings
+        evidence[i] = Evidence(run, f"{_span(i, run)} as {_span(end, run)}")
+    return evidence
 
 
 def _span(end: int, length: int) -> str:
     return f"message {end + 1}" if length == 1 else f"messages {end + 2 - length} to {end + 1}"
 
 
-def _same_message(judged: JudgedMessages) -> dict[int, Finding]:
+def _same_message(judged: JudgedMessages) -> dict[int, Evidence]:
     counts: Counter[tuple[str, str]] = Counter()
-    findings: dict[int, Finding] = {}
+    evidence: dict[int, Evidence] = {}
     for i, (speaker, text) in enumerate(judged.messages):
         message = (speaker, key(text))
         counts[message] += 1
         if counts[message] >= judged.settings.same_message:
-            findings[i] = Finding(counts[message], f"{quoted(text)} {counts[message]} times from {speaker}")
-    return findings
+            evidence[i] = Evidence(counts[message], f"{quoted(text)} {counts[message]} times from {speaker}")
+    return evidence
 
 
-def _early_exit(judged: JudgedMessages) -> dict[int, Finding]:
+def _early_exit(judged: JudgedMessages) -> dict[int, Evidence]:
     last = min(len(judged.messages), judged.total - judged.settings.early_exit)
     return {
-        index: Finding(0, f"{quoted(leave)}, {judged.total - index - 1} messages before the end")
+        index: Evidence(0, f"{quoted(leave)}, {judged.total - index - 1} messages before the end")
         for index in range(judged.first, last)
         if (leave := farewell(judged.messages[index][1])) is not None
     }
 
 
-def _partner_echo(judged: JudgedMessages) -> dict[int, Finding]:
-    findings = {}
+def _partner_echo(judged: JudgedMessages) -> dict[int, Evidence]:
+    evidence = {}
     for index in range(judged.first, len(judged.messages)):
         speaker, text = judged.messages[index]
         others = [line for name, line in judged.messages[:index] if name != speaker][-_PARTNERS_LAST:]
         if echo := _echo(text, others, judged.settings.partner_echo):
-            findings[index] = Finding(0, f"{quoted(echo)} of the other speaker")
-    return findings
+            evidence[index] = Evidence(0, f"{quoted(echo)} of the other speaker")
+    return evidence
 
 
-def _cut_off(judged: JudgedMessages) -> dict[int, Finding]:
-    findings = {}
+def _cut_off(judged: JudgedMessages) -> dict[int, Evidence]:
+    evidence = {}
     for index in judged.ended_at_limit:
         text = judged.messages[index][1].rstrip()
         rest = text[max(sentence_ends(text), default=0) :]
         if len(words(rest)) >= judged.settings.cut_off and not rest.endswith(")"):  # "(laughs)" is complete
-            findings[index] = Finding(0, f"{quoted(rest.strip())} at the limit of tokens")
-    return findings
+            evidence[index] = Evidence(0, f"{quoted(rest.strip())} at the limit of tokens")
+    return evidence
 
 
-_OF_CONVERSATIONS: Mapping[str, Callable[[JudgedMessages], dict[int, Finding]]] = {
+_OF_CONVERSATIONS: Mapping[str, Callable[[JudgedMessages], dict[int, Evidence]]] = {
     "repeated_sentence": _repeated_sentence,
     "repeated_block": _repeated_block,
     "same_message": _same_message,

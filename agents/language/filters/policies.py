@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agents.contract import Settings, Verdict
+from agents.language.filters.messages import Evidence, JudgedMessages
 from agents.language.filters.messages import FilterSettings as FilterSettings
-from agents.language.filters.messages import Finding, JudgedMessages
 from agents.stimuli import ConversationType, Family
 
 Action = Literal["resample_turn", "resample_conversation", "flag", "off"]
@@ -120,13 +120,13 @@ def judge_conversation(
     for name, action in policy:
         if action == "off":
             continue
-        findings = judged.findings(name)
+        evidence = judged.evidence(name)
         if last_only:
-            findings = {last: findings[last]} if last in findings else {}
+            evidence = {last: evidence[last]} if last in evidence else {}
         elif name == "early_exit" and len(messages) < planned:
             missing = f"{len(messages)} of {planned} messages"
-            findings[last] = Finding(1, f"{findings[last].text}; {missing}" if last in findings else missing)
-        if findings:
-            most = max(findings, key=lambda index: (findings[index].size, index))
-            judgements.append(Judgement(name, action, findings[most].text, tuple(sorted(findings))))
+            evidence[last] = Evidence(1, f"{evidence[last].text}; {missing}" if last in evidence else missing)
+        if evidence:
+            most = max(evidence, key=lambda index: (evidence[index].size, index))
+            judgements.append(Judgement(name, action, evidence[most].text, tuple(sorted(evidence))))
     return judgements

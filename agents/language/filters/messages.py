@@ -57,13 +57,13 @@ class FilterSettings(Settings):
     """This many words after the last sentence of a text that ended at its limit of tokens."""
 
 
-class Evidence(NamedTuple):
-    """What a filter saw in a message."""
+class Match(NamedTuple):
+    """What a filter matched in a message."""
 
     size: int
-    """How much of it there is: times, or messages; 0 where that is no question."""
+    """How much of it: times that something came, or messages; 0 where there is nothing to count."""
     text: str
-    """A description that quotes it."""
+    """What it was, for a reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +85,16 @@ class JudgedMessages:
     ended_at_limit: Collection[int]
     """Indices of texts that had all their tokens."""
 
-    def evidence(self, name: str) -> dict[int, Evidence]:
-        """What the filter ``name`` sees, by the message's index."""
+    def findings(self, name: str) -> dict[int, Match]:
+        """What the filter ``name`` finds, by the message's index."""
         if name in _OF_CONVERSATIONS:
             return _OF_CONVERSATIONS[name](self)
-        evidence = {}
+        findings = {}
         for index in range(self.first, len(self.messages)):
             text = _OF_MESSAGES[name](self, *self.messages[index])
             if text is not None:
-                evidence[index] = Evidence(0, text)
-        return evidence
+                findings[index] = Match(0, text)
+        return findings
 
 
 # Filters of a single message: its speaker and text.
@@ -259,11 +259,11 @@ _OF_MESSAGES: Mapping[str, Callable[[JudgedMessages, str, str], str | None]] = {
 # Filters in view of the messages before.
 
 
-def _repeated_sentence(judged: JudgedMessages) -> dict[int, Evidence]:
+def _repeated_sentence(judged: JudgedMessages) -> dict[int, Match]:
     times = judged.settings.repeated_sentence
     least = judged.settings.sentence_words
     counts: Counter[tuple[str, str]] = Counter()
-    evidence: dict[int, Evidence] = {}
+    findings: dict[int, Match] = {}
     for i, (speaker, text) in enumerate(judged.messages):
         here: dict[tuple[str, str], str] = {}
         for sentence in sentences(text):
@@ -272,16 +272,16 @@ def _repeated_sentence(judged: JudgedMessages) -> dict[int, Evidence]:
                 here.setdefault((speaker, " ".join(spoken)), sentence)
         counts.update(here.keys())
         if here and counts[most := max(here, key=counts.__getitem__)] >= times:
-            evidence[i] = Evidence(counts[most], f"{quoted(here[most])} in {counts[most]} messages from {speaker}")
-    return evidence
+            findings[i] = Match(counts[most], f"{quoted(here[most])} in {counts[most]} messages from {speaker}")
+    return findings
 
 
-def _repeated_block(judged: JudgedMessages) -> dict[int, Evidence]:
+def _repeated_block(judged: JudgedMessages) -> dict[int, Match]:
     length = judged.settings.repeated_block
     numbers: dict[tuple[str, str], int] = {}
     codes = [numbers.setdefault((speaker, key(text)), len(numbers)) for speaker, text in judged.messages]
     first_end: dict[tuple[int, ...], int] = {}
-    evidence: dict[int, Evidence] = {}
+    findings: dict[int, Match] = {}
     before = -1
     run = 0
     for i in range(length - 1, len(codes)):
@@ -293,55 +293,55 @@ def _repeated_block(judged: JudgedMessages) -> dict[int, Evidence]:
         # The block is as long as the messages go on together, up to where it would overlap itself.
         run = min(run + 1, i - end) if before >= 0 and end == before + 1 else length
         before = end
-        evidence[i] = Evidence(run, f"{_span(i, run)} as {_span(end, run)}")
-    return evidence
+        findings[i] = Match(run, f"{_span(i, run)} as {_span(end, run)}")
+    return findings
 
 
 def _span(end: int, length: int) -> str:
     return f"message {end + 1}" if length == 1 else f"messages {end + 2 - length} to {end + 1}"
 
 
-def _same_message(judged: JudgedMessages) -> dict[int, Evidence]:
+def _same_message(judged: JudgedMessages) -> dict[int, Match]:
     counts: Counter[tuple[str, str]] = Counter()
-    evidence: dict[int, Evidence] = {}
+    findings: dict[int, Match] = {}
     for i, (speaker, text) in enumerate(judged.messages):
         message = (speaker, key(text))
         counts[message] += 1
         if counts[message] >= judged.settings.same_message:
-            evidence[i] = Evidence(counts[message], f"{quoted(text)} {counts[message]} times from {speaker}")
-    return evidence
+            findings[i] = Match(counts[message], f"{quoted(text)} {counts[message]} times from {speaker}")
+    return findings
 
 
-def _early_exit(judged: JudgedMessages) -> dict[int, Evidence]:
+def _early_exit(judged: JudgedMessages) -> dict[int, Match]:
     last = min(len(judged.messages), judged.total - judged.settings.early_exit)
     return {
-        index: Evidence(0, f"{quoted(leave)}, {judged.total - index - 1} messages before the end")
+        index: Match(0, f"{quoted(leave)}, {judged.total - index - 1} messages before the end")
         for index in range(judged.first, last)
         if (leave := farewell(judged.messages[index][1])) is not None
     }
 
 
-def _partner_echo(judged: JudgedMessages) -> dict[int, Evidence]:
-    evidence = {}
+def _partner_echo(judged: JudgedMessages) -> dict[int, Match]:
+    findings = {}
     for index in range(judged.first, len(judged.messages)):
         speaker, text = judged.messages[index]
         others = [line for name, line in judged.messages[:index] if name != speaker][-_PARTNERS_LAST:]
         if echo := _echo(text, others, judged.settings.partner_echo):
-            evidence[index] = Evidence(0, f"{quoted(echo)} of the other speaker")
-    return evidence
+            findings[index] = Match(0, f"{quoted(echo)} of the other speaker")
+    return findings
 
 
-def _cut_off(judged: JudgedMessages) -> dict[int, Evidence]:
-    evidence = {}
+def _cut_off(judged: JudgedMessages) -> dict[int, Match]:
+    findings = {}
     for index in judged.ended_at_limit:
         text = judged.messages[index][1].rstrip()
         rest = text[max(sentence_ends(text), default=0) :]
         if len(words(rest)) >= judged.settings.cut_off and not rest.endswith(")"):  # "(laughs)" is complete
-            evidence[index] = Evidence(0, f"{quoted(rest.strip())} at the limit of tokens")
-    return evidence
+            findings[index] = Match(0, f"{quoted(rest.strip())} at the limit of tokens")
+    return findings
 
 
-_OF_CONVERSATIONS: Mapping[str, Callable[[JudgedMessages], dict[int, Evidence]]] = {
+_OF_CONVERSATIONS: Mapping[str, Callable[[JudgedMessages], dict[int, Match]]] = {
     "repeated_sentence": _repeated_sentence,
     "repeated_block": _repeated_block,
     "same_message": _same_message,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agents.contract import Settings, Verdict
-from agents.language.filters.messages import Evidence, JudgedMessages
 from agents.language.filters.messages import FilterSettings as FilterSettings
+from agents.language.filters.messages import JudgedMessages, Match
 from agents.stimuli import ConversationType, Family
 
 Action = Literal["resample_turn", "resample_conversation", "flag", "off"]
@@ -120,13 +120,13 @@ def judge_conversation(
     for name, action in policy:
         if action == "off":
             continue
-        evidence = judged.evidence(name)
+        findings = judged.findings(name)
         if last_only:
-            evidence = {last: evidence[last]} if last in evidence else {}
+            findings = {last: findings[last]} if last in findings else {}
         elif name == "early_exit" and len(messages) < planned:
             missing = f"{len(messages)} of {planned} messages"
-            evidence[last] = Evidence(1, f"{evidence[last].text}; {missing}" if last in evidence else missing)
-        if evidence:
-            most = max(evidence, key=lambda index: (evidence[index].size, index))
-            judgements.append(Judgement(name, action, evidence[most].text, tuple(sorted(evidence))))
+            findings[last] = Match(1, f"{findings[last].text}; {missing}" if last in findings else missing)
+        if findings:
+            most = max(findings, key=lambda index: (findings[index].size, index))
+            judgements.append(Judgement(name, action, findings[most].text, tuple(sorted(findings))))
     return judgements

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from agents.contract import GIB, LATER, NO_ANSWER, Draw, Reply, Verdict
+from agents.contract import GIB, LATER, NO_ANSWER, Declaration, Draw, Finding, Reply
 from agents.language import person, prompts, pseudo_dialogue
 from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
 from agents.language.engines.openai import ChatSettings, SeededSettings
@@ -32,7 +32,7 @@ from agents.language.sent_messages import (
 from agents.language.text_agent import DrawnSettings, TextAgent
 from agents.language.words.replies import word_answer
 from agents.language.words.rules import RuleSettings
-from agents.stimuli import ConversationStimulus, Family, Stimulus, Task, Utterance, WordStimulus
+from agents.stimuli import ConversationStimulus, Stimulus, Utterance, WordStimulus
 
 TOKENS_PER_REMEMBERED_TURN = 80
 """Tokens that a prompt needs for a turn of a person's history: some messages with their times."""
@@ -84,8 +84,10 @@ class PromptedSettings(DrawnSettings):
 class PromptedAgent(TextAgent[PromptedSettings]):
     """Base of both kinds: converses, associates words, and cuts messages to a drawn length (2025 paper, Methods)."""
 
-    tasks: ClassVar[tuple[Task, ...]] = ("conversation", "word_association")
-    writes_dialogues = True
+    declares = Declaration(
+        tasks=("conversation", "word_association"),
+        writes_dialogues=True,
+    )
 
     def open(self) -> None:
         """As the base class does; also read the file of lengths that the settings name. Raises InputError."""
@@ -129,7 +131,7 @@ class PromptedAgent(TextAgent[PromptedSettings]):
         truncation = self.settings.truncation
         return truncation is not None and truncation.people
 
-    def _too_short(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    def _too_short(self, stimulus: Stimulus, reply: Reply) -> Finding | None:
         truncation = self.settings.truncation
         is_kept_whole = truncation is not None and truncation.fallback == "whole"
         return too_short(stimulus, reply, self._least_words, self.settings.attempts, before_cut=is_kept_whole)
@@ -158,7 +160,7 @@ class ChatPromptSettings(PersonSettings, PromptedSettings):
 class ChatAgent(PromptedAgent):
     """A chat model. It converses by :mod:`agents.language.prompts`, or as a person (:mod:`agents.language.person`)."""
 
-    family: ClassVar[Family] = "chat"
+    declares = Declaration(family="chat")
     settings: ChatPromptSettings
 
     def __init__(self, settings: ChatPromptSettings, name: str) -> None:
@@ -271,10 +273,12 @@ class SmallChatAgent(LocalChatAgent):
     """A chat model of a few hundred million weights at most. The papers' question for a word is too hard for such a
     model, so that it is asked as in a game (:func:`agents.language.prompts.word_game`)."""
 
-    memory = 5 * GIB // 2
-    device_memory = 5 * GIB // 2
+    declares = Declaration(
+        memory=5 * GIB // 2,
+        device_memory=5 * GIB // 2,
+        batch_size=8,
+    )
     working_memory = 2 * GIB
-    batch_size = 8
 
     def _word(self, stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
         return prompts.word_game(stimulus, sampling)
@@ -325,7 +329,7 @@ class CompletionAgent(PromptedAgent):
     """A model that continues a text. Its prompt is a dialogue with names, and a message ends where the next name
     begins."""
 
-    family: ClassVar[Family] = "completion"
+    declares = Declaration(family="completion")
     settings: CompletionPromptSettings
     chats = False
 
@@ -349,10 +353,12 @@ class LocalCompletionAgent(CompletionAgent, LocalAgent[Any]):
     class Settings(CompletionPromptSettings, EngineChoice):
         """A completion model that runs here."""
 
-    memory = 6 * GIB
-    device_memory = 6 * GIB
+    declares = Declaration(
+        memory=6 * GIB,
+        device_memory=6 * GIB,
+        batch_size=32,
+    )
     working_memory = 2 * GIB
-    batch_size = 32
 
 
 class OpenAICompletionAgent(CompletionAgent, ServerAgent[Any]):

@@ -6,17 +6,17 @@ before the first message as if the other speaker had said it.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from agents.contract import GIB, Draw
+from agents.contract import GIB, Declaration, Draw
 from agents.language import prompts
 from agents.language.engines.text_request import Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.hosts import EngineSettings, LocalAgent
 from agents.language.text_agent import DrawnSettings, TextAgent, TextSettings
-from agents.stimuli import ConversationStimulus, Family, Utterance
+from agents.stimuli import ConversationStimulus, Utterance
 
 DIALOGPT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{{ eos_token }}{% endfor %}"
 """DialoGPT's form of a chat (Jinja): every message is followed by the end of text."""
@@ -45,10 +45,12 @@ class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent[Any]):
         greetings: Annotated[tuple[str, ...], Field(min_length=1)] = GREETINGS
         """What the other says before the first message; a line with {topic} is left out where the topic is unknown."""
 
-    memory = 6 * GIB
-    device_memory = 5 * GIB
+    declares = Declaration(
+        memory=6 * GIB,
+        device_memory=5 * GIB,
+        batch_size=32,
+    )
     working_memory = 2 * GIB
-    batch_size = 32
     model_types = ("gpt2",)
     template = DIALOGPT_TEMPLATE
 
@@ -78,9 +80,11 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent[Any]):
         greetings: Annotated[tuple[str, ...], Field(min_length=1)] = GREETINGS
         """What the other says before the first message; a line with {topic} is left out where the topic is unknown."""
 
-    family: ClassVar[Family] = "blenderbot"
-    memory = 14 * GIB
-    device_memory = 10 * GIB
+    declares = Declaration(
+        family="blenderbot",
+        memory=14 * GIB,
+        device_memory=10 * GIB,
+    )
     working_memory = 2 * GIB
     model_types = ("blenderbot",)
     template = BLENDERBOT_TEMPLATE

@@ -18,12 +18,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, product
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from agents.answers import TurnAnswer
-from agents.contract import MIB, Agent, Draw, Reply, Settings
+from agents.contract import MIB, Agent, Declaration, Draw, Reply, Settings
 from agents.language.prompts import SIDES, speakers
-from agents.stimuli import ConversationStimulus, Stimulus, Task
+from agents.stimuli import ConversationStimulus, Stimulus
 
 SCRIPT = Path(__file__).parent / "eliza_script.json"
 """The script: keywords with ranks and rules, classes of words, substitutions, reflections, and what to say without a
@@ -188,11 +188,13 @@ class Script:
 class ElizaAgent(Agent[Settings]):
     """Converses by the script. A message depends on the history, the speaker and the seed alone."""
 
-    tasks: ClassVar[tuple[Task, ...]] = ("conversation",)
+    declares = Declaration(
+        tasks=("conversation",),
+        memory=128 * MIB,
+        batch_size=64,
+        parallel=False,
+    )
     Settings = Settings
-    memory = 128 * MIB
-    batch_size = 64
-    parallel = False
 
     def open(self) -> None:
         """Read the script."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agents.contract import GIB, Download, is_installed
+from agents.contract import GIB, Declaration, Download, is_installed
 from agents.errors import AnswerError, UnavailableError
 from agents.language.word_embeddings import EmbeddingAgent, EmbeddingSettings
 from agents.language.words import vectors as word_vectors
@@ -49,7 +49,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
     needs = ("config.json", "modules.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
     model_types = ("bert",)
     working_memory = 2 * GIB
-    device_memory = 2 * GIB
+    declares = Declaration(device_memory=2 * GIB)
     settings: Settings
 
     def _is_packaged(self) -> bool:
@@ -72,7 +72,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
         """What the base class says; also that the package is not installed."""
         if not self._is_packaged():
             return super().missing()
-        return self.missing_packages() or (None if is_installed(MODULE) else NOT_INSTALLED)
+        return self.declares.missing_package() or (None if is_installed(MODULE) else NOT_INSTALLED)
 
     def fetch(self) -> Sequence[Download]:
         """Nothing is downloaded of an installed package: its folder is told."""

@@ -17,7 +17,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field, TypeAdapter
 
 from agents.answers import TurnAnswer, WordAnswer, is_blank
-from agents.contract import Draw, Reply, Settings, Verdict
+from agents.contract import Draw, Finding, Reply, Settings
 from agents.errors import InputError
 from agents.language.prompts import GREETED, SIDES
 from agents.language.pseudo_dialogue import read_messages
@@ -276,7 +276,7 @@ def sent_message(
 
 def too_short(
     stimulus: Stimulus, reply: Reply, least: int, attempts: int, *, before_cut: bool = False
-) -> Verdict | None:
+) -> Finding | None:
     """The filter of messages with fewer than ``least`` words, and of replies without a word.
 
     Before the last of ``attempts`` it rejects them. The last is kept, with a note, if it has any word. Messages to
@@ -288,13 +288,13 @@ def too_short(
         return None
     beginning = reply.raw["text"][:200]
     if isinstance(stimulus, ConversationStimulus) and stimulus.type != "MM":
-        return Verdict("too_few_words", True, f"no text: {beginning}") if is_blank(reply.answer.text) else None
+        return Finding("too_few_words", True, f"no text: {beginning}") if is_blank(reply.answer.text) else None
     text = reply.raw["text"] if before_cut else reply.answer.text
     count = _word_count(text)
     if count >= max(least, 1):
         return None
     is_last = reply.raw["attempt"] + 1 >= attempts
-    return Verdict("too_few_words", count == 0 or not is_last, f"{count} words: {beginning}")
+    return Finding("too_few_words", count == 0 or not is_last, f"{count} words: {beginning}")
 
 
 def _word_count(text: str) -> int:

@@ -16,19 +16,20 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import Field, model_validator
 
 from agents.answers import TurnAnswer
-from agents.contract import Agent, Draw, Filter, Reply, Verdict
+from agents.capabilities import Traced
+from agents.contract import Agent, Declaration, Draw, Finding, Reply
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError
 from agents.language import prompts, pseudo_dialogue
 from agents.language.engines.reasoning import reasoning_mark
 from agents.language.engines.text_request import Engine, GeneratedText, Sampling, TextRequest
 from agents.language.sent_messages import may_change, spoken, too_short
-from agents.stimuli import ConversationStimulus, Stimulus, Task, Utterance
+from agents.stimuli import ConversationStimulus, Stimulus, Utterance
 
 S = TypeVar("S", bound=BaseSettings)
 
 
-class EngineAgent(Agent[S]):
+class EngineAgent(Agent[S], Traced):
     """Base of the agents whose texts an engine generates."""
 
     chats: ClassVar[bool] = True
@@ -37,7 +38,7 @@ class EngineAgent(Agent[S]):
     """Tokens of a long conversation's prompt, for which memory is reckoned."""
     random: bool = False
     """Whether the weights are random numbers, of whose texts nothing is judged."""
-    filters: Sequence[Filter] = (reasoning_mark,)
+    declares = Declaration(filters=(reasoning_mark,), max_in_flight=0)  # which is for what runs the model to say
     _engine: Engine
 
     def reads_pictures(self) -> bool:
@@ -181,16 +182,18 @@ class TextAgent(EngineAgent[T]):
     there is room for.
     """
 
-    tasks: ClassVar[tuple[Task, ...]] = ("conversation",)
+    declares = Declaration(tasks=("conversation",))
 
     def __init__(self, settings: T, name: str) -> None:
         super().__init__(settings, name)
         self._least_words = settings.min_words
+
+    def declaration(self) -> Declaration:
+        """With the attempts at a message, and a filter for short ones."""
+        declared = super().declaration()
         if self.random:  # whose texts nobody judges
-            self.filters = ()
-        else:
-            self.attempts = settings.attempts
-            self.filters = (self._too_short, *self.filters)
+            return declared.replace(filters=())
+        return declared.replace(attempts=self.settings.attempts, filters=(self._too_short, *declared.filters))
 
     @abstractmethod
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
@@ -216,7 +219,7 @@ class TextAgent(EngineAgent[T]):
         """Whether nothing that follows an unfinished text is sent."""
         return None
 
-    def _too_short(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    def _too_short(self, stimulus: Stimulus, reply: Reply) -> Finding | None:
         return too_short(stimulus, reply, self._least_words, self.settings.attempts)
 
     def fitted_request(self, stimulus: Stimulus, draw: Draw) -> TextRequest:

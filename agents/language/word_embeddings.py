@@ -11,13 +11,14 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field
 
 from agents.answers import Skipped, WordAnswer
-from agents.contract import GIB, MIB, Agent, Download, Draw, Reply
+from agents.capabilities import Traced
+from agents.contract import GIB, MIB, Agent, Declaration, Download, Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.clients import ServerModel
 from agents.language.engines.openai import OpenAIEngine, ServerSettings
@@ -28,7 +29,7 @@ from agents.language.words.vectors import Case, Metric, NearestWords, forms
 from agents.models import checkpoints, hub
 from agents.models.loading import load_part, load_pretrained
 from agents.models.pretrained import PretrainedAgent, PretrainedSettings
-from agents.stimuli import Stimulus, Task, WordStimulus
+from agents.stimuli import Stimulus, WordStimulus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,18 +58,20 @@ Ranking = tuple[dict[str, dict[str, Any]], list[tuple[int, Skipped]]]
 number of acceptable words before it."""
 
 
-class EmbeddingAgent(Agent[E]):
+class EmbeddingAgent(Agent[E], Traced):
     """Base of the agents that answer with the nearest word. A subclass gives the vectors."""
 
-    tasks: ClassVar[tuple[Task, ...]] = ("word_association",)
-    extra = "language"
-    packages = ("torch", "transformers", vocabulary.PACKAGE)
-    memory = 2 * GIB
-    batch_size = 64
+    declares = Declaration(
+        tasks=("word_association",),
+        extra="language",
+        packages=("torch", "transformers", vocabulary.PACKAGE),
+        memory=2 * GIB,
+        batch_size=64,
+    )
 
-    def __init__(self, settings: E, name: str) -> None:
-        super().__init__(settings, name)
-        self.max_samples = settings.candidates
+    def declaration(self) -> Declaration:
+        """With a sample for each candidate."""
+        return super().declaration().replace(max_samples=self.settings.candidates)
 
     def load_model(self, device: str) -> None:
         """Load what vectors are made of onto ``device``. Raises UnavailableError."""
@@ -171,7 +174,9 @@ class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
         case: Case = "any"
         """any: a word that the file lacks in small letters is looked up as Word, then WORD; lower: it is not [?]."""
 
-    memory = 3 * GIB  # at most 300,000 vectors of 300 numbers and the vocabulary's in float64
+    declares = Declaration(
+        memory=3 * GIB,  # at most 300,000 vectors of 300 numbers and the vocabulary's in float64
+    )
     settings: Settings
 
     def checkpoint(self) -> tuple[str | None, str | None]:
@@ -240,9 +245,9 @@ class GPT2EmbeddingAgent(EmbeddingAgent["GPT2EmbeddingAgent.Settings"], Pretrain
     working_memory = 2 * GIB
     settings: Settings
 
-    def __init__(self, settings: Settings, name: str) -> None:
-        super().__init__(settings, name)
-        self.device_memory = 0  # one look-up and one product: nothing for a GPU
+    def declaration(self) -> Declaration:
+        """Without a GPU, as there is one look-up and one product to make."""
+        return super().declaration().replace(device_memory=0)
 
     def open(self) -> None:
         """As the base class does; also open the tokenizer. Raises UnavailableError."""
@@ -302,7 +307,7 @@ class OpenAIEmbeddingAgent(
         """The model's name at the server."""
 
     engine = OpenAIEngine
-    memory = 768 * MIB
+    declares = Declaration(memory=768 * MIB)
     settings: Settings
     _engine: OpenAIEngine
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
 from agents.attention.scanpath_files import FRAME, OTHER_IMAGE, Scanpath, read_scanpaths
-from agents.contract import MIB, Agent, Draw, Reply, derive_seed
+from agents.contract import MIB, Agent, Declaration, Draw, Reply, derive_seed
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import (
@@ -120,10 +120,12 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
         items: int = Field(6, ge=2, le=18)
         """How many items each group of a list has."""
 
-    tasks = TASKS
-    memory = 128 * MIB
-    batch_size = 256
-    parallel = False
+    declares = Declaration(
+        tasks=TASKS,
+        memory=128 * MIB,
+        batch_size=256,
+        parallel=False,
+    )
     _others: Sequence[Scanpath] = ()
 
     def missing(self) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer
-from agents.contract import GIB, Draw, Reply, Verdict
+from agents.contract import GIB, Declaration, Draw, Finding, Reply
 from agents.language.chat import AnthropicChatAgent, ChatAgent, ChatPromptSettings, OpenAIChatAgent
 from agents.language.engines.text_request import ChatMessage, Detail, GeneratedText, Sampling, TextRequest
 from agents.language.hosts import LocalAgent, ServerAgent, TemplateSettings
@@ -68,13 +68,17 @@ class UniversalAgent(ChatAgent):
     people were asked."""
 
     settings: UniversalSettings
-    tasks = TASKS
-    modes = ("free",)
+    declares = Declaration(
+        tasks=TASKS,
+        modes=("free",),
+    )
 
-    def __init__(self, settings: UniversalSettings, name: str) -> None:
-        super().__init__(settings, name)
-        self.attempts = max(settings.attempts, settings.caption_attempts)
-        self.filters = (*self.filters, *(partial(self._reject, flag) for flag in settings.reject))
+    def declaration(self) -> Declaration:
+        """With the attempts at a message or a caption, and what makes a caption be drawn again."""
+        declared = super().declaration()
+        attempts = max(self.settings.attempts, self.settings.caption_attempts)
+        filters = (partial(self._reject, flag) for flag in self.settings.reject)
+        return declared.replace(attempts=attempts, filters=(*declared.filters, *filters))
 
     def prepare(self, stimulus: Stimulus) -> Any:
         """A :class:`Picture` if there is an image, else the stimulus. Raises ImageError."""
@@ -130,10 +134,10 @@ class UniversalAgent(ChatAgent):
             notes = {"wanted": wanted, "named": len(fixations), "durations": len(durations)}
         return Reply(answer, {**text.record(), "image": stimulus.image, **notes})
 
-    def _reject(self, flag: Flag, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    def _reject(self, flag: Flag, stimulus: Stimulus, reply: Reply) -> Finding | None:
         if not isinstance(reply.answer, CaptionAnswer) or flag not in reply.answer.flags:
             return None
-        return Verdict(flag, reply.raw["attempt"] + 1 < self.settings.caption_attempts, reply.answer.text[:200])
+        return Finding(flag, reply.raw["attempt"] + 1 < self.settings.caption_attempts, reply.answer.text[:200])
 
 
 class LocalUniversalAgent(UniversalAgent, LocalAgent[Any]):
@@ -149,7 +153,9 @@ class ServerUniversalAgent(UniversalAgent, ServerAgent[Any]):
     class Settings(UniversalSettings, OpenAIChatAgent.Settings):
         """A model on a server with OpenAI's interface."""
 
-    memory = 1 * GIB  # photographs that are decoded
+    declares = Declaration(
+        memory=1 * GIB,  # photographs that are decoded
+    )
 
 
 class AnthropicUniversalAgent(UniversalAgent, ServerAgent[Any]):
@@ -158,7 +164,7 @@ class AnthropicUniversalAgent(UniversalAgent, ServerAgent[Any]):
     class Settings(UniversalSettings, AnthropicChatAgent.Settings):
         """A model on Anthropic's server."""
 
-    memory = ServerUniversalAgent.memory
+    declares = Declaration(memory=ServerUniversalAgent.declares.memory)
     engine = AnthropicChatAgent.engine
 
 

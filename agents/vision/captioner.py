@@ -9,12 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agents.answers import CaptionAnswer
-from agents.contract import GIB, Draw, Reply, Verdict
+from agents.contract import GIB, Declaration, Draw, Finding, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.models import checkpoints
 from agents.models.loading import dtype_for, load_part, load_pretrained, told_of_values, use_full_float32
 from agents.models.pretrained import PretrainedAgent
-from agents.stimuli import CaptionStimulus, ColorStimulus, ObjectStimulus, Stimulus, Task
+from agents.stimuli import CaptionStimulus, ColorStimulus, ObjectStimulus, Stimulus
 from agents.vision.captions import C, Flag, flags
 from agents.vision.pixels import Prepared, check_shape
 from agents.word_boundaries import count_words
@@ -82,13 +82,15 @@ class CaptionAgent(PretrainedAgent[C]):
     """Base of the captioners. A family of models gives ``_encode`` (features of images), ``_generate`` (texts from
     features) and ``model_class`` or ``_load_model``."""
 
-    tasks: ClassVar[tuple[Task, ...]] = ("image_captioning",)
-    extra = "vision"
-    packages: ClassVar[tuple[str, ...]] = ("torch", "torchvision", "transformers")
+    declares = Declaration(
+        tasks=("image_captioning",),
+        extra="vision",
+        packages=("torch", "torchvision", "transformers"),
+        memory=6 * GIB,
+        device_memory=6 * GIB,
+        batch_size=16,
+    )
     needs = ("config.json", checkpoints.WEIGHTS, checkpoints.PROCESSOR, checkpoints.TOKENIZER)
-    memory = 6 * GIB
-    device_memory = 6 * GIB
-    batch_size = 16
     model_class: ClassVar[str]
     """The name of the model's class in transformers."""
     keeps_end: ClassVar[bool] = False
@@ -100,11 +102,15 @@ class CaptionAgent(PretrainedAgent[C]):
         super().__init__(settings, name)
         self._drawn = settings.decoding == "sample"
         self.width = 1 if self._drawn else settings.beams
-        self.max_samples = None if self._drawn else settings.beams
         self._length_penalty = settings.length_penalty
-        if not self.random:  # whose texts nobody judges
-            self.attempts = settings.attempts
-            self.filters = tuple(partial(self._reject, flag) for flag in settings.reject)
+
+    def declaration(self) -> Declaration:
+        """With as many samples as beams, and what makes a caption be drawn again."""
+        declared = super().declaration().replace(max_samples=None if self._drawn else self.settings.beams)
+        if self.random:  # whose texts nobody judges
+            return declared
+        filters = tuple(partial(self._reject, flag) for flag in self.settings.reject)
+        return declared.replace(attempts=self.settings.attempts, filters=filters)
 
     def bytes_per_weight(self) -> int:
         """4 in fp32, else 2."""
@@ -317,11 +323,11 @@ class CaptionAgent(PretrainedAgent[C]):
             record["max_words"] = row.limit
         return Reply(answer, record)
 
-    def _reject(self, flag: Flag, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    def _reject(self, flag: Flag, stimulus: Stimulus, reply: Reply) -> Finding | None:
         if not isinstance(reply.answer, CaptionAnswer) or flag not in reply.answer.flags:
             return None
         is_kept = self.settings.keep_last and reply.raw["attempt"] + 1 >= self.settings.attempts
-        return Verdict(flag, not is_kept, reply.answer.text[:200])
+        return Finding(flag, not is_kept, reply.answer.text[:200])
 
     def _clean(self, text: str) -> str:
         prompt = " ".join(self.settings.prompt.split())

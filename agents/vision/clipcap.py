@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from agents.contract import GIB
+from agents.contract import GIB, Declaration
 from agents.vision.captioner import CaptionRow
 from agents.vision.captions import CaptionSettings
 from agents.vision.parts_captioner import PartsCaptioner
@@ -46,9 +46,11 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
         revision: None = None
         """Of no use here: the file is on no hub, and the other two parts are what was fetched last."""
 
-    packages = ("timm", "torch", "torchvision", "transformers")
-    memory = 4 * GIB
-    device_memory = 4 * GIB
+    declares = Declaration(
+        packages=("timm", "torch", "torchvision", "transformers"),
+        memory=4 * GIB,
+        device_memory=4 * GIB,
+    )
     keeps_end = True
     source = "download the authors' file, which github.com/rmokady/CLIP_prefix_caption links"
     last_types = ("gpt2",)

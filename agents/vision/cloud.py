@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
-from agents.contract import GIB, NO_ANSWER, Address, Agent, Draw, Reply, Settings
+from agents.contract import GIB, NO_ANSWER, Address, Agent, Declaration, Draw, Reply, Settings
 from agents.errors import AnswerError, code_of, quoted
 from agents.stimuli import Stimulus, Task
 from agents.vision import colors
@@ -52,9 +52,11 @@ class PictureService(Agent[S]):
     The clients block, so that each request has a thread of its own, and each thread a client.
     """
 
-    extra = "cloud"
-    memory = 1 * GIB  # photographs that are decoded to be looked at
-    parallel = False
+    declares = Declaration(
+        extra="cloud",
+        memory=1 * GIB,  # photographs that are decoded to be looked at
+        parallel=False,
+    )
     service: ClassVar[str]
     """The service's name in messages."""
     distribution: ClassVar[str]
@@ -70,10 +72,13 @@ class PictureService(Agent[S]):
 
     def __init__(self, settings: S, name: str) -> None:
         super().__init__(settings, name)
-        self.max_in_flight = settings.concurrency
         self._threads = ThreadPoolExecutor(settings.concurrency, thread_name_prefix=name)
         self._thread = threading.local()
         self._connecting = threading.Lock()
+
+    def declaration(self) -> Declaration:
+        """With as many calls at a time as the settings allow."""
+        return super().declaration().replace(max_in_flight=self.settings.concurrency)
 
     def environment(self) -> tuple[str, ...]:
         """The variables with keys."""
@@ -87,7 +92,7 @@ class PictureService(Agent[S]):
                     f"{self.service} wants a key, and the environment variable {key} holds none: set it where the "
                     "agent runs (before Ray is started there, if --address names a cluster)"
                 )
-        return self.missing_packages()
+        return super().missing()
 
     def prepare(self, stimulus: Stimulus) -> Picture:
         """The file as it will be sent. Raises ImageError."""
@@ -160,8 +165,10 @@ class RekognitionAgent(PictureService["RekognitionAgent.Settings"]):
         region: str = Field("us-east-1", pattern=r"^[a-z0-9-]{1,40}$")
         """The region in which Amazon's service is asked."""
 
-    tasks = ("object_detection",)
-    packages = ("boto3",)
+    declares = Declaration(
+        tasks=("object_detection",),
+        packages=("boto3",),
+    )
     service = "Amazon Rekognition"
     distribution = "boto3"
     keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
@@ -213,8 +220,10 @@ class GoogleVisionAgent(PictureService["GoogleVisionAgent.Settings"]):
         endpoint: Address = "https://vision.googleapis.com"
         """The service's address; https://eu-vision.googleapis.com keeps pictures in the European Union."""
 
-    tasks = ("color_estimation", "object_detection")
-    packages = ("google.cloud.vision",)
+    declares = Declaration(
+        tasks=("color_estimation", "object_detection"),
+        packages=("google.cloud.vision",),
+    )
     service = "Google Cloud Vision"
     distribution = "google-cloud-vision"
     keys = ("GOOGLE_APPLICATION_CREDENTIALS",)
@@ -290,8 +299,10 @@ class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
         model_version: Literal["latest", "2021-04-01", "2021-05-01"] = "latest"
         """The model that is asked for; a record holds the model that answered."""
 
-    tasks = ("color_estimation", "object_detection", "image_captioning")
-    packages = ("azure.cognitiveservices.vision.computervision",)
+    declares = Declaration(
+        tasks=("color_estimation", "object_detection", "image_captioning"),
+        packages=("azure.cognitiveservices.vision.computervision",),
+    )
     service = "Azure AI Vision"
     distribution = "azure-cognitiveservices-vision-computervision"
     keys = ("VISION_KEY",)

@@ -6,12 +6,12 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
 from agents.answers import ObjectAnswer
-from agents.contract import GIB, Agent, Draw, Reply
+from agents.contract import GIB, Agent, Declaration, Draw, Reply
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError
 from agents.models import checkpoints
@@ -24,7 +24,7 @@ from agents.models.pretrained import (
     download_torchvision,
     torch_hub_path,
 )
-from agents.stimuli import ObjectStimulus, Stimulus, Task
+from agents.stimuli import ObjectStimulus, Stimulus
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,14 +85,16 @@ class Detector(Agent[D]):
     In fp32 only rounding depends on the batch.
     """
 
-    tasks: ClassVar[tuple[Task, ...]] = ("object_detection",)
-    extra = "vision"
-    packages = ("torch", "torchvision", "transformers")
-    # Measured of Mask R-CNN on CPU at 800 x 1199, in MiB: 1007 loaded, 1445 with one image, 3012 with 4; on a GPU by
-    # estimate.
-    memory = 4 * GIB
-    device_memory = 6 * GIB
-    batch_size = 4
+    declares = Declaration(
+        tasks=("object_detection",),
+        extra="vision",
+        packages=("torch", "torchvision", "transformers"),
+        # Measured of Mask R-CNN on CPU at 800 x 1199, in MiB: 1007 loaded, 1445 with one image, 3012 with 4.
+        # On a GPU it is an estimate.
+        memory=4 * GIB,
+        device_memory=6 * GIB,
+        batch_size=4,
+    )
     names: Sequence[str]
     """The classes' names, by number."""
     model: Any = None
@@ -237,7 +239,7 @@ class TorchvisionMaskRCNNAgent(
         """torchvision's maskrcnn_resnet50_fpn."""
 
     licence = "BSD-3-Clause"
-    reports = ("torchvision", "torch")
+    declares = Declaration(reports=("torchvision", "torch"))
 
     def published(self) -> Path:
         """Where torchvision's COCO_V1 lies, or would lie, in torch's cache."""
@@ -304,9 +306,14 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
         """An id on the Hugging Face hub, or a local folder."""
 
     model_types = ("detr",)
-    reports = ("transformers",)
-    # Measured on CPU at 800 x 1199, in MiB: 778 loaded, 1355 with one image, 1908 with 4; on a GPU, by estimate, less.
-    memory = device_memory = working_memory = 3 * GIB
+    declares = Declaration(
+        reports=("transformers",),
+        # Measured on CPU at 800 x 1199, in MiB: 778 loaded, 1355 with one image, 1908 with 4.
+        # On a GPU it is less, by estimate.
+        memory=3 * GIB,
+        device_memory=3 * GIB,
+    )
+    working_memory = 3 * GIB
 
     def open(self) -> None:
         """Open the image processor. Raises UnavailableError."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from agents.contract import Declaration
 from agents.errors import UnavailableError
 from agents.models import checkpoints
 from agents.models.pretrained import WeightsFileAgent, WeightsFileSettings, download
@@ -66,7 +67,7 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
         """The configuration in Detectron2's model zoo."""
 
     licence = "CC-BY-SA-3.0"
-    reports = ("detectron2", "torch")
+    declares = Declaration(reports=("detectron2", "torch"))
 
     def published(self) -> Path:
         """Where the downloaded weights lie, or would lie, in the cache."""

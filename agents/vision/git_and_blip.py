@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from agents.contract import GIB
+from agents.contract import GIB, Declaration
 from agents.errors import UnavailableError
 from agents.vision.captioner import CaptionAgent, CaptionRow, LengthNorm
 from agents.vision.captions import CaptionSettings
@@ -26,8 +26,10 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         length_norm: Literal["original", "transformers"] = "original"
         """A beam of n tokens is divided by ((5 + n) / 6)^penalty, as in the authors' program, or by n^penalty."""
 
-    memory = 4 * GIB  # git-large is 1.6 GB in fp32, read while the model is built
-    device_memory = 6 * GIB
+    declares = Declaration(
+        memory=4 * GIB,  # git-large is 1.6 GB in fp32, read while the model is built
+        device_memory=6 * GIB,
+    )
     model_class = "GitForCausalLM"
     model_types = ("git",)
 
@@ -101,8 +103,10 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
         length_norm: Literal["original", "transformers"] = "original"
         """What scores are divided by: tokens with the prompt's, as in the authors' transformers 4.15, or as today."""
 
-    memory = 5 * GIB  # blip-large is 1.9 GB in fp32, read while the model is built
-    device_memory = 6 * GIB
+    declares = Declaration(
+        memory=5 * GIB,  # blip-large is 1.9 GB in fp32, read while the model is built
+        device_memory=6 * GIB,
+    )
     model_class = "BlipForConditionalGeneration"
     model_types = ("blip",)
 
@@ -156,8 +160,10 @@ class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
     class Settings(CaptionSettings):
         """As for every captioner."""
 
-    memory = 18 * GIB  # blip2-opt-2.7b is 15 GB in fp32
-    device_memory = 20 * GIB  # 8 GB in bf16, twice that in fp32, and the cache of the beams
+    declares = Declaration(
+        memory=18 * GIB,  # blip2-opt-2.7b is 15 GB in fp32
+        device_memory=20 * GIB,  # 8 GB in bf16, twice that in fp32, and the cache of the beams
+    )
     model_class = "Blip2ForConditionalGeneration"
     model_types = ("blip-2",)
 

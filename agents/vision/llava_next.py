@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from agents.answers import ColorAnswer, ObjectAnswer
-from agents.contract import GIB, Draw, Reply
+from agents.contract import GIB, Declaration, Draw, Reply
 from agents.errors import AnswerError
 from agents.models.loading import load_part
 from agents.stimuli import Stimulus, Task
@@ -90,10 +90,12 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         runs: int = Field(5, ge=1, le=100)
         """How many runs a colour or objects have; what most of them say is the answer."""
 
-    tasks = ("image_captioning", "color_estimation", "object_detection")
-    memory = 32 * GIB  # 7.6 thousand million weights in fp32
-    device_memory = 24 * GIB
-    batch_size = 8
+    declares = Declaration(
+        tasks=("image_captioning", "color_estimation", "object_detection"),
+        memory=32 * GIB,  # 7.6 thousand million weights in fp32
+        device_memory=24 * GIB,
+        batch_size=8,
+    )
     model_class = "LlavaNextForConditionalGeneration"
     model_types = ("llava_next",)
 

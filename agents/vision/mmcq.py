@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from agents.answers import ColorAnswer, Swatch
-from agents.contract import MIB, Agent, Draw, Reply, Verdict
+from agents.contract import MIB, Agent, Declaration, Draw, Finding, Reply
 from agents.contract import Settings as BaseSettings
 from agents.stimuli import ColorStimulus, Stimulus
 from agents.vision import colors
@@ -56,16 +56,18 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
         names: Literal["without_pale", "all"] = "without_pale"
         """Which CSS3 names may be nearest: all, or all but those that the published program leaves out [?]."""
 
-    tasks = ("color_estimation",)
-    extra = "vision"
-    packages = ("cv2",)
-    memory = 512 * MIB  # numpy and OpenCV, and a few photographs of a camera's size being decoded at once
-    batch_size = 64
+    declares = Declaration(
+        tasks=("color_estimation",),
+        extra="vision",
+        packages=("cv2",),
+        memory=512 * MIB,  # numpy and OpenCV, and a few photographs of a camera's size being decoded at once
+        batch_size=64,
+    )
 
-    def __init__(self, settings: Settings, name: str) -> None:
-        super().__init__(settings, name)
-        if settings.naming == "css":
-            self.filters = (gray_with_a_hue,)
+    def declaration(self) -> Declaration:
+        """With a note where a pixel with a hue is called gray, which CSS names do."""
+        declared = super().declaration()
+        return declared.replace(filters=(gray_with_a_hue,)) if self.settings.naming == "css" else declared
 
     def open(self) -> None:
         """Import OpenCV once, before there are threads."""
@@ -89,7 +91,7 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
         return replies
 
 
-def gray_with_a_hue(stimulus: Stimulus, reply: Reply) -> Verdict | None:
+def gray_with_a_hue(stimulus: Stimulus, reply: Reply) -> Finding | None:
     """The filter that notes a neutral dominant colour whose word is a hue.
 
     The papers' map calls every gray from 36 to 83 green, as the nearest CSS3 name is "darkslategray". A colour is
@@ -104,7 +106,7 @@ def gray_with_a_hue(stimulus: Stimulus, reply: Reply) -> Verdict | None:
         f"the dominant colour ({red}, {green}, {blue}) is a neutral gray, which the papers' map calls "
         f"{reply.answer.color}; mmcq-lab says {other}"
     )
-    return Verdict("gray_with_a_hue", False, found)
+    return Finding("gray_with_a_hue", False, found)
 
 
 class Box(NamedTuple):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from agents.answers import CaptionAnswer
-from agents.contract import GIB, Reply
+from agents.contract import GIB, Declaration, Reply
 from agents.errors import UnavailableError
 from agents.models import checkpoints
 from agents.vision.captioner import CaptionAgent, CaptionRow
@@ -57,8 +57,10 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         strip_punctuation: bool = True
         """Whether punctuation is taken out of the caption, as the authors' evaluation does."""
 
-    memory = 12 * GIB  # huge is 3.7 GB in fp32, read while the model is built
-    device_memory = 10 * GIB
+    declares = Declaration(
+        memory=12 * GIB,  # huge is 3.7 GB in fp32, read while the model is built
+        device_memory=10 * GIB,
+    )
     model_types = ("ofa",)
     parts = ("checkpoint", "dictionary")
     source = "fairseq's files are on no hub; github.com/OFA-Sys/OFA lists them in checkpoints.md"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from agents.contract import GIB
+from agents.contract import GIB, Declaration
 from agents.models import checkpoints
 from agents.vision.captioner import CaptionRow, LengthNorm
 from agents.vision.captions import CaptionSettings
@@ -47,8 +47,10 @@ class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
         length_norm: Literal["original", "transformers"] = "original"
         """What scores are divided by: tokens with the prompt's, as in transformers 4.32 (the papers'), or as today."""
 
-    memory = 20 * GIB  # 4 thousand million weights in fp32
-    device_memory = 12 * GIB
+    declares = Declaration(
+        memory=20 * GIB,  # 4 thousand million weights in fp32
+        device_memory=12 * GIB,
+    )
     model_types = ("openflamingo",)
     last_needs = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
     last_types = ("gpt_neox",)

@@ -41,7 +41,7 @@ class PartsCaptioner(CaptionAgent[C]):
 
     def missing(self) -> str | None:
         """What the base class says; also the first part that is not here, with how to get it."""
-        if self.random or self.missing_packages() is not None:
+        if self.random or self.declares.missing_package() is not None:
             return super().missing()
         for part in self.parts:
             how = f"run `turinglike fetch {self.name}` where there is a network"

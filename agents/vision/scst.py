@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from agents.contract import GIB
+from agents.contract import GIB, Declaration
 from agents.errors import AnswerError, UnavailableError
 from agents.vision.captioner import CaptionRow
 from agents.vision.captions import CaptionSettings
@@ -49,8 +49,10 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
         """Of no use here: the files are on no hub."""
 
     working_memory = 6 * GIB  # a picture of MOST_PIXELS takes four of them
-    memory = 7 * GIB
-    device_memory = 7 * GIB
+    declares = Declaration(
+        memory=7 * GIB,
+        device_memory=7 * GIB,
+    )
     model_types = ("scst",)
     parts = ("checkpoint",)
     last_needs = FILES

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from agents.capabilities import Traced
 from agents.contract import Agent
 from agents.errors import AnswerError, Code, UnavailableError, cleared, code_of, quoted
 from agents.language.engines import reasoning
@@ -265,7 +266,7 @@ class ServerEngine(Engine, Generic[S]):
         return self._cleared(value)[:200] if isinstance(value, str) and value else None
 
 
-class ServerModel(Agent[S]):
+class ServerModel(Agent[S], Traced):
     """Base of the agents on a server: keys, addresses, and what is missing."""
 
     engine: ClassVar[type[ServerEngine[Any]]]

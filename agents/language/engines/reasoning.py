@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from agents.contract import Reply, Verdict
+from agents.contract import Finding, Reply
 from agents.errors import AnswerError
 from agents.language.engines.reply_parts import Parts, ReplyForm, closed
 from agents.language.engines.text_request import GeneratedText
@@ -75,7 +75,7 @@ def _without_marks(text: str, *, is_whole: bool) -> Parts | None:
     return Parts(None, text, fault=f"{found[0].strip()!r} in the reply is left of marks that the server took out")
 
 
-def reasoning_mark(stimulus: Stimulus, reply: Reply) -> Verdict | None:
+def reasoning_mark(stimulus: Stimulus, reply: Reply) -> Finding | None:
     """The filter that notes replies in which a mark of a thought stands, such as "</think>".
 
     The reply stays as it is. Whether the model talks about the mark, or thinks aloud, is for a reader to say.
@@ -84,7 +84,7 @@ def reasoning_mark(stimulus: Stimulus, reply: Reply) -> Verdict | None:
     if not isinstance(text, str):
         return None
     marks = SERVED.lone_marks(text)
-    return Verdict("reasoning_mark", False, ", ".join(marks)) if marks else None
+    return Finding("reasoning_mark", False, ", ".join(marks)) if marks else None
 
 
 def unfinished(text: GeneratedText) -> AnswerError:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agents.contract import Settings, Verdict
+from agents.contract import Finding, Settings
 from agents.language.filters.messages import FilterSettings as FilterSettings
 from agents.language.filters.messages import JudgedMessages, Match
 from agents.stimuli import ConversationType, Family
@@ -89,9 +89,9 @@ class Judgement:
         """Whether the turn or the conversation is to be drawn again."""
         return self.action.startswith("resample")
 
-    def verdict(self) -> Verdict:
+    def finding(self) -> Finding:
         """The finding as it stands in a record."""
-        return Verdict(self.filter, self.rejected, self.found)
+        return Finding(self.filter, self.rejected, self.found)
 
 
 def judge_conversation(

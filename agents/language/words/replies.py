@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agents.answers import Skipped, WordAnswer
-from agents.contract import Verdict
+from agents.contract import Finding
 from agents.language.words.rules import CUE, RuleSettings, is_stop_word, judge, letters
 from agents.stimuli import WordStimulus
 
@@ -134,12 +134,12 @@ def read_word(text: str, cue: str, rules: RuleSettings) -> tuple[str, str | None
     return "", judge(text, cue, rules).rule or "no_word"
 
 
-def no_word(answer: WordAnswer, text: str) -> Verdict | None:
+def no_word(answer: WordAnswer, text: str) -> Finding | None:
     """The filter that rejects replies without an acceptable word; it names the skipped words with their rules."""
     if answer.word:
         return None
     skipped = ", ".join(f"{entry.word} ({entry.rule})" for entry in answer.skipped)
-    return Verdict("no_word", True, f"{text[:200]} [{skipped}]" if skipped else text[:200])
+    return Finding("no_word", True, f"{text[:200]} [{skipped}]" if skipped else text[:200])
 
 
 def _readings(text: str, cue: str, cut: bool) -> Iterator[list[str]]:

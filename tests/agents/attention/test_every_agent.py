@@ -20,8 +20,9 @@ def agents(tiny):
 
 
 def stimulus(agent, image, target, **fields):
-    asked = gaze_cases.stimulus if "free" in agent.modes else functools.partial(gaze_cases.search, target=target)
-    return asked(image, **fields)
+    if "free" in agent.declares.modes:
+        return gaze_cases.stimulus(image, **fields)
+    return gaze_cases.search(image, target=target, **fields)
 
 
 @pytest.mark.parametrize("name", ["center", "gbvs", "ivsn-layer"])

@@ -121,8 +121,8 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         return self.item_memory(4) if is_known else None
 
     def use_devices(self, count: int) -> None:
-        """Reckon memory for a model spread over ``count`` GPUs. vLLM has a process, and so its own libraries, on each
-        of them."""
+        """Spread the model over ``count`` GPUs, before ``open``; the memory in :meth:`declaration` follows. vLLM has a
+        process, and so its own libraries, on each of them."""
         self._devices = count
 
     def device_bytes(self, batch_size: int) -> int:

@@ -1,4 +1,5 @@
-"""What runs an agent's model: this machine, by transformers or vLLM, or a server."""
+"""What runs an agent's model: this machine, by transformers or vLLM (:class:`LocalAgent`), or a server
+(:class:`ServerAgent`)."""
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +12,10 @@ from pydantic import Field
 from agents.contract import GIB, LATER, Declaration, Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.chat_template import DATE, SWITCHES
-from agents.language.engines.clients import ClientSettings, ServerEngine, ServerModel
+from agents.language.engines.clients import ServerEngine, ServerModel
 from agents.language.engines.local import LocalEngine
 from agents.language.engines.openai import OpenAIEngine
+from agents.language.engines.server_settings import ClientSettings
 from agents.language.engines.text_request import GeneratedText, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import NOT_INSTALLED, VLLMEngine, VLLMSettings, vllm_program
@@ -24,19 +26,23 @@ from agents.models.pretrained import BESIDE_GPU, LIBRARIES, ON_HOST, PretrainedA
 from agents.stimuli import ConversationStimulus
 
 MOST_DEVICES = 16
+"""The most GPUs that a model is spread over."""
 MERGED = "its chat template drops instructions where it begins a conversation: they are the first user message there"
-UNEVEN = 1.1  # whole layers on each GPU, and the embeddings on the first or last
+"""The limit that is told of a model whose chat template drops instructions where the model begins."""
+UNEVEN = 1.1
+"""How much more than its share the fullest GPU needs: layers are whole, and the embeddings lie on the first or the
+last."""
 
 
 class EngineSettings(PretrainedSettings):
-    """How a model is run here."""
+    """How a model is run on this machine."""
 
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """fp32 gives the same answers for any batch; auto: fp32 on CPU, on CUDA bf16, or fp16 as weights are stored."""
 
 
 class EngineChoice(EngineSettings):
-    """What runs a model that either engine can run."""
+    """For models that either engine can run."""
 
     engine: Literal["transformers", "vllm"] = "transformers"
     """What runs the model."""
@@ -45,17 +51,21 @@ class EngineChoice(EngineSettings):
 
 
 class TemplateSettings(EngineChoice):
-    """How a model that chats is run."""
+    """For models that chat by their own template."""
 
     date: datetime.date = Field(DATE, json_schema_extra=LATER)
-    """The day that the model is told, where its chat template tells one: prompts are the same on any day."""
+    """The day that a prompt names, if its chat template names one: prompts are the same on any day."""
 
 
 L = TypeVar("L", bound=EngineSettings)
 
 
 class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
-    """Base of the agents whose model runs here."""
+    """Base of the agents whose model runs on this machine.
+
+    How much memory the agent needs depends on its settings: the engine, the number of GPUs, and vLLM's cache. So
+    :meth:`declaration` reckons it, in bytes.
+    """
 
     declares = Declaration(
         extra="language",
@@ -66,7 +76,8 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
     )
     needs = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
     working_memory = 6 * GIB  # long prompts' caches
-    template: ClassVar[str | None] = None  # of a chat, instead of the checkpoint's
+    template: ClassVar[str | None] = None
+    """A chat's form (Jinja) in place of the checkpoint's; None: the checkpoint's."""
     _engine: LocalEngine
     _effects: Mapping[str, Any] | None = None
 
@@ -110,9 +121,13 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         return self.item_memory(4) if is_known else None
 
     def use_devices(self, count: int) -> None:
+        """Spread the model over ``count`` GPUs, before ``open``; the memory in :meth:`declaration` follows. vLLM has a
+        process, and so its own libraries, on each of them."""
         self._devices = count
 
     def device_bytes(self, batch_size: int) -> int:
+        """Bytes on each GPU with ``batch_size`` texts at a time. Of a model that transformers spreads over several
+        GPUs, the weights and the texts' caches are shared out; the libraries are not."""
         item = self.item_memory() if self._devices > 1 and self._vllm() is None else None
         return super().device_bytes(batch_size) if item is None else self._spread_bytes(batch_size, item)
 
@@ -127,6 +142,8 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         return settings.vllm.model_copy(update={"load_format": "dummy"}) if self.random else settings.vllm
 
     def missing(self) -> str | None:
+        """What the base class says; also what the engine or the model's quantisation needs, and a chat model's missing
+        or unusable template."""
         is_in_vllm = self._vllm() is not None
         if is_in_vllm and vllm_program() is None:
             return NOT_INSTALLED
@@ -138,6 +155,8 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         return missing
 
     def reads_pictures(self) -> bool:
+        """Whether the checkpoint has an image processor and the engine takes pictures; False where the checkpoint is
+        not here."""
         engine = TransformersEngine if self._vllm() is None else VLLMEngine
         try:
             return engine.sees and not self.random and checkpoints.has_image_processor(self.folder())
@@ -145,6 +164,8 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
             return False
 
     def limits(self) -> Sequence[str]:
+        """What the base class says; also that the template drops instructions, and that the model reads no
+        pictures."""
         is_blind = self.typed and not self.reads_pictures()
         limits = [*super().limits()]
         if self.begins_chats() and self._engine.chat_template.begins == "merged":
@@ -154,6 +175,8 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         return limits
 
     def template_effects(self) -> Mapping[str, Any]:
+        """How prompts differ from those of version 0.2 by the model's own template: the date, where instructions stand,
+        and the switches that close its reasoning. Found once, as it means opening the tokenizer."""
         if self._effects is None:
             self._effects = self._found_effects()
         return self._effects
@@ -182,13 +205,15 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         return effects
 
     def template_adds(self) -> str | None:
+        """What the checkpoint's template writes around a message; None where the agent brings its own template."""
         return self._engine.chat_template.adds() if self.chats and self.template is None else None
 
     def bytes_per_weight(self) -> int:
+        """4 in fp32, else 2."""
         return 4 if self.settings.precision == "fp32" else 2
 
     def make_engine(self) -> LocalEngine:
-        """The settings' engine."""
+        """The engine that the settings name, with nothing loaded."""
         vllm = self._vllm()
         precision = self.settings.precision
         date = self.settings.date if isinstance(self.settings, TemplateSettings) else DATE
@@ -201,16 +226,20 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         return VLLMEngine(self.folder(), vllm, device_memory=device_memory, precision=precision, date=date)
 
     def open(self) -> None:
+        """Open the tokenizer and the template. Raises UnavailableError."""
         self._engine = self.make_engine()
         with told_of_values(self.folder()):
             self._engine.open(chat=self.chats)
 
     def load(self, device: str) -> None:
+        """Load the model onto ``device``, and forget a folder of random weights. Raises UnavailableError."""
         with told_of_values(self.folder()):
             self._engine.load(device)
         self.drop_folder()
 
     def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        """All requests of the batch in one call of the engine. Replies that no model writes take no place in
+        that call."""
         items = [*zip(batch, draws, strict=True)]
         replies: list[Any] = [_tried(self._begun, *item) for item in items]
         places = [place for place, begun in enumerate(replies) if isinstance(begun, TextRequest)]
@@ -222,9 +251,11 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         return replies
 
     async def aclose(self) -> None:
+        """Close the engine's connections."""
         await self._engine.aclose()
 
     def close(self) -> None:
+        """Release the engine's model."""
         self._engine.close()
         super().close()
 
@@ -246,10 +277,11 @@ V = TypeVar("V", bound=ClientSettings)
 
 
 class ServerAgent(ServerModel[V], EngineAgent[V]):
-    """Base of the agents whose model is on a server; ``engine`` is its client."""
+    """Base of the agents whose model is on a server."""
 
     declares = Declaration(parallel=False)
     engine: ClassVar[type[ServerEngine[Any]]] = OpenAIEngine
+    """The class of the client."""
     _engine: ServerEngine[Any]
 
     def declaration(self) -> Declaration:

@@ -1,11 +1,15 @@
-"""Beam search: what the scores of its beams are made of."""
+"""The scores of a beam search's beams, for rules that must know them."""
 
 import torch
 from torch import Tensor
 
 
 class BeamSums:
-    """The log-probability of each beam of a search."""
+    """The log-probability of each beam of a search, which transformers does not tell to what changes its scores.
+
+    At each step a rule asks :meth:`before` what its beams have so far, and gives :meth:`keep` what each could become.
+    At the next step the beams are recognised by their tokens.
+    """
 
     def __init__(self, beams: int) -> None:
         self._beams = beams
@@ -14,7 +18,8 @@ class BeamSums:
         self._scores: Tensor
 
     def before(self, input_ids: Tensor) -> Tensor | None:
-        """[rows * beams] for ``input_ids`` [rows * beams, step]; None before the first step."""
+        """Log-probabilities [rows * beams] of the beams with the tokens ``input_ids`` [rows * beams, step]; None at the
+        first step."""
         if self._tokens is None:
             return None
         begun = input_ids[:, :-1].unflatten(0, (-1, self._beams))
@@ -24,6 +29,8 @@ class BeamSums:
         return self._totals[continued] + self._scores[continued, input_ids[:, -1]]
 
     def keep(self, input_ids: Tensor, totals: Tensor, scores: Tensor) -> None:
+        """Remember a step: its beams' tokens [rows * beams, step], their log-probabilities ``totals`` [rows * beams],
+        and what each token would add, ``scores`` [rows * beams, vocabulary]."""
         self._tokens = input_ids
         self._totals = totals
         self._scores = scores

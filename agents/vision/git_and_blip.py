@@ -1,4 +1,4 @@
-"""GIT, BLIP and BLIP-2, by transformers."""
+"""The captioners GIT, BLIP and BLIP-2, by transformers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 
 class GitAgent(CaptionAgent["GitAgent.Settings"]):
-    """Wang et al. 2022, arXiv 2205.14100."""
+    """GIT (Wang et al. 2022, arXiv 2205.14100): a decoder reads an image's patches before the text."""
 
     class Settings(CaptionSettings):
+        """How beams are ranked."""
+
         length_norm: Literal["original", "transformers"] = "original"
         """A beam of n tokens is divided by ((5 + n) / 6)^penalty, as in the authors' program, or by n^penalty."""
 
@@ -32,9 +34,10 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
     model_types = ("git",)
 
     def open(self) -> None:
+        """As the base class does; also prepare images as GIT's authors do, by CLIP's way."""
         super().open()
-        about = self._images
-        self._pixels = ClipPixels(about.crop_size.height, about.image_mean, about.image_std)
+        processor = self._images
+        self._pixels = ClipPixels(processor.crop_size.height, processor.image_mean, processor.image_std)
 
     def _load_model(self, folder: Path) -> Any:
         model = super()._load_model(folder)
@@ -68,8 +71,13 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         return generated, prompts.shape[1]
 
     def _read_text(self, input_ids: Tensor, past_key_values: Any, **_: Any) -> Any:
-        """The model's forward for tokens [rows, n]: transformers (5.17) counts cached patches as positions of the
-        text."""
+        """The model's forward for tokens [rows, n], in place of transformers' own.
+
+        Why so: transformers (5.17) counts the image's patches in the cache as positions of the text, which then begins
+        far behind its first position. What breaks: ``generate`` must go on to call this with ``input_ids`` and
+        ``past_key_values`` alone; a version of transformers that mends its count makes this needless. A test compares
+        the texts with those of the model's own ``generate``.
+        """
         import torch
         from transformers.modeling_outputs import BaseModelOutputWithPast
 
@@ -87,11 +95,13 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
 
 
 class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
-    """Li et al. 2022, arXiv 2201.12086."""
+    """BLIP (Li et al. 2022, arXiv 2201.12086): a decoder attends to an image's patches."""
 
     class Settings(CaptionSettings):
+        """How beams are ranked."""
+
         length_norm: Literal["original", "transformers"] = "original"
-        """What is divided by: tokens with the prompt's, as in the authors' transformers 4.15, or as in today's."""
+        """What scores are divided by: tokens with the prompt's, as in the authors' transformers 4.15, or as today."""
 
     declares = Declaration(
         memory=5 * GIB,  # blip-large is 1.9 GB in fp32, read while the model is built
@@ -133,6 +143,11 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
 
 
 def _add_mask(text: Any, args: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Give BLIP's decoder a mask of additions, [1, 1, n, keys], in place of ones and zeros.
+
+    Why so: transformers looks into ones and zeros at every step, for which a GPU must wait. No row is padded, so that
+    the mask is causal and nothing else.
+    """
     from agents.models.padding import additive_mask
 
     mask = additive_mask(named["input_ids"].shape[1], named["attention_mask"].shape[1], text.dtype, text.device)
@@ -140,7 +155,7 @@ def _add_mask(text: Any, args: Any, named: dict[str, Any]) -> tuple[Any, dict[st
 
 
 class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
-    """Li et al. 2023, arXiv 2301.12597: OPT reads 32 embeddings of the image."""
+    """BLIP-2 (Li et al. 2023, arXiv 2301.12597): OPT reads 32 embeddings of the image."""
 
     class Settings(CaptionSettings):
         """As for every captioner."""

@@ -1,4 +1,4 @@
-"""Pixels as captioners take them: the shapes that can be enlarged, and CLIP's own preparation."""
+"""Pixels as captioners take them: which shapes can be enlarged, and CLIP's own preparation."""
 
 from __future__ import annotations
 
@@ -11,21 +11,27 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-THINNEST = 64  # long side over short: a thinner image would need gigabytes when its short side is enlarged
+THINNEST = 64
+"""The most times that the long side may hold the short one. A thinner image would need gigabytes when its short side is
+enlarged."""
 CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
+"""CLIP's means of red, green and blue, from 0 to 1."""
 CLIP_DEVIATION = (0.26862954, 0.26130258, 0.27577711)
-Prepared = dict[str, Any]  # tensors of an image, without the batch dimension
+"""CLIP's standard deviations of the three."""
+Prepared = dict[str, Any]
+"""Tensors of an image by name, without the batch's dimension."""
 
 
 def check_shape(pixels: NDArray[np.uint8]) -> None:
-    """Raises AnswerError for an image, uint8 [height, width, 3], too thin to enlarge."""
+    """Refuse pixels, uint8 [height, width, 3], that are too thin to be enlarged. Raises AnswerError."""
     height, width, _ = pixels.shape
     if max(height, width) > THINNEST * min(height, width):
         raise AnswerError("image_too_narrow", f"{width} x {height} is thinner than 1 to {THINNEST}")
 
 
 class ClipPixels:
-    """The middle square at ``size`` x ``size`` pixels as by OpenAI's ``clip.load``; ``squeezed``: all of the image."""
+    """Prepares pixels as OpenAI's ``clip.load`` does: the image is resized until its short side has ``size`` pixels,
+    and the middle square is taken. ``squeezed``: the whole image becomes the square."""
 
     def __init__(
         self,

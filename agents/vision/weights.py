@@ -1,4 +1,5 @@
-"""Weights of the authors' own files: pickles read without executing them, and tensors given to a module."""
+"""Weights of the authors' own files: pickles that are read without executing them, and tensors that are given to a
+module."""
 
 import pickle
 import re
@@ -12,17 +13,18 @@ from torch import Tensor, nn
 from agents.errors import UnavailableError
 from agents.models import checkpoints
 
-COUNTER = "num_batches_tracked"  # over how many batches a norm's averages were taken: of no use, and not in every file
-# What programs of torch and fairseq pickle beside weights and words. Each is replaced by :class:`Inert`.
+COUNTER = "num_batches_tracked"
+"""A norm's number of batches in training; it is of no use, and does not stand in every file."""
 INERT = re.compile(
     r"argparse\.Namespace|omegaconf\.[\w.]+|fairseq\.[\w.]+|typing\.Any|pathlib\.\w*Path|_codecs\.encode"
     r"|numpy\.(_?core\.multiarray\.(scalar|_reconstruct)|dtype|ndarray)"
     r"|(__builtin__|builtins)\.(bool|bytes|dict|float|int|list|object|set|str|tuple)"
 )
+"""What programs of torch and fairseq pickle beside weights and words. Each is replaced by :class:`Inert`."""
 
 
 class Inert:
-    """Stands for any object of a training program."""
+    """Stands for any object of a training program, and does nothing."""
 
     def __init__(self, *_: object, **__: object) -> None:
         pass
@@ -32,7 +34,12 @@ class Inert:
 
 
 def read_pickle(path: Path, allowed: Collection[str] = (), inert: re.Pattern[str] | None = None) -> Any:
-    """Imports only ``allowed``; ``inert`` becomes :class:`Inert`. Raises UnavailableError for anything else."""
+    """The object in a pickle. Only the names ``allowed`` are imported, and what ``inert`` matches becomes
+    :class:`Inert`.
+
+    Anything else, and a damaged file, raises UnavailableError: a pickle can run any program when it is read, so that a
+    list of names is the only safe way.
+    """
 
     class Unpickler(pickle.Unpickler):
         def find_class(self, module: str, name: str) -> Any:
@@ -53,11 +60,16 @@ def read_pickle(path: Path, allowed: Collection[str] = (), inert: re.Pattern[str
 
 
 def layers_of(names: Collection[str], prefix: str) -> int:
+    """How many layers there are: different parts, up to the next full stop, behind ``prefix`` in ``names``."""
     return len({name[len(prefix) :].split(".")[0] for name in names if name.startswith(prefix)})
 
 
 def assign(module: nn.Module, weights: Mapping[str, Tensor], path: Path, prefix: str = "") -> None:
-    """Give ``module`` the float32 weights under ``prefix``. Raises UnavailableError if names or shapes differ."""
+    """Give ``module`` the weights, in float32 and without gradients, in evaluation mode.
+
+    ``prefix`` is what stands before the names in the file, for messages. Raises UnavailableError with the names that
+    are missing, unexpected or of another shape.
+    """
     needed = {name: value for name, value in module.state_dict().items() if not name.endswith(COUNTER)}
     weights = {name: value for name, value in weights.items() if not name.endswith(COUNTER)}
     checkpoints.check_names(

@@ -1,4 +1,8 @@
-"""The filters: pure functions of texts and thresholds, linear in the text's length."""
+"""The filters of conversations: pure functions of texts and thresholds, linear in the text's length.
+
+``_OF_MESSAGES`` look at a message by itself, ``_OF_CONVERSATIONS`` at a message after those before it. Which of them
+reject is for :mod:`agents.language.filters.policies`.
+"""
 
 import re
 import unicodedata
@@ -17,24 +21,40 @@ from agents.word_boundaries import words
 
 
 class FilterSettings(Settings):
-    """A filter has a finding at its threshold, and none below."""
+    """The thresholds: a filter has a finding at its threshold, and none below. Lengths are in words unless stated."""
 
-    repeated_sentence: int = Field(3, ge=2)  # messages of a speaker with the same sentence
-    sentence_words: int = Field(4, ge=1)  # of a sentence that may not be repeated
-    repeated_block: int = Field(2, ge=1, le=100)  # messages in a row, repeated in their order by the same speakers
-    same_message: int = Field(3, ge=2)  # times that a speaker sends it, of whatever length
-    word_loop: int = Field(4, ge=2)  # times in a row that a word, or the same few, stand in a message
-    early_exit: int = Field(3, ge=0)  # last messages that may take leave
-    empty: int = Field(1, ge=1)  # characters of a message; spaces, dots, dashes and quotation marks do not count
-    other_speaker: int = Field(1, ge=1)  # labels of the other speaker ("Alice:") in a message
-    prompt_echo: int = Field(8, ge=2)  # words in a row of the prompt, in a message
-    too_long: int = Field(66, ge=1)  # most words; the drawn lengths of people's messages exceed 66 once in 1,000
-    list_lines: int = Field(3, ge=2)  # items on lines of their own, or numbered within the text
-    list_items: int = Field(8, ge=2)  # things in a row, one to three words each between commas
-    too_short: int = Field(1, ge=0)  # fewest words
-    self_disclosure: int = Field(1, ge=1)  # sentences of a message that say that the speaker is a machine
-    partner_echo: int = Field(8, ge=2)  # words in a row of the other speaker's last messages
-    cut_off: int = Field(1, ge=1)  # words after the last sentence of a text that ended at its limit of tokens
+    repeated_sentence: int = Field(3, ge=2)
+    """The same sentence in this many messages of a speaker."""
+    sentence_words: int = Field(4, ge=1)
+    """A sentence with fewer words may be repeated."""
+    repeated_block: int = Field(2, ge=1, le=100)
+    """This many messages in a row, repeated in their order by the same speakers."""
+    same_message: int = Field(3, ge=2)
+    """The same message this many times from a speaker, whatever its length."""
+    word_loop: int = Field(4, ge=2)
+    """A word, or the same few, this many times in a row in a message."""
+    early_exit: int = Field(3, ge=0)
+    """A farewell before this many last messages, which may take leave."""
+    empty: int = Field(1, ge=1)
+    """Fewer characters in a message; spaces, dots, dashes and quotation marks do not count."""
+    other_speaker: int = Field(1, ge=1)
+    """This many labels of the other speaker ("Alice:") in a message."""
+    prompt_echo: int = Field(8, ge=2)
+    """This many words in a row of the prompt, in a message."""
+    too_long: int = Field(66, ge=1)
+    """More words in a message; the drawn lengths of people's messages exceed 66 once in 1,000."""
+    list_lines: int = Field(3, ge=2)
+    """This many items on lines of their own, or numbered within the text."""
+    list_items: int = Field(8, ge=2)
+    """This many things in a row, one to three words each between commas."""
+    too_short: int = Field(1, ge=0)
+    """Fewer words in a message."""
+    self_disclosure: int = Field(1, ge=1)
+    """This many sentences in a message that say that the speaker is a machine."""
+    partner_echo: int = Field(8, ge=2)
+    """This many words in a row of the other speaker's last messages."""
+    cut_off: int = Field(1, ge=1)
+    """This many words after the last sentence of a text that ended at its limit of tokens."""
 
 
 class Match(NamedTuple):
@@ -48,18 +68,25 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JudgedMessages:
-    """The messages from ``first`` on, in view of all."""
+    """What the filters look at: the messages from ``first`` on, in view of all before them."""
 
     messages: Sequence[tuple[str, str]]
+    """(speaker, text) of every message, in order."""
     first: int
+    """The index of the first message that is judged."""
     settings: FilterSettings
+    """The thresholds."""
     names: Collection[str]
+    """Further names that may be labels, also of speakers who have not spoken yet."""
     prompts: Mapping[str, str | None]
+    """By speaker the instructions that a model should not repeat; None for a person."""
     total: int
+    """How many messages are planned."""
     ended_at_limit: Collection[int]
+    """Indices of texts that had all their tokens."""
 
     def findings(self, name: str) -> dict[int, Match]:
-        """A filter's findings by message index."""
+        """What the filter ``name`` finds, by the message's index."""
         if name in _OF_CONVERSATIONS:
             return _OF_CONVERSATIONS[name](self)
         findings = {}
@@ -140,7 +167,8 @@ def _list(judged: JudgedMessages, _: str, text: str) -> str | None:
         return f"{most} items on lines of their own"
     counted = 0
     for number in _INLINE_NUMBER.finditer(text):
-        counted += int(number.group(1)) == counted + 1
+        if int(number.group(1)) == counted + 1:
+            counted += 1
     if counted >= lines:
         return f"items numbered from 1 to {counted}"
     if (named := max(map(_items, sentences(text)), default=0)) >= items:
@@ -149,26 +177,28 @@ def _list(judged: JudgedMessages, _: str, text: str) -> str | None:
 
 
 def _lines_after_colon(text: str) -> int:
-    most = count = 0
-    within = False
+    most = 0
+    count = 0
+    is_within = False
     for line in text.splitlines():
         bare = line.rstrip()
         if not words(bare):
             continue
         if bare.endswith((":", "：")):
-            within = True
+            is_within = True
             count = 0
-        elif within and not bare.endswith((".", "!", "?", "。", "！", "？")):
+        elif is_within and not bare.endswith((".", "!", "?", "。", "！", "？")):
             count += 1
             most = max(most, count)
         else:
-            within = False
+            is_within = False
     return most
 
 
 def _items(sentence: str) -> int:
     """The most comma-separated things in a row."""
-    most = count = 0
+    most = 0
+    count = 0
     for piece in _BETWEEN_ITEMS.split(sentence):
         count = count + 1 if 1 <= len(words(piece)) <= _ITEM_WORDS else 0
         most = max(most, count)
@@ -176,8 +206,8 @@ def _items(sentence: str) -> int:
 
 
 def _other_speaker(judged: JudgedMessages, speaker: str, text: str) -> str | None:
-    known = {*judged.names, *(name for name, _ in judged.messages)}
-    others = labels(text, known - {speaker})
+    speakers = {*judged.names, *(name for name, _ in judged.messages)}
+    others = labels(text, speakers - {speaker})
     if len(others) >= judged.settings.other_speaker:
         return f"{quoted(f'{others[0]}:')} {'once' if len(others) == 1 else f'{len(others)} times'}"
     return _short_label(judged, speaker, text, ("other", "nobody"))

@@ -14,15 +14,19 @@ from typing import Any, TypeVar
 
 from agents.errors import InputError, UnavailableError, printable
 from agents.stimuli import TASKS, parse_row
-from judging.study import events, presets
-from judging.study.codes import hashed
+from judging.study.design import presets
+from judging.study.design.settings import FILE, JudgesSettings, read_settings
+from judging.study.kinds import material_of
+from judging.study.log import files
+from judging.study.log.codes import hashed
+from judging.study.log.events import StudyClosed
+from judging.study.meetings.material import MeetingMaterial
 from judging.study.pages.material import Material
-from judging.study.pages.materials import MeetingMaterial, material_of, only_task
 from judging.study.pages.phrases import phrase_warnings, read_phrases
 from judging.study.pages.pool import HOW_TO_CATCH, TrialPool
+from judging.study.pages.stimulus_material import only_task
 from judging.study.pages.trial_material import TrialMaterial
 from judging.study.results import status as study_status
-from judging.study.settings import FILE, JudgesSettings, read_settings
 from judging.study.study import Study
 from judging.trial_sets.trial_set import TRIALS_FILE
 from serving.files.atomic_files import lock, write_json
@@ -133,7 +137,7 @@ def check_study(options: argparse.Namespace) -> None:
         print(printable(problem), file=sys.stderr)
     if problems:
         raise InputError(f"{options.study}: {count(len(problems), 'problem')}")
-    _say(material.about())
+    _say(material.summary())
     _say(f"no problems; now: turinglike study serve {options.study}")
 
 
@@ -144,7 +148,7 @@ def make_links(options: argparse.Namespace) -> None:
     if set("?#") & set(options.address):
         raise InputError(f"study links: --address {options.address}: give it without ? and #; each link adds ?link=…")
     tokens = [secrets.token_urlsafe(16) for _ in range(options.number)]
-    events.append(options.study / events.LINKS, [{"link": hashed(token), "at": now()} for token in tokens])
+    files.append(options.study / files.LINKS, [{"link": hashed(token), "at": now()} for token in tokens])
     for token in tokens:
         print(f"{options.address.rstrip('/')}/?link={token}")
 
@@ -187,8 +191,8 @@ def serve_study(options: argparse.Namespace) -> None:
 
 def show_status(options: argparse.Namespace) -> None:
     material = material_of(options.study)
-    study = study_status.status_of(events.read_state(options.study), material, events.read_personal(options.study))
-    study["exports"] = [export for export in events.read_exports(options.study) if export["deleted"]]
+    study = study_status.status_of(files.read_state(options.study), material, files.read_personal(options.study))
+    study["exports"] = [export for export in files.read_exports(options.study) if export["deleted"]]
     if options.json:
         print_json(study)
     else:
@@ -272,13 +276,13 @@ def export_study(options: argparse.Namespace) -> None:
                 "study export: --judge writes all that is kept of a person, what is personal too: leave --personal out"
             )
         refuse_existing([options.out], force=options.force)
-        write_json(options.out, events.read_person(options.study, options.judge))
+        write_json(options.out, files.read_person(options.study, options.judge))
         _say(f"{options.out}: all that is kept of {options.judge}")
         return
     material = material_of(options.study)
     out = options.out
     number, left_out = write(options.study, material, out, personal=options.personal, force=options.force)
-    events.append(options.study / events.EXPORTS, [{"at": now(), "out": str(out.resolve())}])
+    files.append(options.study / files.EXPORTS, [{"at": now(), "out": str(out.resolve())}])
     following = {
         "trial": f"score {out} -o {out}-scores",
         "test": f"score {out / 'verdicts'} -o scores",
@@ -309,7 +313,7 @@ def import_kits(options: argparse.Namespace) -> None:
 
     material = material_of(options.study)
     added = _in_study(options.study, material, lambda study: import_answers(study, options.files))
-    state = events.read_state(options.study)
+    state = files.read_state(options.study)
     for code, number in added.items():
         if (judge := state.judges.get(code)) is None:
             _say(f"{code}: passed over, for nothing is known of this judge any more")
@@ -334,19 +338,19 @@ def _in_study(folder: Path, material: Material, work: Callable[[Study], Coroutin
 def close_study(options: argparse.Namespace) -> None:
     read_settings(options.study)
     with lock(options.study):
-        events.append(options.study / events.EVENTS, [{"event": "closed", "at": now()}])
+        files.append_lines(options.study / files.EVENTS, [StudyClosed(at=now()).line])
     _say(f"{options.study} is closed; next: turinglike study export {options.study} -o verdicts")
 
 
 def forget_judge(options: argparse.Namespace) -> None:
     read_settings(options.study)
     with lock(options.study):
-        known = {**events.read_personal(options.study), **events.read_state(options.study).judges}
+        known = {**files.read_personal(options.study), **files.read_state(options.study).judges}
         if options.judge not in known:
             raise InputError(f"{options.study} has no judge {options.judge}")
-        events.forget(options.study, [options.judge])
+        files.forget(options.study, [options.judge])
     _say(f"nothing is known of {options.judge} any more")
-    for export in events.read_exports(options.study):
+    for export in files.read_exports(options.study):
         _say(f"  it may be in the export of {export['at'][:10]}, which still has it: {export['out']}")
 
 

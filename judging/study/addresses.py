@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from judging.study.codes import hashed
-from judging.study.events import Judge
+from judging.study.design.settings import People
+from judging.study.log.codes import hashed
+from judging.study.log.state import Judge
 from judging.study.pages.page_answers import read_panel_id
-from judging.study.settings import People
 
 
 @dataclass(frozen=True, slots=True)

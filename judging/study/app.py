@@ -11,13 +11,15 @@ from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from agents.errors import StorageError
-from judging.study.events import Judge, read_personal, read_state
+from judging.study.log.files import read_personal, read_state
+from judging.study.log.state import Judge
 from judging.study.meetings.lobby import Lobby
 from judging.study.pages.material import TYPES
 from judging.study.pages.page_answers import BadAnswer, Refused
 from judging.study.pages.phrases import phrases_sent
 from judging.study.results.status import status_of
-from judging.study.study import STUDY_STATIC, Study, media_of, view
+from judging.study.step_pages import STUDY_STATIC, media_of, view
+from judging.study.study import Study
 from serving.files.row_problems import strict_json
 from serving.http.errors import ApiError, on_fault, on_http_error, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type, unless_gone
@@ -106,8 +108,7 @@ def create_app(
         judge = _poster(study, request, body)
         number = _number(body, "step", least=0)
         receipt = await study.answer(judge, number, body.get("answer"))
-        about = {"new": receipt.is_new, "told": receipt.flags, "truth": receipt.truth}
-        return _json({**about, "next": view(study, judge)})
+        return _json({"new": receipt.is_new, "told": receipt.flags, "truth": receipt.truth, "next": view(study, judge)})
 
     @app.post("/leave")
     async def leave(request: Request) -> Response:
@@ -194,7 +195,7 @@ def _poster(study: Study, request: Request, body: dict[str, Any]) -> Judge:
 async def _in_lobby(study: Study, request: Request) -> tuple[Judge, Lobby[Any], dict[str, Any]]:
     body = await _body(request)
     judge = _poster(study, request, body)
-    if study.lobby is None or judge.current is None or judge.current["kind"] != study.lobby.kind:
+    if study.lobby is None or judge.current is None or judge.current.kind != study.lobby.kind:
         raise Refused("not_yet")
     return judge, study.lobby, body
 

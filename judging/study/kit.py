@@ -12,13 +12,15 @@ from typing import Any
 import orjson
 
 from agents.errors import InputError
-from judging.study.codes import draw_code
-from judging.study.events import Judge
+from judging.study.design.settings import StudySettings
+from judging.study.log.codes import draw_code
+from judging.study.log.events import Answered, ConsentAnswered
+from judging.study.log.state import Judge
 from judging.study.pages.material import TYPES
 from judging.study.pages.page_answers import BadAnswer, visible
 from judging.study.pages.phrases import phrases_sent
-from judging.study.settings import StudySettings
-from judging.study.study import STUDY_STATIC, Study, media_of, view
+from judging.study.step_pages import STUDY_STATIC, media_of, view
+from judging.study.study import Study
 from serving.files.atomic_files import replacing
 from serving.pages.rendering import STATIC, with_files_inside
 
@@ -126,18 +128,20 @@ def _check(study: Study, judge: Judge, answers: Answers, path: Path) -> None:
         if step == len(judge.steps):
             raise InputError(f"{where}: there is no such step")
         try:
-            kept, _ = study.checked(judge, judge.steps[step], answer["answer"])
+            event, _ = study.checked(judge, step, answer["answer"], answer["at"])
         except BadAnswer as error:
             raise InputError(f"{where}: {error}") from None
-        if step < judge.step and not kept.items() <= _as_read_now(judge.answers[step]).items():
+        if step < judge.step and not _said(event).items() <= _said(judge.answers[step]).items():
             raise InputError(f"{where}: is there already, and differs")
-        if kept.get("agree") is False and step + 1 < len(answers):
+        declines = isinstance(event, ConsentAnswered) and not event.agree
+        if declines and step + 1 < len(answers):
             raise InputError(f"{where}: who does not agree answers nothing more")
 
 
-def _as_read_now(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer that is there: older versions kept a reason that shows nothing as it was sent."""
-    return {**answer, "reason": visible(answer["reason"])} if "reason" in answer else answer
+def _said(answer: Answered) -> dict[str, Any]:
+    """What a judge said, as it is read now: older versions kept a reason that shows nothing as it was sent."""
+    said = answer.model_dump(exclude_unset=True, exclude={"event", "judge", "at", "step", "consent", "seconds"})
+    return {**said, "reason": visible(said["reason"])} if "reason" in said else said
 
 
 def _read(path: Path) -> tuple[str, dict[str, Answers], set[str]]:

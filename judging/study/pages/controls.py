@@ -8,12 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from agents.errors import InputError, Problem
-from agents.stimuli import Asked
+from judging.study.design.settings import OBJECT, TOPIC
 from serving.files.csv_tables import by_line, load_table
 
-TOPIC = "topic"
-OBJECT = "object"
-OBJECT_TASKS: tuple[Asked, ...] = ("color_estimation", "object_detection", "attention_prediction", "image_captioning")
 COLUMNS = ("stimulus", "question", "options", "right")
 TOPIC_OPTIONS = 5  # of which a single option is right
 CLIP_OPTIONS = 3

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.errors import InputError
-from judging.study.settings import StudySettings
+from judging.study.design.settings import StudySettings
 from judging.trial_sets.judge_questions import OPTIONS
 
 LATER = frozenset(

@@ -13,7 +13,7 @@ import orjson
 
 from agents.errors import InputError
 from agents.stimuli import JudgementStimulus, canonical, parse_row
-from judging.study.settings import JudgesSettings
+from judging.study.design.settings import JudgesSettings
 from judging.trial_sets.candidates import PEOPLE_OF_PAIR
 from judging.trial_sets.drawing import arrange, shares
 from judging.trial_sets.trial_set import TRIALS_FILE, VERDICTS, check_trials, key_path, read_trial_key

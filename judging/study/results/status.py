@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from judging.study.events import Judge, State
+from judging.study.design.settings import TestsSettings
+from judging.study.log.events import StimulusAnswered
+from judging.study.log.state import Judge, State
+from judging.study.meetings.material import MeetingMaterial
 from judging.study.pages.material import Material
-from judging.study.pages.materials import MeetingMaterial
 from judging.study.pages.trial_material import TrialMaterial
+from judging.study.results.exclusions import rows_of
 from judging.study.results.stopping import decide, detectabilities
-from judging.study.settings import TestsSettings
 from serving.files.terminal import plain_table, print_line, print_table
 from serving.files.words import count
 
@@ -97,7 +99,7 @@ def known_judges(state: State, hours: float) -> KnownJudges:
             if judge.ended == "finished":
                 by_kit.append(judge.code)
             continue
-        gone = datetime.fromisoformat(judge.at) + timedelta(hours=hours)
+        gone = datetime.fromisoformat(judge.last_seen) + timedelta(hours=hours)
         if waited_for is None and judge.ended is None and gone >= end:
             waited_for = judge
             until = gone.astimezone(UTC)
@@ -119,14 +121,14 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
         if isinstance(material.settings, TestsSettings):
             return status | {"tests": {"wanted": material.settings.tests.wanted, **numbers}}
         return status | {"conversations": numbers, "answers": {"all": held.over, "told": 0, "flagged": 0}}
-    if material.kind != "trial":
-        answers = [event for judge in people for event in judge.answers if event["kind"] == "ask"]
-        again = sum(len(judge.told) for judge in people)
-        flagged = sum(bool(event["flags"]) for event in answers)
+    if not isinstance(material, TrialMaterial):
+        answers = [event for judge in people for event in judge.answers if isinstance(event, StimulusAnswered)]
+        again = sum(len(judge.returned) for judge in people)
+        flagged = sum(bool(event.flags) for event in answers)
         return status | {"answers": {"all": len(answers), "told": again, "flagged": flagged}}
     excluded: dict[str, list[str]] = defaultdict(list)
     verdicts: dict[str, list[str]] = defaultdict(list)
-    rows = [row for row in material.rows(state, personal) if row["phase"] != "practice"]
+    rows = [row for row in rows_of(material, state, personal) if row["phase"] != "practice"]
     for row in rows:
         for rule in row["rules"]:
             excluded[rule].append(row["judge"])
@@ -138,7 +140,7 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
         name: {"verdicts": len(group), "said_human": round(group.count("human") / len(group), 4)}
         for name, group in sorted(verdicts.items())
     }
-    if isinstance(material, TrialMaterial) and not material.pool.of_pairs and material.settings.analysis.bounds:
+    if not material.pool.of_pairs and material.settings.analysis.bounds:
         joined = known_judges(state, material.settings.judges.hours)
         finished = set(joined.finished)
         ended = [row for row in plain if row["phase"] == "test" and row["judge"] in finished]

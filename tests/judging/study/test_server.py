@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from judging.study.events import read_state
+from judging.study.log.files import read_state
 from judging.trial_sets.blindness import detected
 from judging.trial_sets.trial_set import read_trial_key
 from serving.cli import main
@@ -108,7 +108,7 @@ def test_one_judge_cannot_have_or_answer_what_is_anothers(server: Server, study:
         by_cookie[browser] = state.by_session[session]
     lines = (study.parent / "T" / "trials.jsonl").read_text().splitlines()
     pictures = {trial["id"]: trial["image"] for trial in map(json.loads, lines)}
-    own = {pictures[step["trials"][0]] for step in by_cookie[mine].steps if step["kind"] == "trial"}
+    own = {pictures[step.trials[0]] for step in by_cookie[mine].steps if step.kind == "trial"}
     foreign = sorted(set(pictures.values()) - own)
     assert foreign
     assert mine.ask("GET", f"/{sorted(own)[0]}")[0] == 200

@@ -12,11 +12,14 @@ from pydantic_core import PydanticCustomError
 from agents.catalogue.named_models import is_model_name, plain_name
 from agents.errors import InputError, Problem
 from agents.stimuli import Asked
-from judging.study.pages.controls import OBJECT, OBJECT_TASKS, TOPIC
 from serving.conversations.scenario import QUIET_S, DelaySettings
 from serving.files.row_problems import as_problems
 
 FILE = "study.toml"
+TOPIC = "topic"
+OBJECT = "object"
+"""Words of ``trials.control``: what a conversation is about, what is in a picture or clip."""
+OBJECT_TASKS: tuple[Asked, ...] = ("color_estimation", "object_detection", "attention_prediction", "image_captioning")
 Before = Literal["age", "gender", "education", "country", "native_language", "ai_experience"]
 After = Literal["engaging", "difficult", "comments"]
 FIELDS: tuple[str, ...] = get_args(Before)

@@ -19,7 +19,7 @@ from judging.study.design.settings import FILE, JudgesSettings, read_settings
 from judging.study.kinds import material_of
 from judging.study.log import files
 from judging.study.log.codes import hashed
-from judging.study.log.events import StudyClosed
+from judging.study.log.participant_events import StudyClosed
 from judging.study.meetings.material import MeetingMaterial
 from judging.study.pages.material import Material
 from judging.study.pages.phrases import phrase_warnings, read_phrases
@@ -48,6 +48,7 @@ and what judges wrote in their own words in `events.jsonl`. `links.jsonl` has no
 
 
 def new_study(options: argparse.Namespace) -> None:
+    """Write a new study with all its choices; says what was changed to fit the set. Raises InputError."""
     source = options.source
     task = options.task
     preset = options.preset or "plain"
@@ -124,6 +125,7 @@ def _write_study(out: Path, text: str) -> None:
 
 
 def check_study(options: argparse.Namespace) -> None:
+    """Say all that stands in the way of a study, and ask its agents' server. Raises InputError where there is anything."""
     material = material_of(options.study)
     problems = material.problems()
     warnings = material.warnings()
@@ -142,6 +144,7 @@ def check_study(options: argparse.Namespace) -> None:
 
 
 def make_links(options: argparse.Namespace) -> None:
+    """Print new personal links; the study keeps their hashes alone. Raises InputError where none are needed."""
     settings = read_settings(options.study)
     if settings.judges.entry != "links":
         raise InputError(f'{options.study / FILE}: judges.entry is "{settings.judges.entry}": no link is needed')
@@ -154,6 +157,7 @@ def make_links(options: argparse.Namespace) -> None:
 
 
 def serve_study(options: argparse.Namespace) -> None:
+    """Serve the pages until a signal comes. Raises InputError, StorageError, and UnavailableError without the packages."""
     try:
         import uvloop
 
@@ -190,6 +194,7 @@ def serve_study(options: argparse.Namespace) -> None:
 
 
 def show_status(options: argparse.Namespace) -> None:
+    """Print how far a study is, as text or JSON. Raises InputError."""
     material = material_of(options.study)
     study = study_status.status_of(files.read_state(options.study), material, files.read_personal(options.study))
     study["exports"] = [export for export in files.read_exports(options.study) if export["deleted"]]
@@ -200,6 +205,7 @@ def show_status(options: argparse.Namespace) -> None:
 
 
 def plan_judges(options: argparse.Namespace) -> None:
+    """Print how many judges are needed, or the plan of a study to preregister. Raises InputError."""
     from judging.study.results.planning import Measure, plan
 
     if options.study:
@@ -268,6 +274,7 @@ def _plan_of(folder: Path) -> str:
 
 
 def export_study(options: argparse.Namespace) -> None:
+    """Write verdicts or answers as a run folder, or all that is kept of a person. Raises InputError, StorageError."""
     from judging.study.results.export import export as write
 
     if options.judge is not None:
@@ -297,6 +304,7 @@ def export_study(options: argparse.Namespace) -> None:
 
 
 def make_kit(options: argparse.Namespace) -> None:
+    """Enlist judges and write the file that they open without a network. Raises InputError, StorageError."""
     from judging.study.kit import unused_in_kits, write_kit
 
     refuse_existing([options.out], force=False)
@@ -309,6 +317,7 @@ def make_kit(options: argparse.Namespace) -> None:
 
 
 def import_kits(options: argparse.Namespace) -> None:
+    """Take in the answers of files that kits have saved. Raises InputError, StorageError."""
     from judging.study.kit import import_answers
 
     material = material_of(options.study)
@@ -336,6 +345,7 @@ def _in_study(folder: Path, material: Material, work: Callable[[Study], Coroutin
 
 
 def close_study(options: argparse.Namespace) -> None:
+    """Write that nobody may answer any more. Raises InputError, StorageError."""
     read_settings(options.study)
     with lock(options.study):
         files.append_lines(options.study / files.EVENTS, [StudyClosed(at=now()).line])
@@ -343,6 +353,7 @@ def close_study(options: argparse.Namespace) -> None:
 
 
 def forget_judge(options: argparse.Namespace) -> None:
+    """Remove all that is known of a person, and say which exports still have it. Raises InputError, StorageError."""
     read_settings(options.study)
     with lock(options.study):
         known = {**files.read_personal(options.study), **files.read_state(options.study).judges}

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from judging.study.design.settings import People
+from judging.study.design.tables import People
 from judging.study.log.codes import hashed
 from judging.study.log.state import Judge
 from judging.study.pages.page_answers import read_panel_id
@@ -32,6 +32,7 @@ class Address:
 
     @property
     def is_personal(self) -> bool:
+        """Whether the address is for one person, by a panel's id or a link."""
         return bool(self.panel_id) or self.link is not None
 
 

@@ -49,6 +49,11 @@ def create_app(
     admin_key: str | None,
     on_end: Callable[[FinishedRequest], None] = lambda request: None,
 ) -> Guard:
+    """The application that serves a study: its pages, its routes and the guard before them.
+
+    ``phrases`` are the pages' words, ``admin_key`` opens the status page (None: nobody sees it), and ``on_end`` is called
+    after each request.
+    """
     app = FastAPI(
         openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, dependencies=[Depends(check_type)]
     )

@@ -14,7 +14,7 @@ import orjson
 from agents.errors import InputError
 from judging.study.design.settings import StudySettings
 from judging.study.log.codes import draw_code
-from judging.study.log.events import Answered, ConsentAnswered
+from judging.study.log.participant_events import Answered, ConsentAnswered
 from judging.study.log.state import Judge
 from judging.study.pages.material import TYPES
 from judging.study.pages.page_answers import BadAnswer, visible

@@ -19,7 +19,8 @@ from judging.study.addresses import Address, read_address
 from judging.study.design.settings import JudgesSettings
 from judging.study.kinds import lobby_of
 from judging.study.log.codes import draw_code, hashed
-from judging.study.log.events import (
+from judging.study.log.files import read_links
+from judging.study.log.participant_events import (
     Answered,
     AnswerReturned,
     Blocked,
@@ -35,7 +36,6 @@ from judging.study.log.events import (
     SessionBegan,
     SettingsChosen,
 )
-from judging.study.log.files import read_links
 from judging.study.log.state import Judge, State, count_pages
 from judging.study.log.steps import Instructions, MaterialStep, Page, Step, with_breaks
 from judging.study.log.study_log import StudyLog

@@ -20,7 +20,8 @@ from PIL import Image as PILImage
 from agents.stimuli import canonical, parse_row
 from judging.study.design.presets import study_of_judges
 from judging.study.kinds import material_of
-from judging.study.log.events import Event, Joined
+from judging.study.log.events import Event
+from judging.study.log.participant_events import Joined
 from judging.study.log.state import Judge
 from judging.study.log.steps import MaterialStep
 from judging.study.study import Study

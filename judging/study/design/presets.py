@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from agents.stimuli import Asked
-from judging.study.design.settings import Exclude, Trials
+from judging.study.design.tables import Exclude, Trials
 from judging.trial_sets.composing import PRESETS
 
 OF_TESTS = ("online", "interrogation")

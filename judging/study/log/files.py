@@ -15,22 +15,19 @@ import orjson
 from pydantic import ValidationError
 
 from agents.errors import InputError
-from judging.study.log.events import (
-    Event,
-    InTalk,
+from judging.study.log.events import Event, InTalk, InTest, read_event
+from judging.study.log.meeting import FORGOTTEN
+from judging.study.log.meeting_events import (
     InterrogationBegan,
-    InTest,
     OnlineTestBegan,
-    SettingsChosen,
     TalkBegan,
     TalkSaid,
     TalkVoid,
     TalkWithdrawn,
     TestLeft,
     TestVoid,
-    read_event,
 )
-from judging.study.log.meeting import FORGOTTEN
+from judging.study.log.participant_events import SettingsChosen
 from judging.study.log.state import State
 from serving.files.atomic_files import repair_tail, replacing, sync_folder, writing
 from serving.files.timestamps import now

@@ -12,12 +12,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from judging.study.log.events import (
+from judging.study.log.events import InTalk, InTest
+from judging.study.log.logged import HumanOrMachine
+from judging.study.log.meeting_events import (
     Condition,
-    HumanOrMachine,
-    InTalk,
     InterrogationBegan,
-    InTest,
     OnlineTestBegan,
     Part,
     Speaker,
@@ -133,6 +132,7 @@ class Talk(Meeting):
     withdrawn: list[TalkWithdrawn] = field(default_factory=list, kw_only=True)
 
     def apply(self, event: InTalk | InTest) -> None:
+        """Take a message, a withdrawal or the end as void. Raises TypeError for events of live tests."""
         match event:
             case TalkSaid():
                 self.messages.append(event)
@@ -144,6 +144,7 @@ class Talk(Meeting):
                 raise TypeError(f"{event.event} in a conversation")
 
     def lines(self, number: int) -> list[Line]:
+        """All messages, whichever ``number``, for there are only two people. Their events tell no seconds."""
         return [Line(message.speaker, message.text) for message in self.messages]
 
 
@@ -179,6 +180,7 @@ class JudgedMeeting(Meeting):
     judged: list[VerdictOnTest] = field(default_factory=list, kw_only=True)
 
     def apply(self, event: InTalk | InTest) -> None:
+        """Take what both kinds of live tests have: who is ready, verdicts, the end as void. Raises TypeError."""
         match event:
             case TestReady():
                 self.ready[event.who] = event.at
@@ -199,6 +201,7 @@ class JudgedMeeting(Meeting):
         return next(pair for pair, parts in PARTS.items() if sorted(parts) == sorted(self.parts))
 
     def part_of(self, code: str) -> str:
+        """``the judge`` or ``an agent``."""
         return "the judge" if code == self.people[0] else "an agent"
 
     def persons(self) -> list[str]:
@@ -239,6 +242,7 @@ class OnlineTest(JudgedMeeting):
     """For each question the answers by side, 1 and 2; one lacks while it is awaited."""
 
     def apply(self, event: InTalk | InTest) -> None:
+        """Take a question or an answer, too. Raises IndexError for an answer before any question."""
         match event:
             case TestAsked():
                 self.questions.append(_line("A", event))
@@ -251,6 +255,7 @@ class OnlineTest(JudgedMeeting):
                 JudgedMeeting.apply(self, event)
 
     def answered_at(self) -> float:
+        """When both answers to the last question are shown."""
         return self.shown_at(-1)
 
     def shown_at(self, exchange: int) -> float:
@@ -262,9 +267,11 @@ class OnlineTest(JudgedMeeting):
         return sum(len(both) == len(SIDES) and self.shown_at(at) <= clock for at, both in enumerate(self.answers))
 
     def is_over(self) -> bool:
+        """Whether there is a verdict after the last exchange."""
         return bool(self.judged) and self.judged[-1].exchanges == self.exchanges
 
     def due_of_readers(self, clock: float, reading: Collection[str]) -> list[Move]:
+        """Answers to the last question; then a verdict or the next question, once both answers are shown."""
         number = len(self.questions)
         if number and len(self.answers[-1]) < len(SIDES):
             left = [(self.people[side], side) for side in SIDES if side not in self.answers[-1]]
@@ -275,6 +282,7 @@ class OnlineTest(JudgedMeeting):
         return [(self.people[0], 0, "judge" if is_judging else "ask")]
 
     def lines(self, number: int) -> list[Line]:
+        """Questions and the answers of one agent, in turn; the last answer may lack."""
         lines = list[Line]()
         for question, answers in zip(self.questions, self.answers, strict=True):
             lines.append(question)
@@ -298,6 +306,7 @@ class Interrogation(JudgedMeeting):
     withdrawn: list[TestWithdrawn] = field(default_factory=list, kw_only=True)
 
     def apply(self, event: InTalk | InTest) -> None:
+        """Take a message or a withdrawal, too."""
         match event:
             case TestSaid():
                 self.messages.append(event)
@@ -313,6 +322,7 @@ class Interrogation(JudgedMeeting):
         return [*self.ready.values()][-1] if self.ready.keys() >= {*self.persons()} else None
 
     def answered_at(self) -> float:
+        """When the clock stops."""
         return self.seconds
 
     def is_open(self, clock: float) -> bool:
@@ -320,9 +330,11 @@ class Interrogation(JudgedMeeting):
         return self.void is None and self.began() is not None and clock < self.seconds
 
     def due_of_readers(self, clock: float, reading: Collection[str]) -> list[Move]:
+        """The verdict, once the clock has stopped; nobody is waited for while both conversations are open."""
         return [] if reading or self.is_open(clock) else [(self.people[0], 0, "judge")]
 
     def lines(self, number: int) -> list[Line]:
+        """The messages between the judge and one agent; a delay is counted from the message before."""
         lines = list[Line]()
         before = 0.0
         for message in self.messages:

@@ -5,18 +5,32 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from judging.study.log.events import (
+from judging.study.log.events import Event, OfJudge
+from judging.study.log.meeting import FORGOTTEN, Meeting, Talk, begun_test
+from judging.study.log.meeting_events import (
+    InterrogationBegan,
+    OnlineTestBegan,
+    TalkBegan,
+    TalkSaid,
+    TalkVoid,
+    TalkWithdrawn,
+    TestAnswered,
+    TestAsked,
+    TestJudged,
+    TestLeft,
+    TestReady,
+    TestSaid,
+    TestVoid,
+    TestWithdrawn,
+)
+from judging.study.log.participant_events import (
     Answered,
     AnswerReturned,
     Blocked,
     Consent,
     ConsentAnswered,
-    Event,
-    InterrogationBegan,
     Joined,
     Left,
-    OfJudge,
-    OnlineTestBegan,
     PageLoaded,
     QuestionsAnswered,
     Restarted,
@@ -25,23 +39,10 @@ from judging.study.log.events import (
     StepDone,
     StimulusAnswered,
     StudyClosed,
-    TalkBegan,
     TalkLeft,
-    TalkSaid,
-    TalkVoid,
-    TalkWithdrawn,
-    TestAnswered,
-    TestAsked,
     TestEnded,
-    TestJudged,
-    TestLeft,
-    TestReady,
-    TestSaid,
-    TestVoid,
-    TestWithdrawn,
     TrialJudged,
 )
-from judging.study.log.meeting import FORGOTTEN, Meeting, Talk, begun_test
 from judging.study.log.steps import MaterialStep, Step, is_counted
 
 M = TypeVar("M", bound=Meeting)

@@ -27,6 +27,8 @@ class NoAnswerError(Exception):
 
 
 class AgentClient:
+    """Asks the servers of agents. What any of them sends is foreign: nothing in it may end the study's server."""
+
     def __init__(self) -> None:
         self._clients: dict[bool, httpx.AsyncClient] = {}  # of servers on this machine, and of others
 
@@ -67,6 +69,7 @@ class AgentClient:
         return value
 
     async def close(self) -> None:
+        """Close all connections."""
         for client in self._clients.values():
             await client.aclose()
 

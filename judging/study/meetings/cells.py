@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from itertools import product
 from typing import get_args
 
-from judging.study.design.settings import Tests as TestSettings
-from judging.study.design.settings import TestsOfAll
-from judging.study.log.events import Condition
+from judging.study.design.tables import Tests as TestSettings
+from judging.study.design.tables import TestsOfAll
 from judging.study.log.meeting import PARTS, OnlineTest, Pair
+from judging.study.log.meeting_events import Condition
 
 
 def people_of(pair: Pair) -> int:

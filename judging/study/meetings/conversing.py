@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 from agents.answers import Message, TurnAnswer, Withdrawn
 from agents.language.filters.policies import MEASURE, THRESHOLDS
 from agents.stimuli import ConversationStimulus, as_dict
-from judging.study.design.settings import Talk as TalkSettings
-from judging.study.design.settings import TestsOfAll, TimedTests
-from judging.study.log.events import TalkSaid, TalkWithdrawn, TestSaid, TestWithdrawn
+from judging.study.design.tables import Talk as TalkSettings
+from judging.study.design.tables import TestsOfAll, TimedTests
 from judging.study.log.meeting import Interrogation, Talk
+from judging.study.log.meeting_events import TalkSaid, TalkWithdrawn, TestSaid, TestWithdrawn
 from judging.study.log.study_log import StudyLog
 from judging.study.meetings.agent_server import text_of
 from judging.study.meetings.lobby import Lobby
@@ -80,6 +80,7 @@ class ConversingLobby(Lobby[C]):
         return self.parts[key]
 
     async def play(self, meeting: C, side: int) -> None:
+        """Let the agent take part until nothing is due for it. Raises NoAnswerError."""
         await self.part(meeting, side).run()
 
     async def say(self, meeting: C, number: int, side: int, text: str, id: str | None = None) -> None:

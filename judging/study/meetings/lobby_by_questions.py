@@ -5,8 +5,8 @@ from typing import Any
 
 from agents.word_boundaries import count_words
 from judging.study.design.settings import OnlineSettings
-from judging.study.log.events import OnlineTestBegan, TestAnswered, TestAsked
 from judging.study.log.meeting import SIDES, OnlineTest
+from judging.study.log.meeting_events import OnlineTestBegan, TestAnswered, TestAsked
 from judging.study.meetings.acts import TextAct, VerdictAct
 from judging.study.meetings.agent_server import text_of
 from judging.study.meetings.cells import next_cell
@@ -24,6 +24,7 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
     settings: OnlineSettings
 
     def drawn(self, seats: Seats, begun: int, counted: Sequence[OnlineTest]) -> OnlineTestBegan:
+        """The number of questions and who poses are drawn; the machine follows from who poses."""
         tests = self.settings.tests
         machines = self.settings.agents
         exchanges, condition = next_cell(tests, counted, self.chance(f"cell {begun}"), seats.pair)
@@ -40,6 +41,7 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
         )
 
     def shown(self, test: OnlineTest, side: int, act: str | None) -> View:
+        """The exchanges so far: to an agent with its own answers alone, to the judge once both answers are shown."""
         both = test.shown(self.clock(test))
         exchanges = []
         for number, (question, answers) in enumerate(zip(test.questions, test.answers, strict=True)):
@@ -64,6 +66,7 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
         }
 
     async def acted(self, test: OnlineTest, side: int, body: Mapping[str, Any]) -> str | None:
+        """Take a question, an answer or a verdict, known by the exchange's number (``turn``)."""
         act = body.get("act")
         turn = body.get("turn")
         if (act, turn) in _acts(test, side):
@@ -113,9 +116,11 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
         )
 
     def machines(self, test: OnlineTest) -> list[int]:
+        """The machines that have not answered the last question yet."""
         return [side for _, side, act in self.due(test) if act == "answer" and test.parts[side - 1] == "machine"]
 
     async def play(self, test: OnlineTest, side: int) -> None:
+        """Ask a machine for its answer, cut it to the length of people's, and keep it with the time it would take."""
         tests = self.settings.tests
         question = test.questions[-1]
         number = len(test.questions)

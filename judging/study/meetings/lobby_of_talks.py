@@ -12,8 +12,8 @@ from typing import Any
 from agents.answers import Message, Withdrawn
 from agents.stimuli import ConversationStimulus
 from judging.study.log.codes import draw_code
-from judging.study.log.events import Speaker, TalkBegan, TalkSaid, TalkVoid, TalkWithdrawn
 from judging.study.log.meeting import Talk
+from judging.study.log.meeting_events import Speaker, TalkBegan, TalkSaid, TalkVoid, TalkWithdrawn
 from judging.study.log.state import Judge
 from judging.study.log.study_log import StudyLog
 from judging.study.meetings.acts import TextAct
@@ -43,9 +43,11 @@ class TalkLobby(ConversingLobby[Talk]):
         super().__init__(study_log, self.settings, self.settings.server, material.settings.delays)
 
     def is_over(self, talk: Talk) -> bool:
+        """Whether there are as many messages as the stimulus says."""
         return len(talk.messages) >= self.stimuli[talk.stimulus].exchanges
 
     def void_event(self, talk: Talk, why: str) -> TalkVoid:
+        """A :class:`TalkVoid <judging.study.log.meeting_events.TalkVoid>`, as of now."""
         return TalkVoid(talk=talk.id, why=why, at=now())
 
     def is_news(self, view: View, known: Any) -> bool:
@@ -54,6 +56,7 @@ class TalkLobby(ConversingLobby[Talk]):
         return bool(view["state"] != "waiting" and is_more)
 
     async def pair(self, judge: Judge) -> None:
+        """Pair somebody with who waits longest, or both with the agent; stimuli that were used least come first."""
         others = [code for code in self.there() if code != judge.code]
         agent = self.settings.agent
         machines = self.settings.machines
@@ -76,6 +79,7 @@ class TalkLobby(ConversingLobby[Talk]):
         await self.note(*events)
 
     def view(self, talk: Talk, code: str) -> View:
+        """The messages so far, whose turn it is, and how many messages are left."""
         stimulus = self.stimuli[talk.stimulus]
         transcript = self.part(talk, 1).transcript
         state = self.phase(talk)
@@ -92,6 +96,7 @@ class TalkLobby(ConversingLobby[Talk]):
         }
 
     async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None:
+        """Take a message, which ``turn`` numbers."""
         talk = self.meeting_of(judge.code)
         turn = body["turn"]
         if talk is None or talk.void:
@@ -112,15 +117,19 @@ class TalkLobby(ConversingLobby[Talk]):
         return None
 
     def stimulus(self, talk: Talk, number: int) -> ConversationStimulus:
+        """The stimulus of the conversation, with an id of its own: agents draw their numbers by it."""
         return self.stimuli[talk.stimulus].model_copy(update={"id": f"{talk.stimulus}/{talk.id}"})
 
     def machines(self, talk: Talk) -> list[int]:
+        """The other one of the two, if that is an agent."""
         return [1] if self.part(talk, 1).transcript.agents else []
 
     def said(self, talk: Talk, number: int, message: Message, id: str | None) -> TalkSaid:
+        """A message, whose time the event's own time tells."""
         return TalkSaid(talk=talk.id, turn=message.turn, speaker=_speaker(message), text=message.text, at=now())
 
     def withdrawn(self, talk: Talk, number: int, message: Withdrawn) -> TalkWithdrawn:
+        """A message that is not sent, whose time the event's own time tells."""
         speaker = _speaker(message)
         return TalkWithdrawn(talk=talk.id, turn=message.turn, speaker=speaker, texts=[message.text], at=now())
 

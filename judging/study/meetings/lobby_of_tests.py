@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 
 from judging.study.design.settings import TestsSettings
-from judging.study.log.events import (
+from judging.study.log.meeting import IDLE, PARTS, JudgedMeeting, Move, Pair
+from judging.study.log.meeting_events import (
     InterrogationBegan,
     OnlineTestBegan,
     Part,
@@ -23,7 +24,6 @@ from judging.study.log.events import (
     TestReady,
     TestVoid,
 )
-from judging.study.log.meeting import IDLE, PARTS, JudgedMeeting, Move, Pair
 from judging.study.log.state import Judge
 from judging.study.log.study_log import StudyLog
 from judging.study.meetings.acts import VerdictAct
@@ -71,12 +71,15 @@ class JudgedLobby(Lobby[J]):
         """By test, what is awaited of its people, and since when by the monotonic clock."""
 
     def is_over(self, test: J) -> bool:
+        """Whether the last verdict is there."""
         return test.is_over()
 
     def void_event(self, test: J, why: str) -> TestVoid:
+        """A :class:`TestVoid <judging.study.log.meeting_events.TestVoid>`, as of now."""
         return TestVoid(test=test.id, why=why, at=now())
 
     def is_enough(self) -> bool:
+        """Whether as many tests came to their end as are wanted."""
         return sum(test.is_over() for test in self.state.counted(self.meeting)) >= self.settings.tests.wanted
 
     def due(self, test: J) -> list[Move]:
@@ -88,11 +91,13 @@ class JudgedLobby(Lobby[J]):
         return random.Random(f"{self.seed} {what}")
 
     async def look(self, judge: Judge) -> View:
+        """The view with its ``version``, which stays the same while nothing but the clock changes."""
         view = await super().look(judge)
         news = {name: value for name, value in view.items() if name != "seconds_left"}
         return view | {"version": hashlib.sha256(orjson.dumps(news)).hexdigest()[:16]}
 
     async def pair(self, judge: Judge) -> None:
+        """Begin tests while there are people enough and fewer tests than are wanted."""
         kinds = shares_of_pairs(self.settings.tests)
         needed = max(map(people_of, kinds))
         while len(there := self.there()) >= needed:
@@ -110,6 +115,7 @@ class JudgedLobby(Lobby[J]):
             await self.note(self.drawn(Seats(name, kind, judge_code, parts, persons), begun, counted))
 
     def why_void(self, test: J) -> str | None:
+        """As in any lobby, or because somebody is late with what is awaited of them."""
         due = [move for move in self.due(test) if move[0] in self.state.judges]
         if self.awaited.get(test.id, (None, 0.0))[0] != due:
             self.awaited[test.id] = (due, time.monotonic())
@@ -117,6 +123,7 @@ class JudgedLobby(Lobby[J]):
         return super().why_void(test) or (f"{due[0][0]} {IDLE}" if is_late else None)
 
     def view(self, test: J, code: str) -> View:
+        """The part of one of its people, what is awaited of them, and what they see of what was said."""
         side = test.people.index(code)
         role = "judge"
         if side:
@@ -135,6 +142,7 @@ class JudgedLobby(Lobby[J]):
     # Between the check of an act and the state that has it nothing is awaited: of two tabs the first counts.
 
     async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None:
+        """Take that somebody is ready or goes back to the lobby; other acts are of the kind of test."""
         test = self.meeting_of(judge.code)
         act = body.get("act")
         if test is None or test.id != body.get("test"):

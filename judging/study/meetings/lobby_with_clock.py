@@ -13,8 +13,8 @@ from typing import Any
 from agents.answers import Message, Withdrawn
 from agents.stimuli import ConversationStimulus
 from judging.study.design.settings import InterrogationSettings
-from judging.study.log.events import InterrogationBegan, TestSaid, TestWithdrawn
 from judging.study.log.meeting import SIDES, Interrogation
+from judging.study.log.meeting_events import InterrogationBegan, TestSaid, TestWithdrawn
 from judging.study.meetings.acts import TimedTextAct, TimedVerdictAct
 from judging.study.meetings.conversing import ConversingLobby
 from judging.study.meetings.lobby import View
@@ -33,6 +33,7 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
     settings: InterrogationSettings
 
     def drawn(self, seats: Seats, begun: int, counted: Sequence[Interrogation]) -> InterrogationBegan:
+        """The machines that took part in the fewest tests are in this one."""
         used = Counter(who for test in counted for who in test.people)
         chance = self.chance(f"machines {begun}")
         machines = sorted(self.settings.agents.machines, key=lambda name: (used[name], chance.random()))
@@ -46,6 +47,7 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
         )
 
     def shown(self, test: Interrogation, side: int, act: str | None) -> View:
+        """The messages of both conversations to the judge, of the own one to an agent, and the time that is left."""
         clock = self.clock(test)
         mine = "B" if side else "A"
         agents = (side,) if side else SIDES
@@ -58,6 +60,7 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
         }
 
     async def acted(self, test: Interrogation, side: int, body: Mapping[str, Any]) -> str | None:
+        """Take a message, or the verdict once the clock has stopped."""
         act = body.get("act")
         if act == "say":
             return await self._said(test, side, parsed(TimedTextAct, {**body, "side": side or body.get("side")}))
@@ -82,10 +85,12 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
         return None
 
     def stimulus(self, test: Interrogation, number: int) -> ConversationStimulus:
+        """A burst dialogue in which the judge writes first."""
         row = {"id": f"{test.id}/{number}", "task": "conversation", "type": "HM", "mode": "burst", "who_starts": "A"}
         return ConversationStimulus.model_validate({**row, "exchanges": MOST_MESSAGES})
 
     def said(self, test: Interrogation, number: int, message: Message, id: str | None) -> TestSaid:
+        """A message; ``id`` is None for a machine's."""
         return TestSaid(
             test=test.id,
             side=number,
@@ -97,6 +102,7 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
         )
 
     def withdrawn(self, test: Interrogation, number: int, message: Withdrawn) -> TestWithdrawn:
+        """A message of a machine that was interrupted, or whose time was over."""
         return TestWithdrawn(
             test=test.id,
             side=number,
@@ -109,9 +115,11 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
         )
 
     def machines(self, test: Interrogation) -> list[int]:
+        """The machines, while the clock runs: they may always have something to say."""
         return [side for side in SIDES if test.is_open(self.clock(test)) and test.parts[side - 1] == "machine"]
 
     async def play(self, test: Interrogation, side: int) -> None:
+        """As in any conversation, until the clock stops; what is not sent by then is withdrawn."""
         try:
             async with asyncio.timeout(test.seconds - self.clock(test)):
                 await super().play(test, side)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.errors import InputError, Problem
-from judging.study.design.settings import OBJECT, TOPIC
+from judging.study.design.tables import OBJECT, TOPIC
 from serving.files.csv_tables import by_line, load_table
 
 COLUMNS = ("stimulus", "question", "options", "right")
@@ -35,6 +35,8 @@ Rows = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Control:
+    """A question beside a trial that shows whether somebody has looked at it."""
+
     question: str
     options: Sequence[str]
     correct: str
@@ -43,6 +45,7 @@ class Control:
 
     @property
     def sent(self) -> dict[str, Any]:
+        """What the page gets, without the right option."""
         about = {"question": self.question, "phrase": self.phrase, "object": self.object}
         return {**about, "options": list(self.options)}
 

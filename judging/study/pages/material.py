@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from judging.study.design.settings import StudySettings
-from judging.study.log.events import Answered
+from judging.study.log.participant_events import Answered
 from judging.study.log.state import Judge
 from judging.study.log.steps import Instructions, MaterialKind, MaterialStep, Phase, Step
 from judging.study.pages.pool import Seen

@@ -37,11 +37,14 @@ class Page:
     people: str | None = None
 
     def known_by(self) -> set[str]:
+        """What nobody sees twice: the stimulus and, of pairs, the conversation of people."""
         return {self.stimulus} if self.people is None else {self.stimulus, self.people}
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
+    """A page in somebody's list."""
+
     page: Page
     phase: Phase
     again: bool = False
@@ -105,6 +108,7 @@ class TrialPool:
         return pages
 
     def problems(self) -> list[str]:
+        """All because of which no list can be drawn as the settings want it."""
         wanted = self.settings.trials
         problems = list[str]()
         kinds = {"machine" if page.agents else "human" for page in self.pages if not page.catch} | self.cells.keys()
@@ -168,9 +172,11 @@ class TrialPool:
         return changed
 
     def truth(self, trials: Iterable[str]) -> list[str]:
+        """Of each trial by its id: "human" or "machine"."""
         return [self.key[name]["truth"] for name in trials]
 
     def has_catch(self) -> bool:
+        """Whether the set has catch trials of either kind."""
         return any(name in self.cells for name in CATCH)
 
     def draw(self, seen: Seen, chance: random.Random) -> tuple[list[Turn], list[Page]]:

@@ -15,7 +15,7 @@ from agents.stimuli import Asked, Stimulus, WordStimulus, parse_row
 from agents.vision import captions
 from agents.vision.colors import WORDS
 from judging.study.design.settings import AnswersSettings
-from judging.study.log.events import StimulusAnswered
+from judging.study.log.participant_events import StimulusAnswered
 from judging.study.log.state import Judge
 from judging.study.log.steps import Instructions, MaterialStep, Step
 from judging.study.pages.material import Material
@@ -94,13 +94,16 @@ class AskMaterial(SetMaterial):
         return {name: number for number, name in enumerate(self.stimuli, start=1)}
 
     def summary(self) -> str:
+        """With the number of stimuli of the set."""
         return f"{super().summary()} of {count(len(self.stimuli), 'stimulus', 'stimuli')}"
 
     def warnings(self) -> list[str]:
+        """Tables of conversations, which do nothing here."""
         of_talks = sorted({"talk", "delays"} & self.settings.model_fields_set)
         return [f"{name}: is of conversations, and does nothing here" for name in of_talks]
 
     def problems(self) -> list[str]:
+        """Too few stimuli, and pictures that are damaged or that browsers do not show."""
         problems = []
         if len(self.stimuli) < self.number:
             problems.append(f"answers.number: nobody answers a stimulus twice, and there are {len(self.stimuli):,}")
@@ -115,6 +118,7 @@ class AskMaterial(SetMaterial):
         return problems
 
     def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
+        """Stimuli in a random order; those come into the list that fewer participants have."""
         # Those come first that fewer have answered.
         drawn = sorted(self.stimuli, key=lambda name: (seen.get((name,), 0), chance.random()))[: self.number]
         return [Instructions(kind="instructions"), *(self.step(name) for name in chance.sample(drawn, len(drawn)))]
@@ -122,6 +126,7 @@ class AskMaterial(SetMaterial):
     def read(
         self, judge: Judge, number: int, answer: dict[str, Any], at: str, meeting: str | None = None
     ) -> StimulusAnswered:
+        """The texts, with the checks that they do not meet as ``flags``, or ToldError for them."""
         step = judge.steps[number]
         assert isinstance(step, MaterialStep)
         sent = parsed(StimulusAnswer, answer)
@@ -163,6 +168,7 @@ class AskMaterial(SetMaterial):
         return [flag for flag, is_raised in flags.items() if is_raised]
 
     def show(self, judge: Judge, step: MaterialStep) -> dict[str, Any]:
+        """The stimulus as agents get it, and for colours the words among which one chooses."""
         stimulus = self.stimuli[step.trials[0]]
         page: dict[str, Any] = {"asked": self.settings.task, "practice": False}
         if isinstance(stimulus, WordStimulus):
@@ -174,6 +180,7 @@ class AskMaterial(SetMaterial):
         return page
 
     def files(self, step: Step) -> dict[str, Path]:
+        """The stimulus's picture, by a number: its own name could tell what is in it."""
         if not isinstance(step, MaterialStep):
             return {}
         stimulus = self.stimuli[step.trials[0]]

@@ -12,7 +12,8 @@ from pydantic import Field
 
 from agents.errors import InputError
 from judging.study.design.settings import JudgesSettings
-from judging.study.log.events import HumanOrMachine, Sex, TrialJudged
+from judging.study.log.logged import HumanOrMachine, Sex
+from judging.study.log.participant_events import TrialJudged
 from judging.study.log.state import Judge
 from judging.study.log.steps import Instructions, MaterialStep, Step
 from judging.study.pages.controls import Control, read_controls, uncertain_options
@@ -61,6 +62,7 @@ class TrialMaterial(Material):
         return read_controls(self.settings.trials.control, self.study, self.pool.key, self.sha256)
 
     def problems(self) -> list[str]:
+        """Also control questions that cannot be made."""
         problems = self.pool.problems()
         try:
             self.controls  # noqa: B018
@@ -69,6 +71,7 @@ class TrialMaterial(Material):
         return problems
 
     def warnings(self) -> list[str]:
+        """Control questions that may have no right answer, settings without effect, and rules that select by bias."""
         trials = self.settings.trials
         least = self.settings.exclude.catch
         uncertain = uncertain_options(trials.control, self.pool.key)
@@ -107,10 +110,12 @@ class TrialMaterial(Material):
         return unused
 
     def summary(self) -> str:
+        """With the number of pages of each kind."""
         cells = ", ".join(f"{len(pages):,} of {name}" for name, pages in sorted(self.pool.cells.items()))
         return f"{self.settings.task}: {count(self.number, 'trial')} for each judge, of {cells}"
 
     def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
+        """A list drawn from the pool, with its examples in the instructions."""
         turns, examples = self.pool.draw(seen, chance)
         trials = [self.step(*turn.page.trials, phase=turn.phase, again=turn.again) for turn in turns]
         return [Instructions(kind="instructions", examples=[list(page.trials) for page in examples]), *trials]
@@ -122,6 +127,7 @@ class TrialMaterial(Material):
     def read(
         self, judge: Judge, number: int, answer: dict[str, Any], at: str, meeting: str | None = None
     ) -> TrialJudged:
+        """The verdicts, and what the settings ask for beside them."""
         step = judge.steps[number]
         assert isinstance(step, MaterialStep)
         sent = parsed(TrialAnswer, answer)
@@ -157,6 +163,7 @@ class TrialMaterial(Material):
         )
 
     def instructions(self, judge: Judge, step: Instructions) -> dict[str, Any]:
+        """Also the examples, which tell their truth."""
         samples = [{**self._trial(page), "truth": self.pool.truth(page)} for page in step.examples]
         trials = self.settings.trials
         return {
@@ -170,6 +177,7 @@ class TrialMaterial(Material):
         }
 
     def show(self, judge: Judge, step: MaterialStep) -> dict[str, Any]:
+        """What was answered, the options in the order of the keys, and the control question."""
         trials = self.settings.trials
         control = self.control(step)
         pairs = zip(VERDICTS, judge.keys, strict=True)
@@ -183,11 +191,13 @@ class TrialMaterial(Material):
         }
 
     def truth(self, step: Step) -> list[str] | None:
+        """Of the trials of practice and of those with feedback."""
         if isinstance(step, MaterialStep) and step.phase in ("practice", "feedback"):
             return self.pool.truth(step.trials)
         return None
 
     def files(self, step: Step) -> dict[str, Path]:
+        """The pictures and clips of the step's trials, and of examples."""
         trials: list[str] = []
         if isinstance(step, MaterialStep):
             trials = step.trials

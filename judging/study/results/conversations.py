@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from agents.answers import ConversationAnswer, Message, Withdrawn, plain
-from judging.study.log.events import TalkLeft, TalkSaid, TalkWithdrawn
 from judging.study.log.meeting import Meeting, Talk
+from judging.study.log.meeting_events import TalkSaid, TalkWithdrawn
+from judging.study.log.participant_events import TalkLeft
 from judging.study.log.state import State
 from judging.study.meetings.material import TalkMaterial
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from judging.study.design.settings import Exclude, JudgesSettings, StudySettings
-from judging.study.log.events import InstructionsRead, TrialJudged
+from judging.study.design.settings import JudgesSettings, StudySettings
+from judging.study.design.tables import Exclude
+from judging.study.log.participant_events import InstructionsRead, TrialJudged
 from judging.study.log.state import Judge, State
 from judging.study.log.steps import MaterialStep
 from judging.study.pages.material import Material
@@ -27,6 +28,10 @@ def rows_of(material: Material, state: State, personal: Mapping[str, Mapping[str
 def verdict_rows(
     state: State, settings: JudgesSettings, pool: TrialPool, personal: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[VerdictRow]:
+    """A row for each verdict, in the order of joining and of answers; ``rules`` are the names of those that exclude it.
+
+    ``personal`` is what participants say of themselves, by their code.
+    """
     for judge in state.judges.values():
         rows = list(_rows(judge, settings.exclude, pool))
         rules = _rules_of_judge(judge, rows, settings.exclude, personal.get(judge.code, {}))

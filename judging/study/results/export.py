@@ -7,9 +7,10 @@ from typing import Any
 from agents.answers import BY_TASK, plain
 from agents.errors import InputError
 from agents.stimuli import Asked
-from judging.study.design.settings import CLOSING, FIELDS, TestsSettings
-from judging.study.log.events import StimulusAnswered
+from judging.study.design.settings import TestsSettings
+from judging.study.design.tables import CLOSING, FIELDS
 from judging.study.log.files import read_personal, read_state
+from judging.study.log.participant_events import StimulusAnswered
 from judging.study.log.state import Judge
 from judging.study.log.steps import MaterialStep
 from judging.study.meetings.material import MeetingMaterial, TalkMaterial

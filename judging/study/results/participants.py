@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from judging.study.design.settings import CLOSING, FIELDS
-from judging.study.log.events import ConsentAnswered, TalkLeft, TestEnded
+from judging.study.design.tables import CLOSING, FIELDS
 from judging.study.log.meeting import Meeting
+from judging.study.log.participant_events import ConsentAnswered, TalkLeft, TestEnded
 from judging.study.log.state import Judge, State, meeting_ended
 from judging.study.meetings.material import MeetingMaterial
 from judging.study.pages.material import Material

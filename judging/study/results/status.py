@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from judging.study.design.settings import TestsSettings
-from judging.study.log.events import StimulusAnswered
+from judging.study.log.participant_events import StimulusAnswered
 from judging.study.log.state import Judge, State
 from judging.study.meetings.material import MeetingMaterial
 from judging.study.pages.material import Material
@@ -163,6 +163,7 @@ def _stage(judge: Judge, state: State, material: Material) -> str:
 
 
 def print_study(status: dict[str, Any]) -> None:
+    """Print what :func:`status_of` gives, with the study's ``exports`` of which people were deleted since."""
     judges = dict(status["judges"])
     wanted = judges.pop("wanted")
     joined = judges.pop("joined")

@@ -15,6 +15,7 @@ from agents.stimuli import TASKS
 from judging.study.design.presets import study_of_judges
 from judging.study.log import events
 from judging.study.log.files import read_state
+from judging.study.log.logged import LoggedEvent
 from judging.study.study import Study
 from tests.helpers import online_studies, study_folders, talk_studies
 from tests.helpers.study_folders import arrived, lobby_of, run
@@ -86,7 +87,7 @@ def classes(union: Any = events.Event) -> Iterator[type[Any]]:
         yield from classes(part)
 
 
-EVERY = {kind for kind in classes() if issubclass(kind, events.Logged)}
+EVERY = {kind for kind in classes() if issubclass(kind, LoggedEvent)}
 
 
 def kinds_in(study: Path) -> set[str]:

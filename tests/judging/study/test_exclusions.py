@@ -13,8 +13,9 @@ import pytest
 
 from agents.stimuli import TASKS
 from judging.study.design.presets import study_of_judges
-from judging.study.design.settings import Exclude, JudgesSettings
-from judging.study.log.events import TrialJudged
+from judging.study.design.settings import JudgesSettings
+from judging.study.design.tables import Exclude
+from judging.study.log.participant_events import TrialJudged
 from judging.study.log.state import Judge, State
 from judging.study.log.steps import MaterialStep
 from judging.study.pages.controls import read_controls

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from judging.study.log.events import InstructionsRead, ScreenSeen
 from judging.study.log.files import read_state
+from judging.study.log.participant_events import InstructionsRead, ScreenSeen
 from judging.study.log.state import Judge
 from serving.cli import main
 from tests.helpers import study_folders

@@ -251,7 +251,7 @@ def test_a_killed_server_has_kept_what_it_told_and_nothing_twice(study: Path, tm
     state = read_state(folder)
     assert Counter(one.ended for one in state.judges.values()) == {"finished": 10}
     for (token, step), verdicts in told.items():
-        assert state.by_session[hashlib.sha256(token.encode()).hexdigest()].answers[step]["verdicts"] == verdicts
+        assert state.by_session[hashlib.sha256(token.encode()).hexdigest()].answers[step].verdicts == verdicts
     steps = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
     assert max(Counter((one["judge"], one["step"]) for one in steps if one["event"] == "step").values()) == 1
 

@@ -125,7 +125,7 @@ def _write_study(out: Path, text: str) -> None:
 
 
 def check_study(options: argparse.Namespace) -> None:
-    """Say all that stands in the way of a study, and ask its agents' server. Raises InputError where there is anything."""
+    """Say all that stands in the way of a study, also at the server of its agents. Raises InputError for a problem."""
     material = material_of(options.study)
     problems = material.problems()
     warnings = material.warnings()
@@ -157,7 +157,7 @@ def make_links(options: argparse.Namespace) -> None:
 
 
 def serve_study(options: argparse.Namespace) -> None:
-    """Serve the pages until a signal comes. Raises InputError, StorageError, and UnavailableError without the packages."""
+    """Serve the pages until a signal comes. Raises InputError, StorageError, and UnavailableError without packages."""
     try:
         import uvloop
 
@@ -356,8 +356,8 @@ def forget_judge(options: argparse.Namespace) -> None:
     """Remove all that is known of a person, and say which exports still have it. Raises InputError, StorageError."""
     read_settings(options.study)
     with lock(options.study):
-        known = {**files.read_personal(options.study), **files.read_state(options.study).judges}
-        if options.judge not in known:
+        people = files.read_personal(options.study).keys() | files.read_state(options.study).judges.keys()
+        if options.judge not in people:
             raise InputError(f"{options.study} has no judge {options.judge}")
         files.forget(options.study, [options.judge])
     _say(f"nothing is known of {options.judge} any more")

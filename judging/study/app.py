@@ -29,8 +29,11 @@ from serving.http.server import UvicornServer, config
 from serving.pages.rendering import STATIC
 
 OWN_FILES = frozenset(path.name for path in STUDY_STATIC.iterdir())
-KEPT = 30 * 24 * 3600  # seconds of the cookie
-IDLE_SECONDS = 120  # of a connection: a judge thinks longer than a program
+"""The files under /static that are a study's own; others are shared with the viewer."""
+KEPT = 30 * 24 * 3600
+"""Seconds for which a browser keeps the cookie."""
+IDLE_SECONDS = 120
+"""Seconds for which a connection without a request stays open: a judge thinks longer than a program."""
 REFUSALS = {
     "no_link": (403, "this study is entered by a personal link"),
     "closed": (403, "this study is closed"),
@@ -51,8 +54,8 @@ def create_app(
 ) -> Guard:
     """The application that serves a study: its pages, its routes and the guard before them.
 
-    ``phrases`` are the pages' words, ``admin_key`` opens the status page (None: nobody sees it), and ``on_end`` is called
-    after each request.
+    ``phrases`` are the pages' words. ``admin_key`` opens the status page; with None nobody sees it. ``on_end`` is
+    called after each request.
     """
     app = FastAPI(
         openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, dependencies=[Depends(check_type)]
@@ -128,8 +131,8 @@ def create_app(
     async def news(request: Request) -> Response:
         """Wait for more messages of a conversation than ``after``, or another view of a test than ``version``."""
         judge, lobby, body = await _in_lobby(study, request)
-        known = _number(body, "after") if lobby.kind == "talk" else _string(body, "version") or ""
-        return _json(await unless_gone(request, lobby.at(judge, known)))
+        shown = _number(body, "after") if lobby.kind == "talk" else _string(body, "version") or ""
+        return _json(await unless_gone(request, lobby.at(judge, shown)))
 
     @app.post("/say")
     @app.post("/act")
@@ -172,13 +175,13 @@ def create_app(
 
 
 async def _on_known(request: Request, error: Exception) -> Response:
-    known = ApiError(503, "unavailable", "nothing can be written")  # the page keeps its answer and tries again
+    fault = ApiError(503, "unavailable", "nothing can be written")  # the page keeps its answer and tries again
     if isinstance(error, Refused):
         status, message = REFUSALS[error.why]
-        known = ApiError(status, error.why, message)
+        fault = ApiError(status, error.why, message)
     elif isinstance(error, BadAnswer):
-        known = ApiError(422, "invalid_request", str(error))
-    return known.response(request_id(request))
+        fault = ApiError(422, "invalid_request", str(error))
+    return fault.response(request_id(request))
 
 
 def _judge(study: Study, request: Request) -> Judge:

@@ -264,7 +264,8 @@ class OnlineTest(JudgedMeeting):
 
     def shown(self, clock: float) -> int:
         """The number of exchanges whose answers the judge sees at a time."""
-        return sum(len(both) == len(SIDES) and self.shown_at(at) <= clock for at, both in enumerate(self.answers))
+        complete = [number for number, answers in enumerate(self.answers) if len(answers) == len(SIDES)]
+        return sum(self.shown_at(number) <= clock for number in complete)
 
     def is_over(self) -> bool:
         """Whether there is a verdict after the last exchange."""

@@ -49,7 +49,9 @@ def next_cell(
     def lack(cell: tuple[int, Condition]) -> tuple[float, float, float]:
         number, condition = cell
         lacks = (exchanges[number] + conditions[condition]) * total
-        lacks -= sum(times * ((at == number) + (other == condition)) for (at, other, _), times in cells.items())
+        for (exchanges_held, condition_held, _), times in cells.items():
+            lacks -= times if exchanges_held == number else 0
+            lacks -= times if condition_held == condition else 0
         expected = exchanges[number] * conditions[condition] * pairs[pair] * total
         return round(lacks, 9), round(expected - cells[number, condition, pair], 9), chance.random()
 

@@ -82,10 +82,10 @@ class Lobby(ABC, Generic[M]):
         meeting = self.state.meeting_of(code)
         return meeting if isinstance(meeting, self.meeting) else None
 
-    async def at(self, judge: Judge, known: Any) -> View:
+    async def at(self, judge: Judge, shown: Any) -> View:
         """What a participant sees; held open for at most ``HELD`` seconds until there is news.
 
-        ``known`` is what the page has: see :meth:`is_news`. Raises Refused after they left, and StorageError.
+        ``shown`` is what the page has: see :meth:`is_news`. Raises Refused after they left, and StorageError.
         """
         until = time.monotonic() + HELD
         while True:
@@ -93,7 +93,7 @@ class Lobby(ABC, Generic[M]):
                 raise Refused("not_yet")
             await self._hear(judge)
             view = await self.look(judge)
-            if self.closing or time.monotonic() > until or self.is_news(view, known):
+            if self.closing or time.monotonic() > until or self.is_news(view, shown):
                 await self.written()
                 return view
             await asyncio.sleep(LOOK)
@@ -216,9 +216,9 @@ class Lobby(ABC, Generic[M]):
         """Whether nobody need come any more, for there are as many meetings as are wanted."""
         return False
 
-    def is_news(self, view: View, known: Any) -> bool:
-        """Whether a participant's view is another than the page has, which sent ``known`` (here the view's version)."""
-        return bool(view["version"] != known)
+    def is_news(self, view: View, shown: Any) -> bool:
+        """Whether a participant's view is another than the page has, which sent ``shown`` (here the view's version)."""
+        return bool(view["version"] != shown)
 
     def result(self, judge: Judge) -> str | None:
         """The id of the meeting that a participant may end now; None where there is none."""

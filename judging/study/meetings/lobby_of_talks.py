@@ -50,9 +50,9 @@ class TalkLobby(ConversingLobby[Talk]):
         """A :class:`TalkVoid <judging.study.log.meeting_events.TalkVoid>`, as of now."""
         return TalkVoid(talk=talk.id, why=why, at=now())
 
-    def is_news(self, view: View, known: Any) -> bool:
-        """Whether the page, which has ``known`` messages, sees another state or further messages."""
-        is_more = view["state"] != "open" or len(view["messages"]) > known
+    def is_news(self, view: View, shown: Any) -> bool:
+        """Whether the page, which has ``shown`` messages, sees another state or further messages."""
+        is_more = view["state"] != "open" or len(view["messages"]) > shown
         return bool(view["state"] != "waiting" and is_more)
 
     async def pair(self, judge: Judge) -> None:

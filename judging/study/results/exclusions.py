@@ -15,7 +15,9 @@ from judging.study.pages.pool import TrialPool
 from judging.study.pages.trial_material import TrialMaterial
 
 VerdictRow = dict[str, Any]
-ENOUGH = 4  # verdicts of a judge that are all alike before that is a rule's matter
+"""A row of ``verdicts.csv`` by its columns; ``rules`` is a list there, and booleans are not yet 0 and 1."""
+ENOUGH = 4
+"""Verdicts of a judge that must all be alike before the rule ``one_sided`` excludes them."""
 
 
 def rows_of(material: Material, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[VerdictRow]:
@@ -46,9 +48,9 @@ def _rows(judge: Judge, exclude: Exclude, pool: TrialPool) -> Iterator[VerdictRo
     instructions = judge.answer_of(InstructionsRead)
     device = None if instructions is None else instructions.device
     for step, answer in zip(judge.steps, judge.answers, strict=False):
-        at = datetime.fromisoformat(answer.at)
-        since = 1000 * (at - before).total_seconds()
-        before = at
+        answered = datetime.fromisoformat(answer.at)
+        since = 1000 * (answered - before).total_seconds()
+        before = answered
         if not isinstance(step, MaterialStep) or not isinstance(answer, TrialJudged):
             continue
         rules = {
@@ -74,7 +76,7 @@ def _rows(judge: Judge, exclude: Exclude, pool: TrialPool) -> Iterator[VerdictRo
                 **{column: key[column] for column in ("truth", "agent", "catch", "swapped")},
                 "correct": verdict == key["truth"],
                 "rt": answer.rt,
-                "time_elapsed": round((at - began).total_seconds() * 1000),
+                "time_elapsed": round((answered - began).total_seconds() * 1000),
                 "at": answer.at,
                 "confidence": answer.confidence,
                 "reason": answer.reason,
@@ -116,14 +118,17 @@ def _fails_controls(judge: Judge, exclude: Exclude) -> bool:
 
 
 def outcome_of(judge: Judge, settings: StudySettings) -> str | None:
-    """finished, failed_checks (too few controls right), screened_out, no_consent, blocked or left; None before."""
+    """How a participant ended: finished, failed_checks, screened_out, no_consent, blocked or left; None before.
+
+    Who failed the checks has finished, but with too few control questions right.
+    """
     if judge.ended == "finished" and isinstance(settings, JudgesSettings) and _fails_controls(judge, settings.exclude):
         return "failed_checks"
     return "no_consent" if judge.ended == "declined" else judge.ended
 
 
 def completion_code(judge: Judge, settings: StudySettings) -> str:
-    """The code that a panel gets for the outcome; empty for none."""
+    """The code by which a panel knows the outcome; "" where there is none."""
     end = settings.end
     codes = {"finished": judge.end_code, "failed_checks": end.failed_checks or judge.end_code}
     codes |= {"screened_out": end.screened_out, "no_consent": end.no_consent, "left": end.no_consent}

@@ -25,12 +25,14 @@ DECIDED_FOR = (
 
 @dataclass(frozen=True, slots=True)
 class MeetingCounts:
-    """Conversations or tests that came to their end (``over``), that did not yet, or never will (``under_way``), and
-    that are void, by the reason."""
+    """How many conversations or live tests there are."""
 
     over: int
+    """They came to their end."""
     under_way: int
+    """They did not yet, or never will."""
     void: Mapping[str, int]
+    """They are void, by the reason."""
 
     def left_out(self) -> str:
         """What no export has, in words; "" where it has all."""
@@ -40,7 +42,7 @@ class MeetingCounts:
 
 
 def count_meetings(state: State, material: MeetingMaterial) -> MeetingCounts:
-    """Raises InputError where a conversation's stimulus is gone."""
+    """The conversations or tests of a study, counted. Raises InputError where the set lacks a conversation's topic."""
     void = Counter(meeting.reason() for meeting in state.meetings.values() if meeting.void is not None)
     ends = Counter(material.is_over(meeting) for meeting in state.meetings.values() if meeting.void is None)
     return MeetingCounts(ends[True], ends[False], dict(void))
@@ -48,27 +50,34 @@ def count_meetings(state: State, material: MeetingMaterial) -> MeetingCounts:
 
 @dataclass(frozen=True, slots=True)
 class KnownJudges:
-    """Codes of those who ``finished``, in the order of joining, up to the first who may still go on (``waited_for``,
-    until a time if they do nothing more), of those who finished and joined ``later``, and of those who did ``by_kit``.
+    """The judges who finished, as far as a decision may take them.
 
     A decision takes judges as they joined. The fast finish first and may be unlike the others: who took them as they
-    finish would decide on the fast."""
+    finish would decide on the fast.
+    """
 
     finished: Sequence[str]
+    """Codes of those who finished and joined before anybody who may still go on, in the order of joining."""
     waited_for: Judge | None
+    """The first who may still go on; None where nobody may."""
     until: datetime | None
+    """When nobody waits for them any more, if they do nothing more."""
     later: Sequence[str]
+    """Codes of those who finished and joined later."""
     by_kit: Sequence[str]
+    """Codes of those who finished a kit."""
 
     def left_out(self, state: State) -> dict[str, Any]:
-        """Which judges who finished are part of no decision, in words (``not_counted``), and for whom they wait
-        (``waits_for``), as ``status`` has it; empty where all are."""
+        """What ``status`` says of judges who finished and are part of no decision; empty where all are.
+
+        ``not_counted`` says it in words, ``waits_for`` whom the others wait for.
+        """
         told: list[str] = []
-        about: dict[str, Any] = {}
+        left_out: dict[str, Any] = {}
         if self.later and self.waited_for is not None and self.until is not None:
             judge = self.waited_for
             until = None if state.closed else self.until.isoformat(timespec="seconds")
-            about["waits_for"] = {"number": judge.number, "judge": judge.code, "until": until}
+            left_out["waits_for"] = {"number": judge.number, "judge": judge.code, "until": until}
             number = f"{len(self.later):,} of {count(len(self.finished) + len(self.later), 'judge')} who finished"
             before = f"They joined after judge {judge.number} ({judge.code}), who"
             if state.closed:
@@ -83,11 +92,14 @@ class KnownJudges:
                 f"Of kits {count(len(self.by_kit), 'judge')} finished, and none counts for these decisions: kits come "
                 "back in no order of joining."
             )
-        return about | {"not_counted": " ".join(told)} if told else {}
+        return left_out | {"not_counted": " ".join(told)} if told else {}
 
 
 def known_judges(state: State, hours: float) -> KnownJudges:
-    """Who does nothing for so many ``hours`` before now, or before the study was closed, is waited for no more."""
+    """The judges as a decision may take them.
+
+    Nobody waits for a judge who has done nothing for a number of ``hours`` before now, or before the study was closed.
+    """
     end = datetime.fromisoformat(state.closed) if state.closed else datetime.now(UTC)
     finished: list[str] = []
     later: list[str] = []
@@ -109,7 +121,11 @@ def known_judges(state: State, hours: float) -> KnownJudges:
 
 
 def status_of(state: State, material: Material, personal: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """As JSON. Raises InputError where a conversation's stimulus is gone."""
+    """How far a study is, as ``turinglike study status --json`` prints it.
+
+    ``personal`` is what participants say of themselves, by their code. Raises InputError where the set lacks a
+    conversation's topic.
+    """
     people = state.judges.values()
     wanted = material.settings.judges.wanted
     judges = Counter(_stage(judge, state, material) for judge in people)

@@ -1,12 +1,18 @@
 """What all that stands in a study's log has in common."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 HumanOrMachine = Literal["human", "machine"]
 Sex = Literal["female", "male"]
+Time = Annotated[str, Field(description="When it happened: UTC with milliseconds, such as 2026-11-28T12:00:00.123Z.")]
+Code = Annotated[str, Field(description="The code of a participant, also of one who judges nothing.")]
+Who = Annotated[str, Field(description="A participant's code or an agent's name.")]
+Clock = Annotated[float, Field(description="Seconds since the meeting's clock began.")]
+TalkId = Annotated[str, Field(description="The conversation's id, such as talk-bcdfghjkmn.")]
+TestId = Annotated[str, Field(description="The live test's id, such as test-00001.")]
 
 
 class Logged(BaseModel):

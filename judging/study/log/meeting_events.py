@@ -7,7 +7,7 @@ or an agent's name.
 
 from typing import Literal
 
-from judging.study.log.logged import HumanOrMachine, LoggedEvent
+from judging.study.log.logged import Clock, Code, HumanOrMachine, LoggedEvent, TalkId, TestId, Time, Who
 
 Speaker = Literal["A", "B"]
 Condition = Literal["person_deceives", "machine_deceives"]
@@ -24,47 +24,50 @@ class TalkBegan(LoggedEvent):
     """Two participants, or a participant and an agent, begin to converse. Written by the lobby of conversations."""
 
     event: Literal["paired"] = "paired"
-    talk: str
-    """The conversation's id."""
+    talk: TalkId
     stimulus: str
     """The id of the stimulus, which has the topic."""
     speakers: list[str]
     """A and B, each a participant's code or an agent's name; "nobody" for somebody who had all deleted."""
-    at: str
+    at: Time
 
 
 class TalkSaid(LoggedEvent):
     """A message of a conversation. Written by the lobby before the other one sees it."""
 
     event: Literal["said"] = "said"
-    talk: str
+    talk: TalkId
     turn: int
     """The message's position in the conversation, counted from 0."""
     speaker: Speaker
+    """A or B, as ``speakers`` of the conversation\'s beginning has them."""
     text: str
-    at: str
+    """As it was sent, on a single line."""
+    at: Time
 
 
 class TalkWithdrawn(LoggedEvent):
     """Messages that an agent had ready and did not send. Written by the lobby."""
 
     event: Literal["withdrawn"] = "withdrawn"
-    talk: str
+    talk: TalkId
     turn: int
     """The position at which the first of them would have stood."""
     speaker: Speaker
+    """The agent\'s letter."""
     texts: list[str]
-    at: str
+    """The messages, in their order."""
+    at: Time
 
 
 class TalkVoid(LoggedEvent):
     """A conversation does not count. Written by the lobby, and where somebody has all deleted."""
 
     event: Literal["void"] = "void"
-    talk: str
+    talk: TalkId
     why: str
     """"CODE left", "forgotten", or what is wrong with an agent or its server."""
-    at: str
+    at: Time
 
 
 # live tests
@@ -74,9 +77,8 @@ class _TestBegan(LoggedEvent):
     """A judge and two agents, who are participants or machines, begin. Written by the lobby of tests."""
 
     event: Literal["test"] = "test"
-    test: str
-    """The test's id, such as ``test-00001``."""
-    judge: str
+    test: TestId
+    judge: Code
     parts: list[Part]
     """What agents 1 and 2 are."""
     agents: list[str]
@@ -87,11 +89,12 @@ class OnlineTestBegan(_TestBegan):
     """A test by questions, which both agents answer."""
 
     condition: Condition
+    """Who poses as the other, where one agent is a person and the other a machine."""
     exchanges: int
     """The number of questions."""
     verdicts: Literal["each", "end"]
     """Whether the judge gives a verdict after each exchange, or after the last alone."""
-    at: str
+    at: Time
 
 
 class InterrogationBegan(_TestBegan):
@@ -99,31 +102,32 @@ class InterrogationBegan(_TestBegan):
 
     seconds: float
     """How long the test goes on once all are ready."""
-    at: str
+    at: Time
 
 
 class TestReady(LoggedEvent):
     """Somebody has read their part. Written by the lobby of tests."""
 
     event: Literal["test_ready"] = "test_ready"
-    test: str
-    who: str
-    at: str
+    test: TestId
+    who: Who
+    at: Time
 
 
 class TestAsked(LoggedEvent):
     """A question of the judge, to both agents. Written by the lobby of online tests."""
 
     event: Literal["test_asked"] = "test_asked"
-    test: str
-    who: str
+    test: TestId
+    who: Who
     text: str
-    clock: float
+    """The question."""
+    clock: Clock
     delay_s: float
     """Seconds since the answers before were shown."""
     raw: str | None
     """None: people's texts are not cut."""
-    at: str
+    at: Time
 
 
 class TestAnswered(LoggedEvent):
@@ -132,80 +136,85 @@ class TestAnswered(LoggedEvent):
     event: Literal["test_answered"] = "test_answered"
     side: int
     """Which agent answers, 1 or 2."""
-    test: str
-    who: str
+    test: TestId
+    who: Who
     text: str
-    clock: float
+    """The answer as the judge sees it."""
+    clock: Clock
     """When the answer is shown; a machine's may lie ahead."""
     delay_s: float
     """Seconds since the question."""
     raw: str | None
     """The machine's text where it was longer than ``text``."""
-    at: str
+    at: Time
 
 
 class TestSaid(LoggedEvent):
     """A message of an interrogation. Written by the lobby of interrogations."""
 
     event: Literal["test_said"] = "test_said"
-    test: str
+    test: TestId
     side: int
     """The agent in whose conversation it is said, 1 or 2."""
-    who: str
+    who: Who
     text: str
-    clock: float
+    """The message."""
+    clock: Clock
     id: str | None
     """The message's number in the page that sent it, so that it is taken once; None for a machine's."""
-    at: str
+    at: Time
 
 
 class TestWithdrawn(LoggedEvent):
     """A message that a machine had ready and did not send. Written by the lobby of interrogations."""
 
     event: Literal["test_withdrawn"] = "test_withdrawn"
-    test: str
+    test: TestId
     side: int
     """The agent in whose conversation it would have stood, 1 or 2."""
-    who: str
+    who: Who
     text: str
-    clock: float
+    """The message that was not sent."""
+    clock: Clock
     turn: int
     """The position at which it would have stood, counted from 0."""
     why: WhyWithdrawn
-    at: str
+    """Somebody else wrote first, or the clock stopped."""
+    at: Time
 
 
 class TestJudged(LoggedEvent):
     """A verdict of the judge. Written by the lobby of tests."""
 
     event: Literal["test_judged"] = "test_judged"
-    test: str
-    who: str
+    test: TestId
+    who: Who
     verdict: HumanOrMachine
     """"human": agent 1 is the human; "machine": agent 2 is."""
     reason: str | None
+    """In the judge's own words; None where they give none."""
     confidence: float | None = None
     """From 0 to 1; interrogations ask for it."""
     codes: list[str] | None = None
     """Why, as the judge chose among the study's ``codes``; interrogations ask for it."""
-    clock: float
-    at: str
+    clock: Clock
+    at: Time
 
 
 class TestVoid(LoggedEvent):
     """A test does not count. Written by the lobby of tests, and where somebody has all deleted."""
 
     event: Literal["test_void"] = "test_void"
-    test: str
+    test: TestId
     why: str
     """"CODE left", "CODE did nothing", "forgotten", or what is wrong with a machine or its server."""
-    at: str
+    at: Time
 
 
 class TestLeft(LoggedEvent):
     """Somebody has seen that their test is void, and goes back to the lobby. Written by the lobby of tests."""
 
     event: Literal["test_left"] = "test_left"
-    test: str
-    who: str
-    at: str
+    test: TestId
+    who: Who
+    at: Time

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from judging.study.log.logged import HumanOrMachine, Logged, LoggedEvent, Sex
+from judging.study.log.logged import Code, HumanOrMachine, Logged, LoggedEvent, Sex, Time
 from judging.study.log.steps import Step
 
 # the study as a whole
@@ -21,13 +21,14 @@ class Consent(Logged):
     sha256: str
     """The SHA-256 of the text, in hexadecimal."""
     text: str
+    """As the page shows it; an empty line begins a paragraph."""
 
 
 class SettingsChosen(LoggedEvent):
     """The study is served for the first time, or with other settings than before. Written by the study's server."""
 
     event: Literal["settings"] = "settings"
-    at: str
+    at: Time
     settings: dict[str, Any]
     """``study.toml`` without its texts."""
     consent: Consent | None = None
@@ -40,7 +41,7 @@ class StudyClosed(LoggedEvent):
     """Nobody may answer any more. Written by ``turinglike study close``."""
 
     event: Literal["closed"] = "closed"
-    at: str
+    at: Time
 
 
 # people come and go
@@ -50,7 +51,7 @@ class Joined(LoggedEvent):
     """Somebody new. Written by the server when they begin, and by ``turinglike study kit`` for each list of a kit."""
 
     event: Literal["joined"] = "joined"
-    judge: str
+    judge: Code
     session: str
     """The SHA-256 of the token in the browser's cookie."""
     number: int
@@ -63,54 +64,56 @@ class Joined(LoggedEvent):
     """The keys for "human" and "machine", in this order; of pairs for the second conversation and the first. Empty
     where nothing is judged."""
     steps: list[Step]
+    """All that is drawn for the participant, which never changes."""
     end_code: str
     """The code that is shown at the end, by which a panel pays."""
-    at: str
+    at: Time
 
 
 class SessionBegan(LoggedEvent):
     """A participant has come back with another browser, or without the cookie. Written by the server."""
 
     event: Literal["session"] = "session"
-    judge: str
+    judge: Code
     session: str
     """The SHA-256 of the token in the browser's cookie."""
-    at: str
+    at: Time
 
 
 class PageLoaded(LoggedEvent):
     """A participant has loaded the page again. Written by the server."""
 
     event: Literal["loaded"] = "loaded"
-    judge: str
-    at: str
+    judge: Code
+    at: Time
 
 
 class Blocked(LoggedEvent):
     """A participant is out, for loading the page again ends taking part. Written where ``judges.reload`` is "block"."""
 
     event: Literal["blocked"] = "blocked"
-    judge: str
-    at: str
+    judge: Code
+    at: Time
 
 
 class Left(LoggedEvent):
     """A participant has left and wants all deleted. Written by the server; once it ends, this line goes, too."""
 
     event: Literal["left"] = "left"
-    judge: str
-    at: str
+    judge: Code
+    at: Time
 
 
 class Restarted(LoggedEvent):
     """A participant begins anew with other steps. Only version 0.2.0 wrote it."""
 
     event: Literal["restarted"] = "restarted"
-    judge: str
+    judge: Code
     kept: int = Field(alias="from")
     """The number of answers that stay."""
     steps: list[Step]
-    at: str
+    """All that is drawn for the participant, in place of what was drawn before."""
+    at: Time
 
 
 # answers
@@ -120,9 +123,10 @@ class AnswerReturned(LoggedEvent):
     """An answer that the form's checks refuse, and that is to be replaced. Written by the server."""
 
     event: Literal["told"] = "told"
-    judge: str
-    at: str
+    judge: Code
+    at: Time
     step: int
+    """The step's position among those of the participant, counted from 0."""
     kind: str
     said: str
     """The answer; several texts are parted by a comma."""
@@ -134,8 +138,8 @@ class StepDone(LoggedEvent):
     """A participant has done a step. Written by the server, or by ``turinglike study import`` for a kit."""
 
     event: Literal["step"] = "step"
-    judge: str
-    at: str
+    judge: Code
+    at: Time
     """When the answer came; from a kit, when it was given there."""
     step: int
     """The step's position among those of the participant, counted from 0."""
@@ -148,6 +152,7 @@ class ConsentAnswered(StepDone):
     consent: str | None = None
     """The SHA-256 of the text; versions up to 0.2.0 did not keep it."""
     agree: bool
+    """Who does not agree takes no part."""
 
 
 class QuestionsAnswered(StepDone):
@@ -172,6 +177,7 @@ class InstructionsRead(StepDone):
 
     kind: Literal["instructions"]
     device: ScreenSeen | None = None
+    """What the browser tells of its device; versions up to 0.2.0 did not ask."""
 
 
 class BreakOver(StepDone):
@@ -211,6 +217,7 @@ class StimulusAnswered(StepDone):
 
     kind: Literal["ask"]
     answer: list[str]
+    """A text, or three objects."""
     rt: float | None
     """Milliseconds from when the page could be answered, by the browser."""
     away: bool
@@ -226,9 +233,11 @@ class TalkLeft(StepDone):
     talk: str | None
     """The conversation's id; None where nobody came."""
     guess: HumanOrMachine | None = None
+    """For whom the participant takes the other."""
     sex: Sex | None = None
+    """For a woman or a man."""
     age: str | None = None
-    """In the participant's own words."""
+    """How old, in the participant's own words; "" where they say nothing."""
 
 
 class TestEnded(StepDone):

@@ -40,6 +40,7 @@ class MaterialStep(Logged):
     trials: list[str]
     """Ids of the trials on the page, or the id of the stimulus; empty for a meeting, whose partner is not known yet."""
     phase: Phase
+    """Whether the step counts, and whether the truth is shown after it."""
     again: bool
     """Whether the participant has had this page before."""
 

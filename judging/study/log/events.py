@@ -55,10 +55,10 @@ InTalk = TalkSaid | TalkWithdrawn | TalkVoid
 """What happens in a conversation."""
 InTest = TestReady | TestAsked | TestAnswered | TestSaid | TestWithdrawn | TestJudged | TestVoid
 """What happens in a live test, until its people go on."""
-OfJudge = SessionBegan | PageLoaded | Blocked | Left | Restarted | AnswerReturned | Answered
-"""What happens to a participant who has joined."""
+Coming = SessionBegan | PageLoaded | Blocked | Left | Restarted | AnswerReturned
+"""What happens to a participant who has joined, but for steps that are done."""
 Event = Annotated[
-    SettingsChosen | StudyClosed | Joined | OfJudge | TalkBegan | InTalk | TestBegan | InTest | TestLeft,
+    SettingsChosen | StudyClosed | Joined | Coming | Answered | TalkBegan | InTalk | TestBegan | InTest | TestLeft,
     Field(discriminator="event"),
 ]
 _EVENT: TypeAdapter[Event] = TypeAdapter(Event)

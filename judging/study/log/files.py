@@ -59,16 +59,19 @@ def read_state(folder: Path) -> State:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Do without the garbage collector for a while.
+    """Do without the garbage collector for a while, also in other threads.
 
     A log of 100,000 events becomes some 500,000 objects, all of which stay. The collector would go through them again
-    and again and find nothing, which takes twice as long as the reading. In another thread it is off as well meanwhile.
+    and again and find nothing, which takes twice as long as the reading. At the end they are put among the old objects
+    (``freeze``, ``unfreeze``), or it would go through all of them at once.
     """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
+        gc.unfreeze()
         if was_on:
             gc.enable()
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from judging.study.log.events import Event, OfJudge
+from judging.study.log.events import Coming, Event
 from judging.study.log.meeting import FORGOTTEN, Meeting, Talk, begun_test
 from judging.study.log.meeting_events import (
     InterrogationBegan,
@@ -123,12 +123,14 @@ class State:
         """Take an event in. Raises KeyError where it names a participant or meeting of whom nothing is known, and
         IndexError for an answer before its question."""
         match event:  # what there is most of comes first: a log may have 100,000 events
-            case StepDone() | AnswerReturned() | PageLoaded() | SessionBegan() | Blocked() | Left() | Restarted():
-                self._apply_to(self.judges[event.judge], event)
+            case StepDone():
+                self._take(self.judges[event.judge], event)
             case TalkSaid() | TalkWithdrawn() | TalkVoid():
                 self.meetings[event.talk].apply(event)
             case TestReady() | TestAsked() | TestAnswered() | TestSaid() | TestWithdrawn() | TestJudged() | TestVoid():
                 self.meetings[event.test].apply(event)
+            case AnswerReturned() | PageLoaded() | SessionBegan() | Blocked() | Left() | Restarted():
+                self._apply_to(self.judges[event.judge], event)
             case Joined():
                 self._join(event)
             case TalkBegan():
@@ -166,12 +168,9 @@ class State:
         self.meetings[meeting.id] = meeting
         self.present.update(dict.fromkeys(meeting.people, meeting.id))
 
-    def _apply_to(self, judge: Judge, event: OfJudge) -> None:
+    def _apply_to(self, judge: Judge, event: Coming) -> None:
         judge.last_seen = event.at
         match event:
-            case StepDone():
-                if event.step == judge.step:
-                    self._take(judge, event)
             case SessionBegan():
                 self.by_session[event.session] = judge
             case AnswerReturned():
@@ -189,6 +188,9 @@ class State:
                 judge.answers = judge.answers[: event.kept]
 
     def _take(self, judge: Judge, answer: Answered) -> None:
+        judge.last_seen = answer.at
+        if answer.step != len(judge.answers):
+            return  # a step that is done already
         judge.answers.append(answer)
         match answer:
             case TrialJudged() | StimulusAnswered():

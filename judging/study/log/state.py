@@ -120,8 +120,11 @@ class State:
     """When the study was closed; None before."""
 
     def apply(self, event: Event) -> None:
-        """Take an event in. Raises KeyError where it names a participant or meeting of whom nothing is known, and
-        IndexError for an answer before its question."""
+        """Take an event in.
+
+        Raises KeyError where it names a participant or meeting of whom nothing is known, IndexError for an answer
+        before its question, and TypeError for an event that this kind of meeting does not have.
+        """
         match event:  # what there is most of comes first: a log may have 100,000 events
             case StepDone():
                 self._take(self.judges[event.judge], event)

@@ -61,8 +61,8 @@ def _timed(talk: Talk) -> tuple[list[Record], list[Record]]:
     withdrawn = []
     for event in talk.withdrawn:
         why = "ended" if event.turn == len(messages) else "interrupted"
-        when = {"turn": event.turn, "speaker": event.speaker, "at": seconds(event), "why": why}
-        withdrawn += [{"text": text, **when} for text in event.texts]
+        common: Record = {"turn": event.turn, "speaker": event.speaker, "at": seconds(event), "why": why}
+        withdrawn += [{"text": text, **common} for text in event.texts]
     return messages, withdrawn
 
 

@@ -12,6 +12,7 @@ from agents.catalogue.built_in import BUILT_IN, PROPRIETARY
 from agents.contract import GIB, Entry
 from agents.models.random_weights import RANDOM
 from agents.stimuli import SHORT, TASKS
+from judging.study.log import events
 from serving.runs.records import json_schema, stimulus_schema
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -30,7 +31,11 @@ repository as well: `turinglike doctor` tells.
 
 def render() -> dict[Path, bytes]:
     """Each file and its content."""
-    schemas = {"record.schema.json": json_schema(), "stimulus.schema.json": stimulus_schema()}
+    schemas = {
+        "record.schema.json": json_schema(),
+        "stimulus.schema.json": stimulus_schema(),
+        "event.schema.json": events.json_schema(),
+    }
     options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
     rendered = {DOCS / name: orjson.dumps(schema, option=options) for name, schema in schemas.items()}
     return rendered | {DOCS / "catalogue.md": agents_table().encode()}

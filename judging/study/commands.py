@@ -7,6 +7,7 @@ from serving.commands.command_line import Commands, arguments, path, port, posit
 
 
 def register(commands: Commands) -> None:
+    """Add ``turinglike study`` with its actions to the command line."""
     study = commands.add(
         "study",
         _nothing,

@@ -5,7 +5,9 @@ import random
 import secrets
 
 LETTERS = "bcdfghjkmnpqrstvwxz"
-LENGTH = 10  # letters, which are 42 bits
+"""What codes are of; see :func:`draw_code` before you add a letter."""
+LENGTH = 10
+"""Letters of a code, which are 42 bits."""
 
 
 def draw_code(chance: random.Random | None = None) -> str:

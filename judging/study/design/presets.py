@@ -8,12 +8,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from agents.stimuli import Asked
-from judging.study.settings import Exclude, Trials
+from judging.study.design.tables import Exclude, Trials
 from judging.trial_sets.composing import PRESETS
 
 OF_TESTS = ("online", "interrogation")
+"""The presets of live tests."""
 Tables = tuple[dict[str, Any], dict[str, Any]]
-# Trials but catch trials, of which so many first are followed by the truth, and catch trials as a share of them.
 FEEDBACK: Mapping[Asked, tuple[int, int, float]] = {
     "image_captioning": (80, 40, 0.25),
     "word_association": (80, 40, 0.125),
@@ -22,12 +22,17 @@ FEEDBACK: Mapping[Asked, tuple[int, int, float]] = {
     "object_detection": (81, 40, 0.11),
     "attention_prediction": (48, 24, 0.25),
 }
-BREAK = 25  # trials between breaks; the papers tell of none
+"""By task: trials without catch trials, how many of the first are followed by the truth, catch trials as a share."""
+BREAK = 25
+"""Trials between breaks; the papers tell of none."""
 
 
 def preset(name: str, task: Asked) -> Tables:
-    """The tables ``trials`` and ``exclude`` of ``plain``, of the papers of ``2022`` and ``2025`` (Methods), or of
-    ``feedback`` (2025 paper, Table S2)."""
+    """The tables ``trials`` and ``exclude`` of a preset; what they lack has the default of its field.
+
+    ``plain`` is this project's own. ``2022`` and ``2025`` are those of the papers (Methods), and ``feedback`` is the
+    study of learning in the 2025 paper (Table S2).
+    """
     if name == "feedback":
         of_2025, exclude = preset("2025", task)
         prior = {"prior_told": task == "conversation"}  # Figure 7K, L256
@@ -61,7 +66,11 @@ def preset(name: str, task: Asked) -> Tables:
 def study_of_judges(
     trial_set: str, task: Asked, name: str, *, of_pairs: bool = False, changed: Mapping[str, Any] | None = None
 ) -> str:
-    """Where people judge trials; ``changed`` choices replace the preset's."""
+    """The text of a study in which people judge trials.
+
+    ``trial_set`` is its path, relative to the study. ``name`` is a preset, whose choices ``changed`` replaces.
+    ``of_pairs`` says that trials show two conversations, for which there are no papers.
+    """
     trials, exclude = ({"number": 10, "practice": 2}, {}) if of_pairs else preset(name, task)
     trials |= changed or {}
     trials["feedback"] = min(trials.get("feedback", 0), trials["number"] // 2)  # of a small set
@@ -80,15 +89,20 @@ def study_of_judges(
 
 
 def study_of_participants(stimulus_set: str, task: Asked, there: int | None = None) -> str:
-    """Where people answer a stimulus set, each the usual number of stimuli, or all that are ``there`` if these are
-    fewer."""
+    """The text of a study in which people answer a stimulus set.
+
+    Each answers the usual number of stimuli, or all that are ``there`` if these are fewer; None: enough are there.
+    """
     every = 0 if task == "conversation" else BREAK
     return _render("participants.toml", stimulus_set=_toml(stimulus_set), task=task, there=there, break_every=every)
 
 
 def study_of_tests(name: str) -> str:
-    """``online``, with the 2025 paper's conditions, numbers of exchanges and lengths; or ``interrogation``, with the
-    minutes and tests of each participant of Jones and Bergen (arXiv 2503.23674)."""
+    """The text of a study of live tests.
+
+    ``online`` has the 2025 paper's conditions, numbers of exchanges and lengths. ``interrogation`` has the minutes, and
+    the tests of each participant, of Jones and Bergen (arXiv 2503.23674).
+    """
     # With the tests' ids, which judges are sent, a seed that is known tells whose place is whose.
     return _render(f"{name}.toml", seed=secrets.randbelow(1 << 53), wanted=100, most=120)
 

@@ -1,13 +1,8 @@
-"""What the tests of the attention agents share: the modules beside this file, and one file of VGG16's weights."""
-
-import sys
-from pathlib import Path
+"""What the tests of the attention agents share: one file of VGG16's weights."""
 
 import pytest
 
 from tests.helpers import tiny_vgg
-
-sys.path.append(str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")

@@ -9,10 +9,11 @@ import functools
 import math
 
 import numpy as np
-import plain_vgg
 import torch
 from safetensors.numpy import load_file
 from torch.nn import functional
+
+from tests.agents.attention import plain_vgg
 
 
 def window_at(row, column, side, slope, deg2px, fovea=4, quantum=1, smallest=2):

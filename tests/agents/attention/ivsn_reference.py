@@ -7,12 +7,13 @@ Matlab's imresize are said to do.
 import math
 
 import numpy as np
-import plain_vgg
 import torch
-from gbvs_reference import imresize_matrix, unit
 from PIL import Image
 from safetensors.numpy import load_file
 from torch.nn import functional
+
+from tests.agents.attention import plain_vgg
+from tests.agents.attention.gbvs_reference import imresize_matrix, unit
 
 TILE = 224
 

@@ -3,10 +3,11 @@
 import math
 
 import numpy as np
-import plain_vgg
-from gbvs_reference import resize, unit
 from PIL import Image as PILImage
 from safetensors.numpy import load_file
+
+from tests.agents.attention import plain_vgg
+from tests.agents.attention.gbvs_reference import resize, unit
 
 SETS = {"natural": (0.02, 0.5), "waldo": (0.017, 0.47), "array": (0.08, 0.5)}
 

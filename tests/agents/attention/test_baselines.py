@@ -3,16 +3,16 @@
 import math
 from statistics import NormalDist
 
-import gaze_cases
 import numpy as np
 import pytest
-from gaze_cases import answers, files, loaded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.attention.baselines import CenterAgent, RandomAgent
 from agents.attention.models.fixations import Plan
 from agents.contract import Draw
+from tests.agents.attention import gaze_cases
+from tests.agents.attention.gaze_cases import answers, files, loaded
 
 NAMES = ["center", "random"]
 MANY = 10_000  # draws, one path long

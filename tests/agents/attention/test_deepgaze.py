@@ -6,12 +6,12 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from gaze_cases import answers, files, loaded, pixels, stimulus
 
 from agents import catalogue
 from agents.attention.deepgaze import DeepGazeAgent
 from agents.contract import Draw
 from agents.errors import AnswerError, UnavailableError
+from tests.agents.attention.gaze_cases import answers, files, loaded, pixels, stimulus
 from tests.helpers import tiny_vgg
 
 needs_package = pytest.mark.skipif(

@@ -4,11 +4,9 @@ import functools
 import itertools
 from types import SimpleNamespace
 
-import eccnet_reference as reference
 import numpy as np
 import pytest
 import torch
-from gaze_cases import DEVICES, answers, files, loaded, search
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -20,6 +18,8 @@ from agents.attention.models.eccentric_pooling import Pooling
 from agents.attention.models.eccnet import Gaze, similarity
 from agents.attention.models.fixations import Plan
 from agents.contract import Draw
+from tests.agents.attention import eccnet_reference as reference
+from tests.agents.attention.gaze_cases import DEVICES, answers, files, loaded, search
 
 NEAR = 3e-6  # of a map's range: fp32 beside float64; most seen was 9e-7
 # A view of 160 pixels, with scales at which windows grow within it.

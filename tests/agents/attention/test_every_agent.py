@@ -4,12 +4,12 @@ import functools
 import subprocess
 import sys
 
-import gaze_cases
 import pytest
-from gaze_cases import answers
 
 from agents import catalogue
 from agents.errors import AnswerError
+from tests.agents.attention import gaze_cases
+from tests.agents.attention.gaze_cases import answers
 from tests.helpers import device_cases
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from gaze_cases import answers, files, loaded, pixels, stimulus
 from PIL import Image as PILImage
 
 from agents.attention.gbvs import GraphSaliencyAgent
 from agents.attention.models import graph_saliency
+from tests.agents.attention.gaze_cases import answers, files, loaded, pixels, stimulus
 
 
 def agent(**settings):

@@ -2,16 +2,16 @@
 
 import functools
 
-import ivsn_reference as reference
 import numpy as np
 import pytest
 import torch
-from gaze_cases import answers, files, loaded, pixels, search, stimulus
-from path_reference import naive
 
 from agents.attention.ivsn import IVSNAgent
 from agents.attention.models import similarity
 from agents.attention.models.fixations import Plan
+from tests.agents.attention import ivsn_reference as reference
+from tests.agents.attention.gaze_cases import answers, files, loaded, pixels, search, stimulus
+from tests.agents.attention.path_reference import naive
 
 NEAR = 3e-6  # of a map's range: fp32 beside float64; most seen was 1.3e-6
 WHOLE = {"variant": "whole", "search_size": 128}

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import return_reference as reference
 import torch
-from gaze_cases import answers, files, loaded, pixels, search, stimulus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -17,6 +15,8 @@ from agents.attention.models import return_fixations as return_model
 from agents.attention.models import similarity
 from agents.attention.models.fixations import Plan
 from agents.attention.return_fixations import ReturnFixations
+from tests.agents.attention import return_reference as reference
+from tests.agents.attention.gaze_cases import answers, files, loaded, pixels, search, stimulus
 
 FRAME = (1280, 1024)
 SIZES = (48, 32, 16)

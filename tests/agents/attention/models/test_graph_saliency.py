@@ -1,13 +1,13 @@
 """Graph-based visual saliency against plain power iteration, other libraries' resizing, and its own symmetries."""
 
 import cv2
-import gbvs_reference as reference
 import numpy as np
 import pytest
 import torch
-from gaze_cases import DEVICES
 
 from agents.attention.models import graph_saliency as gbvs
+from tests.agents.attention import gbvs_reference as reference
+from tests.agents.attention.gaze_cases import DEVICES
 
 
 def scene(height, width, seed=0):

@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 import torch
-from gaze_cases import DEVICES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from path_reference import naive
 
 from agents.attention.models.fixations import Plan
 from agents.attention.models.inhibition import InhibitedPaths, scanpaths
 from agents.errors import AnswerError
+from tests.agents.attention.gaze_cases import DEVICES
+from tests.agents.attention.path_reference import naive
 
 sides = st.integers(1, 14)
 values = st.one_of(

@@ -76,7 +76,7 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
 
 def _infer_config(weights: Weights, path: Path) -> OFAConfig:
     def shape(name: str) -> tuple[int, ...]:
-        checkpoints.check_names(path, [name] * (name not in weights))
+        checkpoints.check_names(path, [] if name in weights else [name])
         return tuple(weights[name].shape)
 
     blocks = tuple(layers_of(weights, f"encoder.embed_images.layer{stage}.") for stage in (1, 2, 3))

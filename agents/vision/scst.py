@@ -59,7 +59,8 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
     def open(self) -> None:
         from agents.vision.scst_network import make_word_tokenizer, read_words
 
-        self._pixels, self._tokenizer = _whole_picture, make_word_tokenizer(read_words(self.folder() / FILES[1]))
+        self._pixels = _whole_picture
+        self._tokenizer = make_word_tokenizer(read_words(self.folder() / FILES[1]))
 
     def _load_model(self, folder: Path) -> Any:
         from agents.vision.scst_network import END, load_scst

@@ -210,12 +210,12 @@ class Generation:
     def _batches(self, name: str) -> int:
         agent = self.agents[name]
         size = self.options.batch_size or agent.batch_size
-        return sum(
-            left if assignment.is_pair or agent.continuous() else -(-left // size)
-            for assignment in self.assignments
-            if name in assignment.members
-            for left in [assignment.left(self.options.limit)]
-        )
+        batches = 0
+        for assignment in self.assignments:
+            if name in assignment.members:
+                left = assignment.left(self.options.limit)
+                batches += left if assignment.is_pair or agent.continuous() else -(-left // size)
+        return batches
 
     async def _fulfil(self, assignment: Assignment) -> None:
         async with self.pool.admission.admit(assignment.members):

@@ -101,12 +101,11 @@ class _Handler(BaseHTTPRequestHandler):
         if parts[:2] == ["api", "models"]:
             self._info("/".join(parts[2:4]), unquote(parts[5]) if len(parts) > 5 else "main")
         elif parts[0] == "content":
+            commits = [files for model in self.hub.models.values() for files in model.commits.values()]
             content = next(
-                content
-                for model in self.hub.models.values()
-                for files in model.commits.values()
-                for name, content in files.items()
-                if hashlib.sha256(content).hexdigest() == parts[1] and name == parts[2]
+                files[parts[2]]
+                for files in commits
+                if parts[2] in files and hashlib.sha256(files[parts[2]]).hexdigest() == parts[1]
             )
             self._content(parts[2], content, {"ETag": f'"{parts[1]}"'})
         elif parts[2:3] != ["resolve"]:

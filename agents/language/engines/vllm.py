@@ -298,7 +298,8 @@ class VLLMEngine(LocalEngine):
             if (error := ERROR.match(line)) and not error[1].startswith(MISSED):
                 more = following.rpartition("] ")[2].strip() if "validation error" in line else ""
                 said, is_advised, _ = f"{error[1]} {more}".strip().partition("Try increasing `gpu_memory")
-                return said[:300] + "Raise vllm.cache_gib or lower vllm.positions" * bool(is_advised)
+                advice = "Raise vllm.cache_gib or lower vllm.positions" if is_advised else ""
+                return said[:300] + advice
         last = "".join(lines[-2:])
         return last[:300] if "error:" in last else KILLED
 

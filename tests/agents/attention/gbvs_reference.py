@@ -5,6 +5,7 @@ equilibria are found by iterating the chain, as in Harel, Koch and Perona (2006)
 """
 
 import math
+from itertools import product
 
 import numpy as np
 
@@ -67,7 +68,7 @@ def opponent(rgb):
         blue_yellow = cones[..., 2] * (grey[0] + grey[1]) / grey[2] - luminance
         return np.stack([luminance, red_green, blue_yellow])
 
-    corners = planes(np.array([[r, g, b] for r in (0.0, 1.0) for g in (0.0, 1.0) for b in (0.0, 1.0)]))
+    corners = planes(np.array(list(product((0.0, 1.0), repeat=3))))
     return planes(rgb), corners.max(1) - corners.min(1)
 
 

@@ -132,11 +132,13 @@ def test_beams_are_divided_by_their_length_as_by_their_authors(
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     plain = Plain(name, folder)
     settings = {"prompt": prompt, "beams": 4, "length_penalty": penalty, "max_tokens": 24}
-    ours, todays = (
-        _texts(agent.respond([agent.prepare(stimulus) for stimulus in stimuli], [Draw(seed=1)] * len(stimuli)))
-        for rule in ("original", "transformers")
-        for agent in [_loaded(name, folder, length_norm=rule, **settings)]
-    )
+
+    def captions(rule: str) -> list[tuple[Any, ...]]:
+        agent = _loaded(name, folder, length_norm=rule, **settings)
+        return _texts(agent.respond([agent.prepare(stimulus) for stimulus in stimuli], [Draw(seed=1)] * len(stimuli)))
+
+    ours = captions("original")
+    todays = captions("transformers")
     same = 0
     changed = 0
     for picture, original, today in zip(_pictures(stimuli), ours, todays, strict=True):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -243,7 +244,7 @@ def test_a_sentence_is_trained_on_once_and_judged_once(sentences: bool, monkeypa
     rows = []
     owner = []
     said = np.random.default_rng(0).normal(size=(10, 2, 9, 4))
-    for talk, speaker, length in [(at, one, number) for at in range(10) for one in (0, 1) for number in (3, 6, 9)]:
+    for talk, speaker, length in product(range(10), (0, 1), (3, 6, 9)):
         trial = {"id": f"t{len(trials)}", "asked": "conversation", "shown": f"s{talk}", "speaker": "AB"[speaker]}
         rows += list(said[talk, speaker, :length])
         owner += [len(trials)] * length

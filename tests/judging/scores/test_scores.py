@@ -407,20 +407,13 @@ def _conversations() -> pd.DataFrame:
         ("H-M", "machine"): (3, 2),
         ("M-M", "machine"): (5, 4),
     }
-    rows = [
-        (
-            kind,
-            truth,
-            length,
-            "human:1" if truth == "human" else "gpt2",
-            f"{kind} {truth} {length} {at}",
-            f"j{at}",
-            "human" if at < number else "machine",
-        )
-        for (kind, truth), numbers in judged_human.items()
-        for length, number in zip((3, 12), numbers, strict=True)
-        for at in range(10)
-    ]
+    rows = []
+    for (kind, truth), numbers in judged_human.items():
+        for length, number in zip((3, 12), numbers, strict=True):
+            agent = "human:1" if truth == "human" else "gpt2"
+            for at in range(10):
+                verdict = "human" if at < number else "machine"
+                rows.append((kind, truth, length, agent, f"{kind} {truth} {length} {at}", f"j{at}", verdict))
     table = pd.DataFrame(rows, columns=["meta.type", "truth", "length", "agent", "trial", "judge", "verdict"])
     same = {"asked": "conversation", "judge_kind": "human", "sample": 0, "catch": False}
     return table.assign(**same, repeat_of=None, beside_truth=None, stimulus=table["trial"])

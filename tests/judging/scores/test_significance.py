@@ -442,12 +442,10 @@ def test_judges_and_agents_that_cannot_be_compared_say_why() -> None:
 
 def test_two_agents_are_compared_over_all_exchanges_of_labels_within_judges() -> None:
     spoken = {"j0": ("110", "0010"), "j1": ("11", "010"), "j2": ("1", "00")}  # of "a", of "b"; 1 is "machine"
-    rows = [
-        (judge, agent, "machine", "machine" if item == "1" else "human")
-        for judge, texts in spoken.items()
-        for agent, text in zip("ab", texts, strict=True)
-        for item in text
-    ]
+    rows = []
+    for judge, texts in spoken.items():
+        for agent, text in zip("ab", texts, strict=True):
+            rows += [(judge, agent, "machine", "machine" if item == "1" else "human") for item in text]
     table = pd.DataFrame([*rows, ("j3", "c", "machine", "human")], columns=["judge", "agent", "truth", "verdict"])
     [result] = [item for item in permutations(table, ["a", "b", "c"]) if item.second == "b"]
 
@@ -548,9 +546,7 @@ def test_trends_are_slopes_of_judges_and_a_regression_of_all() -> None:
     chance = np.random.default_rng(8)
     rows = [
         (f"j{judge}", length, "human" if chance.random() < 0.3 + 0.02 * length else "machine")
-        for judge in range(10)
-        for length in (3, 6, 9, 24)
-        for _ in range(6)
+        for judge, length, _ in product(range(10), (3, 6, 9, 24), range(6))
     ]
     table = pd.DataFrame(rows, columns=["judge", "length", "verdict"]).assign(truth="human")
     table["meta.type"] = np.where(np.arange(len(table)) % 2, "H-H", "H-M")

@@ -1,7 +1,7 @@
 """The slope of log odds, also where a value separates right from wrong verdicts, against all orders of the verdicts."""
 
 import math
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -105,9 +105,7 @@ def _conversations(right: Any) -> pd.DataFrame:
             "truth": "human",
             "verdict": "human" if right(judge, length, number) else "machine",
         }
-        for judge in range(8)
-        for length in range(1, 5)
-        for number in (0, 1)
+        for judge, length, number in product(range(8), range(1, 5), (0, 1))
     ]
     return pd.DataFrame(rows)
 

@@ -95,7 +95,7 @@ def test_nothing_on_the_wire_tells_whose_an_answer_is(server: Server, study: Pat
     )  # chance alone goes beyond 0.5 in one run of forty, and so far in one of a thousand
 
 
-def test_one_judge_cannot_have_or_answer_what_is_anothers(server: Server, study: Path) -> None:
+def test_one_judge_cannot_have_or_answer_what_another_has(server: Server, study: Path) -> None:
     mine = Browser(server.port)
     other = Browser(server.port)
     nobody = Browser(server.port)

@@ -183,7 +183,7 @@ def test_captions_labels_and_rejections(tmp_path: Path) -> None:
     for number, text in enumerate(("a dog", "a dog on a sofa", "Two cats.", "a")):
         caption = {"text": text, "tokens": None, "score": None, "finish": None, "flags": []}
         row = folder.ask("image_captioning", str(number))
-        folder.record("blip", row, caption, attempts=[attempt] * (number == 0))
+        folder.record("blip", row, caption, attempts=[] if number else [attempt])
     folder.agent("detr", "object_detection")
     for number, labels in enumerate((["dog", "dog"], ["cat", "dog"], [])):
         row = folder.ask("object_detection", str(number))

@@ -1,4 +1,4 @@
-# make demo | lint | test | test-all | docs | lowest: each starts from nothing; the first of them makes .venv.
+# make demo | lint | test | test-all | docs | wheel | lowest: each starts from nothing; the first of them makes .venv.
 PYTHON ?= python3
 UV := uv==0.13.8
 # The same versions stand in .pre-commit-config.yaml.
@@ -17,7 +17,7 @@ TEST := .venv/.test
 # A file's tests stay in one process, and so do all that share a server (tests/conftest.py groups them).
 PYTEST = $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo lint docstrings types test test-all pytest docs lowest clean
+.PHONY: demo lint docstrings types test test-all pytest docs wheel lowest clean
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
 
@@ -57,6 +57,12 @@ pytest: $(TEST)
 docs: $(DEMO)
 	$(TOOL) --from zensical==0.0.73 --with 'mkdocstrings[python]==1.0.8' zensical build --clean
 
+# What a release consists of, in dist/: the wheel starts in an environment that has nothing else.
+wheel: $(READY)
+	rm -rf build dist
+	$(BIN)/uv build --quiet --python $(BIN)/python
+	$(TOOL) --isolated --from dist/*.whl turinglike --version
+
 # The tests at the lowest versions that pyproject.toml allows, in a .venv-lowest of their own; no part of `make test`.
 lowest: $(READY)
 	scripts/test_lowest.sh
@@ -83,4 +89,4 @@ $(TEST): $(DEMO)
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-lowest demo-run site
+	rm -rf .venv .venv-lowest build demo-run dist site

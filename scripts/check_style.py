@@ -134,6 +134,8 @@ def _has_one_element(node: ast.expr) -> bool:
 
 
 def _layout(path: Path) -> list[tuple[int, str]]:
+    if b"fmt:" not in path.read_bytes():
+        return []
     with tokenize.open(path) as file:
         comments = [token for token in tokenize.generate_tokens(file.readline) if token.type == tokenize.COMMENT]
     return [

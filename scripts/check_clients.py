@@ -224,7 +224,7 @@ def run(client: Client, folder: Path, own: Path) -> int:
     else:
         for program in PROGRAMS.glob("*.mjs"):  # Node looks for packages beside the program
             shutil.copy(program, folder)
-        call = ["node", folder / client.program]
+        call = ["node", str(folder / client.program)]
     with (folder / "stderr.txt").open("wb") as errors:
         # `timeout` ends what the program started, too.
         whole = ["timeout", str(LONGEST_S), *call]

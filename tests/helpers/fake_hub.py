@@ -19,8 +19,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from huggingface_hub import constants, file_download
-from huggingface_hub.utils import close_session
+from huggingface_hub import close_session, constants, file_download
 
 from agents.models.checkpoints import PINNED
 
@@ -131,7 +130,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _info(self, name: str, revision: str) -> None:
         if (model := self._allowed(name)) is None or (commit := self._commit(model, revision)) is None:
             return
-        about = {"id": name, "modelId": name, "sha": commit, "cardData": model.card, "gated": model.gated, "tags": []}
+        about: dict[str, Any] = {
+            "id": name,
+            "modelId": name,
+            "sha": commit,
+            "cardData": model.card,
+            "gated": model.gated,
+            "tags": [],
+        }
         about["siblings"] = [{"rfilename": file} for file in model.commits[commit]]
         self._send(200, json.dumps(about).encode(), {"Content-Type": "application/json"})
 

@@ -80,7 +80,7 @@ class EccNet:
             values = pooled(before, slope, deg2px, chosen.fovea, chosen.rf_quant, chosen.rf_min)
             yield before, values
 
-    def kernels(self, target: NDArray[Any]) -> NDArray[Any]:
+    def kernels(self, target: NDArray[Any]) -> list[NDArray[Any]]:
         """Of blocks 3, 4 and 5: what their pools and ordinary pools down to 1/32 make of the target."""
         found = []
         for number, (_, features) in enumerate(self.blocks(target), 1):
@@ -96,7 +96,7 @@ class EccNet:
 
     def map(self, image: NDArray[Any], kernels: Any, x: int, y: int) -> NDArray[Any]:
         """The map of the view around a pixel, a cell for 16 x 16 pixels."""
-        total = 0
+        total: Any = 0
         for number, (features, _) in enumerate(self.blocks(self.view(image, x, y)), 1):
             if number < 3:
                 continue

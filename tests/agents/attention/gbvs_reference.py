@@ -47,7 +47,8 @@ def equilibrium(chain: NDArray[Any], tolerance: float = TOLERANCE, most: int = 1
 
 def activations(maps: NDArray[Any], tolerance: float = TOLERANCE) -> NDArray[Any]:
     """Equilibria of the first walk on maps [chains, rows, columns]."""
-    near = nearness(*maps.shape[1:], 0.15)
+    _, rows, columns = maps.shape
+    near = nearness(rows, columns, 0.15)
     return np.stack(
         [equilibrium(chain_activation(values.ravel(), near), tolerance).reshape(values.shape) for values in maps]
     )
@@ -168,7 +169,7 @@ def blur(plane: NDArray[Any], spread: float, reach: int) -> NDArray[Any]:
 
 def features(
     image: NDArray[Any], weights: Callable[[int, int], NDArray[Any]] = resize_matrix, linear_first: bool = True
-) -> NDArray[Any]:
+) -> list[tuple[NDArray[Any], float]]:
     """Feature maps on the grid, each with its full scale; image uint8 [height, width, 3]."""
     grid = [max(1, round(32 * side / max(image.shape[:2]))) for side in image.shape[:2]]
     colours, ranges = opponent(linear(image))
@@ -209,4 +210,4 @@ def saliency(
     total = unit(total * np.outer(ramp(rows, 4), ramp(columns, 4)))
     spread = 0.02 * max(rows, columns)
     blurred = unit(blur(total, spread, round(2 * spread) if harel else math.ceil(3 * spread)))
-    return unit(resize(blurred, *image.shape[:2], weights))
+    return unit(resize(blurred, image.shape[0], image.shape[1], weights))

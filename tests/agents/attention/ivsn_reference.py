@@ -72,16 +72,16 @@ def scale(image: NDArray[Any], height: int, width: int) -> NDArray[Any]:
 def modulated(cells: NDArray[Any], kernel: NDArray[Any]) -> NDArray[Any]:
     """The convolution, one cell of zeros around."""
     both = [torch.as_tensor(np.ascontiguousarray(planes))[None] for planes in (cells, kernel)]
-    return functional.conv2d(*both, padding=1)[0, 0].numpy()
+    return functional.conv2d(both[0], both[1], padding=1)[0, 0].numpy()
 
 
 def tiled_map(
-    features: NDArray[Any],
+    features: "Features",
     image: NDArray[Any],
     target: NDArray[Any],
     block: int = 5,
     target_size: int = 28,
-    bottom_up: NDArray[Any] = None,
+    bottom_up: int | None = None,
 ) -> NDArray[Any]:
     """The map of an image uint8 [height, width, 3]; without a target the sum over channels of block ``bottom_up``."""
     height, width, _ = image.shape
@@ -104,12 +104,12 @@ def tiled_map(
 
 
 def whole_map(
-    features: NDArray[Any],
+    features: "Features",
     image: NDArray[Any],
     target: NDArray[Any],
     block: int = 5,
     target_size: int = 32,
-    bottom_up: NDArray[Any] = None,
+    bottom_up: int | None = None,
     search_size: int = 512,
 ) -> NDArray[Any]:
     """The same at one size of the whole image, with the target's features before the pool."""

@@ -54,7 +54,7 @@ def choose(
     maximum: int,
     found: Any = lambda cell: False,
     **options: Any,
-) -> tuple[list[Any], list[Any]]:
+) -> tuple[list[int], float]:
     """The cells fixated on a map [64, 64]; also the smallest lead of a chosen cell over the next best."""
     levels = rounded(saliency)
     path = [2016]
@@ -67,7 +67,7 @@ def choose(
     return path, lead
 
 
-def pixel(cell: tuple[int, int], width: int, height: int) -> tuple[int, int]:
+def pixel(cell: int, width: int, height: int) -> tuple[int, int]:
     row, column = divmod(cell, 64)
     return int((column + 0.5) * width / 64), int((row + 0.5) * height / 64)
 
@@ -80,7 +80,7 @@ def features(pixels: NDArray[Any], weights: Any) -> NDArray[Any]:
     return planes
 
 
-def saliency(pixels: NDArray[Any], file: Path, sizes: Sequence[tuple[int, int]], border: int = 25) -> NDArray[Any]:
+def saliency(pixels: NDArray[Any], file: Path, sizes: Sequence[int], border: int = 25) -> NDArray[Any]:
     """The free-viewing map [64, 64] of an image uint8 [height, width, 3] that is not uniform."""
     weights = load_file(file)
     largest = PILImage.fromarray(pixels).resize((max(sizes),) * 2, PILImage.Resampling.BILINEAR)

@@ -23,16 +23,16 @@ def image() -> NDArray[Any]:
     return np.asarray(PILImage.fromarray(small).resize((320, 240), PILImage.Resampling.BICUBIC))
 
 
-def clip(data: bytes) -> tuple[list[NDArray[Any]], list[int], dict[str, Any]]:
+def clip(data: bytes) -> tuple[list[NDArray[Any]], list[int], dict[Any, Any]]:
     """The frames (RGB arrays), their times and what else the file says."""
     with PILImage.open(io.BytesIO(data)) as gif:
         frames = []
         times = []
-        for index in range(gif.n_frames):
+        for index in range(gif.n_frames):  # type: ignore[attr-defined]
             gif.seek(index)
             frames.append(np.asarray(gif.convert("RGB")).astype(int))
             times.append(gif.info["duration"])
-        return frames, times, dict(gif.info)
+        return frames, times, {**gif.info}
 
 
 def yellow(frame: NDArray[Any]) -> NDArray[Any]:
@@ -89,7 +89,7 @@ def test_the_file_carries_no_text(image: NDArray[Any]) -> None:
 def test_any_size_and_grey(shape: tuple[int, ...], max_side: int | None) -> None:
     image = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
     places = [(shape[1] // 2, shape[0] // 2), (0, 0)]
-    expected = (shape[1], shape[0])
+    expected: tuple[int, ...] = (shape[1], shape[0])
     if max_side is not None and max(expected) > max_side:
         expected = tuple(max(1, round(side * max_side / max(expected))) for side in expected)
     with PILImage.open(io.BytesIO(drawing.judges_clip(image, places, max_side=max_side))) as opened:

@@ -26,8 +26,8 @@ from tests.agents.attention.gaze_cases import DEVICES, answers, files, loaded, s
 
 NEAR = 3e-6  # of a map's range: fp32 beside float64; most seen was 9e-7
 # A view of 160 pixels, with scales at which windows grow within it.
-SMALL = {"long_side": 96, "radius": 64, "margin": 16, "deg2px": (8, 4, 3, 2, 2), "fovea": 2}
-CASES = {
+SMALL: dict[str, Any] = {"long_side": 96, "radius": 64, "margin": 16, "deg2px": (8, 4, 3, 2, 2), "fovea": 2}
+CASES: dict[str | None, dict[str, Any]] = {
     "as published, caffe, box": {"preprocessing": "caffe", "resampling": "box"},
     "windows grow in every pool": {"slopes": (0.05, 0.1, 0.07, 0.16, 0.32)},
     "windows of three cells, a target of 64 pixels": {"rf_min": 3, "target_side": 64},

@@ -20,7 +20,7 @@ from tests.agents.attention.path_reference import naive
 NEAR = 3e-6  # of a map's range: fp32 beside float64; most seen was 1.3e-6
 WHOLE = {"variant": "whole", "search_size": 128}
 NO_TARGET = {"modulation": "none"}
-CASES = {
+CASES: dict[str, dict[str, Any]] = {
     "tiled, pool5": {},
     "tiled, pool3, as the original's pixels": {"target_layer": "pool3", "preprocessing": "caffe"},
     "tiled, target of 21 pixels": {"target_layer": "pool2", "target_size": 21},
@@ -69,8 +69,8 @@ def test_maps_and_fixations_are_those_of_the_slow_version(
     assert (expected.min(), expected.max()) == (0, 1)
     assert np.abs(found - expected).max() < (2e-5 if agent.settings.target_layer == "pool1" else NEAR)  # 16,384 terms
     [answer] = answers(agent, [search(path, target, window=40, max_fixations=12)])
-    path, _ = naive(expected, Plan((300, 150), 40, 12))
-    assert answer["fixations"] == [list(point) for point in path]
+    looked, _ = naive(expected, Plan((300, 150), 40, 12))
+    assert answer["fixations"] == [list(point) for point in looked]
 
 
 @pytest.mark.parametrize("case", ["tiled, pool5", "whole, pool5"])

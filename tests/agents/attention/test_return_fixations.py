@@ -189,7 +189,7 @@ def test_search_is_the_plain_choice_on_the_similarity_map(
     y = 180
     side = 5
 
-    def touches(cell: tuple[int, int]) -> bool:
+    def touches(cell: int) -> bool:
         across, down = pixel[cell]
         return x - reach <= across < x + side + reach and y - reach <= down < y + side + reach
 

@@ -11,7 +11,7 @@ from agents.attention import scanpath
 from agents.attention.scanpath_files import read_lengths
 
 
-def row(response: object, human: bool) -> dict[str, Any]:
+def row(response: object, human: str) -> dict[str, Any]:
     about = {"groundtruth": "human", "human_groundtruth": human} if human else {"groundtruth": "machine"}
     return {"imageID": "001", "response": response, **about}
 

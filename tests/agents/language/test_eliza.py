@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -38,9 +38,9 @@ def ask(history: Sequence[tuple[str, str]] = (), speaker: str | None = None, see
     return reply.answer.text
 
 
-def play(partner: str, exchanges: int, seed: int = 1, **fields: Any) -> list[tuple[str, str]]:
+def play(partner: Callable[..., str] | None, exchanges: int, seed: int = 1, **fields: Any) -> list[tuple[str, str]]:
     """A's messages are the agent's, B's those of ``partner``: a function of the history, or the agent too (None)."""
-    history = []
+    history: list[tuple[str, str]] = []
     for turn in range(exchanges):
         side = "AB"[turn % 2]
         is_eliza = side == "A" or partner is None
@@ -140,7 +140,7 @@ def test_the_partners_last_message_is_answered(
 
 # What may never happen.
 
-PARTNERS = {
+PARTNERS: dict[str, Callable[..., str] | None] = {
     "itself": None,
     "one sentence": lambda history: "I am sad because my sister always hates music.",
     "an echo": lambda history: history[-1][1],

@@ -290,7 +290,7 @@ def test_repeats_and_catch_trials_are_told_apart(verdicts: Path) -> None:
     assert again.scores == result.scores  # no verdict counts twice
     assert again.tests == result.tests
     alike = (table["verdict"][table["judge"] == "svm"] == "human").mean()
-    assert again.samples.data[0] == Alike("word_association", "svm", 160, pytest.approx(alike))
+    assert again.samples.data[0] == Alike("word_association", "svm", 160, pytest.approx(alike))  # type: ignore[arg-type]
     overall = next(row for row in result.scores if row.agent == "all")
     assert overall.of_people + overall.of_machines == 157
 
@@ -457,7 +457,7 @@ def test_conversations_without_a_machine_or_a_person_have_curves_of_who_was_judg
 
 def test_a_judge_trained_on_one_agent_has_a_matrix_of_agents() -> None:
     rates = {("published:gpt2", "glove"): 0.65, ("published:gpt2", "bert"): 0.8, ("glove", "bert"): 0.45}
-    about = {"task": "word_association", "judge": "svm", "column": "trained_on"}
+    about: dict[str, Any] = {"task": "word_association", "judge": "svm", "column": "trained_on"}
     rows = [
         Score(**about, value=trained, agent=agent, detectability=Estimate(rate))
         for (trained, agent), rate in rates.items()

@@ -23,7 +23,7 @@ def _chance(values: list[float], right: list[int], slope: float) -> float:
     return float(weights[sums >= of_right - 1e-9].sum() / weights.sum())
 
 
-SEPARATE = {
+SEPARATE: dict[str, tuple[list[float], list[int]]] = {
     "complete": ([1, 1, 2, 3, 4, 4, 6], [0, 0, 0, 1, 1, 1, 1]),
     "both at the value": ([1, 1, 2, 2, 2, 3, 5, 5], [0, 0, 1, 0, 0, 1, 1, 1]),
     "one right of all": ([1, 2, 3, 3, 4], [0, 0, 0, 0, 1]),

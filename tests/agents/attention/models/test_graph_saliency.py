@@ -68,7 +68,7 @@ def test_weights_choose_channels() -> None:
 
 @pytest.mark.parametrize("shape", [(75, 101), (160, 320)])
 def test_a_map_does_not_depend_on_its_batch_or_on_threads(shape: tuple[int, ...]) -> None:
-    images = [scene(*shape, seed=seed) for seed in range(4)]
+    images = [scene(shape[0], shape[1], seed) for seed in range(4)]
     images[2] = np.zeros_like(images[2])
     before = torch.get_num_threads()
     maps = []

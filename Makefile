@@ -77,7 +77,7 @@ $(READY): Makefile pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(UV)'
 	@touch $@
 
-$(DEMO): pyproject.toml constraints.txt | $(READY)
+$(DEMO): $(READY)
 	@rm -f $(DEMO) $(TEST)
 	@echo "Installing into .venv: about $(if $(TORCH),1 GB,3 GB (TORCH=cpu: less)) to download the first time"
 	$(INSTALL) '.[vision,attention,words,judging,parquet]'

@@ -182,10 +182,13 @@ def features(
         shown = pyramid
         if not linear_first:
             shown = [*opponent(linear(255 * np.stack(pyramid[:3], 2)))[0], pyramid[3]]
-        found += [(resize(plane, *grid, weights), scale) for plane, scale in zip(shown, [*ranges, 1.0], strict=True)]
+        found += [
+            (resize(plane, grid[0], grid[1], weights), scale)
+            for plane, scale in zip(shown, [*ranges, 1.0], strict=True)
+        ]
         for degrees in (0, 45, 90, 135):
             plane, scale = energy(pyramid[-1], math.radians(degrees))
-            found.append((resize(plane, *grid, weights), scale))
+            found.append((resize(plane, grid[0], grid[1], weights), scale))
     return found
 
 

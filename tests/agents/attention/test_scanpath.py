@@ -53,6 +53,7 @@ def test_a_mask_is_finer_than_a_box(tmp_path: Path) -> None:
     values[18:, 2] = 255
     fields = {"target_mask": mask_file(tmp_path, values), "target_box": (0, 0, 30, 20)}
     plan = scanpath.plan(stimulus(mode="search", **fields), (30, 20), ScanSettings())
+    assert isinstance(plan.target, np.ndarray)
     assert np.array_equal(plan.target, values > 0)
     assert plan.searching
 

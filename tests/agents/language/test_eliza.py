@@ -43,8 +43,11 @@ def play(partner: Callable[..., str] | None, exchanges: int, seed: int = 1, **fi
     history: list[tuple[str, str]] = []
     for turn in range(exchanges):
         side = "AB"[turn % 2]
-        is_eliza = side == "A" or partner is None
-        history.append((side, ask(history, side, seed * 1000 + turn, **fields) if is_eliza else partner(history)))
+        if side == "A" or partner is None:
+            said = ask(history, side, seed * 1000 + turn, **fields)
+        else:
+            said = partner(history)
+        history.append((side, said))
     return history
 
 

@@ -188,7 +188,8 @@ def doctor(task: str | None) -> int:
     table = plain_table("agent", "memory", "on a GPU", "licence", "why it does not run here")
     for row in agents:
         if not row["runs_here"]:
-            why = "too large; " * (not row["fits"]) + (row["missing"] or "")
+            too_large = "" if row["fits"] else "too large; "
+            why = too_large + (row["missing"] or "")
             sizes = _gib(row["memory"]), _gib(row["device_memory"])
             table.add_row(row["name"], *sizes, row["licence"], why)
     print_table(table)

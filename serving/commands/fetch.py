@@ -13,6 +13,7 @@ from agents.contract import Agent, Download
 from agents.errors import InputError, TuringlikeError, printable
 from agents.models.hub import NoNetworkError, readable
 from serving.files.terminal import print_line, printed_log
+from serving.files.words import count
 
 FAILED = 1  # the exit code if not everything was brought
 
@@ -51,7 +52,7 @@ def fetch(agents: Sequence[str], settings: Sequence[str], config: Path | None) -
             else:
                 brought.update({download.path: download.size for download in downloads})
     if brought:
-        _print(f"total: {readable(sum(brought.values()))} in {len(brought)} checkpoint{'s' * (len(brought) != 1)}")
+        _print(f"total: {readable(sum(brought.values()))} in {count(len(brought), 'checkpoint')}")
     if failed:
         print(f"turinglike: {len(failed)} of {len(entries)} agents could not be fetched for", file=sys.stderr)
     return FAILED if failed else 0

@@ -261,7 +261,8 @@ class BurstDialogue(Dialogue):
         if self._task is None:
             with self._at_work():
                 await self._write_pseudo(deadline)
-            self._deadline, self._since = deadline, self._clock()
+            self._deadline = deadline
+            self._since = self._clock()
             self._news = asyncio.Event()
             self._part = AgentPart(self._transcript, lambda: self._clock() - self._since, self._ask_agent, self._send)
             if (opener := self._transcript.opener()) is not None:

@@ -213,12 +213,15 @@ class Generation:
     def _batches(self, name: str) -> int:
         declared = self.agents[name].declaration()
         size = self.options.batch_size or self.pool.batch_size(name)
-        return sum(
-            left if assignment.is_pair or declared.batches_by_itself else -(-left // size)
-            for assignment in self.assignments
-            if name in assignment.members
-            for left in [assignment.left(self.options.limit)]
-        )
+        batches = 0
+        for assignment in self.assignments:
+            if name in assignment.members:
+                left = assignment.left(self.options.limit)
+                if assignment.is_pair or declared.batches_by_itself:
+                    batches += left
+                else:
+                    batches += -(-left // size)
+        return batches
 
     async def _fulfil(self, assignment: Assignment) -> None:
         async with self.pool.admission.admit(assignment.members):

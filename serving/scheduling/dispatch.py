@@ -313,7 +313,8 @@ class Dispatcher:
         if self.stopped is not None:
             return
         self.stopped = error
-        left = [request for replica in self._replicas for batch in replica.in_flight for request in batch]
+        batches = [batch for replica in self._replicas for batch in replica.in_flight]
+        left = [request for batch in batches for request in batch]
         left += [*self._suspects, *(request for _, _, request in sorted(self._queue))]
         for replica in self._replicas:
             replica.worker.kill()

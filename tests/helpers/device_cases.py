@@ -108,7 +108,7 @@ def _server(folder: Path, entry: Entry, stack: ExitStack) -> dict[str, Any]:
     return {"base_url": stack.enter_context(misbehaving_server.running()).url, **FEW}
 
 
-VIEW = {"long_side": 96, "radius": 64, "margin": 16, "deg2px": [8, 4, 3, 2, 2], "fovea": 2}
+VIEW: dict[str, Any] = {"long_side": 96, "radius": 64, "margin": 16, "deg2px": [8, 4, 3, 2, 2], "fovea": 2}
 CASES: dict[str, Maker] = {
     "agents.vision.git_and_blip:GitAgent": _checkpoint(tiny_captioners.git),
     "agents.vision.git_and_blip:BlipAgent": _checkpoint(tiny_captioners.blip),

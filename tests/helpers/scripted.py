@@ -55,8 +55,7 @@ class Scripted:
         item.status = "ok"
         item.answer = TurnAnswer(text=text).model_dump_json().encode()
         if (turn, first_attempt) in self.own:
-            # type: ignore[assignment]
-            item.status = self.own[turn, first_attempt]
+            item.status = self.own[turn, first_attempt]  # type: ignore[assignment]
             item.error = None
             item.attempts = [item.attempt_record([{"filter": "noted", "rejected": False, "found": "x"}, OWN])]
         item.raw = orjson.dumps({"tokens": 10 * turn + first_attempt % STRIDE})

@@ -42,7 +42,7 @@ def agents(folders: dict[str, Path]) -> dict[str, TextAgent[Any]]:
 
 
 def _agent(name: str, folder: Path, **chosen: Any) -> TextAgent[Any]:
-    cls = AGENTS[name][0]
+    cls: Any = AGENTS[name][0]
     return cls(cls.Settings(checkpoint=str(folder), **chosen), name)
 
 
@@ -67,7 +67,7 @@ def _draw(seed: int = 0, turn: int = 0, **more: Any) -> Draw:
 
 
 def _tokenizer(agents: dict[str, TextAgent[Any]], name: str) -> Any:
-    return AutoTokenizer.from_pretrained(agents[name].folder())
+    return AutoTokenizer.from_pretrained(agents[name].folder())  # type: ignore[attr-defined]
 
 
 def _replies(agent: TextAgent[Any], batch: Sequence[Stimulus], draws: Sequence[Draw]) -> list[Any]:
@@ -144,7 +144,7 @@ def test_a_text_ends_at_its_length_and_the_same_is_sent(folders: dict[str, Path]
     ended = _replies(agent, [stimulus] * 24, draws)
     texts = engine.generate_batch([replace(each, is_enough=None) for each in requests], [draw.seed for draw in draws])
     full = [agent._reply(stimulus, draw, *each) for draw, *each in zip(draws, requests, texts, strict=True)]
-    assert [reply.answer.text for reply in ended] == [reply.answer.text for reply in full]
+    assert [reply.answer for reply in ended] == [reply.answer for reply in full]
     assert all(whole.text.startswith(reply.raw["text"]) for whole, reply in zip(texts, ended, strict=True))
     early = [reply for whole, reply in zip(texts, ended, strict=True) if reply.raw["tokens"] < whole.tokens]
     assert {reply.answer.finish for reply in early} == {"stop"}

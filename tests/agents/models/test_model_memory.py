@@ -40,7 +40,7 @@ class LiveMemory(TorchDispatchMode):
     """Within it ``peak`` is the most bytes that tensors made there took at once, counted at every operation."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.live = self.peak = 0
         self._known: set[int] = set()
 

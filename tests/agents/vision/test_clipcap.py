@@ -32,10 +32,10 @@ def loaded(parts: Parts, **settings: Any) -> Any:
 
 
 def prefix_of(parts: Parts, pixels: Tensor) -> Tensor:
-    paths = (Path(parts[name]) for name in ("checkpoint", "clip", "language_model"))
-    model = clipcap_network.load_clipcap(*paths, parts["mapper"])
+    checkpoint, clip, language_model = (Path(parts[name]) for name in ("checkpoint", "clip", "language_model"))
+    model = clipcap_network.load_clipcap(checkpoint, clip, language_model, parts["mapper"])
     with torch.no_grad():
-        return model.prefix(pixels)  # type: ignore[no-any-return]
+        return model.prefix(pixels)
 
 
 def stacked(items: Sequence[Any]) -> Tensor:

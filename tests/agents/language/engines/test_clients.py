@@ -258,7 +258,8 @@ def test_every_misbehaviour_has_its_code(
     server: bad.Misbehaving, kind: str, act: bad.Act, code: str, words: str
 ) -> None:
     server.otherwise = lambda request: act
-    patience = {bad.hang: {"timeout_s": 0.3}, bad.drip: {"patience_s": 0.5}}.get(act, {})
+    settings: dict[Any, dict[str, Any]] = {bad.hang: {"timeout_s": 0.3}, bad.drip: {"patience_s": 0.5}}
+    patience = settings.get(act, {})
     caught = failure(server, kind=kind, **patience)
     assert caught.code == code
     assert caught.code in get_args(Code)

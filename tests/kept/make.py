@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,12 @@ NOW = re.compile(r'("(?:created|run)": ?)"[^"]*"')
 Cookies = dict[str, dict[str, str]]
 
 
-def generate(out: Path) -> list[str]:
+def generate(out: Path, agents: Sequence[str] = AGENTS) -> list[str]:
     """The command's arguments for the run in ``out``, but for its exact form."""
     options = ["--set", "minilm.vocabulary=300"]
     for name in SERVERS:
         options += ["--set", f"{name}.base_url={MODELS}", "--set", f"{name}.key_variable="]
-    return ["generate", "set.jsonl", "--agents", ",".join(AGENTS), "--out", str(out), "--here", *options]
+    return ["generate", "set.jsonl", "--agents", ",".join(agents), "--out", str(out), "--here", *options]
 
 
 def judge(out: Path) -> list[str]:

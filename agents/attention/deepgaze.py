@@ -13,7 +13,7 @@ from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
 from agents.contract import GIB, Declaration, Download, Draw, Reply
 from agents.errors import AnswerError
-from agents.models import checkpoints
+from agents.models import checkpoints, weight_files
 from agents.models.loading import use_full_float32
 from agents.models.pretrained import WeightsFileAgent, WeightsFileSettings, download, torch_hub_path
 from agents.stimuli import AttentionStimulus, Stimulus
@@ -113,7 +113,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         from agents.attention.models import deepgaze
 
         model = deepgaze.build()
-        self.give_weights(model, checkpoints.read_weights)
+        self.give_weights(model, weight_files.read_weights)
         self._device = torch.device(device)
         use_full_float32(self._device.type)
         self.model = deepgaze.OnePass(model.eval().requires_grad_(False).to(self._device))

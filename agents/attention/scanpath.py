@@ -13,7 +13,8 @@ from agents.attention.models.fixations import Box, Pixel, Plan
 from agents.attention.scanpath_files import read_lengths
 from agents.contract import Reply, Settings
 from agents.errors import AnswerError, UnavailableError
-from agents.stimuli import AttentionStimulus, Pixels
+from agents.stimuli import AttentionStimulus
+from agents.stimulus_parts import Pixels
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from agents.contract import MIB, Declaration
-from agents.models import checkpoints
+from agents.models import weight_files
 from agents.models.loading import use_full_float32
 from agents.models.pretrained import WeightsFileAgent, WeightsFileSettings, download_torchvision, torch_hub_path
 
@@ -60,4 +60,4 @@ class VGGAgent(WeightsFileAgent[V]):
 
 
 def _read(path: Path) -> dict[str, torch.Tensor]:
-    return {name.removeprefix("features."): value for name, value in checkpoints.read_weights(path).items()}
+    return {name.removeprefix("features."): value for name, value in weight_files.read_weights(path).items()}

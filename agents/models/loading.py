@@ -8,9 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.errors import UnavailableError
-from agents.models import checkpoints, random_weights
-from agents.models.checkpoints import short_text
+from agents.errors import UnavailableError, short_text
+from agents.models import model_folders, random_weights, weight_files
 
 if TYPE_CHECKING:
     import torch
@@ -51,13 +50,13 @@ def dtype_for(precision: str, device: torch.device, folder: Path) -> torch.dtype
         return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
     if device.type != "cuda":
         return torch.float32
-    config = checkpoints.described(folder / "config.json")
+    config = model_folders.described(folder / "config.json")
     return torch.float16 if "float16" in (config.get("dtype"), config.get("torch_dtype")) else torch.bfloat16
 
 
 def missing_quantizer(folder: Path) -> str | None:
     """What a checkpoint's quantised weights need that is not here, in transformers' words; or None."""
-    about = checkpoints.described(folder / "config.json").get("quantization_config")
+    about = model_folders.described(folder / "config.json").get("quantization_config")
     if not about:
         return None
     if not isinstance(about, dict):
@@ -102,8 +101,8 @@ def unusable_template(folder: Path) -> str | None:
 
 def chat_template(folder: Path) -> tuple[str | None, dict[str, str]]:
     """By what its tokenizer or processor makes a prompt of a chat, in Jinja, and the named tokens. Raises OSError."""
-    about = checkpoints.described(folder / "tokenizer_config.json")
-    others = (checkpoints.described(folder / name) for name in ("processor_config.json", "chat_template.json"))
+    about = model_folders.described(folder / "tokenizer_config.json")
+    others = (model_folders.described(folder / name) for name in ("processor_config.json", "chat_template.json"))
     template = next(filter(None, (file.get("chat_template") for file in (about, *others))), None)
     if isinstance(template, list):  # several, by name
         template = {each["name"]: each["template"] for each in template}.get("default")
@@ -156,13 +155,13 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
                 weights_only=True,
             )
     except pickle.UnpicklingError as error:
-        raise checkpoints.not_executed(folder, error) from None
+        raise weight_files.not_executed(folder, error) from None
     except MemoryError:
         raise
     except Exception as error:  # damaged weights and values that no configuration can have raise a dozen types
         raise UnavailableError(f"{folder} cannot be loaded as {cls.__name__}: {short_text(error)}") from None
     reshaped = [f"{name} {list(stored)} for {list(wanted)}" for name, stored, wanted in about["mismatched_keys"]]
-    checkpoints.check_names(folder, list(about["missing_keys"]), reshaped=reshaped)
+    weight_files.check_names(folder, list(about["missing_keys"]), reshaped=reshaped)
     return model.eval().requires_grad_(False)
 
 
@@ -194,7 +193,7 @@ def load_weights(
         wrong = model.load_state_dict(kept, strict=False)
     except RuntimeError as error:  # shapes
         raise UnavailableError(f"{path} is not a checkpoint of this architecture: {short_text(error)}") from None
-    checkpoints.check_names(path, wrong.missing_keys, wrong.unexpected_keys)
+    weight_files.check_names(path, wrong.missing_keys, wrong.unexpected_keys)
 
 
 @contextmanager

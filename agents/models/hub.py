@@ -26,7 +26,10 @@ class NoNetworkError(UnavailableError):
 
 
 def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = ()) -> Download:
-    """``revision`` or the pinned commit. Raises UnavailableError, also if ``needs`` are missing; NoNetworkError."""
+    """Bring a model of the hub into its library's cache, or describe a local one. ``revision`` is a commit, branch or
+    tag; without it the pinned commit is brought, else main. ``needs`` are files as in
+    :func:`agents.models.model_folders.problem`. Raises UnavailableError, NoNetworkError if the hub cannot be
+    reached."""
     local = checkpoints.local_path(checkpoint)
     if local is not None:
         return Download(

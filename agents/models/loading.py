@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def use_full_float32(kind: str) -> None:
-    """On a GPU no TF32: products and convolutions keep float32."""
+    """Keep float32 in products and convolutions on a GPU (``kind`` "cuda"), where torch may take TF32 with 10 bits.
+    Batches are their single stimuli only in full float32."""
     import torch
 
     if kind == "cuda":
@@ -25,6 +26,8 @@ def use_full_float32(kind: str) -> None:
 
 
 def gpu_provenance() -> dict[str, Any]:
+    """The GPU of this process, as records name it: its name, CUDA's version, the arithmetic, and the kernels of
+    attention that torch may choose from."""
     import torch
 
     kernels = {
@@ -43,7 +46,8 @@ def gpu_provenance() -> dict[str, Any]:
 
 
 def dtype_for(precision: str, device: torch.device, folder: Path) -> torch.dtype:
-    """``precision`` "auto" is fp32 on a CPU; on a GPU fp16 where config.json says so, else bf16."""
+    """The type of weights for a setting ``precision``. "auto" is fp32 on a CPU; on a GPU it is fp16 where
+    ``config.json`` says so, else bf16."""
     import torch
 
     if precision != "auto":
@@ -100,7 +104,8 @@ def unusable_template(folder: Path) -> str | None:
 
 
 def chat_template(folder: Path) -> tuple[str | None, dict[str, str]]:
-    """By what its tokenizer or processor makes a prompt of a chat, in Jinja, and the named tokens. Raises OSError."""
+    """The template, in Jinja, by which the tokenizer or processor of a folder makes a prompt of a chat, or None; and
+    the tokens that it may name, such as ``bos_token``. Raises OSError."""
     about = model_folders.described(folder / "tokenizer_config.json")
     others = (model_folders.described(folder / name) for name in ("processor_config.json", "chat_template.json"))
     template = next(filter(None, (file.get("chat_template") for file in (about, *others))), None)
@@ -115,6 +120,7 @@ def chat_template(folder: Path) -> tuple[str | None, dict[str, str]]:
 
 
 def no_template(folder: Path) -> str:
+    """A sentence for a folder without a chat template: what it means, and what to do instead."""
     return (
         f"{folder} has no chat template: the model was not trained to chat; to continue texts, use gpt2-completion "
         f"with --set gpt2-completion.checkpoint={folder}"
@@ -122,8 +128,9 @@ def no_template(folder: Path) -> str:
 
 
 def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype, devices: int = 1) -> Any:
-    """In evaluation mode; several ``devices``: over all visible GPUs. Raises UnavailableError if the folder cannot be
-    read, needs code, or lacks weights."""
+    """The model of a folder on ``device``, in evaluation mode and without gradients. ``cls`` is a class of
+    transformers; with several ``devices`` its layers are spread over all GPUs that this process sees. Raises
+    UnavailableError if the folder cannot be read, needs code of its own, or lacks weights."""
     import pickle
 
     use_full_float32(device.type)
@@ -176,7 +183,8 @@ def told_of_values(folder: Path) -> Iterator[None]:
 
 
 def load_part(cls: Any, folder: Path, what: str, **options: Any) -> Any:
-    """A tokenizer or processor, named ``what``. Raises UnavailableError."""
+    """A tokenizer or processor of a folder, by a class of transformers; ``what`` is its name in an error. Raises
+    UnavailableError."""
     try:
         with _silence():
             return cls.from_pretrained(folder, trust_remote_code=False, local_files_only=True, **options)
@@ -187,7 +195,8 @@ def load_part(cls: Any, folder: Path, what: str, **options: Any) -> Any:
 def load_weights(
     model: torch.nn.Module, weights: Mapping[str, torch.Tensor], path: Path, unused: Sequence[str] = ()
 ) -> None:
-    """All weights of ``model``; names in ``unused`` may be left over. Raises UnavailableError."""
+    """Give ``model`` the ``weights`` of the file ``path``, all of them. Names that begin with one of ``unused`` may be
+    left over. Raises UnavailableError for missing, unexpected or reshaped weights."""
     kept = {name: value for name, value in weights.items() if not name.startswith(tuple(unused))}
     try:
         wrong = model.load_state_dict(kept, strict=False)

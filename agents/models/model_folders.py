@@ -43,8 +43,11 @@ POINTER = b"version https://git-lfs"  # how a file begins that Git LFS has not b
 
 
 def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] | None = ()) -> str | None:
-    """What the folder lacks, or None. ``needs``: names, alternatives parted by "|"; ``model_types``: of config.json,
-    () for any, None for those that transformers has a class for."""
+    """What is wrong with a model's folder, as the end of a sentence that begins with its path, or None.
+
+    ``needs`` are names of files, of which "a|b" asks for either. ``model_types`` are those that ``config.json`` may
+    name: () allows any and no such file, None any that transformers has a class for. Nothing of the folder is executed.
+    """
     try:
         if not path.is_dir():
             return f"{NO_GGUF} (docs/servers.md)" if path.suffix.lower() == GGUF else "is not a folder"
@@ -86,6 +89,7 @@ def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] | None 
 
 
 def lacking(needs: Sequence[str], files: Collection[str]) -> list[str]:
+    """Which of ``needs`` no file meets, as "a or b" for a need "a|b"."""
     return [" or ".join(names.split("|")) for names in needs if not any(name in files for name in names.split("|"))]
 
 
@@ -134,9 +138,10 @@ def _damage(path: Path) -> str | None:
 
 
 def described(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; {} where there is none or it is damaged, which :func:`problem` reports."""
     try:
         return _json(path)
-    except (OSError, ValueError):  # which :func:`problem` reports
+    except (OSError, ValueError):
         return {}
 
 
@@ -152,6 +157,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def has_image_processor(folder: Path) -> bool:
+    """Whether a configuration in the folder prepares pictures, so that the model sees."""
     images = described(folder / "preprocessor_config.json")
     return not images.keys().isdisjoint(("image_processor_type", "image_mean")) or bool(
         described(folder / "processor_config.json").get("image_processor")
@@ -159,7 +165,7 @@ def has_image_processor(folder: Path) -> bool:
 
 
 def licence(path: Path) -> str | None:
-    """By the model card in the folder."""
+    """The licence that the model card in a folder names, or None."""
     from huggingface_hub import metadata_load
 
     try:
@@ -169,6 +175,7 @@ def licence(path: Path) -> str | None:
 
 
 def licence_of(card: Mapping[str, Any]) -> str | None:
+    """The licence in the metadata of a model card; its own name where the card says "other"."""
     name = card.get("license")
     if name == "other":
         name = card.get("license_name") or name
@@ -176,7 +183,9 @@ def licence_of(card: Mapping[str, Any]) -> str | None:
 
 
 def model_files(path: Path) -> list[Path]:
-    """The files that an agent may read, sorted; a single form of the weights."""
+    """The files of a model that an agent may read, sorted: weights in one form and texts, without hidden files and
+    without those about the model. Their hashes are the identity of a local checkpoint, so a change here makes every run
+    with a local model another's."""
     if path.is_file():
         return [path]
 
@@ -193,5 +202,5 @@ def model_files(path: Path) -> list[Path]:
 
 
 def size(path: Path) -> int:
-    """Bytes of what an agent may read."""
+    """Bytes of :func:`model_files`. Raises OSError."""
     return sum(file.stat().st_size for file in model_files(path))

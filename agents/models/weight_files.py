@@ -13,18 +13,21 @@ from agents.errors import UnavailableError, short_text
 if TYPE_CHECKING:
     import torch
 
-FILES = (".safetensors", ".bin", ".pt", ".pth", ".pkl", ".ckpt")  # endings of files of weights, and of no hub id
+FILES = (".safetensors", ".bin", ".pt", ".pth", ".pkl", ".ckpt")
+"""Endings of files of weights; no id of the hub ends like this."""
 
 MARKER = "RANDOM_WEIGHTS"
+"""A file of this name beside weights says that they were drawn at random."""
 
 
 def random_weights(path: Path) -> bool:
-    """Whether a file marks the weights as random."""
+    """Whether :data:`MARKER` lies in the folder, or beside the file."""
     return ((path if path.is_dir() else path.parent) / MARKER).exists()
 
 
 def weights_file(path: Path) -> Path:
-    """The only file of weights. Raises UnavailableError."""
+    """The file itself, or the only file of weights in a folder. Raises UnavailableError if there are none or
+    several."""
     if not path.is_dir():
         return path
     files = sorted(file for file in path.iterdir() if file.suffix in FILES)
@@ -34,7 +37,8 @@ def weights_file(path: Path) -> Path:
 
 
 def count_weights(path: Path) -> int:
-    """By the files' headers; a torch file counts two bytes as a weight, an unreadable file 0."""
+    """Weights in a file, or in the files of a folder, by their headers alone. A torch file, whose header does not say,
+    is counted as if a weight had two bytes; an unreadable file has 0."""
     if path.is_dir():
         return sum(map(count_weights, sorted(path.glob("*.safetensors")) or sorted(path.glob("pytorch_model*.bin"))))
     try:
@@ -55,7 +59,8 @@ def largest_file(path: Path) -> int:
 
 
 def read_weights(path: Path) -> dict[str, torch.Tensor]:
-    """Tensors by name, on the CPU, mapped if possible. Raises UnavailableError for damage or code."""
+    """Tensors by name, on the CPU, mapped from the file where it can be. Raises UnavailableError for a damaged file,
+    and for one that holds anything else than tensors: nothing of it is executed."""
     if path.suffix != ".safetensors":
         content = read_torch(path)
     else:
@@ -72,7 +77,7 @@ def read_weights(path: Path) -> dict[str, torch.Tensor]:
 
 
 def read_torch(path: Path) -> dict[str, Any]:
-    """The mapping in a torch file (``weights_only=True``). Raises UnavailableError."""
+    """The mapping that a torch file holds, read with ``weights_only=True``. Raises UnavailableError."""
     import pickle
 
     import torch
@@ -91,6 +96,7 @@ def read_torch(path: Path) -> dict[str, Any]:
 
 
 def not_executed(path: Path, error: Exception) -> UnavailableError:
+    """What to say of a file that torch refused, with the class that the file wanted to import."""
     named = re.search(r"GLOBAL ([\w.]+)", str(error))
     what = f" ({named.group(1)})" if named else ""
     return UnavailableError(
@@ -102,7 +108,8 @@ def not_executed(path: Path, error: Exception) -> UnavailableError:
 def check_names(
     path: Path | str, missing: Sequence[str], unexpected: Sequence[str] = (), reshaped: Sequence[str] = ()
 ) -> None:
-    """Raises UnavailableError if any weights are listed, naming three."""
+    """Raises UnavailableError for a checkpoint ``path`` of another architecture: if names of weights are ``missing``,
+    ``unexpected`` or ``reshaped``. It names three of each."""
     kinds = ((missing, "are missing"), (unexpected, "are none of the model's"), (reshaped, "are of another shape"))
     parts = [f"{len(names)} weights {what} ({some(sorted(names))})" for names, what in kinds if names]
     if parts:
@@ -110,4 +117,6 @@ def check_names(
 
 
 def some(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:3])}{' …' * (len(names) > 3)}"
+    """The first three names of a list, and an ellipsis where there are more."""
+    first = ", ".join(names[:3])
+    return f"{first} …" if len(names) > 3 else first

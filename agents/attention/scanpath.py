@@ -113,6 +113,7 @@ def misplaced(stimulus: AttentionStimulus, frame: Pixel, mask: Pixel | None) -> 
 
 
 def reply(path: ScanpathAnswer | AnswerError, raw: Any = None) -> Reply | Exception:
+    """A reply with a path and its ``raw`` part, or the error that ended it."""
     return path if isinstance(path, AnswerError) else Reply(path, raw)
 
 

@@ -35,12 +35,15 @@ class VGGAgent(WeightsFileAgent[V]):
     device: torch.device
 
     def published(self) -> Path:
+        """Where torch.hub keeps torchvision's VGG16."""
         return torch_hub_path(FILE)
 
     def download(self, path: Path) -> None:
+        """Bring torchvision's VGG16. Raises UnavailableError."""
         download_torchvision(path)
 
     def load(self, device: str) -> None:
+        """Load the convolutions of VGG16 in fp32; its classifier is left out."""
         import torch
         from torchvision.models import vgg16
 
@@ -56,6 +59,7 @@ class VGGAgent(WeightsFileAgent[V]):
         self.features = features.to(self.device, memory_format=memory_format(self.device))
 
     def close(self) -> None:
+        """Let the network go."""
         self.__dict__.pop("features", None)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-# Codes of answers that failed by their stimulus, which is no sign of a broken agent.
 OF_STIMULUS = frozenset(
     {
         "bad_image",
@@ -27,16 +26,17 @@ OF_STIMULUS = frozenset(
         "unsupported_pseudo",
     }
 )
+"""Codes of answers that failed by their stimulus, which is no sign of a broken agent."""
 
-# Of these what comes again however often it is asked, as a run's stimuli and settings stay; pictures' files may change.
 LASTING = OF_STIMULUS - {"bad_image", "image_too_large", "invalid_stimulus", "missing_image"}
+"""Codes of failures that would come again: a run's stimuli and settings stay. The file of a picture may change."""
 
-# Names of environment variables that programs which need none do not get.
 SECRET = re.compile(r"KEY|TOKEN(?!IZERS)|SECRET|PASSWORD|CREDENTIAL")
+"""Names of environment variables that a program without a need for them does not get."""
 
 
 def printable(text: str) -> str:
-    """Text with escapes for what a terminal would obey."""
+    """A text in which whatever a terminal would obey, such as an escape sequence, is written out: ``\\x1b``."""
     if text.isprintable():
         return text
     return "".join(
@@ -44,10 +44,18 @@ def printable(text: str) -> str:
     )
 
 
+def short_text(error: BaseException) -> str:
+    """An exception's text on a line of at most 200 characters, with its type where the text is a bare word."""
+    text = " ".join(str(error).split())
+    kind = type(error).__name__
+    return text[:200] if " " in text else f"{kind} {text[:200]}".strip()  # a KeyError holds no more than its key
+
+
 class TuringlikeError(Exception):
-    """``exit_code`` is the command line's."""
+    """Base of the errors whose message is for the user."""
 
     exit_code = 2
+    """The exit code of a command that ends by it."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
@@ -59,12 +67,16 @@ class EngineDeadError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A fault of an input: ``where`` is its file, ``line`` from 1."""
+    """A fault of an input."""
 
     where: str
+    """Its file, or the option of the command."""
     line: int | None
+    """The line in the file, from 1; None: the whole."""
     field: str | None
+    """The field of the line, or the setting; None: the whole."""
     message: str
+    """What is wrong, and what would be right."""
 
     def __str__(self) -> str:
         where = self.where if self.line is None else f"{self.where}:{self.line}"
@@ -72,7 +84,8 @@ class Problem:
 
 
 def bad_settings(name: str, known: Iterable[str], errors: Iterable[Mapping[str, Any]]) -> list[Problem]:
-    """From pydantic's errors."""
+    """Faults of an agent's settings in the user's words. ``name`` is the agent's, ``known`` are the names of its
+    settings, and ``errors`` come from pydantic's ``ValidationError.errors()``."""
     problems = []
     for error in errors:
         message = str(error["msg"]).removeprefix("Value error, ")
@@ -83,7 +96,10 @@ def bad_settings(name: str, known: Iterable[str], errors: Iterable[Mapping[str, 
 
 
 class InputError(TuringlikeError):
-    """Wrong usage or input; ``problems`` lists all."""
+    """Wrong usage or input."""
+
+    problems: tuple[Problem, ...]
+    """Every fault that was found, not the first alone."""
 
     def __init__(self, message: str, problems: Iterable[Problem] = ()) -> None:
         super().__init__(message)
@@ -115,13 +131,18 @@ class ClusterError(TuringlikeError):
 
 
 class AgentStoppedError(TuringlikeError):
-    """An agent stopped; stimuli stay unanswered."""
+    """An agent stopped, as its workers die or its server refuses the key; stimuli stay unanswered."""
 
     exit_code = 3
 
 
 class AnswerError(TuringlikeError):
-    """An answer failed; ``code`` is a short word, ``raw`` what the model wrote."""
+    """An answer failed. It stands in the record of its stimulus, and the run goes on."""
+
+    code: str
+    """A short word for the kind of failure, such as "bad_image" (docs/records.md)."""
+    raw: Any
+    """What the model wrote, if it wrote something."""
 
     def __init__(self, code: str, message: str, raw: Any = None) -> None:
         super().__init__(message)
@@ -133,7 +154,7 @@ class AnswerError(TuringlikeError):
 
 
 class ImageError(AnswerError):
-    """``code`` is ``missing_image``, ``bad_image`` or ``image_too_large``."""
+    """A picture cannot be shown. ``code`` is ``missing_image``, ``bad_image`` or ``image_too_large``."""
 
 
 # servers
@@ -147,18 +168,23 @@ Code = Literal[
     "server_unreachable",
     "no_room",
 ]
-SHORTEST_SECRET = 8  # a shorter key ("EMPTY", as some servers want) is no secret, and clearing texts of it harms them
-QUOTED = 300  # characters of a server's text in an error
+"""The code of an answer that a server failed to give."""
+SHORTEST_SECRET = 8
+"""Characters of a key at least. A shorter one ("EMPTY", as some servers want) is no secret: it may be a word of a
+text."""
+QUOTED = 300
+"""Characters of a server's text in an error, at most."""
 
 
 def code_of(status: int) -> Code:
-    """The code of an HTTP status other than 200."""
+    """The code of a failure by the status of an HTTP reply other than 200."""
     if status in (401, 403):
         return "server_auth"
     return "server_busy" if status in (408, 429) or status >= 500 else "server_refused"
 
 
 def cleared(text: str, keys: Iterable[str]) -> str:
+    """A text in which "[key]" stands for each of the keys, as a server may repeat what it was sent."""
     for key in keys:
         if len(key) >= SHORTEST_SECRET:
             text = text.replace(key, "[key]")

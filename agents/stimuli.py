@@ -9,9 +9,6 @@ from typing import Annotated, Any, Literal, get_args
 
 import orjson
 from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
     TypeAdapter,
@@ -21,6 +18,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from agents.images import Image
+from agents.stimulus_parts import WHOLE, BaseStimulus, Part, Pixels, Text, Word
 
 Asked = Literal[
     "color_estimation",
@@ -30,10 +28,14 @@ Asked = Literal[
     "word_association",
     "conversation",
 ]
+"""A task of participants, people or machines."""
 Task = Literal[Asked, "judgement"]
-TASKS: tuple[Asked, ...] = get_args(Asked)  # of participants
+"""A task of participants or of judges."""
+TASKS: tuple[Asked, ...] = get_args(Asked)
+"""The six tasks of participants, in the papers' order."""
 ALL_TASKS: tuple[Task, ...] = get_args(Task)
-SHORT: dict[str, Asked] = {  # other names of tasks on the command line
+"""The tasks of participants and the task of judges."""
+SHORT: dict[str, Asked] = {
     "color": "color_estimation",
     "object": "object_detection",
     "attention": "attention_prediction",
@@ -41,98 +43,47 @@ SHORT: dict[str, Asked] = {  # other names of tasks on the command line
     "word": "word_association",
     "conversation": "conversation",
 }
-Mode = Literal["free", "search"]  # of attention prediction
+"""Tasks by their short names, which the command line takes as well."""
+Mode = Literal["free", "search"]
+"""A mode of attention prediction: free viewing, or search of a target."""
 MODES: tuple[Mode, ...] = get_args(Mode)
-ConversationType = Literal["HH", "HM", "MM"]  # people, a person and a machine, machines
-Family = Literal["completion", "chat", "blenderbot", "other"]  # of agents that converse
-
-MOST_META = 1000  # entries
-IMAGES = ("image", "target_image", "target_mask", "clip")
-
-
-def _whole(value: object) -> object:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+"""Both modes of attention prediction."""
+ConversationType = Literal["HH", "HM", "MM"]
+"""Who converses: two people, a person and a machine, two machines."""
+Family = Literal["completion", "chat", "blenderbot", "other"]
+"""A kind of language model, by which the papers chose what to do with odd messages."""
 
 
-WHOLE = BeforeValidator(_whole)  # of whole numbers: 24.0 counts, as in JSON Schema
-Scalar = str | int | float | bool | None
-Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
-Word = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
-Pixels = Annotated[int, Field(ge=1, le=1_000_000), WHOLE]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class _Stimulus(_Part):
-    """``meta`` is a flat map for every export."""
-
-    id: Annotated[str, StringConstraints(min_length=1, max_length=200)]
-    benchmark_id: str | None = None
-    source: str | None = None
-    source_id: str | None = None
-    meta: dict[str, Scalar] = Field(
-        default_factory=dict,
-        description="Whole numbers have 64 bits, which JSON Schema cannot say beside numbers with an exponent.",
-        json_schema_extra={"maxProperties": MOST_META},
-    )
-
-    @field_validator("id")
-    @classmethod
-    def _id_is_plain(cls, value: str) -> str:
-        if not value.isprintable() or "\\" in value or value.startswith("/") or ".." in value.split("/"):
-            raise PydanticCustomError("id", "must be printable, without a backslash, a '/' at its start or a '..' part")
-        return value
-
-    @field_validator("meta", mode="before")
-    @classmethod
-    def _meta_is_small(cls, value: Any) -> Any:
-        if isinstance(value, dict) and len(value) > MOST_META:  # before each is checked
-            raise PydanticCustomError("meta", "has more than {most} entries", {"most": MOST_META})
-        return value
-
-    @field_validator("meta")
-    @classmethod
-    def _meta_fits_64_bits(cls, value: dict[str, Scalar]) -> dict[str, Scalar]:
-        for key, entry in value.items():
-            if isinstance(entry, int) and not -(2**63) <= entry < 2**63:
-                raise PydanticCustomError(
-                    "meta", "{key}: a whole number beyond 64 bits; write it as text", {"key": key}
-                )
-        return value
-
-    def images(self) -> list[Image]:
-        return list(self.images_by_field().values())
-
-    def images_by_field(self) -> dict[str, Image]:
-        fields = vars(self)  # quicker than getattr, for which pydantic looks for private attributes
-        return {name: image for name in IMAGES if (image := fields.get(name)) is not None}
-
-
-class _Picture(_Stimulus):
+class _Picture(BaseStimulus):
     image: Image
+    """The picture."""
     present: list[str] | None = None
+    """Words for what the picture shows; catch trials avoid them."""
     absent: list[str] | None = None
+    """Words for what the picture does not show, from which catch trials choose."""
 
 
 class ColorStimulus(_Picture):
     """Colour estimation: the dominant colour of an image, of eleven words."""
 
     task: Literal["color_estimation"]
+    """Names the type of stimulus."""
 
 
 class ObjectStimulus(_Picture):
     """Object detection: three objects in an image."""
 
     task: Literal["object_detection"]
+    """Names the type of stimulus."""
 
 
 class CaptionStimulus(_Picture):
     """Image captioning: a sentence about an image."""
 
     task: Literal["image_captioning"]
+    """Names the type of stimulus."""
     domain: Literal["in", "near", "out", "coco"] | None = None
+    """How near its objects are to COCO's 80 classes, as nocaps says; "coco": it is an image of COCO."""
 
 
 class AttentionStimulus(_Picture):
@@ -140,15 +91,25 @@ class AttentionStimulus(_Picture):
     ``window`` the side of the inhibition window, in pixels of the image."""
 
     task: Literal["attention_prediction"]
+    """Names the type of stimulus."""
     mode: Mode = "free"
+    """Free viewing, or search; a search has a target."""
     dataset: str | None = None
+    """The data set of scanpaths whose parameters an agent may take."""
     target_image: Image | None = None
+    """What the target looks like."""
     target_box: tuple[float, float, float, float] | None = None
+    """Where the target is: [x, y, width, height] in pixels of the image."""
     target_mask: Image | None = None
+    """Where the target is: a picture of the image's size, white there."""
     target_present: bool | None = None
+    """Whether the target is in the image; None: it is not said."""
     window: Pixels | None = None
+    """The side of the window of inhibition around a fixation, in pixels of the image."""
     max_fixations: Annotated[int, Field(ge=1, le=10_000), WHOLE] | None = None
+    """Fixations at most; None: the agent's settings say."""
     pixels_per_degree: Annotated[float, Field(gt=0)] | None = None
+    """Pixels of the image that made a degree of a viewer's visual field."""
 
     @field_validator("target_box")
     @classmethod
@@ -167,15 +128,21 @@ class AttentionStimulus(_Picture):
         return self
 
 
-class WordStimulus(_Stimulus):
+class WordStimulus(BaseStimulus):
     """Word association: a cue word; the prompted version shows three example pairs first."""
 
     task: Literal["word_association"]
+    """Names the type of stimulus."""
     cue: Word
+    """The word that is shown."""
     version: Literal["free", "prompted"] = "free"
+    """Whether examples are shown first ("prompted")."""
     examples: list[tuple[str, str]] = Field(max_length=20, default_factory=list)
+    """Pairs of a cue and a person's answer."""
     word_class: str | None = None
+    """The cue's part of speech."""
     frequency: float | None = None
+    """How frequent the cue is, in the unit of its source."""
 
     @model_validator(mode="after")
     def _prompted_has_examples(self) -> WordStimulus:
@@ -184,37 +151,53 @@ class WordStimulus(_Stimulus):
         return self
 
 
-class Utterance(_Part):
+class Utterance(Part):
     """An earlier message; ``at`` in seconds from the start, or null."""
 
     speaker: Word
+    """The speaker's name, or "A" or "B"."""
     text: Annotated[str, StringConstraints(max_length=100_000)]
+    """What was said."""
     at: Annotated[float, Field(ge=0)] | None = None
+    """Seconds from the conversation's start; None: there are no times."""
 
 
-class PseudoDialogue(_Part):
+class PseudoDialogue(Part):
     """What an agent writes itself before a conversation, for both speakers: ``turns`` about each of ``topics``."""
 
     topics: Annotated[int, Field(ge=1, le=100), WHOLE]
+    """Topics that it thinks of."""
     turns: Annotated[int, Field(ge=1, le=100), WHOLE]
+    """Messages about each topic."""
 
 
-class ConversationStimulus(_Stimulus):
+class ConversationStimulus(BaseStimulus):
     """Two speakers and a topic, by turns (``ping-pong``) or several messages in a row (``burst``). ``exchanges`` counts
     messages. The seed draws ``who_starts`` where it is null. Speakers in ``history`` are the ``names``, or "A" and
     "B"."""
 
     task: Literal["conversation"]
+    """Names the type of stimulus."""
     type: ConversationType = "MM"
+    """Who converses."""
     mode: Literal["ping-pong", "burst"] = "ping-pong"
+    """Whether speakers take turns, or may send several messages in a row."""
     topic: Word | None = None
+    """What it is about."""
     names: tuple[Word, Word] | None = None
+    """The names of A and B; None: they are drawn."""
     personas: tuple[Text, Text] | None = None
+    """Who A and B are, as a model is told; None: they are drawn where a prompt needs them."""
     opener: Text | None = None
+    """The first message, which is given."""
     who_starts: Literal["A", "B"] | None = None
+    """Who speaks first; None: it is drawn."""
     exchanges: Annotated[int, Field(ge=1, le=1_000), WHOLE] = 24
+    """Messages of both speakers together."""
     history: list[Utterance] = Field(max_length=10_000, default_factory=list)
+    """Messages that were said before."""
     pseudo: PseudoDialogue | None = None
+    """What an agent writes before the conversation; None: nothing."""
 
     @model_validator(mode="after")
     def _speakers_are_two(self) -> ConversationStimulus:
@@ -230,24 +213,33 @@ class ConversationStimulus(_Stimulus):
         return self
 
 
-class Said(_Part):
+class Said(Part):
     """A message of an excerpt: A speaks first."""
 
     speaker: Literal["A", "B"]
+    """Who said it, under a neutral name."""
     text: Annotated[str, StringConstraints(max_length=100_000)]
+    """What was said."""
 
 
-class ShownAnswer(_Part):
+class ShownAnswer(Part):
     """What a judge sees of an answer, by task (``SHOWN``); ``fixations`` are [x, y] in pixels of ``frame`` = [width,
     height]."""
 
     color: str | None = None
+    """A colour's word (color_estimation)."""
     labels: list[str] | None = None
+    """Words for objects (object_detection)."""
     fixations: list[tuple[float, float]] | None = None
+    """[x, y] of each fixation, in pixels of the frame (attention_prediction)."""
     frame: tuple[int, int] | None = None
+    """[width, height] in pixels."""
     text: str | None = None
+    """A caption (image_captioning)."""
     word: str | None = None
+    """A word (word_association)."""
     messages: list[Said] | None = None
+    """An excerpt of a conversation (conversation)."""
 
 
 SHOWN: Mapping[Asked, tuple[str, ...]] = {
@@ -261,23 +253,35 @@ SHOWN: Mapping[Asked, tuple[str, ...]] = {
 """The fields of ``ShownAnswer`` that an answer to each task has."""
 
 
-class JudgementStimulus(_Stimulus):
+class JudgementStimulus(BaseStimulus):
     """A judge says whether an answer, or a speaker of a conversation, is a person's or a machine's. ``asked`` is the
     task that was answered, ``question`` what the judge reads. With a conversation ``beside`` it says in which a machine
     speaks: ``machine`` for the answer, ``human`` for the other."""
 
     task: Literal["judgement"]
+    """Names the type of stimulus."""
     asked: Asked
+    """The task that was answered."""
     shown: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    """The id of the stimulus that was answered."""
     question: Text
+    """What the judge is asked."""
     answer: ShownAnswer
+    """The answer to be judged."""
     image: Image | None = None
+    """The picture that was shown; None where the task has none."""
     target_image: Image | None = None
+    """The target of a search."""
     clip: Image | None = None
+    """The scanpath as an animation."""
     cue: Word | None = None
+    """The cue of a word association."""
     examples: list[tuple[str, str]] = Field(max_length=20, default_factory=list)
+    """The pairs that were shown before the cue."""
     speaker: Literal["A", "B"] | None = None
+    """The speaker of the excerpt who is judged."""
     beside: ShownAnswer | None = None
+    """A second conversation, where two are compared."""
 
     @model_validator(mode="after")
     def _is_whole(self) -> JudgementStimulus:
@@ -312,27 +316,32 @@ Stimulus = Annotated[
     | JudgementStimulus,
     Field(discriminator="task"),
 ]
+"""A stimulus of any task; ``task`` says which."""
 ADAPTER: TypeAdapter[Stimulus] = TypeAdapter(Stimulus)
+"""Validates rows of any task."""
 
 
 def parse_row(
     row: bytes | str, *, root: Path | str | None = None, files: Mapping[str, bytes] | None = None
 ) -> Stimulus:
-    """Images relative to ``root``, or by name in ``files``. Raises ``pydantic.ValidationError``."""
+    """The stimulus of a row of a set, a JSON object. Its images are files below ``root``, or bytes that ``files`` has
+    by their names; none is read. Raises ``pydantic.ValidationError``."""
     return ADAPTER.validator.validate_json(row, context={"root": root, "files": files})  # type: ignore[no-any-return]
 
 
 def canonical(stimulus: Stimulus) -> bytes:
-    """JSON with sorted keys, defaults left out."""
+    """The JSON of a stimulus with sorted keys, defaults left out: the same bytes for the same stimulus."""
     return orjson.dumps(as_dict(stimulus), option=orjson.OPT_SORT_KEYS)
 
 
 def as_dict(stimulus: Stimulus) -> dict[str, Any]:
+    """A stimulus as JSON values, defaults left out; an image is its name."""
     return stimulus.__pydantic_serializer__.to_python(stimulus, mode="json", exclude_defaults=True)  # type: ignore[no-any-return]
 
 
 def sha256(stimulus: Stimulus) -> str:
-    """Of the only image's bytes, else of the canonical JSON with images' hashes. Raises ImageError."""
+    """The hash of what was shown, in hex: of the bytes of the only image, else of the canonical JSON with the hashes of
+    images. Records have it. Raises ImageError."""
     images = stimulus.images_by_field()
     if len(images) == 1 and "image" in images and not isinstance(stimulus, JudgementStimulus):
         return images["image"].sha256

@@ -17,11 +17,14 @@ P = TypeVar("P", bound=scanpath.PathSettings)
 
 
 class _Drawn(Agent[P]):
+    """Base of the agents that draw each fixation from one distribution, whatever the picture shows."""
+
     declares = Declaration(
         tasks=("attention_prediction",),
         memory=256 * MIB,
     )
     selection: ClassVar[str]
+    """How records call the distribution."""
 
     @abstractmethod
     def pixel(self, frame: Pixel, noise: random.Random) -> Pixel:
@@ -51,6 +54,7 @@ class RandomAgent(_Drawn["RandomAgent.Settings"]):
     selection = "drawn, uniform"
 
     def pixel(self, frame: Pixel, noise: random.Random) -> Pixel:
+        """Any pixel of the frame, drawn from ``noise``."""
         return noise.randrange(frame[0]), noise.randrange(frame[1])
 
 
@@ -66,6 +70,7 @@ class CenterAgent(_Drawn["CenterAgent.Settings"]):
     selection = "drawn, Gaussian about the centre"
 
     def pixel(self, frame: Pixel, noise: random.Random) -> Pixel:
+        """A pixel by the Gaussian of the settings, cut off at the edges of the frame."""
         width, height = frame
         across = (self.settings.variance**0.5) * width / 2
         return _normal(width, across, noise), _normal(height, across * self.settings.ratio**0.5, noise)

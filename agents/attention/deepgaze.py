@@ -13,7 +13,7 @@ from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
 from agents.contract import GIB, Declaration, Download, Draw, Reply
 from agents.errors import AnswerError
-from agents.models import checkpoints
+from agents.models import checkpoints, weight_files
 from agents.models.loading import use_full_float32
 from agents.models.pretrained import WeightsFileAgent, WeightsFileSettings, download, torch_hub_path
 from agents.stimuli import AttentionStimulus, Stimulus
@@ -62,9 +62,11 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
     licence = "no licence given"
 
     def published(self) -> Path:
+        """Where torch.hub keeps the authors' weights."""
         return torch_hub_path(Path(WEIGHTS).name)
 
     def download(self, path: Path) -> None:
+        """Bring the authors' weights from their release. Raises UnavailableError."""
         download(RELEASES + WEIGHTS, path)
 
     def bias_path(self) -> Path | None:
@@ -75,6 +77,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         return torch_hub_path(Path(BIAS).name) if bias == "mit1003" else Path(bias).expanduser().absolute()
 
     def checkpoint(self) -> tuple[str | None, str | None]:
+        """The weights, with the hash of the centre bias behind their own."""
         name, revision = super().checkpoint()
         bias = self.bias_path()
         if revision is not None and bias is not None and bias.is_file():
@@ -82,6 +85,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         return name, revision
 
     def missing(self) -> str | None:
+        """The authors' package, the weights, or the centre bias."""
         if importlib.util.find_spec("deepgaze_pytorch") is None:
             return INSTALL
         bias = self.bias_path()
@@ -95,6 +99,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         return f"{self.settings.center_bias}: no such file"
 
     def fetch(self) -> Sequence[Download]:
+        """The weights, and the authors' centre bias if the settings name it. Raises UnavailableError."""
         bias = self.bias_path()
         if bias is not None and self.settings.center_bias == "mit1003" and not bias.is_file():
             bias.parent.mkdir(parents=True, exist_ok=True)
@@ -102,18 +107,20 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         return super().fetch()
 
     def open(self) -> None:
+        """Read the centre bias, log density over its own grid."""
         from agents.attention.models import deepgaze
 
         bias = self.bias_path()
         self._bias = None if bias is None or not bias.is_file() else deepgaze.read_bias(bias)
 
     def load(self, device: str) -> None:
+        """Build the network in fp32 and give it the weights."""
         import torch
 
         from agents.attention.models import deepgaze
 
         model = deepgaze.build()
-        self.give_weights(model, checkpoints.read_weights)
+        self.give_weights(model, weight_files.read_weights)
         self._device = torch.device(device)
         use_full_float32(self._device.type)
         self.model = deepgaze.OnePass(model.eval().requires_grad_(False).to(self._device))
@@ -141,6 +148,8 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         return resized, plan, assumed
 
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        """A path for each item; items of equal size walk together. A map that is not finite fails its item with
+        ``bad_map``."""
         import torch
 
         sizes = [tuple(picture.shape[1:]) for picture, _, _ in batch]
@@ -189,9 +198,11 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         return paths
 
     def provenance(self) -> dict[str, Any]:
+        """With the version of the authors' package, which has no ``__version__``."""
         from importlib import metadata
 
         return {**super().provenance(), "deepgaze_pytorch": metadata.version("deepgaze_pytorch")}
 
     def close(self) -> None:
+        """Let the network go."""
         self.__dict__.pop("model", None)

@@ -84,6 +84,7 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
     )
 
     def load(self, device: str) -> None:
+        """Load VGG16, and build the network with pooling by eccentricity over it."""
         from agents.attention.models.eccnet import EccNet
 
         super().load(device)
@@ -91,6 +92,8 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         self.net = EccNet(self.features, chosen.pooling(), chosen.view, chosen.preprocessing)
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
+        """The image and the target, resized to [1, 3, rows, columns] in 0..255, and the plan of the path. Raises
+        ImageError, and AnswerError without a picture of the target."""
         assert isinstance(stimulus, AttentionStimulus)
         target = scanpath.target_pixels(stimulus, self.name)
         pixels = stimulus.image.decode()
@@ -105,6 +108,7 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         return self._resized(pixels, columns, rows), self._resized(target, side, side), plan
 
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        """Each item walks alone, as its view moves; paths are read from the device together."""
         import torch
 
         from agents.attention.models.eccnet import search
@@ -132,5 +136,6 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         return torch.from_numpy(resized).permute(2, 0, 1)[None]
 
     def close(self) -> None:
+        """Let the network and VGG16 go."""
         super().close()
         self.__dict__.pop("net", None)

@@ -49,17 +49,21 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
     )
 
     def load(self, device: str) -> None:
+        """Keep the device; there are no weights."""
         import torch
 
         self._device = torch.device(device)
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
+        """The pixels, uint8 [height, width, 3], the plan of the path, and whether colour is left out. Raises
+        ImageError."""
         assert isinstance(stimulus, AttentionStimulus)
         pixels = stimulus.image.decode()
         without = self.settings.grey == "no_colour" and stimulus.image.header().one_channel
         return pixels, scanpath.plan(stimulus, (pixels.shape[1], pixels.shape[0]), self.settings), without
 
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        """A path for each item over its map of saliency; items of equal size walk together."""
         import torch
 
         from agents.attention.models import graph_saliency

@@ -52,6 +52,7 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
     )
 
     def open(self) -> None:
+        """Choose how the map of similarity is made."""
         from agents.attention.models.similarity import Method
 
         chosen = self.settings
@@ -61,6 +62,8 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
         )
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
+        """The image and the target as the network takes them, and the plan of the path. Raises ImageError, and
+        AnswerError without a picture of the target."""
         from agents.attention.models import similarity
 
         assert isinstance(stimulus, AttentionStimulus)
@@ -71,6 +74,7 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
         return search, target, scanpath.plan(stimulus, search.frame, self.settings)
 
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        """A path for each item over its map of similarity to the target; items of equal size walk together."""
         import torch
 
         from agents.attention.models import similarity

@@ -58,6 +58,7 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         """How the similarity map of search is made, as in ivsn: the image in tiles of 224 pixels, or whole."""
 
     def open(self) -> None:
+        """Read the saccade priors, one for each kind of viewing."""
         from agents.attention.models import return_fixations
         from agents.attention.models.similarity import Method
 
@@ -65,6 +66,8 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         self.method = Method(self.settings.variant)
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
+        """What the network sees, the plan of the path, how inhibition fades, and the saccade prior. Raises ImageError,
+        and AnswerError for a search without a picture of the target."""
         from agents.attention.models import similarity
         from agents.attention.models.return_fixations import Seen, squares
 
@@ -95,6 +98,7 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         return Memory(known.spread if spread is None else spread, known.floor if floor is None else floor)
 
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        """A path for each item, by its map, its saccade prior and its fading inhibition."""
         import torch
 
         from agents.attention.models import return_fixations

@@ -13,7 +13,8 @@ from agents.attention.models.fixations import Box, Pixel, Plan
 from agents.attention.scanpath_files import read_lengths
 from agents.contract import Reply, Settings
 from agents.errors import AnswerError, UnavailableError
-from agents.stimuli import AttentionStimulus, Pixels
+from agents.stimuli import AttentionStimulus
+from agents.stimulus_parts import Pixels
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,6 +113,7 @@ def misplaced(stimulus: AttentionStimulus, frame: Pixel, mask: Pixel | None) -> 
 
 
 def reply(path: ScanpathAnswer | AnswerError, raw: Any = None) -> Reply | Exception:
+    """A reply with a path and its ``raw`` part, or the error that ended it."""
     return path if isinstance(path, AnswerError) else Reply(path, raw)
 
 

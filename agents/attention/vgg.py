@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from agents.contract import MIB, Declaration
-from agents.models import checkpoints
+from agents.models import weight_files
 from agents.models.loading import use_full_float32
 from agents.models.pretrained import WeightsFileAgent, WeightsFileSettings, download_torchvision, torch_hub_path
 
@@ -35,12 +35,15 @@ class VGGAgent(WeightsFileAgent[V]):
     device: torch.device
 
     def published(self) -> Path:
+        """Where torch.hub keeps torchvision's VGG16."""
         return torch_hub_path(FILE)
 
     def download(self, path: Path) -> None:
+        """Bring torchvision's VGG16. Raises UnavailableError."""
         download_torchvision(path)
 
     def load(self, device: str) -> None:
+        """Load the convolutions of VGG16 in fp32; its classifier is left out."""
         import torch
         from torchvision.models import vgg16
 
@@ -56,8 +59,9 @@ class VGGAgent(WeightsFileAgent[V]):
         self.features = features.to(self.device, memory_format=memory_format(self.device))
 
     def close(self) -> None:
+        """Let the network go."""
         self.__dict__.pop("features", None)
 
 
 def _read(path: Path) -> dict[str, torch.Tensor]:
-    return {name.removeprefix("features."): value for name, value in checkpoints.read_weights(path).items()}
+    return {name.removeprefix("features."): value for name, value in weight_files.read_weights(path).items()}

@@ -8,7 +8,7 @@ from typing import Any
 
 from agents.contract import Entry
 from agents.errors import InputError, UnavailableError
-from agents.models import checkpoints
+from agents.models import checkpoints, model_folders
 from agents.stimuli import TASKS, Task
 
 TEXT_MODEL = "agents.language.chat:LocalChatAgent"
@@ -69,7 +69,7 @@ def model_entry(typed: str) -> Entry:
         folder = None
     except UnavailableError as error:
         raise InputError(str(error)) from None
-    reads_pictures = folder is None or checkpoints.has_image_processor(folder)
+    reads_pictures = folder is None or model_folders.has_image_processor(folder)
     what = "a model of texts and pictures" if reads_pictures else "a model of texts"
     settings: dict[str, Any] = {"checkpoint": model, **({"revision": revision} if revision else {})}
     return Entry(
@@ -78,7 +78,7 @@ def model_entry(typed: str) -> Entry:
         tasks=TASKS if reads_pictures else TALK,
         summary=f"{what}, in {HERE[engine]}" if folder else "not fetched; until it is here, all tasks are presumed",
         source="its model card",
-        licence=(folder and checkpoints.licence(folder)) or "see its model card",
+        licence=(folder and model_folders.licence(folder)) or "see its model card",
         settings={**settings, **({"engine": "vllm"} if engine == "vllm" else {})},
         **about,
     )

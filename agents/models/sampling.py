@@ -23,8 +23,9 @@ _MIX_2 = _signed(0x94D049BB133111EB)
 
 
 def uniform(seeds: Tensor, step: int, tokens: Tensor) -> Tensor:
-    """Noise in (0, 1), float64: the upper 52 bits of output ``token + 1`` of splitmix64 from a hash of seed and
-    step."""
+    """Noise in (0, 1), float64, of the shape that ``seeds`` and ``tokens`` (int64) broadcast to: the upper 52 bits of
+    output ``token + 1`` of splitmix64, which starts from a hash of seed and ``step``. A row's noise depends on nothing
+    else, so a batch cannot change it."""
     key = _mix(_mix(seeds * _GAMMA) + _signed(step * 0x9E3779B97F4A7C15 % (1 << 64)))
     bits = _mix(key + (tokens + 1) * _GAMMA)
     return (_shift_right(bits, 12).double() + 0.5) * 2.0**-52
@@ -47,14 +48,19 @@ def _shift_right(bits: Tensor, count: int) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Warp:
-    """``top_k`` 0, ``top_p`` 1 keep all, temperature 0 is greedy; a token generated n > 0 times loses n * ``frequency``
-    + ``presence`` of its logit."""
+    """How the logits of a row are bent before a token is drawn. A token that was generated n > 0 times loses
+    n * ``frequency`` + ``presence``; then comes the temperature, then ``top_k``, then ``top_p``."""
 
     temperature: float = 1.0
+    """Divides the logits; 0 takes the likeliest token."""
     top_k: int = 0
+    """Keeps this many of the likeliest tokens; 0 keeps all."""
     top_p: float = 1.0
+    """Keeps the likeliest tokens that have this share of the mass; 1 keeps all."""
     frequency: float = 0.0
+    """Taken from a logit for each time that the token was generated."""
     presence: float = 0.0
+    """Taken from a logit once the token was generated."""
 
 
 class Sampler(LogitsProcessor):

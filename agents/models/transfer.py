@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def uploaded(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
-    """By copies of pinned memory."""
+    """The tensors on ``device``, copied through pinned memory, so that the host need not wait."""
     if device.type != "cuda":
         return [tensor.to(device) for tensor in tensors]
     return [tensor.pin_memory().to(device, non_blocking=True) for tensor in tensors]
@@ -24,7 +24,7 @@ class HostCopy:
             self._done.record()
 
     def arrived(self) -> list[Tensor]:
-        """Waits for them."""
+        """The tensors on the CPU, once they are there; this waits."""
         if self._done is not None:
             self._done.synchronize()
         return self._tensors

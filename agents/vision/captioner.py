@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from agents.answers import CaptionAnswer
 from agents.contract import GIB, Declaration, Draw, Finding, Reply
 from agents.errors import AnswerError, UnavailableError
-from agents.models import checkpoints
+from agents.models import model_folders
 from agents.models.loading import dtype_for, load_part, load_pretrained, told_of_values, use_full_float32
 from agents.models.pretrained import PretrainedAgent
 from agents.stimuli import CaptionStimulus, ColorStimulus, ObjectStimulus, Stimulus
@@ -90,7 +90,7 @@ class CaptionAgent(PretrainedAgent[C]):
         device_memory=6 * GIB,
         batch_size=16,
     )
-    needs = ("config.json", checkpoints.WEIGHTS, checkpoints.PROCESSOR, checkpoints.TOKENIZER)
+    needs = ("config.json", model_folders.WEIGHTS, model_folders.PROCESSOR, model_folders.TOKENIZER)
     model_class: ClassVar[str]
     """The name of the model's class in transformers."""
     keeps_end: ClassVar[bool] = False

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from transformers import CLIPVisionConfig, CLIPVisionModelWithProjection
 
 from agents.errors import UnavailableError
-from agents.models import checkpoints
+from agents.models import model_folders, weight_files
 from agents.models.hub import OPEN_CLIP
 from agents.models.loading import load_pretrained
 from agents.vision.weights import assign, layers_of
@@ -64,7 +64,7 @@ def input_size(path: Path) -> int:
     """The side, in pixels, of the square images that the tower at ``path`` takes. Raises UnavailableError."""
     if (weights := _resnet_weights(path)) is not None:
         return _grid(weights) * STRIDE
-    if wrong := checkpoints.problem(path, ("config.json", checkpoints.WEIGHTS), ("clip", "clip_vision_model")):
+    if wrong := model_folders.problem(path, ("config.json", model_folders.WEIGHTS), ("clip", "clip_vision_model")):
         raise UnavailableError(f"{path} {wrong}")
     return int(CLIPVisionConfig.from_pretrained(path, local_files_only=True).image_size)
 
@@ -73,9 +73,9 @@ def _resnet_weights(path: Path) -> dict[str, Tensor] | None:
     files = [path] if path.is_file() else [path / name for name in OPEN_CLIP if (path / name).is_file()]
     if not files:
         return None
-    weights = checkpoints.read_weights(files[0])
+    weights = weight_files.read_weights(files[0])
     sized = ("conv1.weight", "layer1.0.conv1.weight", "attnpool.positional_embedding", "attnpool.c_proj.weight")
-    checkpoints.check_names(path, [PREFIX + name for name in sized if PREFIX + name not in weights])
+    weight_files.check_names(path, [PREFIX + name for name in sized if PREFIX + name not in weights])
     return weights
 
 

@@ -11,7 +11,7 @@ from torch.nn import functional
 from transformers import GenerationConfig, GPT2Config, GPT2LMHeadModel, LogitsProcessor, StoppingCriteria
 
 from agents.errors import UnavailableError
-from agents.models import checkpoints
+from agents.models import weight_files
 from agents.models.loading import load_pretrained
 from agents.vision.beams import BeamSums
 from agents.vision.clip_towers import CPU, load_tower, output_size
@@ -130,8 +130,8 @@ class ClipCapModel(nn.Module):
 def load_clipcap(path: Path, clip: Path, gpt: Path, kind: MapperName) -> Any:
     """A :class:`ClipCapModel` in float32 on the CPU, of the authors' file at ``path``, a tower and a GPT-2. Raises
     UnavailableError if the parts do not fit."""
-    path = checkpoints.weights_file(path)
-    weights = checkpoints.read_weights(path)
+    path = weight_files.weights_file(path)
+    weights = weight_files.read_weights(path)
     language = _load_gpt(weights, gpt, path)
     mapper = _load_mapper(weights, language.config.n_embd, kind, path)
     tower: Any = load_tower(clip)
@@ -143,7 +143,7 @@ def load_clipcap(path: Path, clip: Path, gpt: Path, kind: MapperName) -> Any:
 
 def _load_mapper(weights: Mapping[str, Tensor], width: int, kind: MapperName, path: Path) -> Mapper:
     weights = {name.removeprefix(MAPPER): value for name, value in weights.items() if name.startswith(MAPPER)}
-    checkpoints.check_names(path, [MAPPER + name for name in SIZED[kind] if name not in weights])
+    weight_files.check_names(path, [MAPPER + name for name in SIZED[kind] if name not in weights])
     shapes = [weights[name].shape for name in SIZED[kind]]
     mapper: Mapper
     with torch.device("meta"):

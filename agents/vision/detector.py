@@ -14,7 +14,7 @@ from agents.answers import ObjectAnswer
 from agents.contract import GIB, Agent, Declaration, Draw, Reply
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError
-from agents.models import checkpoints
+from agents.models import weight_files
 from agents.models.loading import load_part, load_pretrained, use_full_float32
 from agents.models.pretrained import (
     PretrainedAgent,
@@ -270,7 +270,7 @@ class TorchvisionMaskRCNNAgent(
         for module in model.modules():  # as torchvision does where it loads the published weights by itself
             if isinstance(module, FrozenBatchNorm2d):
                 module.eps = 0.0
-        self.give_weights(model, checkpoints.read_weights, ("roi_heads.mask_head.", "roi_heads.mask_predictor."))
+        self.give_weights(model, weight_files.read_weights, ("roi_heads.mask_head.", "roi_heads.mask_predictor."))
         self._install(model, device, [model.rpn.head, model.roi_heads.box_predictor])
 
     def prepare(self, stimulus: Stimulus) -> PreparedImage:

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from agents.contract import Declaration
 from agents.errors import UnavailableError
-from agents.models import checkpoints
+from agents.models import weight_files
 from agents.models.pretrained import WeightsFileAgent, WeightsFileSettings, download
 from agents.stimuli import Stimulus
 from agents.vision.detector import Detections, DetectionSettings, Detector, PreparedImage, decode
@@ -119,7 +119,7 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
         from detectron2.modeling import build_model
 
         model = build_model(self._config)
-        self.give_weights(model, checkpoints.read_weights, UNUSED)
+        self.give_weights(model, weight_files.read_weights, UNUSED)
         self._install(model, device, [model.proposal_generator.rpn_head, model.roi_heads.box_predictor])
 
     def prepare(self, stimulus: Stimulus) -> PreparedImage:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, RobertaTokenizer
 
-from agents.errors import UnavailableError
-from agents.models import checkpoints
+from agents.errors import UnavailableError, short_text
+from agents.models import weight_files
 from agents.vision.beams import BeamSums
 from agents.vision.ofa_network import RESNET_BLOCKS, OFAConfig, OFAModel
 from agents.vision.weights import INERT, Inert, assign, layers_of
@@ -48,7 +48,7 @@ OWN_TOKENS = CODES + BINS
 def load_ofa(path: Path) -> OFAModel:
     """The model in float32 on the CPU, its sizes read from the shapes of its weights. Raises UnavailableError for
     another architecture."""
-    path = checkpoints.weights_file(path)
+    path = weight_files.weights_file(path)
     weights = _read_weights(path)
     config = _infer_config(weights, path)
     with torch.device("meta"):
@@ -67,11 +67,11 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
     try:
         named = torch.serialization.get_unsafe_globals_in_checkpoint(path)
     except (ValueError, RuntimeError, OSError, EOFError) as error:  # of torch's older form, or damaged
-        raise UnavailableError(f"{path} cannot be read: {checkpoints.short_text(error)}") from None
+        raise UnavailableError(f"{path} cannot be read: {short_text(error)}") from None
     allowed: list[Any] = [(Inert, name) for name in named if INERT.fullmatch(name)]
     allowed += [(_empty, "collections.defaultdict")]
     with torch.serialization.safe_globals(allowed):
-        weights = checkpoints.read_torch(path).get("model")
+        weights = weight_files.read_torch(path).get("model")
     if not isinstance(weights, Mapping) or not all(isinstance(value, Tensor) for value in weights.values()):
         raise UnavailableError(f"{path} has no tensors by name under 'model', as a checkpoint of fairseq has")
     renamed = {}
@@ -83,7 +83,7 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
 
 def _infer_config(weights: Weights, path: Path) -> OFAConfig:
     def shape(name: str) -> tuple[int, ...]:
-        checkpoints.check_names(path, [] if name in weights else [name])
+        weight_files.check_names(path, [] if name in weights else [name])
         return tuple(weights[name].shape)
 
     blocks = tuple(layers_of(weights, f"encoder.embed_images.layer{stage}.") for stage in (1, 2, 3))
@@ -127,7 +127,7 @@ def load_tokenizer(folder: Path) -> Any:
         merged: Any = merges
         return RobertaTokenizer(vocab=vocabulary, merges=merged, clean_up_tokenization_spaces=False)
     except Exception as error:  # the tokenizers library raises nothing narrower
-        text = checkpoints.short_text(error)
+        text = short_text(error)
         raise UnavailableError(f"{folder}: vocab.json or merges.txt is damaged: {text}") from None
 
 

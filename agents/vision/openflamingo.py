@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from agents.contract import GIB, Declaration
-from agents.models import checkpoints
+from agents.models import model_folders
 from agents.vision.captioner import CaptionRow, LengthNorm
 from agents.vision.captions import CaptionSettings
 from agents.vision.parts_captioner import PartsCaptioner
@@ -52,7 +52,7 @@ class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
         device_memory=12 * GIB,
     )
     model_types = ("openflamingo",)
-    last_needs = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
+    last_needs = ("config.json", model_folders.WEIGHTS, model_folders.TOKENIZER)
     last_types = ("gpt_neox",)
 
     def open(self) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers import CLIPVisionModel, GPTNeoXForCausalLM
 
 from agents.errors import UnavailableError
-from agents.models import checkpoints
+from agents.models import weight_files
 from agents.models.loading import load_pretrained
 from agents.vision.multi_head import attention
 from agents.vision.weights import assign, layers_of
@@ -194,8 +194,8 @@ def load_openflamingo(
 ) -> OpenFlamingo:
     """The model on ``device`` in ``dtype``. ``tokens`` is the number of tokens with OpenFlamingo's own. Raises
     UnavailableError if the parts do not fit."""
-    path = checkpoints.weights_file(path)
-    weights = _trained(checkpoints.read_weights(path))
+    path = weight_files.weights_file(path)
+    weights = _trained(weight_files.read_weights(path))
     tower = load_pretrained(CLIPVisionModel, clip, device, dtype)
     language = load_pretrained(GPTNeoXForCausalLM, gpt, device, dtype)
     _set_tokens(language, weights, tokens, path)
@@ -225,7 +225,7 @@ def _trained(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _set_tokens(language: Any, weights: dict[str, Tensor], tokens: int, path: Path) -> None:
-    checkpoints.check_names(path, [name for name in (EMBEDDING, HEAD) if name not in weights])
+    weight_files.check_names(path, [name for name in (EMBEDDING, HEAD) if name not in weights])
     like = language.lm_head.weight
     for name in (EMBEDDING, HEAD):
         if weights[name].shape != (tokens, like.shape[1]):

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from agents.contract import Download
 from agents.errors import UnavailableError
-from agents.models import checkpoints, hub
+from agents.models import checkpoints, hub, model_folders, weight_files
 from agents.models.loading import load_part
 from agents.vision.captioner import CaptionAgent
 from agents.vision.captions import C
@@ -22,7 +22,7 @@ class PartsCaptioner(CaptionAgent[C]):
     """The settings that name the parts, the authors' file first."""
     source: ClassVar[str | None] = None
     """Where the authors' file is to be had."""
-    last_needs: ClassVar[tuple[str, ...]] = ("config.json", checkpoints.TOKENIZER)
+    last_needs: ClassVar[tuple[str, ...]] = ("config.json", model_folders.TOKENIZER)
     """The files that the last part must have."""
     last_types: ClassVar[tuple[str, ...]] = ()
     """The kinds of model that the last part may be; empty: any."""
@@ -37,7 +37,7 @@ class PartsCaptioner(CaptionAgent[C]):
     def weight_paths(self) -> Sequence[Path]:
         """The files and folders with weights. Raises UnavailableError."""
         first, *others = (checkpoints.find(*self._named(part)) for part in self.parts)
-        return [checkpoints.weights_file(first), *others]
+        return [weight_files.weights_file(first), *others]
 
     def missing(self) -> str | None:
         """What the base class says; also the first part that is not here, with how to get it."""
@@ -52,7 +52,7 @@ class PartsCaptioner(CaptionAgent[C]):
                 path = checkpoints.find(*self._named(part))
             except UnavailableError as error:
                 return f"{error}: {how}"
-        wrong = checkpoints.problem(path, self.last_needs, self.last_types)
+        wrong = model_folders.problem(path, self.last_needs, self.last_types)
         return None if wrong is None else f"{path} {wrong}: {how}"
 
     def fetch(self) -> Sequence[Download]:

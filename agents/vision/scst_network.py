@@ -11,7 +11,7 @@ from transformers import Cache, GenerationMixin, PreTrainedConfig, PreTrainedMod
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from agents.errors import UnavailableError
-from agents.models import checkpoints
+from agents.models import weight_files
 from agents.vision.weights import INERT, assign, layers_of, read_pickle
 
 MEAN = (0.485, 0.456, 0.406)
@@ -160,10 +160,10 @@ class SCSTModel(PreTrainedModel, GenerationMixin):
 
 def load_scst(weights: Path, resnet: Path) -> Any:
     """The model in float32 on the CPU, of the files of weights and of the ResNet's. Raises UnavailableError."""
-    decoder = checkpoints.read_weights(weights)
-    encoder = checkpoints.read_weights(resnet)
+    decoder = weight_files.read_weights(weights)
+    encoder = weight_files.read_weights(resnet)
     needed = ("embed.weight", "_core.h2h.weight")
-    checkpoints.check_names(weights, [name for name in needed if name not in decoder])
+    weight_files.check_names(weights, [name for name in needed if name not in decoder])
     (words, inputs), (_, width) = (decoder[name].shape for name in needed)
     blocks = tuple(max(layers_of(encoder, f"layer{stage}."), 1) for stage in (1, 2, 3, 4))
     config = SCSTConfig(vocab_size=words, embedding_size=inputs, hidden_size=width, blocks=blocks)

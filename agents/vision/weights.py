@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from agents.errors import UnavailableError
-from agents.models import checkpoints
+from agents.errors import UnavailableError, short_text
+from agents.models import weight_files
 
 COUNTER = "num_batches_tracked"
 """A norm's number of batches in training; it is of no use, and does not stand in every file."""
@@ -56,7 +56,7 @@ def read_pickle(path: Path, allowed: Collection[str] = (), inert: re.Pattern[str
     except UnavailableError:
         raise
     except Exception as error:  # a damaged pickle raises a dozen types
-        raise UnavailableError(f"{path} cannot be read: {checkpoints.short_text(error)}") from None
+        raise UnavailableError(f"{path} cannot be read: {short_text(error)}") from None
 
 
 def layers_of(names: Collection[str], prefix: str) -> int:
@@ -72,7 +72,7 @@ def assign(module: nn.Module, weights: Mapping[str, Tensor], path: Path, prefix:
     """
     needed = {name: value for name, value in module.state_dict().items() if not name.endswith(COUNTER)}
     weights = {name: value for name, value in weights.items() if not name.endswith(COUNTER)}
-    checkpoints.check_names(
+    weight_files.check_names(
         path,
         missing=[prefix + name for name in needed if name not in weights],
         unexpected=[prefix + name for name in weights if name not in needed],

@@ -17,7 +17,7 @@ from agents.language.filters.texts import sentences
 from agents.language.minilm import PACKAGE, SentenceModel, packaged_folder
 from agents.language.word_embeddings import EmbeddingAgent
 from agents.language.words.vectors import embedded
-from agents.models import checkpoints
+from agents.models import checkpoints, model_folders, weight_files
 from agents.models.loading import load_weights
 from agents.word_boundaries import count_words
 from judging.trial_sets.cues import texts
@@ -31,7 +31,7 @@ LENGTHS: Mapping[ScanpathPart, int] = {"first10": 10, "padded15": 15}
 LEAST_WORDS = 2  # of a sentence of a conversation
 Pooling = Literal["mean", "cls"]
 Layer = Literal["deep", "early"]
-NEEDS = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
+NEEDS = ("config.json", model_folders.WEIGHTS, model_folders.TOKENIZER)
 TYPES = ("bert", "distilbert", "roberta", "mpnet", "gpt2")
 PICTURES_TOGETHER = 32
 RESNET = "resnet18-f37072fd.pth"  # torchvision's IMAGENET1K_V1
@@ -98,7 +98,7 @@ def _fixations(trial: Trial, part: ScanpathPart) -> list[NDArray[np.float64]]:
 def folder_of(checkpoint: str) -> Path:
     """The folder of the packaged sentence model, or of the hub's or a local model. Raises UnavailableError."""
     folder = packaged_folder() if checkpoint == PACKAGE else checkpoints.find(checkpoint, None)
-    if (wrong := checkpoints.problem(folder, NEEDS, TYPES)) is not None:
+    if (wrong := model_folders.problem(folder, NEEDS, TYPES)) is not None:
         raise UnavailableError(f"{checkpoint} {wrong}")
     return folder
 
@@ -146,7 +146,7 @@ class PictureFeatures:
         from torchvision.models import ResNet18_Weights, resnet18
 
         model = resnet18(weights=None)
-        load_weights(model, checkpoints.read_weights(weights), weights)
+        load_weights(model, weight_files.read_weights(weights), weights)
         stages = list(model.children())[: 5 if layer == "early" else 8]
         self._net = torch.nn.Sequential(*stages, torch.nn.AdaptiveAvgPool2d(1)).eval().requires_grad_(False).to(device)
         self._pixels = ResNet18_Weights.IMAGENET1K_V1.transforms()

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, Validat
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from agents.stimuli import ADAPTER, ALL_TASKS, WHOLE, Stimulus, parse_row
+from agents.stimuli import ADAPTER, ALL_TASKS, Stimulus, parse_row
+from agents.stimulus_parts import WHOLE
 from serving.http.errors import ApiError, invalid, problems_of
 
 ImageField = Literal["image", "target_image", "target_mask"]

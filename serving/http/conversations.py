@@ -14,7 +14,8 @@ from pydantic_core import PydanticCustomError
 
 from agents import answers
 from agents.errors import AgentStoppedError, AnswerError, InputError
-from agents.stimuli import WHOLE, ConversationStimulus, PseudoDialogue, Word
+from agents.stimuli import ConversationStimulus, PseudoDialogue
+from agents.stimulus_parts import WHOLE, Word
 from serving.conversations.dialogue import PERSON, BurstDialogue, Dialogue, DialogueError, FlaggedMessage
 from serving.conversations.scenario import QUIET_S, DelaySettings
 from serving.http.bodies import Body, Seed

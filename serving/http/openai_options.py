@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from pydantic import BeforeValidator, ConfigDict, Field, StrictBool
 
-from agents.stimuli import WHOLE
+from agents.stimulus_parts import WHOLE
 from serving.http.bodies import Body, Seed
 from serving.http.errors import ApiError
 

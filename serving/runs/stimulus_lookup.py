@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
-from agents.stimuli import IMAGES
+from agents.stimulus_parts import IMAGES
 from serving.files.words import count
 from serving.runs.run import Run
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from agents.errors import InputError
-from agents.stimuli import IMAGES, SHORT, Stimulus, as_dict, parse_row
+from agents.stimuli import SHORT, Stimulus, as_dict, parse_row
+from agents.stimulus_parts import IMAGES
 from serving.files.words import count
 from serving.sets.checking import check_rows
 from serving.sets.kinds import Kind, kind_of

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.errors import InputError, Problem, UnavailableError
-from agents.stimuli import IMAGES
+from agents.stimulus_parts import IMAGES
 from serving.files.csv_tables import read_table, repeated_columns, without_mark
 from serving.files.words import shown
 from serving.sets.set_rows import (

@@ -162,6 +162,7 @@ class Gaze(InhibitedPaths):
         self.window = window
 
     def answer(self, index: int) -> ScanpathAnswer:
+        """The path in pixels of the frame; it was walked in cells where the window is in resized pixels."""
         answer = super().answer(index)
         if self.window is None:
             return answer
@@ -173,6 +174,8 @@ class Gaze(InhibitedPaths):
         return answer.model_copy(update={"fixations": fixations, "frame": [width, height], "window": window})
 
     def on_frame(self, levels: Tensor) -> Tensor:
+        """Levels of the view, [1, rows, columns], laid on the frame around the present fixation: TAKEN where the view
+        does not reach."""
         before = STRIDE * levels.shape[1] // 2  # pixels of the view before its middle
         down, across = (
             torch.arange(side, device=levels.device) - at[0]

@@ -49,6 +49,8 @@ class Plan:
         return self.window // 2, (self.window - self.exact) // 2
 
     def finds(self, x: int, y: int) -> bool:
+        """Whether a fixation at (x, y), in pixels of the frame, has the target in its window; never without a
+        target."""
         if self.target is None:
             return False
         before, behind = self.reach
@@ -91,6 +93,7 @@ class Paths:
         return [self.errors.get(index) or self.answer(index) for index in range(len(self.plans))]
 
     def answer(self, index: int) -> ScanpathAnswer:
+        """The path of a plan by its index; searches say whether the target was found."""
         plan = self.plans[index]
         path = self.fixations[index]
         stop = self.stops[index] or "exhausted"

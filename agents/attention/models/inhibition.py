@@ -58,6 +58,7 @@ class DevicePaths(Paths):
                 self.fixations[index].append((x, y))
 
     def results(self) -> list[ScanpathAnswer | AnswerError]:
+        """As of all paths, after what is still on the device was read."""
         hear([self])
         super().going()
         return super().results()
@@ -156,7 +157,8 @@ class InhibitedPaths(DevicePaths):
         row = score.amax(2).argmax(1, keepdim=True)  # the first of the highest in C order: its row, then its column
         best, column = score.take_along_dim(row[:, :, None], 1)[:, 0].max(1, keepdim=True)
         left = best > TAKEN
-        self.row, self.column = torch.where(left, row, self.row), torch.where(left, column, self.column)
+        self.row = torch.where(left, row, self.row)
+        self.column = torch.where(left, column, self.column)
         fixated = torch.cat([self._xs.gather(1, self.column), self._ys.gather(1, self.row)], 1)
         self.fixated.append(fixated)
         self.add(fixated.where(left, EXHAUSTED).where(self._finite[:, None], NOT_FINITE))

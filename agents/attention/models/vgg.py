@@ -27,7 +27,8 @@ def memory_format(device: torch.device) -> torch.memory_format:
 
 def normalise(pixels: torch.Tensor, way: Preprocessing) -> torch.Tensor:
     """RGB images [batch, 3, height, width] in 0..255 as VGG16's original (``caffe``) or torchvision's weights need."""
-    pixels, (mean, deviation) = pixels.float(), _statistics(way, pixels.device)
+    pixels = pixels.float()
+    mean, deviation = _statistics(way, pixels.device)
     pixels = pixels.flip(1) - mean if way == "caffe" else (pixels / 255 - mean) / deviation
     return pixels.contiguous(memory_format=memory_format(pixels.device))
 

@@ -6,10 +6,10 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agents.errors import AnswerError
+from agents.errors import AnswerError, short_text
 from agents.images import Image
 from agents.language.engines.text_request import ChatMessage
-from agents.models import checkpoints
+from agents.models import model_folders
 from agents.models.loading import load_part
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def load_reader(folder: Path, config: Any) -> PictureReader | None:
     """The reader of a checkpoint's pictures, or None where it reads none. Raises UnavailableError."""
     from transformers import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING, AutoProcessor
 
-    names = checkpoints.PROCESSOR.split("|")
+    names = model_folders.PROCESSOR.split("|")
     if type(config) not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING or not any((folder / name).exists() for name in names):
         return None
     processor = load_part(AutoProcessor, folder, "processor")
@@ -69,7 +69,7 @@ class PictureReader:
                     add_special_tokens=self.adds_special_tokens(text),
                 )
             except (ValueError, TypeError, RuntimeError, LookupError) as error:  # too narrow, too small
-                reason = checkpoints.short_text(error)
+                reason = short_text(error)
                 raise AnswerError("bad_image", f"the checkpoint's processor refuses this picture: {reason}") from None
             self._kept[key] = dict(inputs)
         return self._kept[key]

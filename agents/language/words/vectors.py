@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
-from agents.errors import UnavailableError
-from agents.models.checkpoints import cache_folder, short_text
+from agents.errors import UnavailableError, short_text
+from agents.models.checkpoints import cache_folder
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,13 +18,13 @@ from huggingface_hub import constants
 from safetensors.torch import save_file
 
 from agents.errors import UnavailableError
-from agents.models import checkpoints, hub
+from agents.models import checkpoints, hub, model_folders, weight_files
 from agents.models.loading import dtype_for, load_pretrained
 from agents.models.pretrained import PretrainedAgent, PretrainedSettings
 from tests.helpers import pickles, tiny_captioners
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-NEEDS = ("config.json", checkpoints.WEIGHTS)
+NEEDS = ("config.json", model_folders.WEIGHTS)
 INDEX = "model.safetensors.index.json"
 
 
@@ -75,7 +75,7 @@ def test_a_checkpoint_of_the_cache_by_branch_tag_and_commit(tmp_path: Path) -> N
     for revision in (None, "main", "refs/pr/1", COMMIT):
         assert checkpoints.find("owner/tiny", revision) == folder
         assert checkpoints.identity("owner/tiny", revision) == ("owner/tiny", COMMIT)
-    assert checkpoints.problem(folder, NEEDS, ("tiny",)) is None
+    assert model_folders.problem(folder, NEEDS, ("tiny",)) is None
     for revision in ("v2", "f" * 40, "../../../made"):
         with pytest.raises(UnavailableError, match=r"^owner/tiny at revision .* is not on this machine$"):
             checkpoints.find("owner/tiny", revision)
@@ -129,7 +129,7 @@ def test_the_identity_of_a_folder_is_what_an_agent_reads_in_it(tmp_path: Path) -
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("x")
     assert revision(folder) == first
-    assert checkpoints.random_weights(folder)
+    assert weight_files.random_weights(folder)
     about = weights.stat()
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     os.utime(weights, ns=(about.st_atime_ns, about.st_mtime_ns))  # of the same size and age
@@ -180,10 +180,10 @@ def write_config(text: str) -> Callable[[Path], object]:
 def test_what_a_folder_lacks(damage: Callable[[Path], object], message: str, tmp_path: Path) -> None:
     folder = model(tmp_path / "made")
     (folder / "pytorch_model.bin.index.json").write_text("{}")  # of a form that is not read
-    assert checkpoints.problem(folder, NEEDS, ("tiny", "small")) is None
+    assert model_folders.problem(folder, NEEDS, ("tiny", "small")) is None
     (folder / "pytorch_model.bin.index.json").unlink()
     damage(folder)
-    assert str(checkpoints.problem(folder, NEEDS, ("tiny", "small"))).startswith(message)
+    assert str(model_folders.problem(folder, NEEDS, ("tiny", "small"))).startswith(message)
 
 
 # how weights are read
@@ -202,23 +202,23 @@ def saved(path: Path, content: object, form: str) -> Path:
 @pytest.mark.parametrize("form", ["zip", "legacy", "safetensors"])
 def test_weights_files(form: str, tmp_path: Path) -> None:
     path = tmp_path / ("x.safetensors" if form == "safetensors" else "x.bin")
-    weights = checkpoints.read_weights(saved(path, OrderedDict(TENSORS) | {"epoch": 3}, form))
+    weights = weight_files.read_weights(saved(path, OrderedDict(TENSORS) | {"epoch": 3}, form))
     assert weights.keys() == TENSORS.keys()
     assert all(weights[name].dtype == value.dtype and weights[name].equal(value) for name, value in TENSORS.items())
     if form != "safetensors":
         nested = saved(path, {"model": TENSORS}, form)
-        assert checkpoints.read_torch(nested)["model"].keys() == TENSORS.keys()
+        assert weight_files.read_torch(nested)["model"].keys() == TENSORS.keys()
         with pytest.raises(UnavailableError, match="holds no weights by name"):
-            checkpoints.read_weights(nested)
+            weight_files.read_weights(nested)
         with pytest.raises(UnavailableError, match="holds a list, not weights by name"):
-            checkpoints.read_torch(saved(path, [torch.ones(1)], form))
+            weight_files.read_torch(saved(path, [torch.ones(1)], form))
 
 
 @pytest.mark.parametrize("form", ["zip", "legacy"])
 def test_code_is_refused_and_not_executed(form: str, tmp_path: Path) -> None:
     path = saved(tmp_path / "x.bin", {"a": torch.ones(2), "b": pickles.Armed(tmp_path / "made")}, form)
     with pytest.raises(UnavailableError, match=r"code or objects \(posix\.mkdir\) beside weights; it was not executed"):
-        checkpoints.read_weights(path)
+        weight_files.read_weights(path)
     assert not (tmp_path / "made").exists()
 
 
@@ -235,7 +235,7 @@ def test_a_damaged_file_is_one_sentence_or_weights(form: str, tmp_path: Path) ->
             content[draw.randrange(min(len(content), 900))] = draw.randrange(256)
         path.write_bytes(content[: draw.randrange(len(whole))] if draw.random() < 0.2 else content)
         try:
-            checkpoints.read_weights(path)
+            weight_files.read_weights(path)
         except UnavailableError as error:
             messages.append(str(error))
     assert len(messages) > 50

@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 from agents import catalogue, stimuli
 from agents.contract import GIB, Draw
 from agents.errors import UnavailableError
-from agents.models import checkpoints
+from agents.models import weight_files
 from agents.models.loading import load_pretrained
 from agents.models.pretrained import BESIDE_GPU, LIBRARIES
 from tests.helpers import tiny_captioners, tiny_language
@@ -120,7 +120,7 @@ def test_on_the_host_a_model_for_a_gpu_takes_its_largest_file(tmp_path: Path) ->
     folder = tiny_language.llama(tmp_path)
     agent = catalogue.get("llama-3.1-8b").make({"checkpoint": str(folder)})
     file = folder / "model.safetensors"
-    assert checkpoints.largest_file(folder) == file.stat().st_size
+    assert weight_files.largest_file(folder) == file.stat().st_size
     assert agent.declaration().memory_beside_gpu == BESIDE_GPU + file.stat().st_size
     for name in ("llava-v1.6-mistral-7b", "llama-3.3-70b"):
         made = catalogue.get(name).make({"checkpoint": "random"})

@@ -15,7 +15,7 @@ from transformers import AutoConfig, AutoTokenizer
 from agents import catalogue
 from agents.contract import Agent, Reply
 from agents.errors import UnavailableError
-from agents.models import checkpoints, random_weights
+from agents.models import random_weights, weight_files
 from agents.models.pretrained import PretrainedAgent
 from agents.models.random_weights import Architecture, fill
 from agents.vision.parts_captioner import PartsCaptioner
@@ -173,8 +173,8 @@ def test_texts_have_one_length(name: str, shrunk: None, tmp_path: Path) -> None:
     _, chosen, tokens = FAMILIES[name]
     agent = random_agent(name, **chosen)
     folder = agent.folder()
-    assert checkpoints.random_weights(folder)
-    assert not [path for path in folder.iterdir() if path.name.endswith(checkpoints.FILES)]
+    assert weight_files.random_weights(folder)
+    assert not [path for path in folder.iterdir() if path.name.endswith(weight_files.FILES)]
     texts = replies(agent, tmp_path)
     assert not folder.exists()  # since it was loaded: a worker is killed in the end, not closed
     assert [_tokens(reply) for reply in texts] == [tokens, tokens]

@@ -15,32 +15,46 @@ from agents.errors import InputError, bad_settings
 from agents.stimuli import Task
 
 InPaper = Literal["compared", "variant", "no"]
+"""Whether the papers compared an agent, or a variant of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """``agent``: "module:Class"; ``ran``: with the weights or service that it names; ``in_paper``: docs/fidelity.md;
-    ``published``: the checkpoint whose architecture "random" means; ``typed``: what commands call it, where
-    that is not its name.
+    """An agent of the catalogue: a class with settings, under a name. A package may give one as its entry point, where
+    a class alone does not say enough::
 
-    ``identity`` is the name of the algorithm in the digest of a run, by default ``agent``. It never changes with a
-    class's place, so that classes may move: else every older run of them would be refused. Many of ours look like the
-    place where the class stood when they were given. A new family is named ``NAME/1``; a change of the algorithm that
-    changes answers raises the number (``…/2``), and older runs are then refused."""
+        echo = Entry("echo", "echo_agent:Echo", ("word_association",), "says the cue again", "its README",
+        licence="MIT")
+    """
 
     name: str
+    """Its name on the command line and in records: small letters, digits, ".", "_" and "-"."""
     agent: str
+    """Its class, as "module:Class"."""
     tasks: tuple[Task, ...]
+    """The tasks that it is listed for, some or all of those that its class declares."""
     summary: str
+    """What it is, in a few words."""
     source: str
+    """The paper, program or package that it comes from."""
     in_paper: InPaper = "no"
+    """Whether the papers compared it, or it is a variant of an agent that they compared (docs/fidelity.md)."""
     licence: str = "Apache-2.0"
+    """The licence of its weights or service, else of its code."""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings other than the defaults of the class."""
     role: Literal["machine", "control"] = "machine"
+    """Whether its answers are a machine's, or those of a control such as a catch trial."""
     published: str = ""
+    """The checkpoint whose architecture ``checkpoint=random`` means; by default the one of ``settings``."""
     ran: bool = True
+    """Whether it ever ran with the weights or the service that it names."""
     typed: str = ""
+    """What commands call it, where that is not its name, as ``hf:org/model``."""
     identity: str = ""
+    """The name of the algorithm in the digest of a run, by default ``agent``. It stays when the class moves, or every
+    older run of it would be refused. Many look like the place where the class stood when they were given. A new family
+    is named ``NAME/1``; a change that changes answers raises the number, and older runs are then refused."""
 
     def __post_init__(self) -> None:
         if not self.published:
@@ -49,7 +63,8 @@ class Entry:
             object.__setattr__(self, "identity", self.agent)
 
     def load_class(self) -> type[Agent[Any]]:
-        """Raises ImportError, InputError."""
+        """Its class. Raises ImportError, also where the module ends the process, and InputError where the name is no
+        agent's."""
         module, _, name = self.agent.partition(":")
         try:
             loaded = getattr(importlib.import_module(module), name)
@@ -60,7 +75,8 @@ class Entry:
         return loaded
 
     def make(self, overrides: Mapping[str, Any] | None = None) -> Agent[Any]:
-        """The agent, nothing loaded. Raises InputError with every bad setting."""
+        """The agent with the entry's settings and ``overrides``, by name; nothing is loaded. Raises InputError with
+        every bad setting, and ImportError."""
         cls = self.load_class()
         chosen = {**self.settings, **(overrides or {})}
         if chosen.get("checkpoint") == "random" and self.published:

@@ -58,14 +58,18 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """``format``, size in pixels after EXIF orientation, whether it is grey, and the file's channels (of grey with
-    transparency two, of a palette one)."""
+    """What the beginning of an image file says."""
 
     format: str
+    """One of :data:`FORMATS`."""
     width: int
+    """Pixels after EXIF orientation."""
     height: int
+    """Pixels after EXIF orientation."""
     one_channel: bool
+    """Whether it is grey."""
     channels: int
+    """Channels of the file; of grey with transparency two, of a palette one."""
 
 
 class Image:

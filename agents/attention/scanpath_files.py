@@ -17,14 +17,18 @@ Whose = Literal["human", "machine"]
 
 @dataclass(frozen=True, slots=True)
 class Scanpath:
-    """Fixations [x, y] in pixels of ``frame`` (width, height) on the picture ``stimulus``, which filled the frame as
-    ``fit`` says (:mod:`agents.frames`)."""
+    """A path of fixations over a picture, as a file has it."""
 
     stimulus: str
+    """The id of the stimulus, or the name of its picture."""
     fixations: list[list[float]]
+    """[x, y] of each fixation, in pixels of the frame."""
     frame: tuple[int, int]
+    """(width, height) in pixels."""
     whose: Whose
+    """A person's or a machine's."""
     fit: Fit | None = None
+    """How the picture filled the frame (:mod:`agents.frames`); None: it is not said."""
 
     def on_another(self, size: tuple[int, int]) -> list[list[float]] | None:
         """The fixations in pixels of another picture of ``size``, None if they leave it by its shape. The size of their

@@ -35,13 +35,16 @@ def read_names(where: str, text: str, verb: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The agents and pairs of a command by their ``names`` in records, in order; ``plain``: these by what was typed.
-    ``entries`` and ``settings`` are by name."""
+    """The agents and pairs that a command is about."""
 
     names: list[str]
+    """Their names in records, in the order in which they were typed."""
     plain: dict[str, str]
+    """These names by what was typed."""
     entries: dict[str, Entry]
+    """The entry of every agent, members of pairs too, by its name."""
     settings: dict[str, dict[str, Any]]
+    """Settings of agents and pairs by their names, where there are any."""
 
 
 def resolve(

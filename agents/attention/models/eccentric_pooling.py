@@ -27,13 +27,19 @@ CHANNELS_AT_ONCE = 32  # on the CPU: sums are in float64, and the table of a map
 
 @dataclass(frozen=True, slots=True)
 class Pooling:
-    """``fovea`` and ``quantum`` are in degrees. Raises ValueError where a ring has no width."""
+    """Rings of pooling whose windows grow with the distance from the fovea. Raises ValueError where a ring has no
+    width."""
 
     slope: float
+    """How fast a window grows, in cells per cell of distance."""
     deg2px: float
+    """Cells of the layer's input in a degree of the visual field."""
     fovea: float = 4.0
+    """Width of the fovea in degrees, which has the smallest window."""
     quantum: float = 1.0
+    """Width of a ring in degrees."""
     smallest: int = 2
+    """Side of the smallest window in cells."""
 
     def __post_init__(self) -> None:
         if round(self.quantum * self.deg2px / 2) < 1:

@@ -21,19 +21,22 @@ Pixel = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """A scanpath's ``frame`` (width, height), ``window`` in pixels and ``maximum`` number of fixations.
-
-    ``target`` is a box [x, y, width, height], a mask [height, width] or None; ``searching``: a miss is an answer. A
-    window reaches window // 2 pixels to each side; an ``exact`` window of 64 is x - 32 … x + 31.
-    """
+    """How far a scanpath goes, and what ends it."""
 
     frame: Pixel
+    """(width, height) in pixels."""
     window: int
+    """The side of the window of inhibition around a fixation, in pixels. It reaches window // 2 pixels to each side."""
     maximum: int
+    """Fixations at most, the first included."""
     target: Box | NDArray[np.bool_] | None = None
+    """A box [x, y, width, height] or a mask [height, width], in pixels of the frame; None: there is none."""
     searching: bool = False
+    """Whether a target that is not found is an answer."""
     exact: bool = False
+    """Whether a window of 64 is exactly x - 32 … x + 31."""
     lengths: tuple[int, ...] = ()
+    """Numbers of fixations, such as people's, from which the maximum is drawn; (): it is as it is."""
 
     def drawn(self, seed: int) -> Plan:
         """The plan with a ``maximum`` drawn from ``lengths``, if any, by ``seed`` alone."""

@@ -41,10 +41,12 @@ FRAME = (1280, 1024)  # on which saliency maps are made: the original's
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """``spread`` is s of the module's text, ``floor`` the least value of m."""
+    """How a fixation inhibits its return."""
 
     spread: float
+    """s of the module's text: the deviation, on axes from 0 to 1."""
     floor: float
+    """The least value of m: the share of its inhibition that a fixation keeps."""
 
 
 MEMORIES = {"natural": Memory(0.02, 0.5), "waldo": Memory(0.017, 0.47), "array": Memory(0.08, 0.5)}
@@ -52,12 +54,16 @@ MEMORIES = {"natural": Memory(0.02, 0.5), "waldo": Memory(0.017, 0.47), "array":
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weights of the score's three terms, and the decay of m per fixation."""
+    """The weights of the score's three terms, and how inhibition fades."""
 
     map: float = 1.0
+    """Of the map of saliency or similarity."""
     prior: float = 0.2346
+    """Of the saccade prior."""
     memory: float = 0.93
+    """Of inhibition, which is subtracted."""
     decay: float = 0.92
+    """What remains of m from one fixation to the next."""
 
 
 def saccade_prior(viewing: str) -> NDArray[np.float64]:
@@ -134,11 +140,14 @@ def _pixel(cell: int, frame: Pixel) -> Pixel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
-    """``pictures`` (see :func:`squares`) in free viewing, otherwise ``search`` and ``target``."""
+    """What the network sees of a stimulus."""
 
     pictures: Sequence[Tensor] = ()
+    """In free viewing the frame as squares (:func:`squares`)."""
     search: similarity.Search | None = None
+    """In search the image."""
     target: Tensor | None = None
+    """In search the target, float32 [3, side, side] in 0..255."""
 
 
 def maps(features: nn.Sequential, seen: Sequence[Seen], method: similarity.Method, border: int) -> Tensor:

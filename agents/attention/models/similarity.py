@@ -35,22 +35,30 @@ TARGETS_AT_ONCE = 8  # likewise
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """The settings of ``ivsn``. With ``bottom_up`` the map is that layer's sum over channels, without a target."""
+    """How a map is made; the settings of ``ivsn``."""
 
     variant: Variant = "tiled"
+    """The image in tiles of 224 pixels, or whole."""
     target_layer: TargetLayer = "pool5"
+    """The layer of VGG16 whose response to the target is the kernel."""
     target_size: int | None = None
+    """Side of the target in pixels; None: 28 in tiles, 32 whole."""
     search_size: int = 512
+    """Side of a whole image in pixels."""
     bottom_up: BottomUp | None = None
+    """The layer whose sum over channels is the map, without a target; None: a target is looked for."""
     preprocessing: Preprocessing = "imagenet"
+    """The mean and deviation of pixels that the weights need."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
-    """``tiles`` [tiles, 3, side, side] in 0..255, float32 (``whole``: uint8), and the ``frame`` (width, height)."""
+    """An image to be searched."""
 
     tiles: Tensor
+    """[tiles, 3, side, side] in 0..255, float32; of a whole image uint8."""
     frame: tuple[int, int]
+    """(width, height) of the image in pixels."""
 
 
 def search_image(pixels: NDArray[np.uint8], method: Method) -> Search:

@@ -168,8 +168,8 @@ def ask_judges(
         raise InputError("the judges cannot be used as asked", problems)
     if rows is not None:
         lines = ((row.line, row.id, row.canonical) for row in read_rows(source))
-        known = ((line, name, trial) for line, name, trial in lines if name is not None and trial is not None)
-        check_trials(source, known, rows, key)
+        read = ((line, name, trial) for line, name, trial in lines if name is not None and trial is not None)
+        check_trials(source, read, rows, key)
     return AskedJudges(source, selection.names, entries, settings_of, rows or {})
 
 

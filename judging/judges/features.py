@@ -74,6 +74,7 @@ def _stacked(rows: Sequence[Sequence[NDArray[np.float64]]]) -> Features:
 
 
 def embedded_texts(trial: Trial) -> list[str]:
+    """The texts of a trial that are embedded: labels in one, a word and its cue, sentences of a speaker, a caption."""
     said = texts(trial)
     match trial["asked"]:
         case "object_detection":
@@ -112,6 +113,7 @@ class Embedder:
         self._about = {"texts": checkpoints.identity(str(folder))[1], "pooling": pooling, **self._model.about}
 
     def vectors(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """The embedding [dimensions] of each distinct text."""
         distinct = sorted(set(texts))
         if not distinct:
             return {}
@@ -129,13 +131,13 @@ class WordVectors:
     def vectors(self, texts: Sequence[str]) -> dict[str, NDArray[np.floating]]:
         """Of each text that has one. Raises UnavailableError for a server's failure."""
         distinct = sorted(set(texts))
-        known = {}
+        found = {}
         for text, vector in zip(distinct, self._agent.cue_vectors(distinct), strict=True):
             if not isinstance(vector, AnswerError):
-                known[text] = vector
+                found[text] = vector
             elif vector.code != "unknown_cue":
                 raise UnavailableError(f"{self._agent.name}: {vector}")
-        return known
+        return found
 
 
 class PictureFeatures:

@@ -123,16 +123,14 @@ class Scores:
         import pandas as pd
 
         frames = {name: pd.DataFrame(table.records()) for name, table in self.tables.by_name().items()}
-        tests = [
-            {"asked": task, "kind": kind, **row}
-            for task, kinds in self.tables.tests.items()
-            for kind, rows in kinds.items()
-            for row in rows.records()
-        ]
-        conclusions = [
-            {"asked": task, **row} for task, rows in self.tables.conclusions.items() for row in rows.records()
-        ]
+        tests = []
+        for task, kinds in self.tables.tests.items():
+            for kind, rows in kinds.items():
+                tests += [{"asked": task, "kind": kind, **row} for row in rows.records()]
         frames["tests"] = pd.DataFrame(tests)
+        conclusions = []
+        for task, rows in self.tables.conclusions.items():
+            conclusions += [{"asked": task, **row} for row in rows.records()]
         frames["conclusions"] = pd.DataFrame(conclusions)
         frames["verdicts"] = pd.DataFrame() if self.verdicts is None else self.verdicts
         return frames

@@ -49,15 +49,18 @@ class AnsweredStimulus:
     size: tuple[int, int] | None
 
     def image(self, name: str = "image") -> Image | None:
+        """The picture, or another one by its key in the row; None where the run does not hold it."""
         file = self.row.get(name)
         return Image(file, root=self.root) if self.root is not None and isinstance(file, str) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An answer or a speaker of an excerpt. ``record`` is its run, agent and sample; ``length`` counts messages, of a
-    pair visible turns; ``delays`` are in seconds; ``is_swapped``: a scanpath on another picture; ``beside``: of a
-    pair."""
+    """What may become a trial: an answer, a speaker of an excerpt of a conversation, or a pair of conversations.
+
+    ``truth`` is whose it is; ``record`` its run, agent and sample. ``length`` counts the messages of an excerpt, or the
+    visible turns of a pair; ``turns`` those with what was written beforehand. ``delays`` are in seconds, None where not
+    known. ``beside`` is the second conversation of a pair. ``is_swapped``: a scanpath on another picture."""
 
     stimulus: AnsweredStimulus
     agent: str
@@ -78,7 +81,8 @@ class Candidate:
         return {self.stimulus.id, *(value for name, value in self.columns.items() if name == PEOPLE_OF_PAIR)}
 
     def content(self) -> bytes:
-        """Equal for answers that a judge takes for the same."""
+        """Bytes that are equal for answers that a judge takes for the same: small letters, spaces and a full stop do
+        not count."""
         plain = self.answer.model_dump(exclude_none=True)
         if "text" in plain:
             plain["text"] = " ".join(str(plain["text"]).casefold().split()).rstrip(".")
@@ -130,7 +134,7 @@ class AnswerReader:
 
     def _answered(self, tasks: Collection[str]) -> Iterator[tuple[Path, Record, AnsweredStimulus]]:
         seen = set[bytes]()
-        for at, (folder, names) in enumerate(zip(self._folders, self._names, strict=True)):
+        for number, (folder, names) in enumerate(zip(self._folders, self._names, strict=True)):
             for record in chain.from_iterable(map(folder.latest, [*folder.agents(), *folder.imports()])):
                 if record["task"] not in tasks or (folder in self._of_people and record["kind"] != "human"):
                     continue
@@ -143,7 +147,7 @@ class AnswerReader:
                 stimulus = self._stimulus(record["task"], record["stimulus"])
                 names.setdefault((stimulus.task, stimulus.id), record["stimulus"])
                 if record["kind"] == "human":
-                    self._twice.add(at, record, stimulus.id)
+                    self._twice.add(number, record, stimulus.id)
                 yield folder.path, record, stimulus
 
     def common(self) -> list[str]:
@@ -256,9 +260,9 @@ class AnswerReader:
                 if agent is not None:
                     is_empty = False
                     truth: Truth = "human" if is_person(agent) else "machine"
-                    about: dict[str, Any] = {"delays": [line.delay for line in excerpt], "length": len(excerpt)}
-                    about |= {"columns": _with_whom(speakers, letter), "speaker": letter}
-                    yield Candidate(stimulus, agent, truth, is_catch, key, as_shown(excerpt), **about)
+                    excerpt_of: dict[str, Any] = {"delays": [line.delay for line in excerpt], "length": len(excerpt)}
+                    excerpt_of |= {"columns": _with_whom(speakers, letter), "speaker": letter}
+                    yield Candidate(stimulus, agent, truth, is_catch, key, as_shown(excerpt), **excerpt_of)
         if is_empty:
             self.passed_over["shorter than the shortest excerpt"] += 1
 
@@ -278,6 +282,7 @@ def _identity(record: Record) -> bytes:
 
 @contextmanager
 def naming(record: Record) -> Iterator[None]:
+    """Within the block an answer that cannot be read raises InputError, which names agent and stimulus."""
     try:
         yield
     except ValidationError as error:
@@ -332,10 +337,12 @@ def turns(lines: Sequence[Line]) -> list[Sequence[Line]]:
 
 
 def is_person(agent: str) -> bool:
+    """Whether the name is a participant's ("human:05")."""
     return agent.partition(":")[0] == "human"
 
 
 def as_shown(lines: Sequence[Line]) -> ShownAnswer:
+    """Messages as judges see them: speakers A and B, each message in one line."""
     return ShownAnswer.model_validate(
         {"messages": [{"speaker": line.speaker, "text": " ".join(line.text.split())} for line in lines]}
     )

@@ -328,4 +328,4 @@ def _lists(task: Asked, pool: Pool, choices: _Choices, chance: random.Random) ->
 
 def _numbered(name: str, task: Asked, lists: int, number: int, draw: Callable[[int], Order]) -> list[JudgesList]:
     digits = max(3, len(str(lists)))
-    return [JudgesList(f"{name}-{at:0{digits}}", task, draw(number)) for at in range(1, lists + 1)]
+    return [JudgesList(f"{name}-{place:0{digits}}", task, draw(number)) for place in range(1, lists + 1)]

@@ -29,6 +29,9 @@ Counts = NDArray[np.int64]
 
 @dataclass(slots=True, kw_only=True)
 class AmongAgents(Test):
+    """Friedman's test of whether all ``agents`` (a number) are told alike: chi-squared, and Kendall's W (0: judges do
+    not agree on the order of agents; 1: they do)."""
+
     agents: int
     chi2: float | None = None
     kendall_w: float | None = None
@@ -173,6 +176,7 @@ class Agreement:
 
 
 def agreement(verdicts: pd.DataFrame) -> Agreement:
+    """How far the judges of a task's ``verdicts`` agree: each two, all together, and people."""
     from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
     table = verdicts_by_judge(verdicts[verdicts["judge_kind"] != "human"])

@@ -81,7 +81,7 @@ def judge(
     """Let judges answer all trials of a set; the same call again resumes, and judges nothing twice.
 
     >>> verdicts = judge("trials", "svm,cues", "verdicts", settings={"svm": {"partitions": 5}})
-    >>> verdicts.of(agent="svm").to_pandas()["answer"]
+    >>> verdicts.of(agent="svm").to_pandas()["answer.verdict"]
 
     ``trials`` is a folder that :func:`judging.trials` has made, or its :class:`TrialSet`. ``judges`` are names, as a
     list or as "a,b"; "cues" stands for all judges by a single cue that the trials have. ``out`` becomes a run folder

@@ -39,7 +39,7 @@ Preset = Literal["2022", "2025"]
 Folder = str | PathLike[str]
 WITHOUT_PICTURE = ("word_association", "conversation")
 LENGTHS = (3, 6, 9, 12, 15, 18, 21, 24)  # messages of excerpts
-PRESETS: Mapping[Preset, Mapping[Asked, int]] = {
+PRESETS: Mapping[str, Mapping[Asked, int]] = {
     # 2022 paper, Table 1 and sections S2 to S7; captions are not stated, and are those of 2025.
     "2022": dict(zip(TASKS, (25, 25, 12, 40, 50, 20), strict=True)),
     # 2025 paper, Methods, "shown per judge"; words are not stated, and are those of 2022.

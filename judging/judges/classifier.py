@@ -17,10 +17,11 @@ from agents.models import checkpoints, hub
 from agents.models.pretrained import download_torchvision, torch_hub_path
 from agents.stimuli import TASKS, Asked
 from judging.judges import features
-from judging.judges.features import Features, Trial
+from judging.judges.features import Features
 from judging.judges.papers_classifiers import differences_from_paper
 from judging.judges.trained import TrainedJudge, TrainedSettings
 from judging.trial_sets import cues
+from judging.trial_sets.cues import Trial
 from serving.files.words import count
 from serving.runs import answer_numbers
 

@@ -20,12 +20,11 @@ from agents.language.words.vectors import embedded
 from agents.models import checkpoints
 from agents.models.loading import load_weights
 from agents.word_boundaries import count_words
-from judging.trial_sets.cues import texts
+from judging.trial_sets.cues import Trial, texts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Trial = Mapping[str, Any]
 ScanpathPart = Literal["first10", "padded15"]
 LENGTHS: Mapping[ScanpathPart, int] = {"first10": 10, "padded15": 15}
 LEAST_WORDS = 2  # of a sentence of a conversation

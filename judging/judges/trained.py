@@ -21,9 +21,9 @@ from agents.contract import Agent, Draw, Reply
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import Asked, JudgementStimulus, Stimulus
-from judging.judges.features import Features, Trial
+from judging.judges.features import Features
 from judging.judges.papers_classifiers import PARTITIONS
-from judging.trial_sets.cues import grouped_folds
+from judging.trial_sets.cues import Trial, grouped_folds
 from judging.trial_sets.trial_set import KeyRow, read_trial_key
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from judging.scores.papers.significance import Agreement, agreement, all_tests
 from judging.scores.score_tables import BOUNDS, EMPTY, Alike, CatchRate, PerceivedSex, ScoreTables
 from judging.statistics.answer_statistics import answer_statistics, caption_measures
 from judging.statistics.by_margin import ByMargin, rankings
-from judging.statistics.contrasts import AgainstPeople, Test
+from judging.statistics.contrasts import AgainstPeople, StatisticalTest
 from judging.statistics.jackknife import rates
 from judging.statistics.measures import (
     ALL,
@@ -65,7 +65,7 @@ class _Figures:
     rankings: list[ByMargin] = field(default_factory=list)
     sexes: list[PerceivedSex] = field(default_factory=list)
     agreement: dict[str, Agreement] = field(default_factory=dict)
-    tests: dict[str, dict[str, Table[Test]]] = field(default_factory=dict)
+    tests: dict[str, dict[str, Table[StatisticalTest]]] = field(default_factory=dict)
     conclusions: dict[str, Table[Conclusion]] = field(default_factory=dict)
 
 
@@ -160,7 +160,7 @@ def _score_task(task: str, of_phases: pd.DataFrame, choices: _Choices, figures: 
     figures.conclusions[task] = Table(_concluded(of_judges, tests["against_people"], choices))
 
 
-def _concluded(scores: Sequence[Score], tests: Sequence[Test], choices: _Choices) -> list[Conclusion]:
+def _concluded(scores: Sequence[Score], tests: Sequence[StatisticalTest], choices: _Choices) -> list[Conclusion]:
     """What the tests of agents beside people come to. A judge that goes by one cue concludes nothing of answers."""
     trained = {judge for judge, chosen in choices.settings.items() if "split" in chosen}
     cues = {judge for judge, chosen in choices.settings.items() if "cue" in chosen}

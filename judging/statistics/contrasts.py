@@ -31,7 +31,7 @@ ALPHA = 0.05
 
 
 @dataclass(slots=True, kw_only=True)
-class Test:
+class StatisticalTest:
     """A test of a task's verdicts by one ``judge`` (or by all "people"); ``test`` is its name.
 
     ``judges``, ``stimuli`` and ``people`` (who answered) are numbers, the fewest of the rates that are tested. ``holm``
@@ -53,11 +53,11 @@ class Test:
         return self
 
 
-T = TypeVar("T", bound=Test)
+T = TypeVar("T", bound=StatisticalTest)
 
 
 @dataclass(slots=True, kw_only=True)
-class AgainstPeople(Test):
+class AgainstPeople(StatisticalTest):
     """``difference`` is P(agent judged human) − P(person judged human), which is 1 − 2 × detectability.
 
     ``bounds`` is the smallest half-width around 0.5 that holds the 90 % interval of detectability. ``holm_within`` is p
@@ -72,7 +72,7 @@ class AgainstPeople(Test):
 
 
 @dataclass(slots=True, kw_only=True)
-class AgainstHalf(Test):
+class AgainstHalf(StatisticalTest):
     """A ``rate``, p(H|H) of people's answers or p(M|M) of an agent's (``measure``), beside a half.
 
     ``of`` is "people" or the agent; ``result`` says in words on which side the rate lies, if that is decided."""
@@ -84,7 +84,7 @@ class AgainstHalf(Test):
 
 
 @dataclass(slots=True, kw_only=True)
-class Difference(Test):
+class Difference(StatisticalTest):
     """The ``difference`` of p(M|M) between two agents, or of detectability between two judges on ``trials`` that both
     judged: the first's minus the second's."""
 
@@ -95,7 +95,7 @@ class Difference(Test):
 
 
 @dataclass(slots=True, kw_only=True)
-class ByColumn(Test):
+class ByColumn(StatisticalTest):
     """Detectability at a ``value`` of a column minus detectability at the values ``beside`` it; or with ``value``
     "slope", by how much detectability grows when the column grows by 1."""
 
@@ -105,7 +105,9 @@ class ByColumn(Test):
     difference: Estimate
 
 
-def of_agents(verdicts: pd.DataFrame, agents: Sequence[str], bounds: float | None = None) -> dict[str, Sequence[Test]]:
+def of_agents(
+    verdicts: pd.DataFrame, agents: Sequence[str], bounds: float | None = None
+) -> dict[str, Sequence[StatisticalTest]]:
     """Tests of a judge's ``verdicts`` by kind: ``against_people`` (each agent beside people), ``against_half`` (p(H|H)
     and p(M|M) beside 0.5), ``between_agents`` (every two agents by p(M|M)).
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from judging.statistics.contrasts import Test, corrected
+from judging.statistics.contrasts import StatisticalTest, corrected
 from judging.statistics.verdict_table import AND, PEOPLE, by_judge, on_trials
 from judging.trial_sets.trial_set import VERDICTS
 from serving.files.words import count
@@ -20,7 +20,7 @@ AGENT = "agent"  # the column
 
 
 @dataclass(slots=True, kw_only=True)
-class BetweenValues(Test):
+class BetweenValues(StatisticalTest):
     """How often verdicts are right at the ``values`` of a column, compared over judges, stimuli or verdicts (``unit``).
 
     ``statistic`` is the test's, with its degrees of ``freedom`` in words; ``effect_is`` says what the ``effect`` is."""

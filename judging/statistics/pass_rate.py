@@ -86,7 +86,7 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class WordsPerMessage:
     """Words per message in conversations of a person with ``agent``: means over ``conversations``, and the mean
     ``difference``, the agent's minus the person's."""
 
@@ -109,7 +109,7 @@ class PassRates:
     controls: Table[Control]
     tests: Table[ByColumn]
     alpha: Estimate
-    words: Table[Words]
+    words: Table[WordsPerMessage]
 
 
 def pass_rates(
@@ -163,7 +163,7 @@ def pass_rates(
     )
 
 
-def words_per_message(answers: JudgedAnswers) -> Table[Words]:
+def words_per_message(answers: JudgedAnswers) -> Table[WordsPerMessage]:
     """By agent, turns and mode, of conversations of a person with the machine; Student's t over conversations."""
     cells: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)
     for answer in answers:
@@ -183,7 +183,7 @@ def words_per_message(answers: JudgedAnswers) -> Table[Words]:
         means_of_cell = np.array(cells[agent, turns, mode])
         agent_words, person_words = map(float, means_of_cell.mean(axis=0))
         difference = _mean_interval(means_of_cell[:, 0] - means_of_cell[:, 1])
-        rows.append(Words(agent, turns, mode, len(means_of_cell), agent_words, person_words, difference))
+        rows.append(WordsPerMessage(agent, turns, mode, len(means_of_cell), agent_words, person_words, difference))
     return Table(rows)
 
 

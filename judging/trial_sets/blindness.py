@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.trial_sets.cues import grouped_folds, length, metadata, punctuation
+from judging.trial_sets.cues import Trial, grouped_folds, length, metadata, punctuation
 from judging.trial_sets.tells import tells
 
 FOLDS = 10
 PERMUTATIONS = 99
 ROUNDING = 1e-9  # of shares
 LEAST = 40  # trials of each kind; with fewer nothing can be concluded
-Trial = Mapping[str, Any]
 
 
 def measure_blindness(

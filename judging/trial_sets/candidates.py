@@ -33,8 +33,8 @@ Letter = Literal["A", "B"]
 PEOPLE_OF_PAIR = "people"  # the column that names the people's conversation of a pair
 MORE_THAN_TWO = "more than two speakers"
 
-Record = dict[str, Any]
-Key = tuple[str, str, int]  # a record's run, agent and sample
+RunRecord = dict[str, Any]
+RecordKey = tuple[str, str, int]  # a record's run, agent and sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Candidate:
     agent: str
     truth: Truth
     is_catch: bool
-    record: Key
+    record: RecordKey
     answer: ShownAnswer
     speaker: Letter | None = None
     length: int | None = None
@@ -127,12 +127,12 @@ class AnswerReader:
         self._paths.refuse()
         return found
 
-    def answered(self, tasks: Collection[str]) -> Iterator[tuple[Record, AnsweredStimulus]]:
+    def answered(self, tasks: Collection[str]) -> Iterator[tuple[RunRecord, AnsweredStimulus]]:
         """The answers with their stimuli, of a key the last. Raises InputError where two folders have the same."""
         for _, record, stimulus in self._answered(tasks):
             yield record, stimulus
 
-    def _answered(self, tasks: Collection[str]) -> Iterator[tuple[Path, Record, AnsweredStimulus]]:
+    def _answered(self, tasks: Collection[str]) -> Iterator[tuple[Path, RunRecord, AnsweredStimulus]]:
         seen = set[bytes]()
         for number, (folder, names) in enumerate(zip(self._folders, self._names, strict=True)):
             for record in chain.from_iterable(map(folder.latest, [*folder.agents(), *folder.imports()])):
@@ -178,7 +178,7 @@ class AnswerReader:
         return stimulus
 
     def _candidates(
-        self, run: Path, record: Record, stimulus: AnsweredStimulus, lengths: Sequence[int]
+        self, run: Path, record: RunRecord, stimulus: AnsweredStimulus, lengths: Sequence[int]
     ) -> Iterator[Candidate]:
         key = (record["run"], record["agent"], record["sample"])
         is_catch = record["kind"] == "control"
@@ -204,12 +204,12 @@ class AnswerReader:
             truth = whose
         yield Candidate(stimulus, record["agent"], truth, is_catch, key, visible, is_swapped=is_swapped)
 
-    def _rules_for(self, record: Record) -> tuple[SameRules, str]:
+    def _rules_for(self, record: RunRecord) -> tuple[SameRules, str]:
         """The rules that an answer passes, and who gave it."""
         rules = self._no_rules if record["kind"] == "control" else self.rules
         return rules, PEOPLE if record["kind"] == "human" else record["agent"]
 
-    def _visible(self, record: Record, stimulus: AnsweredStimulus, answer: Any) -> ShownAnswer | None:
+    def _visible(self, record: RunRecord, stimulus: AnsweredStimulus, answer: Any) -> ShownAnswer | None:
         """What judges see of an answer in words; None where nothing is left of it. Catch trials pass no rules: they are
         to break them."""
         rules, who = self._rules_for(record)
@@ -227,7 +227,7 @@ class AnswerReader:
         return ShownAnswer(word=word) if word else None
 
     def _path(
-        self, run: Path, record: Record, stimulus: AnsweredStimulus, answer: ScanpathAnswer
+        self, run: Path, record: RunRecord, stimulus: AnsweredStimulus, answer: ScanpathAnswer
     ) -> ShownAnswer | None:
         """The path in whole pixels of its picture; without a picture, of its frame."""
         where = records_file(run, record)
@@ -246,7 +246,12 @@ class AnswerReader:
         return ShownAnswer.model_validate({"fixations": pixels, "frame": frame})
 
     def _speakers(
-        self, answer: ConversationAnswer, stimulus: AnsweredStimulus, key: Key, is_catch: bool, lengths: Sequence[int]
+        self,
+        answer: ConversationAnswer,
+        stimulus: AnsweredStimulus,
+        key: RecordKey,
+        is_catch: bool,
+        lengths: Sequence[int],
     ) -> Iterator[Candidate]:
         lines = messages_of(answer, stimulus.row)
         if lines is None:
@@ -274,14 +279,14 @@ def _why_not(answer: Any) -> str:
     return "words that the papers' rules drop" if isinstance(answer, WordAnswer) else "of which nothing can be read"
 
 
-def _identity(record: Record) -> bytes:
+def _identity(record: RunRecord) -> bytes:
     source = (record["provenance"] or {}).get("digest")
     names = ("task", "agent", "stimulus", "sample", "seed", "created", "raw")
     return hashlib.blake2b(orjson.dumps([source, *(record[name] for name in names)]), digest_size=16).digest()
 
 
 @contextmanager
-def naming(record: Record) -> Iterator[None]:
+def naming(record: RunRecord) -> Iterator[None]:
     """Within the block an answer that cannot be read raises InputError, which names agent and stimulus."""
     try:
         yield

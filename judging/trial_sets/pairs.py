@@ -15,7 +15,7 @@ from judging.trial_sets.candidates import (
     Candidate,
     Letter,
     Line,
-    Record,
+    RunRecord,
     as_shown,
     is_person,
     messages_of,
@@ -81,7 +81,7 @@ def read_dialogues(reader: AnswerReader) -> list[Dialogue]:
     return dialogues
 
 
-def _dialogue(record: Record, stimulus: AnsweredStimulus) -> Dialogue | None:
+def _dialogue(record: RunRecord, stimulus: AnsweredStimulus) -> Dialogue | None:
     answer = ConversationAnswer.model_validate(record["answer"])
     lines = messages_of(answer, stimulus.row)
     if lines is None:

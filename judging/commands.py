@@ -21,6 +21,7 @@ from serving.files.output_paths import check_new_folder
 
 
 def register(commands: Commands) -> None:
+    """Add ``trials``, ``judge``, ``score``, ``rank`` and ``study`` to the command line."""
     trials = commands.add(
         "trials",
         _trials,

@@ -81,7 +81,7 @@ def judge(
     """Let judges answer all trials of a set; the same call again resumes, and judges nothing twice.
 
     >>> verdicts = judge("trials", "svm,cues", "verdicts", settings={"svm": {"partitions": 5}})
-    >>> verdicts.of(agent="svm").to_pandas()["answer"]
+    >>> verdicts.of(agent="svm").to_pandas()["answer.verdict"]
 
     ``trials`` is a folder that :func:`judging.trials` has made, or its :class:`TrialSet`. ``judges`` are names, as a
     list or as "a,b"; "cues" stands for all judges by a single cue that the trials have. ``out`` becomes a run folder
@@ -168,8 +168,8 @@ def ask_judges(
         raise InputError("the judges cannot be used as asked", problems)
     if rows is not None:
         lines = ((row.line, row.id, row.canonical) for row in read_rows(source))
-        known = ((line, name, trial) for line, name, trial in lines if name is not None and trial is not None)
-        check_trials(source, known, rows, key)
+        read = ((line, name, trial) for line, name, trial in lines if name is not None and trial is not None)
+        check_trials(source, read, rows, key)
     return AskedJudges(source, selection.names, entries, settings_of, rows or {})
 
 

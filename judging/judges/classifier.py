@@ -18,10 +18,11 @@ from agents.models import checkpoints, hub
 from agents.models.pretrained import download_torchvision, torch_hub_path
 from agents.stimuli import TASKS, Asked
 from judging.judges import features
-from judging.judges.features import Features, Trial
+from judging.judges.features import Features
 from judging.judges.papers_classifiers import differences_from_paper
 from judging.judges.trained import TrainedJudge, TrainedSettings
 from judging.trial_sets import cues
+from judging.trial_sets.cues import Trial
 from serving.files.words import count
 from serving.runs import answer_numbers
 
@@ -72,6 +73,8 @@ class ClassifierSettings(TrainedSettings):
 
 
 class ClassifierJudge(TrainedJudge[ClassifierSettings]):
+    """A support vector machine or a random forest over features like the papers'."""
+
     declares = Declaration(
         judges=TASKS,
         packages=("sklearn", "torch", "transformers"),
@@ -82,13 +85,16 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
     _embedder: features.Embedder | None = None
 
     def checkpoint(self) -> tuple[str | None, str | None]:
+        """The name and revision of what embeds texts."""
         return checkpoints.identity(self.settings.checkpoint)
 
     def environment(self) -> tuple[str, ...]:
+        """The variables that the agents of ``words`` read, as for a server's key."""
         agents = self._word_agents().values()
         return tuple(name for agent in agents if isinstance(agent, Keyed) for name in agent.environment())
 
     def missing(self) -> str | None:
+        """What is not on this machine of packages, checkpoints and weights that the trials need; None if all is."""
         if (lacking := self.declares.missing_package()) is not None:
             return lacking
         needs = self._needs()
@@ -112,10 +118,10 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
 
     def _needs(self) -> set[str]:
         """Of texts, words and pictures what the trials' features are made of; before they are known, those of all."""
-        chosen = self.settings
+        settings = self.settings
         tasks = set(self.read_trials() or TASKS)
-        needs = {"words" if task == "word_association" and chosen.words else "texts" for task in tasks - {*PATHS}}
-        return needs | ({"pictures"} if chosen.pictures != "none" and "color_estimation" in tasks else set())
+        needs = {"words" if task == "word_association" and settings.words else "texts" for task in tasks - {*PATHS}}
+        return needs | ({"pictures"} if settings.pictures != "none" and "color_estimation" in tasks else set())
 
     def _word_agents(self) -> dict[str, EmbeddingAgent[Any]]:
         """The agents of ``words``; in messages their settings are called as on the command line. Raises InputError."""
@@ -129,21 +135,23 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         return agents
 
     def provenance(self) -> dict[str, Any]:
-        chosen = self.settings.model_dump()
-        why = {task: list(differences_from_paper("2025", task, chosen)) for task in TASKS}
+        """Also in what the judge differs from the papers' by task, and by which checkpoints words became vectors."""
+        settings = self.settings.model_dump()
+        why = {task: list(differences_from_paper("2025", task, settings)) for task in TASKS}
         words = {name: checkpoint_of(agent) for name, agent in self._word_agents().items()}
-        known = {"instead_of_the_papers": {task: why[task] for task in TASKS if why[task]}}
-        return {**super().provenance(), **known, **({"words": words} if words else {})}
+        instead = {"instead_of_the_papers": {task: why[task] for task in TASKS if why[task]}}
+        return {**super().provenance(), **instead, **({"words": words} if words else {})}
 
     def _picture_weights(self) -> Path:
         path = self.settings.picture_weights
         return torch_hub_path(features.RESNET) if path == "published" else Path(path).expanduser()
 
     def fetch(self) -> Sequence[Download]:
-        chosen = self.settings
+        """Bring the checkpoint and ResNet18's weights onto this machine; returns what was brought."""
+        settings = self.settings
         path = self._picture_weights()
-        brought = [] if chosen.checkpoint == PACKAGE else [hub.fetch(chosen.checkpoint, needs=features.NEEDS)]
-        if chosen.pictures == "none" or path != torch_hub_path(features.RESNET):
+        brought = [] if settings.checkpoint == PACKAGE else [hub.fetch(settings.checkpoint, needs=features.NEEDS)]
+        if settings.pictures == "none" or path != torch_hub_path(features.RESNET):
             return brought
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -151,21 +159,23 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         return [*brought, Download(path.name, path, path.stat().st_size, None, "BSD-3-Clause")]
 
     def extract(self, task: Asked, trials: Sequence[dict[str, Any]], device: str) -> Mapping[str, Features]:
-        chosen = self.settings
+        """Embeddings or fixations by "", and of words by the agent whose vectors they are. Raises UnavailableError."""
+        settings = self.settings
         if task in PATHS:
-            return {"": features.path_features(trials, chosen.path)}
-        if task == "word_association" and chosen.words:
+            return {"": features.path_features(trials, settings.path)}
+        if task == "word_association" and settings.words:
             agents = self._word_agents().items()
             return {name: features.text_features(trials, features.WordVectors(agent, device)) for name, agent in agents}
         if self._embedder is None:
-            self._embedder = features.Embedder(chosen.checkpoint, chosen.pooling, device)
+            self._embedder = features.Embedder(settings.checkpoint, settings.pooling, device)
         pictures = None
-        if task == "color_estimation" and chosen.pictures != "none" and chosen.trials is not None:
-            root = chosen.trials.parent
-            pictures = features.PictureFeatures(self._picture_weights(), chosen.pictures, root, device)
+        if task == "color_estimation" and settings.pictures != "none" and settings.trials is not None:
+            root = settings.trials.parent
+            pictures = features.PictureFeatures(self._picture_weights(), settings.pictures, root, device)
         return {"": features.text_features(trials, self._embedder, pictures)}
 
     def why_no_features(self, trial: Trial) -> str:
+        """Why a trial has no row: too few fixations or words, an unknown word, no picture."""
         match trial["asked"]:
             case "attention_prediction":
                 fixations = count(len(trial["answer"]["fixations"]), "fixation")
@@ -181,18 +191,19 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         return "the answer has no text"
 
     def new_model(self) -> Any:
+        """The untrained classifier that the settings describe."""
         from sklearn.ensemble import RandomForestClassifier
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
         from sklearn.svm import SVC
 
-        chosen = self.settings
-        weight = "balanced" if chosen.balanced else None
-        if chosen.model == "forest":
-            model: Any = RandomForestClassifier(class_weight=weight, random_state=chosen.seed)
+        settings = self.settings
+        weight = "balanced" if settings.balanced else None
+        if settings.model == "forest":
+            model: Any = RandomForestClassifier(class_weight=weight, random_state=settings.seed)
         else:
-            model = SVC(kernel=chosen.kernel, class_weight=weight)
-        return make_pipeline(StandardScaler(), model) if chosen.scaled else model
+            model = SVC(kernel=settings.kernel, class_weight=weight)
+        return make_pipeline(StandardScaler(), model) if settings.scaled else model
 
 
 class CueSettings(TrainedSettings):
@@ -217,6 +228,7 @@ class CueJudge(TrainedJudge[CueSettings]):
         return super().declaration().replace(judges=TASKS_OF_CUES[self.settings.cue])
 
     def extract(self, task: Asked, trials: Sequence[dict[str, Any]], device: str) -> Mapping[str, Features]:
+        """The numbers of the cue, a row per trial."""
         match self.settings.cue:
             case "metadata":
                 assert self.settings.trials is not None

@@ -20,12 +20,11 @@ from agents.language.words.vectors import embedded
 from agents.models import checkpoints, model_folders, weight_files
 from agents.models.loading import load_weights
 from agents.word_boundaries import count_words
-from judging.trial_sets.cues import texts
+from judging.trial_sets.cues import Trial, texts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Trial = Mapping[str, Any]
 ScanpathPart = Literal["first10", "padded15"]
 LENGTHS: Mapping[ScanpathPart, int] = {"first10": 10, "padded15": 15}
 LEAST_WORDS = 2  # of a sentence of a conversation
@@ -74,6 +73,7 @@ def _stacked(rows: Sequence[Sequence[NDArray[np.float64]]]) -> Features:
 
 
 def embedded_texts(trial: Trial) -> list[str]:
+    """The texts of a trial that are embedded: labels in one, a word and its cue, sentences of a speaker, a caption."""
     said = texts(trial)
     match trial["asked"]:
         case "object_detection":
@@ -112,6 +112,7 @@ class Embedder:
         self._about = {"texts": checkpoints.identity(str(folder))[1], "pooling": pooling, **self._model.facts}
 
     def vectors(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """The embedding [dimensions] of each distinct text."""
         distinct = sorted(set(texts))
         if not distinct:
             return {}
@@ -129,13 +130,13 @@ class WordVectors:
     def vectors(self, texts: Sequence[str]) -> dict[str, NDArray[np.floating]]:
         """Of each text that has one. Raises UnavailableError for a server's failure."""
         distinct = sorted(set(texts))
-        known = {}
+        found = {}
         for text, vector in zip(distinct, self._agent.cue_vectors(distinct), strict=True):
             if not isinstance(vector, AnswerError):
-                known[text] = vector
+                found[text] = vector
             elif vector.code != "unknown_cue":
                 raise UnavailableError(f"{self._agent.name}: {vector}")
-        return known
+        return found
 
 
 class PictureFeatures:

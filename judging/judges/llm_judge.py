@@ -61,6 +61,8 @@ def paper_prompt(trials: Sequence[JudgementStimulus], example: str | None = None
 
 
 def our_prompt(trial: JudgementStimulus, *, without_picture: bool = False) -> str:
+    """Our prompt for one trial, which asks for reasons and then a verdict as JSON; ``without_picture`` says that the
+    picture is not shown."""
     templates = PROMPTS["ours"]
     if trial.beside is not None:
         return templates["pair"].format(
@@ -81,6 +83,7 @@ def our_prompt(trial: JudgementStimulus, *, without_picture: bool = False) -> st
 
 
 def answer_text(answer: ShownAnswer) -> str:
+    """An answer as a prompt has it: a text, labels with commas, fixations in pixels, or messages line by line."""
     if answer.messages is not None:
         return "\n".join(f"{message.speaker}: {message.text}" for message in answer.messages)
     if answer.fixations is not None:
@@ -127,6 +130,8 @@ class JudgeSettings(BaseSettings):
         return self
 
     def identity(self) -> dict[str, Any]:
+        """What a run's digest has of these settings: without a grid no seed and no path of trials, which then decide
+        nothing."""
         settings = super().identity()
         if not self.grid:
             del settings["trials"], settings["seed"]
@@ -135,6 +140,8 @@ class JudgeSettings(BaseSettings):
 
 @dataclass(frozen=True, slots=True)
 class Pictured:
+    """A trial with the encoded picture, and target of a search, that the model is shown; None for none."""
+
     trial: JudgementStimulus
     image: bytes | None = None
     target: bytes | None = None
@@ -149,6 +156,8 @@ class Group(NamedTuple):
 
 
 class LanguageJudge(EngineAgent[JudgeSettings]):
+    """A language model that judges, over any engine: what is asked, how replies are read, and grids of trials."""
+
     declares = Declaration(tasks=("judgement",))
 
     def __init__(self, settings: JudgeSettings, name: str) -> None:
@@ -165,18 +174,20 @@ class LanguageJudge(EngineAgent[JudgeSettings]):
         return declared.replace(attempts=self.settings.attempts, filters=filters, judges=self._judges)
 
     def open(self) -> None:
+        """Read the example and, for grids, the trials. Raises UnavailableError."""
         super().open()
-        chosen = self.settings
-        if chosen.grid and chosen.trials is None:
+        settings = self.settings
+        if settings.grid and settings.trials is None:
             raise UnavailableError(f"{self.name} judges the answers to a stimulus together: `turinglike judge`")
         try:
-            self._example = chosen.example.read_text("utf-8").strip() if chosen.example is not None else None
-            if chosen.grid and chosen.trials is not None:
-                self._groups = _grouped(chosen.trials)
+            self._example = settings.example.read_text("utf-8").strip() if settings.example is not None else None
+            if settings.grid and settings.trials is not None:
+                self._groups = _grouped(settings.trials)
         except (OSError, UnicodeDecodeError) as error:
             raise UnavailableError(f"{self.name}: cannot be read: {error}") from None
 
     def prepare(self, stimulus: Stimulus) -> Pictured:
+        """The trial with its pictures as they are sent. Raises AnswerError for what this judge cannot be asked."""
         assert isinstance(stimulus, JudgementStimulus)
         image = stimulus.image
         target = stimulus.target_image
@@ -193,22 +204,23 @@ class LanguageJudge(EngineAgent[JudgeSettings]):
 
     def group(self, trial: JudgementStimulus, draw: Draw) -> Group:
         """The trials asked about together. Raises AnswerError for an unknown trial."""
-        chosen = self.settings
-        if not chosen.grid:
+        settings = self.settings
+        if not settings.grid:
             return Group((trial.id, draw.sample, draw.attempt), [trial], draw.seed)
         name = _group_of(trial)
         trials = sorted(self._groups.get(name, ()), key=lambda member: member.id)
         if trial.id not in [member.id for member in trials]:
-            raise AnswerError("invalid_stimulus", f"not among the trials of {chosen.trials}")
-        seed = derive_seed(chosen.seed, self.name, name, draw.sample, None, draw.attempt)
+            raise AnswerError("invalid_stimulus", f"not among the trials of {settings.trials}")
+        seed = derive_seed(settings.seed, self.name, name, draw.sample, None, draw.attempt)
         random.Random(seed).shuffle(trials)
         return Group((name, draw.sample, draw.attempt), trials, seed)
 
     def fitted_request(self, stimulus: Pictured, draw: Draw) -> TextRequest:
-        chosen = self.settings
+        """The prompt with its pictures and schema. Raises AnswerError ``no_room`` for one that is too long."""
+        settings = self.settings
         trial = stimulus.trial
-        if chosen.prompt == "own":
-            text = our_prompt(trial, without_picture=chosen.without_picture)
+        if settings.prompt == "own":
+            text = our_prompt(trial, without_picture=settings.without_picture)
             schema = SCHEMA if trial.beside is None else SCHEMA_OF_PAIRS
         else:
             text = paper_prompt(self.group(trial, draw).trials, self._example)
@@ -216,8 +228,10 @@ class LanguageJudge(EngineAgent[JudgeSettings]):
         messages = [ChatMessage("user", text, stimulus.image)]
         if stimulus.target is not None:
             messages.insert(0, ChatMessage("user", PROMPTS["ours"]["target"], stimulus.target))
-        sampling = Sampling(chosen.temperature, max_tokens=chosen.max_tokens, reasoning_tokens=chosen.reasoning_tokens)
-        schema = schema if chosen.json_schema else None
+        sampling = Sampling(
+            settings.temperature, max_tokens=settings.max_tokens, reasoning_tokens=settings.reasoning_tokens
+        )
+        schema = schema if settings.json_schema else None
         request = self._adapted(stimulus, TextRequest(messages=tuple(messages), sampling=sampling, schema=schema))
         if excess := self._engine.excess(request):
             raise AnswerError("no_room", f"the prompt has {excess} tokens too many for the model")
@@ -273,6 +287,8 @@ class LanguageJudge(EngineAgent[JudgeSettings]):
 
 
 class OpenAIJudge(LanguageJudge, ServerAgent[Any]):
+    """A model on an OpenAI-compatible server as judge."""
+
     class Settings(ChatSettings, JudgeSettings):
         """Which server and model, and how it is asked."""
 
@@ -282,6 +298,8 @@ class OpenAIJudge(LanguageJudge, ServerAgent[Any]):
 
 
 class AnthropicJudge(LanguageJudge, ServerAgent[Any]):
+    """A model of Anthropic's service as judge."""
+
     class Settings(AnthropicSettings, JudgeSettings):
         """A model of Anthropic's as judge."""
 
@@ -290,6 +308,8 @@ class AnthropicJudge(LanguageJudge, ServerAgent[Any]):
 
 
 class LocalJudge(LanguageJudge, LocalAgent[Any]):
+    """A model whose weights are on this machine as judge, run by transformers or vLLM."""
+
     class Settings(JudgeSettings, TemplateSettings):
         """Which checkpoint, what runs it, and how it is asked."""
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agents.language.minilm import PACKAGE
+from serving.files.words import count
 
 # What embedded the texts of the papers' classifiers. BERT is to be had, as a checkpoint; the others' service is gone.
 EMBEDDED = {
@@ -17,27 +18,26 @@ FOREST = ("2022", "color_estimation")
 PARTITIONS = {"image_captioning": 3, "attention_prediction": 5}
 
 
-def differences_from_paper(paper: str, task: str, chosen: Mapping[str, Any]) -> Iterator[str]:
+def differences_from_paper(paper: str, task: str, settings: Mapping[str, Any]) -> Iterator[str]:
     """How a classifier with settings ``chosen`` differs from a ``paper``'s judge (2022, sections 3 and 4 and
     supplement; 2025, Methods; the authors' notebooks) on a task."""
-    if "cue" in chosen:
+    if "cue" in settings:
         yield "goes by one cue alone"
         return
     model = "forest" if (paper, task) == FOREST else "svm"
-    if chosen.get("model", "svm") != model or chosen.get("scaled", True):
+    if settings.get("model", "svm") != model or settings.get("scaled", True):
         yield "another classifier than theirs"
     if task in EMBEDDED:
-        checkpoint = str(chosen.get("checkpoint", PACKAGE))
-        words = chosen.get("words", ()) if task == "word_association" else ()
+        checkpoint = str(settings.get("checkpoint", PACKAGE))
+        words = settings.get("words", ()) if task == "word_association" else ()
         if EMBEDDED[task] != "BERT" or "bert" not in checkpoint.casefold():
             name = ", ".join(words) or ("MiniLM" if checkpoint == PACKAGE else checkpoint)
             yield f"{name} where theirs had {EMBEDDED[task]}"
-    if task == "color_estimation" and chosen.get("pictures", "none") != "deep":
+    if task == "color_estimation" and settings.get("pictures", "none") != "deep":
         yield "no features of the picture by ResNet18's last layer"
-    if task == "conversation" and not chosen.get("sentences"):
+    if task == "conversation" and not settings.get("sentences"):
         yield "the mean of a speaker's sentences where theirs judged single ones"
-    if chosen.get("split", "stimulus") not in ("stimulus", "row") or chosen.get("unique") or chosen.get("train"):
+    if settings.get("split", "stimulus") not in ("stimulus", "row") or settings.get("unique") or settings.get("train"):
         yield "trained on a part of the trials"
-    if (number := chosen.get("partitions", 1)) not in (0, PARTITIONS.get(task, number)):
-        partitions = "partition" if number == 1 else "partitions"
-        yield f"{number} {partitions} into folds where theirs were {PARTITIONS[task]}"
+    if (number := settings.get("partitions", 1)) not in (0, PARTITIONS.get(task, number)):
+        yield f"{count(number, 'partition')} into folds where theirs were {PARTITIONS[task]}"

@@ -21,9 +21,9 @@ from agents.contract import Agent, Declaration, Draw, Reply
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import Asked, JudgementStimulus, Stimulus
-from judging.judges.features import Features, Trial
+from judging.judges.features import Features
 from judging.judges.papers_classifiers import PARTITIONS
-from judging.trial_sets.cues import grouped_folds
+from judging.trial_sets.cues import Trial, grouped_folds
 from judging.trial_sets.trial_set import KeyRow, read_trial_key
 
 if TYPE_CHECKING:
@@ -67,6 +67,11 @@ T = TypeVar("T", bound=TrainedSettings)
 
 
 class TrainedJudge(Agent[T]):
+    """A judge that learns from the trials of the other folds, and so judges each trial without having seen it.
+
+    A subclass gives :meth:`extract`, the numbers that a classifier gets of a trial, and may give :meth:`new_model`. All
+    trials are judged at once, in :meth:`load`."""
+
     declares = Declaration(
         tasks=("judgement",),
         extra="judging",
@@ -89,10 +94,10 @@ class TrainedJudge(Agent[T]):
     def load(self, device: str) -> None:
         """Read the trials and their key, and judge them all: :meth:`respond` looks the verdicts up. Raises
         UnavailableError."""
-        chosen = self.settings
-        if chosen.trials is None or chosen.key is None:
+        settings = self.settings
+        if settings.trials is None or settings.key is None:
             raise UnavailableError(f"{self.name} is trained on the trials that it judges: use `turinglike judge`")
-        key = read_trial_key(chosen.key)
+        key = read_trial_key(settings.key)
         self._replies: dict[str, Reply] = {}
         self._lacks: dict[str, AnswerError] = {}
         for task, trials in self.read_trials().items():
@@ -100,9 +105,9 @@ class TrainedJudge(Agent[T]):
             inputs = self.extract(task, trials, device)
             for name, raw in self.judge_trials(trials, keys, inputs).items():
                 self._replies[name] = Reply(VerdictAnswer(verdict="machine" if raw["margin"] > 0 else "human"), raw)
-            with_features = {at for of_embedding in inputs.values() for at in of_embedding.trial.tolist()}
-            for at, trial in enumerate(trials):
-                if at not in with_features:
+            with_features = {place for of_embedding in inputs.values() for place in of_embedding.trial.tolist()}
+            for place, trial in enumerate(trials):
+                if place not in with_features:
                     self._lacks[trial["id"]] = AnswerError("no_features", self.why_no_features(trial))
                 elif trial["id"] not in self._replies:
                     self._lacks[trial["id"]] = AnswerError("no_training", NO_TRAINING)
@@ -122,14 +127,17 @@ class TrainedJudge(Agent[T]):
         return by_task
 
     def prepare(self, stimulus: Stimulus) -> str:
+        """The trial's id."""
         assert isinstance(stimulus, JudgementStimulus)
         return stimulus.id
 
     def respond(self, batch: Sequence[str], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        """The verdicts on the trials of these ids, or why there is none, as :meth:`load` found them."""
         others = AnswerError("no_features", f"{self.name} judges {', '.join(self.declaration().judges)} alone")
         return [self._replies.get(trial) or self._lacks.get(trial, others) for trial in batch]
 
     def provenance(self) -> dict[str, Any]:
+        """The version of scikit-learn, on which the classifier's margins depend."""
         import sklearn
 
         return {"scikit-learn": sklearn.__version__}
@@ -140,60 +148,60 @@ class TrainedJudge(Agent[T]):
         """By trial, if it could be judged, its mean ``margin`` (above 0: a machine) and the first ``fold`` and
         held-out ``agent``. Where verdicts are several, ``parts`` are those that count: of each of ``inputs``,
         partition, agent trained on, and sentence. Raises UnavailableError."""
-        chosen = self.settings
+        settings = self.settings
         of_task = PARTITIONS.get(trials[0]["asked"], 1)
         parts: dict[int, list[tuple[bool, dict[str, Any]]]] = defaultdict(list)
-        for embedding, partition in product(inputs, range(chosen.partitions or of_task)):
-            of_part = chosen.model_copy(update={"seed": chosen.seed + partition})
-            about = {"partition": partition} | ({"embedding": embedding} if embedding else {})
-            for at, counts, part in self._parts(trials, keys, inputs[embedding], of_part):
-                parts[at].append((counts, about | part))
-        is_several = chosen.sentences or any(len(of_trial) > 1 for of_trial in parts.values())
+        for embedding, partition in product(inputs, range(settings.partitions or of_task)):
+            of_part = settings.model_copy(update={"seed": settings.seed + partition})
+            source = {"partition": partition} | ({"embedding": embedding} if embedding else {})
+            for place, counts, part in self._parts(trials, keys, inputs[embedding], of_part):
+                parts[place].append((counts, source | part))
+        is_several = settings.sentences or any(len(of_trial) > 1 for of_trial in parts.values())
         raw: dict[str, dict[str, Any]] = {}
-        for at, of_trial in parts.items():
+        for place, of_trial in parts.items():
             margin = float(np.mean([part["margin"] for _, part in of_trial]))
             first = of_trial[0][1]
-            of_first = {"fold": first["fold"], "split": chosen.split, "agent": first.get("agent")}
-            raw[trials[at]["id"]] = {"margin": margin, **of_first}
+            of_first = {"fold": first["fold"], "split": settings.split, "agent": first.get("agent")}
+            raw[trials[place]["id"]] = {"margin": margin, **of_first}
             if is_several:
-                raw[trials[at]["id"]]["parts"] = [part for counts, part in of_trial if counts]
+                raw[trials[place]["id"]]["parts"] = [part for counts, part in of_trial if counts]
         return raw
 
     def _parts(
-        self, trials: Sequence[Trial], keys: Sequence[KeyRow], inputs: Features, chosen: TrainedSettings
+        self, trials: Sequence[Trial], keys: Sequence[KeyRow], inputs: Features, settings: TrainedSettings
     ) -> Iterator[tuple[int, bool, dict[str, Any]]]:
         """(trial, whether it counts, verdict)"""
         is_machine = np.array([key["truth"] == "machine" for key in keys])
         may_train = np.array([not key["catch"] and not key["repeat_of"] for key in keys])
         counts = ~may_train[inputs.trial]
         counts[_distinct(np.flatnonzero(may_train), inputs, trials)] = True
-        if chosen.unique:
+        if settings.unique:
             may_train &= ~_repeated(keys)
         agents = np.array([key["agent"] if key["truth"] == "machine" else "" for key in keys])
-        if chosen.split == "speaker":
-            agents = _people(keys, chosen.seed)
-        met = "trained_on" if chosen.split == "other" else "agent"
-        for fold, agent, test, others in _splits(_folds(trials, keys, chosen), agents, chosen):
+        if settings.split == "speaker":
+            agents = _people(keys, settings.seed)
+        met = "trained_on" if settings.split == "other" else "agent"
+        for fold, agent, test, others in _splits(_folds(trials, keys, settings), agents, settings):
             train = np.flatnonzero(others & may_train)
             rows_test = np.flatnonzero(test[inputs.trial])
-            if chosen.train is not None:
-                train = _drawn(train, is_machine, chosen.train, f"{chosen.seed} {fold}")
+            if settings.train is not None:
+                train = _drawn(train, is_machine, settings.train, f"{settings.seed} {fold}")
             rows_train = _distinct(train, inputs, trials)
             of_machine = is_machine[inputs.trial]
             fewest = np.bincount(of_machine[rows_train], minlength=2).min()
             if not len(rows_test) or not fewest:
                 continue
-            if chosen.equal:
-                rows_train = _drawn(rows_train, of_machine, 2 * fewest, f"{chosen.seed} {fold}")
+            if settings.equal:
+                rows_train = _drawn(rows_train, of_machine, 2 * fewest, f"{settings.seed} {fold}")
             margins = self._margins(inputs.rows[rows_train], of_machine[rows_train], inputs.rows[rows_test])
             owners = inputs.trial[rows_test]
             is_counted = counts[rows_test]
-            if not chosen.sentences:
+            if not settings.sentences:
                 owners, places = np.unique(owners, return_inverse=True)
                 margins = np.bincount(places, margins) / np.bincount(places)
                 is_counted = np.ones(len(owners), dtype=bool)
-            for at, counted, margin in zip(owners.tolist(), is_counted.tolist(), margins.tolist(), strict=True):
-                yield at, counted, {"margin": margin, "fold": fold, met: agent or None}
+            for place, counted, margin in zip(owners.tolist(), is_counted.tolist(), margins.tolist(), strict=True):
+                yield place, counted, {"margin": margin, "fold": fold, met: agent or None}
 
     def _margins(self, rows: NDArray[np.float64], truth: Marks, tested: NDArray[np.float64]) -> NDArray[np.float64]:
         if np.ptp(rows, axis=0).max(initial=0) == 0:  # nothing varies: no answer is a machine's
@@ -204,55 +212,65 @@ class TrainedJudge(Agent[T]):
         return np.asarray(model.predict_proba(tested)[:, 1] - 0.5)
 
 
-def _splits(fold: Rows, agents: NDArray[np.str_], chosen: TrainedSettings) -> Iterator[tuple[int, str, Marks, Marks]]:
+def _splits(fold: Rows, agents: NDArray[np.str_], settings: TrainedSettings) -> Iterator[tuple[int, str, Marks, Marks]]:
     """(fold, agent, trials to judge, trials that may be trained on): the agent is held out, or alone trained on."""
     is_person = agents == ""
     names = [""]
     met = np.full_like(agents, "")
-    if chosen.split in ("agent", "speaker", "other"):
+    if settings.split in ("agent", "speaker", "other"):
         names = sorted(set(agents.tolist()) - {""})
         if len(names) < 2:
-            raise UnavailableError(f"split={chosen.split} needs two that answer, to train on one and judge another")
-        chance = random.Random(chosen.seed)
+            raise UnavailableError(f"split={settings.split} needs two that answer, to train on one and judge another")
+        chance = random.Random(settings.seed)
         met = np.array([agent or chance.choice(names) for agent in agents.tolist()], dtype=agents.dtype)
     for number, agent in product(np.unique(fold).tolist(), names):
         in_fold = fold == number
         is_agent = agents == agent
-        if chosen.split == "other":
+        if settings.split == "other":
             yield number, agent, in_fold & ~is_agent, ~in_fold & (is_agent | is_person)
         else:
             yield number, agent, in_fold & (met == agent), ~in_fold & (~is_agent | is_person)
 
 
 def _distinct(among: Rows, inputs: Features, trials: Sequence[Trial]) -> Rows:
-    """The rows of trials: a sentence once, however many excerpts of a conversation have it."""
+    """The rows of the trials ``among`` these; of conversations each sentence once.
+
+    Excerpts of 3, 6, … 24 messages hold the first sentences of a conversation up to eight times. Counted as often,
+    these would outweigh the last ones in training, and in scores they would count as new verdicts. So of rows with the
+    same conversation, speaker and features the first stays."""
     rows = np.flatnonzero(np.isin(inputs.trial, among))
     if trials[0]["asked"] != "conversation":
         return rows
-    owners = (trials[at] for at in inputs.trial[rows])
-    keys = [(of["shown"], of["speaker"], inputs.rows[row].tobytes()) for row, of in zip(rows, owners, strict=True)]
-    return rows[sorted(dict(zip(reversed(keys), reversed(range(len(keys))), strict=True)).values())]
+    seen = set[tuple[str, str, bytes]]()
+    firsts = []
+    for row in rows:
+        trial = trials[inputs.trial[row]]
+        sentence = (trial["shown"], trial["speaker"], inputs.rows[row].tobytes())
+        if sentence not in seen:
+            seen.add(sentence)
+            firsts.append(row)
+    return np.array(firsts, dtype=np.int64)
 
 
 def _people(keys: Sequence[KeyRow], seed: int) -> NDArray[np.str_]:
     """The part of people, of five, whose the answer is; nothing of a machine's."""
     names = sorted({str(key["record"]) for key in keys if key["truth"] == "human"})
     random.Random(seed).shuffle(names)
-    part = {name: f"people {at % PARTS_OF_PEOPLE + 1}" for at, name in enumerate(names)}
+    part = {name: f"people {number % PARTS_OF_PEOPLE + 1}" for number, name in enumerate(names)}
     return np.array([part[str(key["record"])] if key["truth"] == "human" else "" for key in keys])
 
 
-def _folds(trials: Sequence[Trial], keys: Sequence[KeyRow], chosen: TrainedSettings) -> Rows:
-    if chosen.split == "row":
+def _folds(trials: Sequence[Trial], keys: Sequence[KeyRow], settings: TrainedSettings) -> Rows:
+    if settings.split == "row":
         from sklearn.model_selection import KFold
 
         fold = np.zeros(len(trials), dtype=np.int64)
-        folds = KFold(min(FOLDS, len(trials)), shuffle=True, random_state=chosen.seed)
-        for at, (_, test) in enumerate(folds.split(fold)):
-            fold[test] = at
+        folds = KFold(min(FOLDS, len(trials)), shuffle=True, random_state=settings.seed)
+        for number, (_, test) in enumerate(folds.split(fold)):
+            fold[test] = number
         return fold
     groups = [trial["shown"] for trial in trials]
-    return grouped_folds(groups, [key["truth"] for key in keys], min(FOLDS, len(set(groups))), chosen.seed)
+    return grouped_folds(groups, [key["truth"] for key in keys], min(FOLDS, len(set(groups))), settings.seed)
 
 
 def _repeated(keys: Sequence[KeyRow]) -> Marks:
@@ -265,6 +283,8 @@ def _drawn(places: Rows, is_machine: Marks, number: int, seed: str) -> Rows:
     """``number`` of the places, half machines', or as many as there are."""
     chance = random.Random(seed)
     machines = is_machine[places]
-    kinds = (places[machines].tolist(), number // 2), (places[~machines].tolist(), number - number // 2)
-    drawn = [place for kind, each in kinds for place in chance.sample(kind, min(each, len(kind)))]
+    of_machines = places[machines].tolist()
+    of_people = places[~machines].tolist()
+    drawn = chance.sample(of_machines, min(number // 2, len(of_machines)))
+    drawn += chance.sample(of_people, min(number - number // 2, len(of_people)))
     return np.array(sorted(drawn), dtype=np.int64)

@@ -105,8 +105,11 @@ def _read(folders: Sequence[Path], key: Path | None, prior: Path | None, say: Ca
     table = table.map(lambda cell: read_back(cell) if isinstance(cell, str) else cell)  # as --prior will read it
     # What is known goes whatever its verdict: to go by that would select. People without a name have several answers.
     same = ["asked", "judge", "agent", "stimulus"]
-    known, rows = (pd.MultiIndex.from_frame(of[same].assign(at=of.groupby(same).cumcount())) for of in (old, table))
-    is_new = ~rows.isin(known)
+
+    def numbered(verdicts: pd.DataFrame) -> pd.MultiIndex:
+        return pd.MultiIndex.from_frame(verdicts[same].assign(number=verdicts.groupby(same).cumcount()))
+
+    is_new = ~numbered(table).isin(numbered(old))
     if prior is not None:
         if not is_new.any():
             raise InputError(f"{prior} has all these verdicts already")
@@ -134,14 +137,23 @@ def _earlier(ranking: Path) -> pd.DataFrame:
 def _agents(task: str, verdicts: pd.DataFrame, result: Fit) -> list[RankedAgent]:
     """People first, then by humanness."""
     rows = []
-    for at, agent in enumerate([PEOPLE, *result.agents]):
-        part = verdicts[verdicts["truth"] == "human"] if at == 0 else verdicts[verdicts["agent"] == agent]
-        counts = len(part), int(part["judge"].nunique()), int(part["stimulus"].nunique())
-        draws = (result.draws["humanness"], result.draws["detectability"])
-        humanness, detectability = (_estimate(of[:, at - 1]) if at else NO_FIGURE for of in draws)
-        right = float((part["verdict"] == part["truth"]).mean())
-        predicted = _estimate(result.draws["right"][:, at])
-        rows.append(RankedAgent(task, agent, *counts, humanness, detectability, right, predicted))
+    draws = result.draws
+    for number, agent in enumerate([PEOPLE, *result.agents]):
+        is_people = number == 0
+        part = verdicts[verdicts["truth"] == "human"] if is_people else verdicts[verdicts["agent"] == agent]
+        rows.append(
+            RankedAgent(
+                task=task,
+                agent=agent,
+                verdicts=len(part),
+                judges=int(part["judge"].nunique()),
+                stimuli=int(part["stimulus"].nunique()),
+                humanness=NO_FIGURE if is_people else _estimate(draws["humanness"][:, number - 1]),
+                detectability=NO_FIGURE if is_people else _estimate(draws["detectability"][:, number - 1]),
+                right=float((part["verdict"] == part["truth"]).mean()),
+                predicted=_estimate(draws["right"][:, number]),
+            )
+        )
     return [rows[0], *sorted(rows[1:], key=lambda row: -row.humanness.value)]
 
 

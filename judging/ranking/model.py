@@ -69,8 +69,11 @@ LIMITS = f"limits: R-hat {RHAT}, {ESS} effective draws, {DIVERGENT:.1%} divergen
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """``draws`` [draw, agent or judge] of each figure; of ``right``, the expected share of right verdicts, people's
-    answers come first. ``convergence``: R-hat, effective size, divergent draws of all."""
+    """Draws of the posterior of a task's model.
+
+    ``agents`` and ``judges`` are names. ``draws`` have by figure [draw, agent or judge]; in ``right``, the expected
+    share of right verdicts (0 to 1), people's answers come first. ``convergence`` has R-hat (``rhat``), the effective
+    number of draws (``ess``), ``divergent`` of all ``draws``, and ``is_converged``."""
 
     agents: Sequence[str]
     judges: Sequence[str]
@@ -79,8 +82,10 @@ class Fit:
 
 
 def fit(verdicts: pd.DataFrame, tries: Sequence[tuple[int, float]] = TRIES, chains: int = CHAINS) -> Fit:
-    """Of a task's verdicts on single answers; the same draws each time. The next of ``tries`` follows where one has not
-    converged; the last is returned."""
+    """The model of a task's verdicts on single answers, fitted by NUTS in ``chains``; the same draws each time.
+
+    A try is the number of draws of a chain, after as many to adapt, and the rate of acceptance to aim at. The next of
+    ``tries`` follows where one has not converged, and the last is returned however it went."""
     names, levels = _levels(verdicts)
     is_machine = (verdicts["truth"] == "machine").to_numpy()
     of_people = (verdicts["judge_kind"] == "human").to_numpy()
@@ -98,7 +103,7 @@ def fit(verdicts: pd.DataFrame, tries: Sequence[tuple[int, float]] = TRIES, chai
         keys = jax.random.split(jax.random.PRNGKey(0), chains)
         with ThreadPoolExecutor(min(chains, os.cpu_count() or 1)) as threads:
             of_chains = [*threads.map(jax.device_get, threads.map(chain, keys, repeat(data)))]
-        samples = {name: np.stack([of[name] for of in of_chains]) for name in of_chains[0]}
+        samples = {name: np.stack([of_chain[name] for of_chain in of_chains]) for name in of_chains[0]}
         figures = np.concatenate([samples[name] for name in FIGURES], axis=2)
         rhat = float(np.max(split_gelman_rubin(figures)))
         ess = float(np.min(effective_sample_size(figures)))
@@ -141,10 +146,10 @@ def _model(data: Mapping[str, Any]) -> None:
     of_verdicts = {"bias": data["is_other"] * other_bias, "skill": data["is_other"] * other_skill, "taste": 0}
     of_judges = {name: effect[data["of_judges"]] for name, effect in of_verdicts.items() if name != "taste"}
     variance = defaultdict[str, Any](int)
-    for at, name in enumerate(SPREADS):
+    for number, name in enumerate(SPREADS):
         table, _, kind = name.partition(".")
         if size := len(data["zeros"][table]):
-            spread = jnp.exp(LOG_MEDIANS[at] + LOG_SPREAD * standard[at])
+            spread = jnp.exp(LOG_MEDIANS[number] + LOG_SPREAD * standard[number])
             effects = numpyro.sample(name, Normal().expand([size]).to_event(1)) * spread
             effects = jnp.append(effects, 0)[data["levels"][table]]
             of_verdicts[kind] += effects

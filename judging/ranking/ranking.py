@@ -128,7 +128,7 @@ def _caterpillar(agents: Table[RankedAgent], judges: Table[RankedJudge], figure:
     """Humanness of agents above, skill of judges below, in order; of more judges than ``MOST`` so many, evenly."""
     tasks = agents.distinct("task")
     ending = {task: f" ({TASK_NAMES[task].lower()})" if len(tasks) > 1 else "" for task in tasks}
-    drawn = [judges.data[at] for at in np.unique(np.linspace(0, len(judges) - 1, MOST).round().astype(int))]
+    drawn = [judges.data[place] for place in np.unique(np.linspace(0, len(judges) - 1, MOST).round().astype(int))]
     panels: list[tuple[str, str, list[tuple[str, Estimate]]]] = [
         (
             "humanness (0: as people)",
@@ -140,11 +140,11 @@ def _caterpillar(agents: Table[RankedAgent], judges: Table[RankedJudge], figure:
     names = [name for *_, rows in panels for name, _ in rows]
     figure.set_size_inches(width_for(names), 1.6 + 0.22 * len(names))
     axes = figure.subplots(2, 1, height_ratios=[len(rows) + 0.5 for *_, rows in panels])
-    for axis, (about, colour, rows) in zip(axes, panels, strict=True):
-        value, errors = with_bars([of for _, of in rows])
+    for axis, (title, colour, rows) in zip(axes, panels, strict=True):
+        value, errors = with_bars([estimate for _, estimate in rows])
         axis.errorbar(value, range(len(rows)), xerr=errors, color=colour, fmt="o", markersize=4, elinewidth=1.3)
         axis.axvline(0, color=BAND, linewidth=1)
-        axis.set(ylim=(len(rows) - 0.5, -0.5), xlabel=about)
+        axis.set(ylim=(len(rows) - 0.5, -0.5), xlabel=title)
         axis.set_yticks(range(len(rows)), [name for name, _ in rows])
         axis.spines[["top", "right", "left"]].set_visible(False)
         axis.tick_params(axis="y", length=0)

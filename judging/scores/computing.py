@@ -17,7 +17,7 @@ from judging.scores.papers.significance import Agreement, agreement, all_tests
 from judging.scores.score_tables import BOUNDS, EMPTY, Alike, CatchRate, PerceivedSex, ScoreTables
 from judging.statistics.answer_statistics import answer_statistics, caption_measures
 from judging.statistics.by_margin import ByMargin, rankings
-from judging.statistics.contrasts import AgainstPeople, Test
+from judging.statistics.contrasts import AgainstPeople, StatisticalTest
 from judging.statistics.jackknife import rates
 from judging.statistics.measures import (
     ALL,
@@ -65,7 +65,7 @@ class _Figures:
     rankings: list[ByMargin] = field(default_factory=list)
     sexes: list[PerceivedSex] = field(default_factory=list)
     agreement: dict[str, Agreement] = field(default_factory=dict)
-    tests: dict[str, dict[str, Table[Test]]] = field(default_factory=dict)
+    tests: dict[str, dict[str, Table[StatisticalTest]]] = field(default_factory=dict)
     conclusions: dict[str, Table[Conclusion]] = field(default_factory=dict)
 
 
@@ -160,7 +160,7 @@ def _score_task(task: str, of_phases: pd.DataFrame, choices: _Choices, figures: 
     figures.conclusions[task] = Table(_concluded(of_judges, tests["against_people"], choices))
 
 
-def _concluded(scores: Sequence[Score], tests: Sequence[Test], choices: _Choices) -> list[Conclusion]:
+def _concluded(scores: Sequence[Score], tests: Sequence[StatisticalTest], choices: _Choices) -> list[Conclusion]:
     """What the tests of agents beside people come to. A judge that goes by one cue concludes nothing of answers."""
     trained = {judge for judge, chosen in choices.settings.items() if "split" in chosen}
     cues = {judge for judge, chosen in choices.settings.items() if "cue" in chosen}
@@ -180,17 +180,17 @@ def _instead(scores: Table[Score], settings: SettingsByJudge) -> dict[str, dict[
 
 def perceived_sexes(task: str, judge: str, verdicts: pd.DataFrame) -> list[PerceivedSex]:
     """Of all speakers, of people and machines, and of those who were taken for either."""
-    if "sex" not in verdicts.columns or (known := verdicts[verdicts["sex"].notna()]).empty:
+    if "sex" not in verdicts.columns or (with_sex := verdicts[verdicts["sex"].notna()]).empty:
         return []
-    kinds = {"all": known["truth"].notna()}
+    kinds = {"all": with_sex["truth"].notna()}
     for column, word in (("truth", "{}"), ("verdict", "judged {}")):
-        kinds |= {word.format(kind): known[column] == kind for kind in VERDICTS}
-    result = rates((known["sex"] == "male").to_numpy(float), np.array(list(kinds.values())), clusters(known))
+        kinds |= {word.format(kind): with_sex[column] == kind for kind in VERDICTS}
+    result = rates((with_sex["sex"] == "male").to_numpy(float), np.array(list(kinds.values())), clusters(with_sex))
     ends = result.interval(np.arange(len(kinds))[:, None], np.ones(1))
     figures = np.array([result.value, *ends]).T.round(DIGITS).tolist()
     return [
-        PerceivedSex(task, judge, of, int(number), Estimate(*of_kind))
-        for of, number, of_kind in zip(kinds, result.number, figures, strict=True)
+        PerceivedSex(task, judge, whose, int(number), Estimate(*of_kind))
+        for whose, number, of_kind in zip(kinds, result.number, figures, strict=True)
     ]
 
 
@@ -213,13 +213,13 @@ def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[st
     listed = [name.strip(f" {AND}") for name in names.split(",") if name.strip(f" {AND}")]
     columns = {name.removeprefix("meta.").removeprefix("judge."): name for name in table.columns if "." in name}
     columns |= {name: name for name in table.columns if "." not in name and name not in (*OUTCOMES, "part")}
-    known = {name: column for name, column in columns.items() if table[column].notna().any()}
-    unknown = [part for name in listed for part in name.split(AND) if part not in known]
+    column_of = {name: column for name, column in columns.items() if table[column].notna().any()}
+    unknown = [part for name in listed for part in name.split(AND) if part not in column_of]
     if unknown:
-        there = [name for name in PLAIN if name in known]
-        there += [name for name, column in known.items() if name != column]
+        there = [name for name in PLAIN if name in column_of]
+        there += [name for name, column in column_of.items() if name != column]
         raise InputError(f"--by: the verdicts have no {', '.join(unknown)}; they have {', '.join(there)}")
-    table = table.assign(**{part: table[known[part]] for name in listed for part in name.split(AND)})
+    table = table.assign(**{part: table[column_of[part]] for name in listed for part in name.split(AND)})
     for name in listed:
         if AND in name:
             parts = name.split(AND)

@@ -1,4 +1,11 @@
-"""Who passes, in sentences: each agent of a task, by whom it was judged, with which interval, and how sure."""
+"""Who passes, in sentences: each agent of a task, by whom it was judged, with which interval, and how sure.
+
+The outcome comes from tests alone, and a sentence may never say more than they do. An agent *passes* where two tests at
+0.05 show that its detectability lies within the bounds around 0.5; that no difference was found proves nothing. It
+*does not pass* where Holm's p of "as often taken for a person as people" is below 0.05. Between the two it *may or may
+not pass*, and the sentence names what it takes to decide: more judges, stimuli or people who answered. Two outcomes
+guard against judges: one that says the same of every answer tests nothing, and a trained judge may fall below 0.5 by
+its folds alone, so that this is no finding. Who changes an outcome changes what papers would print."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -30,7 +37,8 @@ Reasons = Sequence[tuple[str, str]]  # of an agent: a headline and its reasons f
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What a judge's verdicts on an agent come to; ``why`` has the figures."""
+    """What a judge's verdicts on an agent come to: the ``outcome``, one of the constants of this module, and ``why``,
+    the figures in words."""
 
     agent: str
     judge: str
@@ -41,9 +49,10 @@ class Conclusion:
 def conclude(
     scores: Iterable[Score], tests: Iterable[AgainstPeople], trained: Collection[str], bounds: float
 ) -> list[Conclusion]:
-    """The conclusions of a task's ``tests``, people's first. An agent passes whose detectability is surely within
-    ``bounds`` of 0.5, unless the judge says the same of every answer. A ``trained`` judge may be below 0.5 by
-    its folds alone."""
+    """The conclusions of a task's ``tests`` of agents beside people: agent by agent, people's first.
+
+    ``scores`` hold those of every judge and agent tested; ``trained`` are the judges that learn from the trials, and
+    ``bounds`` is the half-width around 0.5 within which an agent passes."""
     by_pair = {(score.judge, score.agent): score for score in scores}
     tests = list(tests)
     able = {test.judge for test in tests if _outcome(test, is_trained=test.judge in trained) == DETECTED}
@@ -74,9 +83,10 @@ def _outcome(test: AgainstPeople, is_trained: bool) -> str:
 
 
 def _why(test: AgainstPeople, outcome: str, score: Score, bounds: float, is_trained: bool) -> str:
-    """The figures behind an outcome. The interval is of 95 %, and no end of it looks like 50 % without being it; an
-    agent passes by its interval of 90 % (two tests at 0.05, a side each), which is named, as that of 95 % may reach
-    beyond the bounds."""
+    """The figures behind an outcome: the share of right verdicts in percent, with its 95 % interval.
+
+    No end of the interval looks like 50 % unless it is 50 %. An agent passes by its 90 % interval (two one-sided tests
+    at 0.05), which is named too, as the 95 % interval may reach beyond the bounds."""
     if outcome == BLIND:
         return f"{test.judge} said the same of every answer"
     if outcome == UNKNOWN:
@@ -95,24 +105,25 @@ def _why(test: AgainstPeople, outcome: str, score: Score, bounds: float, is_trai
     counts = {"judges": test.judges if are_people else None, "stimuli": test.stimuli}
     if test.people is not None and test.people < (test.stimuli or 0):  # or else the stimuli are the fewer
         counts["people who answered"] = test.people
-    known = {name: number for name, number in counts.items() if number is not None}
-    of_each = [f"{number:,} {SINGULARS[name] if number == 1 else name}" for name, number in known.items()]
+    numbers = {name: number for name, number in counts.items() if number is not None}
+    in_words = [f"{number:,} {SINGULARS[name] if number == 1 else name}" for name, number in numbers.items()]
     of_judges = ", by the mean of judges," if abs(rate.value - score.detectability.value) >= 0.005 else ""
-    text = f"{test.judge} {verb} in {value} % of trials{of_judges} ({low} to {high} %{CHANCE}; {', '.join(of_each)})"
+    text = f"{test.judge} {verb} in {value} % of trials{of_judges} ({low} to {high} %{CHANCE}; {', '.join(in_words)})"
     within = f", its 90 % interval within {50 - 100 * bounds:.3g} to {50 + 100 * bounds:.3g} %"
     if outcome == PASSES:
         text += within
         text += ", though surely not at 50 %" if (test.holm or 1) < ALPHA else ""
     if outcome == OPEN:
         text += _why_open(test, rate, bounds, within, is_trained)
-        more = [name for name, number in known.items() if number > 1]
+        more = [name for name, number in numbers.items() if number > 1]
         text += f"; to decide it takes more {' and '.join(more)}" if more else ""
-    few = [name for name, number in known.items() if number < LEAST[name]]
+    few = [name for name, number in numbers.items() if number < LEAST[name]]
     return text + (f" – too few {' and '.join(few)} to speak of others" if few else "")
 
 
 def _not_judged(score: Score, judge: str) -> str:
-    """Whose answers have no verdict, which are part of no rate: left out of people's alone they move every rate."""
+    """How many answers of whom have no verdict; "" for none. They are part of no rate, so that a judge who leaves out
+    people's answers alone moves every rate."""
     missing = score.missing_of_people + score.missing_of_machines
     if not missing:
         return ""

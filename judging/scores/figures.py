@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import groupby, product
+from itertools import chain, groupby, product
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +127,7 @@ def without_repetition(scores: Iterable[Score]) -> list[Score]:
 
 
 def figure_of(column: str) -> str:
+    """The name of the figure that shows scores by a column, as its file has it."""
     return "by-" + re.sub(r"[^\w.-]", "-", column)
 
 
@@ -144,8 +145,8 @@ def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
     top = 0.0
     for task, of_task in groupby(rows, key=lambda row: row[0]):
         names.append((top, TASK_NAMES[task], "bold"))
-        for at, row in enumerate(of_task):
-            places[row] = top + 1 + height * at
+        for number, row in enumerate(of_task):
+            places[row] = top + 1 + height * number
             names.append((places[row], row[1], "normal"))
         top = places[row] + height
     figure.set_size_inches(width_for([name for _, name, _ in names]), 1.1 + 0.24 * top)
@@ -153,12 +154,12 @@ def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
     axis.axvspan(0.5 - bounds, 0.5 + bounds, color=BAND, alpha=0.35, linewidth=0)
     axis.axvline(0.5, color=BAND, linewidth=1)
     marks = []
-    for at, judge in enumerate(judges):
+    for number, judge in enumerate(judges):
         of_judge = [score for score in scores if score.judge == judge]
         value, bars = with_bars([score.detectability for score in of_judge])
-        shift = 0.5 * (at - (len(judges) - 1) / 2)
+        shift = 0.5 * (number - (len(judges) - 1) / 2)
         heights = [places[score.task, score.agent] + shift for score in of_judge]
-        marks.append(axis.errorbar(value, heights, xerr=bars, markersize=5, elinewidth=1.4, **_style(at)))
+        marks.append(axis.errorbar(value, heights, xerr=bars, markersize=5, elinewidth=1.4, **_style(number)))
     axis.set(xlim=(-0.01, 1.01), ylim=(top, -0.7), xlabel="trials judged rightly; bars: 95 % intervals")
     axis.set_xticks(np.linspace(0, 1, 5), ["0", "25 %", "chance", "75 %", "100 %"])
     axis.set_yticks([place for place, _, _ in names], labels([name for _, name, _ in names]))
@@ -170,24 +171,24 @@ def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
 
 
 def _by_agent(scores: Sequence[Score], figure: Any) -> None:
-    known = list(filter(_is_known, without_repetition(scores)))
-    names = labels(["people", *(score.name for score in known)])
-    figure.set_size_inches(width_for(names), 1.2 + 0.32 * (1 + len(known)))
+    rated = list(filter(_is_known, without_repetition(scores)))
+    names = labels(["people", *(score.name for score in rated)])
+    figure.set_size_inches(width_for(names), 1.2 + 0.32 * (1 + len(rated)))
     matrix, dots = figure.subplots(1, 2, width_ratios=(1, 2), sharey=True)
-    shares = [scores[0].shares_of_people, *(score.shares_of_machines for score in known)]
+    shares = [scores[0].shares_of_people, *(score.shares_of_machines for score in rated)]
     figure.colorbar(_matrix(matrix, shares, VERDICTS, names), ax=matrix, ticks=(0, 0.5, 1))
     matrix.set_xlabel("said")
-    places = np.arange(1, len(known) + 1)
+    places = np.arange(1, len(rated) + 1)
     rates = {"detectability": (INK, "o", places - 0.12), "p(M|M)": (MACHINE, "s", places + 0.18)}
     for measure, (color, marker, heights) in rates.items():
-        value, bars = with_bars([score.p_machine if measure == "p(M|M)" else score.detectability for score in known])
+        value, bars = with_bars([score.p_machine if measure == "p(M|M)" else score.detectability for score in rated])
         style = {"color": color, "marker": marker, "markersize": 5, "linestyle": "none", "elinewidth": 1.2}
         dots.errorbar(value, heights, xerr=bars, label=measure, **style)
     dots.axvline(0.5, color=BAND, linestyle=":", linewidth=1)
     dots.set(xlim=(0, 1), xlabel="share; bars: 95 % intervals")
     dots.spines[["top", "right", "left"]].set_visible(False)
     dots.tick_params(axis="y", length=0, labelleft=False)
-    if known:
+    if rated:
         dots.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
 
 
@@ -209,7 +210,8 @@ def curves(scores: Sequence[Score], column: str) -> Panels:
     across = column.partition(AND)[2] if pairs else column
     for task in dict.fromkeys(score.task for score in scores):
         of_task = [score for score in scores if score.task == task]
-        judges, agents = ({getattr(score, name) for score in of_task} for name in ("judge", "agent"))
+        judges = {score.judge for score in of_task}
+        agents = {score.agent for score in of_task}
         are_agents = not pairs and len(judges) == 1 and 1 < len(agents) <= MOST_SERIES
         for score in of_task if are_agents else [score for score in of_task if score.agent == ALL]:
             title = TASK_NAMES[task] + (f", {label(score.judge)}" if pairs and len(judges) > 1 else "")
@@ -254,14 +256,13 @@ def _over(panels: Panels, what: str, figure: Any) -> None:
     numbers stand evenly, in their order; numbers of single points to scale."""
     from matplotlib.lines import Line2D
 
-    all_series = [item for panel in panels.values() for item in panel.items()]
-    points = [(place, series) for series, estimates in all_series for place, _ in estimates]
-    names = list(dict.fromkeys(series for _, series in points))
-    places = list(dict.fromkeys(at for at, _ in points))
+    names = list(dict.fromkeys(chain.from_iterable(panels.values())))
+    all_series = [points for of_panel in panels.values() for points in of_panel.values()]
+    places = list(dict.fromkeys(place for points in all_series for place, _ in points))
     are_numbers = all(isinstance(place, Real) for place in places)
     places.sort(key=None if are_numbers else _numbers_in_order)
     styles = dict(zip(names, map(_style, range(len(names))), strict=True)) | {SPEAKERS: {"color": INK, "marker": "*"}}
-    is_scale = are_numbers and all(len(of) == 1 for of_panel in panels.values() for of in of_panel.values())
+    is_scale = are_numbers and all(len(points) == 1 for points in all_series)
     across = min(len(panels), ACROSS)
     down = math.ceil(len(panels) / across)
     room = len(places) * max(1, len(names) / 4)
@@ -272,7 +273,7 @@ def _over(panels: Panels, what: str, figure: Any) -> None:
     width = max(2.6, 1.2 + 0.085 * longest) + (2 + 0.16 * min(room, 30) + 0.075 * longer) * across
     figure.set_size_inches(width, 0.9 + (2.3 + 0.045 * longer) * down)
     axes = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
-    for axis, ((title, about), of_panel) in zip(axes, panels.items(), strict=False):
+    for axis, ((title, place_name), of_panel) in zip(axes, panels.items(), strict=False):
         for series, of_series in of_panel.items():
             shift = 0.0 if is_scale else 0.5 * ((names.index(series) + 0.5) / len(names) - 0.5)
             values = [(place if is_scale else places.index(place) + shift, estimate) for place, estimate in of_series]
@@ -282,7 +283,7 @@ def _over(panels: Panels, what: str, figure: Any) -> None:
             style = styles[series] | {"linestyle": line, "markersize": 4, "elinewidth": 1.2, "linewidth": 1}
             axis.errorbar([place for place, _ in values], value, bars, **style)
         axis.axhline(0.5, color=BAND, linestyle=":", linewidth=1)
-        axis.set(ylim=(-0.01, 1.01), xlabel=label(about), title=title)
+        axis.set(ylim=(-0.01, 1.01), xlabel=label(place_name), title=title)
         if not is_scale:
             axis.set_xticks(range(len(places)), texts, **({"rotation": 30, "ha": "right"} if is_long else {}))
             axis.set_xlim(-0.5, len(places) - 0.5)
@@ -297,14 +298,15 @@ def _over(panels: Panels, what: str, figure: Any) -> None:
 def _by_trained_on(scores: Sequence[Score], figure: Any) -> None:
     """Detectability by the agent trained on and the agent judged: a matrix for each task and judge (2025 paper, Fig.
     S8)."""
-    each = [score for score in scores if score.agent != ALL]
-    panels = [list(of_judge) for _, of_judge in groupby(each, key=lambda score: (score.task, score.judge))]
-    trained, judged = (sorted({getattr(score, name) for score in each}) for name in ("value", "agent"))
+    of_agents = [score for score in scores if score.agent != ALL]
+    panels = [list(of_judge) for _, of_judge in groupby(of_agents, key=lambda score: (score.task, score.judge))]
+    trained = sorted({score.value for score in of_agents})
+    judged = sorted({score.agent for score in of_agents})
     figure.set_size_inches(width_for(trained) + 0.3 * len(judged), 0.6 + (1.4 + 0.32 * len(trained)) * len(panels))
     axes = figure.subplots(len(panels), 1, squeeze=False, sharex=True).ravel()
     for axis, of_panel in zip(axes, panels, strict=True):
         rates = {(score.value, score.agent): score.detectability.value for score in of_panel}
-        shares = [[rates.get((of, agent), math.nan) for agent in judged] for of in trained]
+        shares = [[rates.get((taught_by, agent), math.nan) for agent in judged] for taught_by in trained]
         key = _matrix(axis, shares, labels(judged), labels(trained))
         axis.set(
             ylabel="trained on", title=f"{TASK_NAMES[of_panel[0].task]}, {label(of_panel[0].judge)}: detectability"
@@ -316,13 +318,13 @@ def _by_trained_on(scores: Sequence[Score], figure: Any) -> None:
 
 def _legend(figure: Any, marks: Sequence[Any], names: Sequence[str], **where: Any) -> None:
     """The names are set afterwards, as matplotlib hides a mark whose label begins with an underline."""
-    legend = figure.legend(marks, [str(at) for at in range(len(marks))], frameon=False, **where)
+    legend = figure.legend(marks, [str(number) for number in range(len(marks))], frameon=False, **where)
     for text, name in zip(legend.get_texts(), names, strict=True):
         text.set_text(name)
 
 
-def _style(at: int) -> dict[str, Any]:
-    return {"color": COLOURS[at % len(COLOURS)], "marker": MARKERS[at % len(MARKERS)], "linestyle": "none"}
+def _style(number: int) -> dict[str, Any]:
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)], "linestyle": "none"}
 
 
 def labels(names: Sequence[str]) -> list[str]:
@@ -354,6 +356,7 @@ def width_for(names: Sequence[str]) -> float:
 
 
 def with_bars(estimates: Sequence[Estimate]) -> tuple[Floats, Floats]:
+    """The values [n], and how far the interval of each reaches [below and above, n], as matplotlib draws bars."""
     value, low, high = np.array([(rate.value, rate.low, rate.high) for rate in estimates]).reshape(-1, 3).T
     return value, np.abs([value - low, high - value])
 
@@ -384,9 +387,9 @@ def svg(draw: Callable[[Any], None]) -> str:
         FigureCanvasSVG(figure)
         draw(figure)
         buffer = io.StringIO()
-        about = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         with warnings.catch_warnings():
             # Of letters that its own font lacks: text stays text, for which a browser has its fonts.
             warnings.filterwarnings("ignore", "Glyph ", UserWarning)
-            figure.savefig(buffer, format="svg", transparent=True, metadata=about)
+            figure.savefig(buffer, format="svg", transparent=True, metadata=metadata)
     return buffer.getvalue().replace(INK, "currentColor")

@@ -48,7 +48,7 @@ def methods(
         missing=f"{int((~table['verdict'].isin(VERDICTS)).sum()):,}",
         rules=sorted({rule for rules in excluded.unique() for rule in rules.split()}),
         excluded=count(len(excluded), "verdict"),
-        sets=[about for about in sets if "seed" in about],
+        sets=[notes for notes in sets if "seed" in notes],
         settings={name: settings[name] for name in sorted(set(table["judge"]) & settings.keys())},
         has_single=not is_paired.all(),
         has_pairs=is_paired.any(),

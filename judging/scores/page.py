@@ -156,8 +156,7 @@ def _task_section(tables: ScoreTables, task: str, figures: Mapping[str, str]) ->
         judges=[
             _judge_section(rows.where(judge=judge), figures) for judge in rows.distinct("judge") if judge not in cues
         ],
-        instead=instead
-        and {judge: "; ".join(why) or "nothing that is known differs" for judge, why in instead.items()},
+        instead=None if instead is None else {judge: _in_words(why) for judge, why in instead.items()},
         by_agent=_judges_by_agents(rows),
         cues=[_judge_section(rows.where(judge=judge), figures) for judge in cues],
         statistics=_statistics(statistics) if statistics else None,
@@ -166,6 +165,10 @@ def _task_section(tables: ScoreTables, task: str, figures: Mapping[str, str]) ->
         tests=[tests[kind].grid(names, title) for kind, (title, names) in TESTS.items() if tests.get(kind)],
         agreement=_agreement_section(tables, task),
     )
+
+
+def _in_words(differences: Sequence[str]) -> str:
+    return "; ".join(differences) or "nothing that is known differs"
 
 
 def _unless_empty(rows: Table[Any], view: Mapping[str, str] | str, caption: str) -> Grid | None:

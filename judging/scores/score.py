@@ -82,7 +82,9 @@ def score(
     if not kept["verdict"].isin(VERDICTS).any():
         raise InputError("the study's rules exclude every verdict; `turinglike study status` says which and when")
     settings = settings_of(runs)
-    constant = [judge for judge, chosen in settings.items() if chosen.get("cue") == "constant"]  # which catches nothing
+    constant = [
+        judge for judge, of_judge in settings.items() if of_judge.get("cue") == "constant"
+    ]  # which catches nothing
     sets = {run.key.resolve(): run.about for run in runs}
     tables = compute_scores(
         kept,

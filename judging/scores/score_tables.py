@@ -11,7 +11,7 @@ from judging.scores.papers.published import PublishedFigure
 from judging.scores.papers.significance import Agreement
 from judging.statistics.answer_statistics import CaptionMeasures, Statistic
 from judging.statistics.by_margin import ByMargin
-from judging.statistics.contrasts import Test
+from judging.statistics.contrasts import StatisticalTest
 from judging.statistics.measures import LOG_LINEAR, Correction, Score, Worth
 from judging.statistics.pass_rate import PassRates
 from judging.statistics.populations import Population
@@ -81,7 +81,7 @@ class ScoreTables:
     """What each judge's score is worth beside single cues and other folds."""
     agreement: Mapping[str, Agreement] = field(default_factory=dict)
     """By task how far judges agree."""
-    tests: Mapping[str, Mapping[str, Table[Test]]] = field(default_factory=dict)
+    tests: Mapping[str, Mapping[str, Table[StatisticalTest]]] = field(default_factory=dict)
     """By task and kind the tests, with the papers' own."""
     conclusions: Mapping[str, Table[Conclusion]] = field(default_factory=dict)
     """By task who passes, in words."""

@@ -65,8 +65,8 @@ class Scores:
             said += [" ".join(f"{headline} ({name}): {why}." for headline, why in reasons) for reasons in of_task]
         if any(row.judge == PEOPLE for conclusions in self.tables.conclusions.values() for row in conclusions):
             said.append(SCOPE)
-        for task, of_task in self.differences.items():
-            said += [f"{TASK_NAMES[task]}: {sentence}" for sentence in of_task]
+        for task, differences in self.differences.items():
+            said += [f"{TASK_NAMES[task]}: {sentence}" for sentence in differences]
         if self.verdicts is not None:
             said += _exclusions(self.verdicts)
             said += further_verdicts(self.verdicts)
@@ -123,16 +123,14 @@ class Scores:
         import pandas as pd
 
         frames = {name: pd.DataFrame(table.records()) for name, table in self.tables.by_name().items()}
-        tests = [
-            {"asked": task, "kind": kind, **row}
-            for task, kinds in self.tables.tests.items()
-            for kind, rows in kinds.items()
-            for row in rows.records()
-        ]
-        conclusions = [
-            {"asked": task, **row} for task, rows in self.tables.conclusions.items() for row in rows.records()
-        ]
+        tests = []
+        for task, kinds in self.tables.tests.items():
+            for kind, rows in kinds.items():
+                tests += [{"asked": task, "kind": kind, **row} for row in rows.records()]
         frames["tests"] = pd.DataFrame(tests)
+        conclusions = []
+        for task, of_task in self.tables.conclusions.items():
+            conclusions += [{"asked": task, **row} for row in of_task.records()]
         frames["conclusions"] = pd.DataFrame(conclusions)
         frames["verdicts"] = pd.DataFrame() if self.verdicts is None else self.verdicts
         return frames

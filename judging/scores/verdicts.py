@@ -45,8 +45,10 @@ STIMULI = "stimuli.jsonl"  # a run's
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """A folder of verdicts; ``about`` says how the trial set was made, ``rows`` are its key's, ``trials`` what judges
-    saw (none of stimuli of others)."""
+    """A folder of verdicts with the key of its trials.
+
+    ``rows`` are the key's, by trial; ``about`` says how the trial set was made; ``trials`` are what judges saw, none
+    where verdicts are on other studies' stimuli."""
 
     folder: Run
     name: str  # of the folder
@@ -75,15 +77,17 @@ def open_verdicts(folders: Sequence[Path], key: Path | None = None) -> list[Judg
 
 
 def _told_apart(rows: Keys) -> Keys:
-    """The rows of a key, in which a machine that others call as we call rows of our own ("people", "all") has the
-    prefix of published machines: tables would have two rows of a name."""
+    """The rows of a key, in which no machine has the name of a row of our tables.
+
+    Others may call a machine "people" or "all", and tables would have two rows of that name. Such a machine gets the
+    prefix of published machines."""
     apart = {}
     for trial, row in rows.items():
         changed = dict(row)
-        for truth, of in (("truth", "agent"), ("beside_truth", "beside_agent")):
-            is_ours = row[of] in OUR_ROWS or str(row[of]).startswith("human:")
+        for truth, agent in (("truth", "agent"), ("beside_truth", "beside_agent")):
+            is_ours = row[agent] in OUR_ROWS or str(row[agent]).startswith("human:")
             if row[truth] == "machine" and is_ours:
-                changed[of] = f"{PREFIX}{row[of]}"
+                changed[agent] = f"{PREFIX}{row[agent]}"
         apart[trial] = changed
     return apart
 
@@ -136,12 +140,13 @@ def read_answers(runs: Sequence[JudgedRun]) -> list[dict[str, Any]]:
 def settings_of(runs: Sequence[JudgedRun]) -> dict[str, dict[str, Any]]:
     """The settings of each judge, from ``run.json``."""
     agents = [agent for run in runs for agent in run.folder.meta["agents"].items()]
-    return {name: about["settings"] for name, about in agents if about.get("settings")}
+    return {name: entry["settings"] for name, entry in agents if entry.get("settings")}
 
 
 def further_verdicts(table: pd.DataFrame) -> list[str]:
-    """What is to be said of people's further verdicts on the same trials, of which the first alone counts: many of them
-    under one name are often several people, whom an import without names took for one."""
+    """A sentence on people's further verdicts on the same trials, where there are any.
+
+    The first alone counts. Many under one name are often several people, whom an import without names took for one."""
     further = table[(table["sample"] > 0) & (table["judge_kind"] == "human")]
     if further.empty:
         return []
@@ -172,7 +177,10 @@ def _key_of(folder: Run, key: Path | None) -> Path:
 
 
 def _rows_elsewhere(folder: Run) -> dict[str, dict[str, Any]]:
-    """Of verdicts on stimuli of others, which have their truth in ``raw``, what a key would say; empty of any other."""
+    """Rows of a key, rebuilt from ``raw["truth"]`` of imported verdicts on other studies' stimuli; {} for any other
+    run.
+
+    Such verdicts name no trial of ours. Their stimulus stands for the trial."""
     rows: dict[str, dict[str, Any]] = {}
     for name in () if folder.has_stimuli() else folder.imports():
         for record in folder.latest(name):
@@ -188,10 +196,10 @@ def _rows_elsewhere(folder: Run) -> dict[str, dict[str, Any]]:
 
 
 def _set_folders(folder: Run) -> list[Path]:
-    about = folder.meta["set"]
-    if not about.get("source"):
+    source = folder.meta["set"]
+    if not source.get("source"):
         return []
-    there = Path(about.get("root") or Path(about["source"]).parent)
+    there = Path(source.get("root") or Path(source["source"]).parent)
     return [there, folder.path.parent / there.name]
 
 
@@ -202,8 +210,8 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
         for row in keys.values():
             row |= {name: row[name] and f"{run.prefix}{row[name]}" for name in ("trial", "repeat_of")}
     for name in [*run.folder.agents(), *run.folder.imports()]:
-        about = run.folder.meta["agents"].get(name)  # none of people, whose lists the run does not know
-        left = {trial for trial, row in keys.items() if about and is_asked(about, (TASK, row["asked"]))}
+        entry = run.folder.meta["agents"].get(name)  # none of people, whose lists the run does not know
+        left = {trial for trial, row in keys.items() if entry and is_asked(entry, (TASK, row["asked"]))}
         wrong: dict[tuple[Any, ...], Sequence[Any]] = {}
         for record in run.folder.latest(name):
             if record["task"] != TASK:
@@ -235,18 +243,18 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
 
 
 def _of_study(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a person's verdict the rules that exclude it, its place among the judge's, the perceived sex, its phase, and
-    what the judge answered to the questions."""
+    """What a study says of a person's verdict: the rules that exclude it, its place among the judge's trials, the
+    perceived sex, its phase, and what the judge answered to questions. Other verdicts have None."""
     raw = record["raw"] if record["kind"] == "human" and isinstance(record["raw"], dict) else {}
     rules = raw.get("rules")
     place = raw.get("trial_index")
-    about = raw.get("questions")
+    questions = raw.get("questions")
     return {
         "excluded": " ".join(map(str, rules)) if isinstance(rules, list) and rules else None,
         "place": place if isinstance(place, int) else None,
         "sex": raw.get("sex"),
         "phase": FEEDBACK if raw.get("phase") == FEEDBACK else TEST,
-        **({f"judge.{name}": value for name, value in about.items()} if isinstance(about, dict) else {}),
+        **({f"judge.{name}": value for name, value in questions.items()} if isinstance(questions, dict) else {}),
     }
 
 
@@ -274,15 +282,15 @@ def _trials(folder: Run, key: Path) -> tuple[Path, Iterator[tuple[int | None, by
 
 def _read_checked(folder: Run, path: Path) -> tuple[Keys, Mapping[str, Any], Sequence[Mapping[str, Any]]]:
     keys = read_trial_key(path)
-    about = read_about(path)
+    notes = read_about(path)
     for place in _set_folders(folder):  # if the key lies elsewhere
-        about = about or read_about(key_path(place))
-    if not about and not about_of_key(path).exists():
+        notes = notes or read_about(key_path(place))
+    if not notes and not about_of_key(path).exists():
         raise InputError(
             f"{path} cannot be trusted: {about_of_key(path).name}, which has its checksum, is not beside it; copy it "
             "from where `turinglike trials` wrote both"
         )
-    if about.get("key_sha256") != hashlib.sha256(path.read_bytes()).hexdigest():
+    if notes.get("key_sha256") != hashlib.sha256(path.read_bytes()).hexdigest():
         raise InputError(
             f"{path} cannot be trusted: its checksum is not that (key_sha256) in TRIALS.trials.json beside it; put "
             "both back as `turinglike trials` wrote them"
@@ -291,4 +299,4 @@ def _read_checked(folder: Run, path: Path) -> tuple[Keys, Mapping[str, Any], Seq
     trials = [(number, orjson.loads(line), line) for number, line in lines]
     check_trials(source, ((number, trial["id"], line) for number, trial, line in trials), keys, path)
     rows = {trial: {name: row[name] for name in row if name != "sha256"} for trial, row in keys.items()}
-    return rows, about, [trial for _, trial, _ in trials]
+    return rows, notes, [trial for _, trial, _ in trials]

@@ -43,7 +43,11 @@ Pair = tuple[Words, Sequence[Words]]  # a caption, its references
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """``sd`` is a sample's. Beside people: Cohen's d, Cliff's delta (-1, always less, to 1), and ``direction``."""
+    """A feature of the answers of people or of an agent (``of``): its ``mean`` and standard deviation of a ``number``
+    of answers.
+
+    Beside people stand Cohen's ``d``, Cliff's ``delta`` (-1: always less than people; 1: always more), and the
+    ``direction`` in words. Units are the feature's: letters, words, pixels, or none."""
 
     task: str
     statistic: str
@@ -58,8 +62,10 @@ class Statistic:
 
 @dataclass(slots=True)
 class CaptionScore:
-    """BLEU-4 of the corpus, 0 to 100, and the mean CIDEr-D, 0 to 10; None for too few references. ``why`` there is no
-    BLEU-4 although there are references."""
+    """BLEU-4 of all captions together, 0 to 100, and their mean CIDEr-D, 0 to 10; None without references.
+
+    The figures ``…_one_left_out`` take people's other captions as references, so that people and agents have as many.
+    ``why`` says why there is no BLEU-4 although there are references."""
 
     of: str
     captions: int
@@ -72,7 +78,8 @@ class CaptionScore:
 
 @dataclass(slots=True)
 class Correlation:
-    """Of a measure with detectability over ``agents``; ``why`` there is none."""
+    """How a measure of captions goes with detectability by a ``judge``, over a number of ``agents``: Pearson's and
+    Spearman's coefficients with their p. ``why`` says why there is none."""
 
     judge: str
     measure: str
@@ -86,6 +93,9 @@ class Correlation:
 
 @dataclass(slots=True)
 class CaptionMeasures:
+    """Captions by standard measures: a row for people and each agent, their correlation with detectability, and a
+    ``note`` on how many references there are."""
+
     note: str
     agents: Table[CaptionScore]
     correlations: Table[Correlation]
@@ -156,7 +166,9 @@ def consistency(answered: Sequence[Sequence[str]]) -> float | None:
     chance = sum((number / pooled.total()) ** 2 for number in pooled.values())
     if len(pooled) < 2:
         return None
-    pairs = [sum(n * (n - 1) for n in of.values()) / (of.total() * (of.total() - 1)) for of in counts]
+    pairs = [
+        sum(n * (n - 1) for n in counted.values()) / (counted.total() * (counted.total() - 1)) for counted in counts
+    ]
     return float((np.mean(pairs) - chance) / (1 - chance))
 
 
@@ -186,8 +198,8 @@ def caption_measures(answers: JudgedAnswers, scores: Iterable[Score]) -> Caption
     written: dict[str, dict[str, list[Words]]] = defaultdict(lambda: defaultdict(list))
     for answer in answers:
         if answer["asked"] == CAPTIONS:
-            of = PEOPLE if answer["truth"] == "human" else answer["agent"]
-            written[of][answer["stimulus"]].append(plain_words(answer["answer"]["text"]))
+            whose = PEOPLE if answer["truth"] == "human" else answer["agent"]
+            written[whose][answer["stimulus"]].append(plain_words(answer["answer"]["text"]))
     if not written:
         return None
     references = written.pop(PEOPLE, {})
@@ -197,13 +209,13 @@ def caption_measures(answers: JudgedAnswers, scores: Iterable[Score]) -> Caption
         left_out = [pair for captions in references.values() for pair in _each_beside_the_others(captions)]
         number = sum(map(len, references.values()))
         rows.append(CaptionScore(PEOPLE, number, None, None, *_measured(left_out, cider), _why_no_bleu(left_out)))
-    for of, captions in sorted(written.items()):
+    for whose, captions in sorted(written.items()):
         pairs = [
             (words, references[on]) for on, of_picture in captions.items() if on in references for words in of_picture
         ]
         left_out = [(words, others) for words, all_of in pairs for _, others in _each_beside_the_others(all_of)]
         figures = (*_measured(pairs, cider), *_measured(left_out, cider))
-        rows.append(CaptionScore(of, len(pairs), *figures, _why_no_bleu(pairs)))
+        rows.append(CaptionScore(whose, len(pairs), *figures, _why_no_bleu(pairs)))
     note = _note([len(captions) for captions in references.values()])
     return CaptionMeasures(note, Table(rows), Table(_correlations(rows, [*scores])))
 
@@ -236,11 +248,13 @@ class CiderD:
         self._pictures_with = Grams()
         for captions in references:
             pictures += 1
-            by_length = [grams for words in captions for grams in ngrams(words)]
-            self._pictures_with.update({gram for grams in by_length for gram in grams})
+            of_lengths = [grams for words in captions for grams in ngrams(words)]
+            self._pictures_with.update(set(chain.from_iterable(of_lengths)))
         self._log_pictures = math.log(pictures) if pictures else 0.0
 
     def score(self, words: Words, references: Sequence[Words]) -> float:
+        """How like a caption is to the ``references`` of its picture, 0 to 10: the mean over them and over 1- to
+        4-grams."""
         caption = [self._weighted(grams) for grams in ngrams(words)]
         total = 0.0
         for reference in references:
@@ -256,19 +270,21 @@ class CiderD:
 
 
 def ngrams(words: Words) -> list[Grams]:
-    return [Counter(zip(*(words[at:] for at in range(n)), strict=False)) for n in range(1, LONGEST_GRAM + 1)]
+    """How often each sequence of 1, 2, 3 and 4 words stands in a text."""
+    return [Counter(zip(*(words[start:] for start in range(n)), strict=False)) for n in range(1, LONGEST_GRAM + 1)]
 
 
 def _clipped_cosine(first: Mapping[tuple[str, ...], float], second: Mapping[tuple[str, ...], float]) -> float:
     lengths = math.hypot(*first.values()) * math.hypot(*second.values())
-    product = sum(min(first[gram], second[gram]) * second[gram] for gram in first.keys() & second)
+    shared = [gram for gram in first if gram in second]  # in the text's order: sums round alike in every process
+    product = sum(min(first[gram], second[gram]) * second[gram] for gram in shared)
     return product / lengths if lengths else 0.0
 
 
 def _each_beside_the_others(captions: Sequence[Words]) -> list[Pair]:
     if len(captions) < 2:
         return []
-    return [(words, [*captions[:at], *captions[at + 1 :]]) for at, words in enumerate(captions)]
+    return [(words, [*captions[:place], *captions[place + 1 :]]) for place, words in enumerate(captions)]
 
 
 def _measured(pairs: Sequence[Pair], cider: CiderD) -> tuple[float | None, float | None]:

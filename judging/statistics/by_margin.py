@@ -46,21 +46,21 @@ def rankings(verdicts: pd.DataFrame) -> Iterator[ByMargin]:
     for by in ("margin", "confidence"):
         if by not in verdicts.columns:
             continue
-        known = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[by].notna()]
-        truth = (known["truth"] == "machine").to_numpy()
+        rated = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[by].notna()]
+        truth = (rated["truth"] == "machine").to_numpy()
         if truth.all() or not truth.any():
             continue
-        value = known[by].to_numpy(dtype=np.float64)
-        says_machine = (known["verdict"] == "machine").to_numpy()
+        value = rated[by].to_numpy(dtype=np.float64)
+        says_machine = (rated["verdict"] == "machine").to_numpy()
         signed = value if by == "margin" else np.where(says_machine, value, -value)
-        probability = (1 + signed) / 2 if by == "confidence" else probabilities(signed, truth, known["fold"].to_numpy())
-        right = is_right(known)
-        drawn_from = clusters(known)
+        probability = (1 + signed) / 2 if by == "confidence" else probabilities(signed, truth, rated["fold"].to_numpy())
+        right = is_right(rated)
+        drawn_from = clusters(rated)
         if by == "margin":
-            drawn_from = replace(drawn_from, wider=np.full(len(known), TRAINED_MEAN))
+            drawn_from = replace(drawn_from, wider=np.full(len(rated), TRAINED_MEAN))
         yield ByMargin(
             by="margin" if by == "margin" else "confidence",
-            verdicts=len(known),
+            verdicts=len(rated),
             auc=area(signed, truth, drawn_from),
             true_at_1=true_positives(signed, truth, FALSE),
             auc_2=area(np.abs(signed), right == 1, drawn_from),
@@ -87,16 +87,16 @@ def area(score: Floats, is_positive: Marks, drawn_from: Clusters) -> Estimate:
     share = below[used].to_numpy() / other
     placed = np.where(is_positive[used], share, 1 - share)
     weights = kinds[:, used] / own
-    each = jackknife(np.stack([weights, weights * placed]), mean, drawn_from.where(used), drawn_from.drawn())
-    number = each.number.sum(keepdims=True)
-    trials = each.trials.sum(keepdims=True)
-    fewest = each.clusters.min(axis=1, keepdims=True)
+    placements = jackknife(np.stack([weights, weights * placed]), mean, drawn_from.where(used), drawn_from.drawn())
+    number = placements.number.sum(keepdims=True)
+    trials = placements.trials.sum(keepdims=True)
+    fewest = placements.clusters.min(axis=1, keepdims=True)
     # Both kinds add to the error; a judge's stands in each of them as a whole, and so four times in their sum.
-    times = np.array([0.25 if of == (0,) else 1 for of in DIMENSIONS])
-    products = each.products.sum(axis=(1, 2), keepdims=True) * times[:, None, None]
-    freedom = each.freedom.min(axis=1, keepdims=True)
-    shared = each.shared[:, :1, :1]
-    result = Jackknife(each.value[:1], number, trials, fewest, freedom, shared, products, np.array([False]))
+    times = np.array([0.25 if dimensions == (0,) else 1 for dimensions in DIMENSIONS])
+    products = placements.products.sum(axis=(1, 2), keepdims=True) * times[:, None, None]
+    freedom = placements.freedom.min(axis=1, keepdims=True)
+    shared = placements.shared[:, :1, :1]
+    result = Jackknife(placements.value[:1], number, trials, fewest, freedom, shared, products, np.array([False]))
     low, high = result.interval(np.zeros(1, dtype=np.int64), np.ones(1))
     return Estimate(float(result.value[0]), float(low), float(high))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -31,9 +31,12 @@ ALPHA = 0.05
 
 
 @dataclass(slots=True, kw_only=True)
-class Test:
-    """``judges``, ``stimuli`` and ``people`` who answered are the fewest of a rate that is tested, ``holm`` is p
-    corrected by Holm (1979) for a ``family`` of so many tests."""
+class StatisticalTest:
+    """A test of a task's verdicts by one ``judge`` (or by all "people"); ``test`` is its name.
+
+    ``judges``, ``stimuli`` and ``people`` (who answered) are numbers, the fewest of the rates that are tested. ``holm``
+    is p corrected by Holm (1979) for the ``family``, the number of tests. Without a test p is None, and ``test`` says
+    why."""
 
     judge: str | None = None
     test: str = ""
@@ -45,18 +48,21 @@ class Test:
     family: int | None = None
 
     def fails(self, why: str) -> Self:
+        """This row, which now says why there is no test."""
         self.test = f"no test: {why}"
         return self
 
 
-T = TypeVar("T", bound=Test)
+T = TypeVar("T", bound=StatisticalTest)
 
 
 @dataclass(slots=True, kw_only=True)
-class AgainstPeople(Test):
-    """The share of an agent's answers that are taken for a person's less that of people's, which is 1 less twice the
-    detectability. ``bounds`` are the smallest around 0.5 that hold the 90 % interval of detectability,
-    ``holm_within`` is p of a detectability beyond the stated bounds, corrected as ``holm``."""
+class AgainstPeople(StatisticalTest):
+    """``difference`` is P(agent judged human) − P(person judged human), which is 1 − 2 × detectability.
+
+    ``bounds`` is the smallest half-width around 0.5 that holds the 90 % interval of detectability. ``holm_within`` is p
+    of a detectability beyond the stated bounds, corrected as ``holm``; the agent ``passes`` where it is at most 0.05,
+    and None without stated bounds."""
 
     agent: str
     difference: Estimate
@@ -66,7 +72,11 @@ class AgainstPeople(Test):
 
 
 @dataclass(slots=True, kw_only=True)
-class AgainstHalf(Test):
+class AgainstHalf(StatisticalTest):
+    """A ``rate``, p(H|H) of people's answers or p(M|M) of an agent's (``measure``), beside a half.
+
+    ``of`` is "people" or the agent; ``result`` says in words on which side the rate lies, if that is decided."""
+
     of: str
     measure: str
     rate: Estimate
@@ -74,8 +84,9 @@ class AgainstHalf(Test):
 
 
 @dataclass(slots=True, kw_only=True)
-class Difference(Test):
-    """Of p(M|M) between agents, of detectability between judges on ``trials`` of both."""
+class Difference(StatisticalTest):
+    """The ``difference`` of p(M|M) between two agents, or of detectability between two judges on ``trials`` that both
+    judged: the first's minus the second's."""
 
     first: str
     second: str
@@ -84,8 +95,9 @@ class Difference(Test):
 
 
 @dataclass(slots=True, kw_only=True)
-class ByColumn(Test):
-    """Detectability at a ``value`` less that ``beside`` it, or its slope: by how much it grows with 1 of the column."""
+class ByColumn(StatisticalTest):
+    """Detectability at a ``value`` of a column minus detectability at the values ``beside`` it; or with ``value``
+    "slope", by how much detectability grows when the column grows by 1."""
 
     column: str
     value: str
@@ -93,10 +105,14 @@ class ByColumn(Test):
     difference: Estimate
 
 
-def of_agents(verdicts: pd.DataFrame, agents: Sequence[str], bounds: float | None = None) -> dict[str, Sequence[Test]]:
-    """Each agent beside people; p(H|H) and p(M|M) beside a half; every two agents by p(M|M). An agent passes whose
-    detectability is within ``bounds`` of 0.5 by two tests at 0.05, a side each (Schuirmann 1987), corrected by Holm
-    over agents."""
+def of_agents(
+    verdicts: pd.DataFrame, agents: Sequence[str], bounds: float | None = None
+) -> dict[str, Sequence[StatisticalTest]]:
+    """Tests of a judge's ``verdicts`` by kind: ``against_people`` (each agent beside people), ``against_half`` (p(H|H)
+    and p(M|M) beside 0.5), ``between_agents`` (every two agents by p(M|M)).
+
+    An agent passes whose detectability is within ``bounds`` of 0.5 by two one-sided tests at 0.05 (Schuirmann 1987),
+    corrected by Holm over agents. Without ``bounds``, nobody is said to pass."""
     judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
     is_machine = (judged["truth"] == "machine").to_numpy()
     whose = {agent: is_machine & (judged["agent"] == agent).to_numpy() for agent in agents}
@@ -178,9 +194,11 @@ def between_judges(verdicts: pd.DataFrame) -> list[Difference]:
 
 
 def by_column(verdicts: pd.DataFrame, column: str) -> list[ByColumn]:
-    """Detectability at each value less that at the others, or, of more than two numbers, its slope: the mean of the
-    least-squares slopes of p(H|H) and of p(M|M). Each agent is compared with itself, so that other agents at a value
-    are no difference, unless the column is of agents."""
+    """Detectability at each value of a column minus detectability at the others; with more than two numbers, its slope.
+
+    The slope is the mean of the least-squares slopes of p(H|H) and of p(M|M). Values are compared within each agent, so
+    that a different mix of agents at a value cannot look like an effect. Only where the column names agents are they
+    taken together."""
     judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[column].notna()]
     values = list(judged[column].unique())
     name = column.removeprefix("meta.")
@@ -192,7 +210,7 @@ def by_column(verdicts: pd.DataFrame, column: str) -> list[ByColumn]:
     tests = []
     for value in values[: len(values) if len(values) > 2 else len(values) - 1]:
         is_it = (judged[column] == value).to_numpy()
-        compared = [[of for of in side if (of & is_it).any() and (of & ~is_it).any()] for side in sides]
+        compared = [[part for part in side if (part & is_it).any() and (part & ~is_it).any()] for side in sides]
         test = ByColumn(
             column=name,
             value=str(value),
@@ -201,8 +219,8 @@ def by_column(verdicts: pd.DataFrame, column: str) -> list[ByColumn]:
         )
         if all(compared):
             weights = _weights(compared)
-            masks = [mask for side in compared for mask in side]
-            cells = np.array([mask & part for part in (is_it, ~is_it) for mask in masks])
+            parts = list(chain.from_iterable(compared))
+            cells = np.array([part & is_it for part in parts] + [part & ~is_it for part in parts])
             result = rates_of_judges(is_right(judged), cells, clusters(judged))
             [figures] = _tested(result, np.arange(len(cells))[None], np.concatenate([weights, -weights]))
             test = replace(test, **figures)
@@ -217,10 +235,13 @@ def _sides(judged: pd.DataFrame, apart: bool) -> list[list[Cells]]:
     is_machine = (judged["truth"] == "machine").to_numpy()
     agent = judged["agent"].to_numpy()
     is_pair = "beside_agent" in judged.columns and judged["beside_agent"].notna().any()
-    return [
-        [truth & (agent == name) for name in np.unique(agent[truth])] if apart and (is_pair or at) else [truth]
-        for at, truth in enumerate((~is_machine, is_machine))
-    ]
+    sides = []
+    for truth, are_machines in ((~is_machine, False), (is_machine, True)):
+        if apart and (is_pair or are_machines):
+            sides.append([truth & (agent == name) for name in np.unique(agent[truth])])
+        else:
+            sides.append([truth])
+    return sides
 
 
 def _weights(sides: Sequence[Sequence[Cells]]) -> Floats:
@@ -232,7 +253,7 @@ def _weights(sides: Sequence[Sequence[Cells]]) -> Floats:
 def _slope(judged: pd.DataFrame, sides: Sequence[Sequence[Cells]], places: Floats, name: str) -> ByColumn:
     """Over the numbers ``places`` [verdicts] of a column. They are counted from the least, in parts of their range, and
     the slope is put back into the column's units: by the millisecond it is 1e-10, which would count as rounding."""
-    compared = [[of for of in side if np.ptp(places[of])] for side in sides]
+    compared = [[part for part in side if np.ptp(places[part])] for side in sides]
     test = ByColumn(column=name, value="slope", beside="", difference=NO_FIGURE)
     if not all(compared):
         return test.fails("each agent, or people, at a single value")
@@ -240,7 +261,7 @@ def _slope(judged: pd.DataFrame, sides: Sequence[Sequence[Cells]], places: Float
     parts = (places - places.min()) / reach
     drawn_from = clusters(judged)
     right = is_right(judged)
-    cells = of_judges(np.array([of for side in compared for of in side]), drawn_from.judges)
+    cells = of_judges(np.array(list(chain.from_iterable(compared))), drawn_from.judges)
     away = parts - (cells @ parts)[:, None] / cells.sum(axis=1, keepdims=True)
     terms = np.stack([cells * away**2, cells, cells * away, cells * right, cells * away * right])
     result = jackknife(terms, slopes, drawn_from)
@@ -277,9 +298,10 @@ def corrected(tests: list[T]) -> list[T]:
 
 def holm(probabilities: Sequence[float | None]) -> list[float | None]:
     """Each p, or None, corrected by Holm (1979) for the number of those that are known."""
-    known = sorted((p, at) for at, p in enumerate(probabilities) if p is not None)
+    in_order = sorted((p, place) for place, p in enumerate(probabilities) if p is not None)
     least = 0.0
-    each = list[float | None]([None] * len(probabilities))
-    for rank, (p, at) in enumerate(known):
-        each[at] = least = min(max(least, (len(known) - rank) * p), 1.0)
-    return each
+    adjusted = list[float | None]([None] * len(probabilities))
+    for rank, (p, place) in enumerate(in_order):
+        least = min(max(least, (len(in_order) - rank) * p), 1.0)
+        adjusted[place] = least
+    return adjusted

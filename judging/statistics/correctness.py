@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from judging.statistics.contrasts import Test, corrected
+from judging.statistics.contrasts import StatisticalTest, corrected
 from judging.statistics.verdict_table import AND, PEOPLE, by_judge, on_trials
 from judging.trial_sets.trial_set import VERDICTS
 from serving.files.words import count
@@ -20,7 +20,11 @@ AGENT = "agent"  # the column
 
 
 @dataclass(slots=True, kw_only=True)
-class BetweenValues(Test):
+class BetweenValues(StatisticalTest):
+    """How often verdicts are right at the ``values`` of a column, compared over judges, stimuli or verdicts (``unit``).
+
+    ``statistic`` is the test's, with its degrees of ``freedom`` in words; ``effect_is`` says what the ``effect`` is."""
+
     column: str
     unit: str
     values: str
@@ -110,7 +114,7 @@ def _of_two_factors(judged: pd.DataFrame, column: str, first: str, second: str) 
     residual = parts.loc["Residual"]
     return [
         BetweenValues(
-            column=of,
+            column=name,
             unit="judge",
             values=f"beside {column}",
             test=kind,
@@ -121,7 +125,7 @@ def _of_two_factors(judged: pd.DataFrame, column: str, first: str, second: str) 
             effect=float(parts.loc[term, "sum_sq"] / (parts.loc[term, "sum_sq"] + residual["sum_sq"])),
             effect_is="partial eta squared",
         )
-        for term, of in (("C(a)", first), ("C(b)", second), ("C(a):C(b)", column))
+        for term, name in (("C(a)", first), ("C(b)", second), ("C(a):C(b)", column))
     ]
 
 
@@ -138,10 +142,10 @@ def _detectabilities(judged: pd.DataFrame, first: str, second: str) -> tuple[pd.
     people's answers at the same value of the other column. And in words who has none: who judged no people's answers
     there, as nobody does in conversations of two machines."""
     other, letter = (second, "b") if first == AGENT else (first, "a")
-    known = judged[judged[other].notna()]
-    is_machine = known["truth"] == "machine"
-    of_agents = _shares(known[is_machine], first, second)
-    of_people = _shares(known[~is_machine].assign(**{AGENT: PEOPLE}), first, second)
+    judged_there = judged[judged[other].notna()]
+    is_machine = judged_there["truth"] == "machine"
+    of_agents = _shares(judged_there[is_machine], first, second)
+    of_people = _shares(judged_there[~is_machine].assign(**{AGENT: PEOPLE}), first, second)
     both = of_agents.merge(of_people[[letter, "judge", "right"]], on=[letter, "judge"], how="left", suffixes=("", "_h"))
     figures = both.assign(right=(both["right"] + both.pop("right_h")) / 2)
     lacking = figures["right"].isna()

@@ -1,17 +1,34 @@
 """Rates of verdicts, their sums and differences, where judges, stimuli and the people who answered are all drawn.
 
-The variance is that between judges, between stimuli and between people, less that of the intersections of each two,
-plus that of all three (Cameron, Gelbach, Miller 2011), and never less than a part of it; each is a jackknife that
-leaves out a cluster at a time (MacKinnon, Nielsen, Webb 2024). A rate's freedom is the effective number of clusters
-(Kish 1965) less 1, of the dimension with the fewest. That of a sum is joint (Satterthwaite 1946), and never below the
-fewest. Over rates it is the lesser of two: as if all clusters varied alike, and by the rates' estimated variances
-(Welch 1947); rates of the same clusters count as a single one. Over dimensions it goes by their estimated variances,
-each LEAST_SHARE of the sum's at least. A rate's interval is the exact interval of so many independent verdicts as
-vary as much, with t of that freedom (Clopper, Pearson 1934; Korn, Graubard 1998). Those of sums and differences are
-made from the rates' by MOVER (Zou, Donner 2008), and reach at least as far as t times the standard error, or as what
-single verdicts cannot show (``_unseen``); p is 1 less the confidence of the interval that ends at the null hypothesis.
-Of a single judge in all verdicts, who is not drawn, figures are of this judge; but a single one where there are several
-tells nothing of others, and has no interval. So it is with stimuli, and with people.
+**How it reads.** A *cell* is a set of verdicts with one rate: people's answers, or an agent's. Detectability is half
+the sum of two cells' rates, so that most figures are sums over cells with weights, and cells share judges and stimuli:
+their errors are correlated. So the variance of a sum takes a matrix [cells, cells] of products of errors. There is one
+for each of the seven sets of dimensions in :data:`DIMENSIONS` (judges; stimuli; both at once; people; …), as two-way
+and three-way clustering adds some and subtracts the others. :func:`jackknife` makes these matrices once for all cells,
+and the methods of :class:`Jackknife` read from them any sum. In its ``einsum`` texts "g" runs over the seven sets, "d"
+over the three dimensions alone, "i" and "j" over the cells of a sum, and "..." over sums.
+
+**What breaks otherwise.** Verdicts taken for independent make intervals too narrow, so that judges who guess seem to
+detect agents. Normal intervals leave [0, 1] at rates near 1. ``scripts/calibrate_scores.py`` draws 1,000 studies of
+each design and counts: who changes a line here runs it, and compares with the table in docs/judging.md.
+
+**The method.** The variance is that between judges, plus that between stimuli, plus that between people, minus that of
+the intersections of each two, plus that of all three (Cameron, Gelbach, Miller 2011). It is never below one of its
+parts. Each part is a jackknife that leaves out one cluster at a time (MacKinnon, Nielsen, Webb 2024).
+
+The degrees of freedom of a rate are the effective number of clusters (Kish 1965) minus 1, of the dimension with the
+fewest. Those of a sum are joint (Satterthwaite 1946), and never below the fewest. Over rates they are the smaller of
+two numbers: as if all clusters varied alike, and by the rates' estimated variances (Welch 1947). Rates of the same
+clusters count as a single one. Over dimensions they go by the estimated variances, each at least LEAST_SHARE of the
+sum's.
+
+The interval of a rate is the exact interval of a number of independent verdicts that vary as much, with t of these
+degrees of freedom (Clopper, Pearson 1934; Korn, Graubard 1998). Intervals of sums and differences are made from those
+of the rates by MOVER (Zou, Donner 2008). They reach at least as far as t times the standard error, or as what single
+verdicts cannot show (``_unseen``). p is 1 minus the confidence of the interval that ends at the null hypothesis.
+
+Where all verdicts are a single judge's, figures are of this judge, who is not drawn. But a single judge in a cell,
+where there are several in all, tells nothing of others: there is no interval. So it is with stimuli, and with people.
 """
 
 from __future__ import annotations
@@ -26,9 +43,9 @@ from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
 
 CONFIDENCE = 0.95
 ROUNDING = 1e-9  # of rates, whose scale is 1: a smaller deviation is rounding, and none
-LEAST_SHARE = 0.85  # of the variance, that a dimension counts with: few clusters may show too little of theirs
-JEFFREYS = 0.5  # of a verdict, by which the parts of a longer sum are less than exact, whose excess would add up
-LEAST_P = 1e-15  # less counts as so much
+LEAST_SHARE = 0.85  # of the variance: a dimension counts with at least this, as few clusters may show too little
+JEFFREYS = 0.5  # of a verdict: exact intervals are too wide, which would add up in sums of more than two rates
+LEAST_P = 1e-15  # a smaller p counts as this
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -54,6 +71,7 @@ class Clusters:
     trials: Codes | None = None
 
     def where(self, cell: Cells) -> Clusters:
+        """The clusters of the verdicts in ``cell`` [verdicts] alone."""
         partners = None if self.partners is None else self.partners[cell]
         trials = None if self.trials is None else self.trials[cell]
         return Clusters(self.judges[cell], self.stimuli[cell], self.people[cell], self.wider[cell], partners, trials)
@@ -88,24 +106,36 @@ class Clusters:
 
 @dataclass(frozen=True, slots=True)
 class Jackknife:
-    """Estimates [cells] of a ``number`` of verdicts on ``trials``; ``products`` [7, cells, cells] are of their errors,
-    summed over clusters of each of :data:`DIMENSIONS`. In methods ``cells`` [..., m] are summed with ``weights``
-    [m]."""
+    """Estimates of rates in cells, with all that their sums need for intervals.
+
+    Methods take ``cells`` [..., m], numbers of cells, and ``weights`` [m]: each row of m cells is summed with these
+    weights, and the result is [...]. So ``cells`` [[0, 1], [0, 2]] and ``weights`` [0.5, 0.5] are two detectabilities.
+    """
 
     value: Floats
+    """[cells] the rates, 0 to 1."""
     number: Floats
+    """[cells] how many verdicts."""
     trials: Floats
-    clusters: Floats  # [3, cells] of judges, of stimuli, of people
-    freedom: Floats  # [3, cells] infinite of what is not drawn, NaN of what has no interval
-    shared: Floats  # [3, cells, cells] sums over clusters of the products of their shares of each two cells
+    """[cells] how many trials of judges these are on."""
+    clusters: Floats
+    """[3, cells] how many judges, stimuli and people."""
+    freedom: Floats
+    """[3, cells] degrees of freedom; infinite of a dimension that is not drawn, NaN of a rate without an interval."""
+    shared: Floats
+    """[3, cells, cells] how far two cells have the same clusters: sums over clusters of the products of their
+    shares."""
     products: Floats
-    is_exact: NDArray[np.bool_]  # independent verdicts
+    """[7, cells, cells] products of the errors of two cells, summed over the clusters of each of :data:`DIMENSIONS`."""
+    is_exact: NDArray[np.bool_]
+    """[cells] whether the verdicts are independent, so that the exact interval of their number holds."""
 
     def sum(self, cells: Codes, weights: Floats) -> Floats:
+        """The sums of rates [...]."""
         return np.asarray(self.value[cells] @ weights)
 
     def deviation(self, cells: Codes, weights: Floats) -> tuple[Floats, Floats]:
-        """The standard error of the sum, and its freedom."""
+        """The standard errors of sums [...], and their degrees of freedom [...]."""
         variances = np.einsum("g...ij,i,j->g...", self._products(cells), weights, weights)
         total = _total(variances)
         freedom = self.freedom[:, cells]
@@ -116,30 +146,35 @@ class Jackknife:
         size = np.einsum("d...ii->d...i", shared)
         own = np.einsum("d...ii->d...i", self._products(cells)[[0, 1, 3]])
         with np.errstate(invalid="ignore", divide="ignore"):
-            alike = np.nan_to_num(shared / np.sqrt(size[..., :, None] * size[..., None, :]))
-            of_each = np.fmin(*(_joint(weights**2 * variance, freedom, alike) for variance in (size, own)))
+            overlap = np.nan_to_num(shared / np.sqrt(size[..., :, None] * size[..., None, :]))
+            as_if_alike = _joint(weights**2 * size, freedom, overlap)
+            as_estimated = _joint(weights**2 * own, freedom, overlap)
+            of_dimensions = np.fmin(as_if_alike, as_estimated)
             is_drawn = (size > 0).any(axis=-1)
             share = np.where(is_drawn, np.maximum(variances[[0, 1, 3]] / total, LEAST_SHARE), 0.0)
-            joint = 1 / (share**2 / np.where(is_drawn, of_each, np.inf)).sum(axis=0)
+            joint = 1 / (share**2 / np.where(is_drawn, of_dimensions, np.inf)).sum(axis=0)
         return np.sqrt(total), np.where(total > 0, np.maximum(joint, fewest), fewest)
 
     def interval(
         self, cells: Codes, weights: Floats, confidence: float = CONFIDENCE, probits: Floats | None = None
     ) -> tuple[Floats, Floats]:
-        """Low and high of sums of rates, or of these ``probits`` [cells] of rates."""
+        """The lower and upper ends [...] of the intervals of sums of rates; with ``probits`` [cells], of sums of these,
+        which are z of the rates."""
         tail = np.full(cells.shape[:-1], (1 - confidence) / 2)
-        alike = self._correlations(cells, np.sign(weights))
-        spread = self.deviation(cells, weights)
-        return self._interval(cells, weights, tail, alike, spread, probits)
+        correlations = self._correlations(cells, np.sign(weights))
+        deviation = self.deviation(cells, weights)
+        return self._interval(cells, weights, tail, correlations, deviation, probits)
 
     def p(self, cells: Codes, weights: Floats, null: float) -> Floats:
-        """p of the hypothesis that sums of rates [...] are ``null``, two-sided."""
-        alike = self._correlations(cells, np.sign(weights))
-        spread = self.deviation(cells, weights)
-        narrow, wide = (np.full(cells.shape[:-1], tail) for tail in (0.5, LEAST_P / 2))
+        """p of the hypothesis that sums of rates [...] are ``null``, two-sided: found by halving, on a logarithmic
+        scale, the tail at which the interval ends at ``null``."""
+        correlations = self._correlations(cells, np.sign(weights))
+        deviation = self.deviation(cells, weights)
+        narrow = np.full(cells.shape[:-1], 0.5)
+        wide = np.full(cells.shape[:-1], LEAST_P / 2)
         for _ in range(30):
             tail = np.sqrt(narrow * wide)
-            low, high = self._interval(cells, weights, tail, alike, spread)
+            low, high = self._interval(cells, weights, tail, correlations, deviation)
             is_outside = (low > null) | (high < null)
             narrow = np.where(is_outside, tail, narrow)
             wide = np.where(is_outside, wide, tail)
@@ -162,11 +197,15 @@ class Jackknife:
         cells: Codes,
         weights: Floats,
         tail: Floats,
-        alike: Floats,
-        spread: tuple[Floats, Floats],
+        correlations: Floats,
+        deviation: tuple[Floats, Floats],
         probits: Floats | None = None,
     ) -> tuple[Floats, Floats]:
-        error, freedom = spread
+        """MOVER: how far the ends of the sum lie from its value follows from how far those of each rate do.
+
+        With weights above 0 the lower end of the sum comes from the lower ends of rates, with weights below 0 from the
+        upper ones. ``tail`` [...] is the probability beyond each end."""
+        error, freedom = deviation
         low, high = self._rates_interval(cells, tail[..., None], freedom[..., None])
         value = self.value[cells]
         least = self._unseen(cells, weights, tail)
@@ -184,8 +223,8 @@ class Jackknife:
         for end, other in ((low, high), (high, low)):
             parts = np.abs(weights * np.where(weights > 0, end - value, other - value))
             is_open = np.isinf(parts).any(axis=-1)
-            known = np.where(is_open[..., None], 0.0, parts)
-            square = np.einsum("...i,...ij,...j->...", known, alike, known)
+            finite = np.where(is_open[..., None], 0.0, parts)
+            square = np.einsum("...i,...ij,...j->...", finite, correlations, finite)
             reach.append(np.where(is_open, np.inf, np.maximum(np.sqrt(np.maximum(square, 0)), least)))
         return np.maximum(middle - reach[0], ends[0]), np.minimum(middle + reach[1], ends[1])
 
@@ -198,28 +237,36 @@ class Jackknife:
         return np.where(are_single, np.abs(weights).max() * share, 0.0)
 
     def _correlations(self, cells: Codes, signs: Floats) -> Floats:
+        """Correlations [..., m, m] of the errors of each two rates in a sum, -1 to 1, with the signs of their weights.
+
+        The covariance is half of what the variance of both together exceeds their own variances by. So it comes from
+        variances, which are never below 0, and not from the products themselves, which clustering may turn."""
         products = self._products(cells) * np.outer(signs, signs)
         single = np.einsum("g...ii->g...i", products)
         with_other = _total(single[..., :, None] + single[..., None, :] + 2 * products)
         variance = np.einsum("...ii->...i", with_other) / 4
         size = np.sqrt(variance[..., :, None] * variance[..., None, :])
         with np.errstate(invalid="ignore", divide="ignore"):
-            alike = (with_other - variance[..., :, None] - variance[..., None, :]) / (2 * size)
-        known = np.where(size > 0, np.clip(alike, -1, 1), 0.0)
-        return np.where(np.eye(len(signs), dtype=bool), 1.0, known)
+            correlations = (with_other - variance[..., :, None] - variance[..., None, :]) / (2 * size)
+        clipped = np.where(size > 0, np.clip(correlations, -1, 1), 0.0)
+        return np.where(np.eye(len(signs), dtype=bool), 1.0, clipped)
 
     def _products(self, cells: Codes) -> Floats:
         return self.products[:, cells[..., :, None], cells[..., None, :]]
 
 
-def _joint(variances: Floats, freedom: Floats, alike: Floats) -> Floats:
-    """The freedom of a sum of ``variances`` [..., m], whose errors are so much ``alike`` [..., m, m]."""
+def _joint(variances: Floats, freedom: Floats, overlap: Floats) -> Floats:
+    """Satterthwaite's degrees of freedom [...] of a sum of ``variances`` [..., m] with ``freedom`` [..., m].
+
+    ``overlap`` [..., m, m] is 0 of two rates without a common cluster, 1 of rates of the same clusters, which then
+    count as a single one."""
     part = variances / np.sqrt(freedom)
-    return np.asarray(variances.sum(axis=-1) ** 2 / np.einsum("...i,...ij,...j->...", part, alike, part))
+    return np.asarray(variances.sum(axis=-1) ** 2 / np.einsum("...i,...ij,...j->...", part, overlap, part))
 
 
 def _total(variances: Floats) -> Floats:
-    """Of :data:`DIMENSIONS` [7, ...]."""
+    """The variance [...] from its parts [7, ...] in the order of :data:`DIMENSIONS`, never below one of judges, stimuli
+    or people."""
     judges, stimuli, both, people, by_judge, on_stimulus, each = variances
     total = np.maximum(judges + stimuli - both, np.maximum(judges, stimuli))
     total = np.maximum(total + people - by_judge - on_stimulus + each, np.maximum(total, people))
@@ -227,6 +274,7 @@ def _total(variances: Floats) -> Floats:
 
 
 def mean(sums: Floats) -> Floats:
+    """The weighted mean, from sums [2, cells] of weights and of weighted verdicts."""
     return np.asarray(sums[1] / sums[0])
 
 
@@ -242,8 +290,12 @@ def of_judges(cells: Cells, judges: Codes) -> Floats:
 
 
 def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Drawn | None = None) -> Jackknife:
-    """What ``estimate`` makes of sums of ``terms`` [terms, cells, verdicts], of which the first is a verdict's weight;
-    by default ``drawn`` is as in these verdicts."""
+    """What ``estimate`` makes of sums over verdicts, and how it changes when one cluster is left out.
+
+    ``terms`` [terms, cells, verdicts] are summed over verdicts; the first term is a verdict's weight in a cell.
+    ``estimate`` takes sums [terms, cells] and gives values [cells]; it also gets sums [terms, cells, clusters], each
+    without one cluster. ``drawn`` [3, cells or 1] says which dimensions have several clusters; by default it is as in
+    these verdicts."""
     cells: Cells = np.asarray(terms.any(axis=0))
     total = terms.sum(axis=-1)
     of_cells = np.broadcast_to(clusters.drawn() if drawn is None else drawn, (3, terms.shape[1]))
@@ -292,8 +344,8 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
 
 
 def exact(rate: Floats, number: Floats, tail: Floats, less: float = 0.0) -> tuple[Floats, Floats]:
-    """Low and high of a ``rate`` of ``number`` independent verdicts with ``tail`` beyond each (Clopper, Pearson 1934);
-    NaN of none. ``less`` 0.5 makes it Jeffreys' (Brown, Cai, DasGupta 2001)."""
+    """The ends of the interval of a ``rate`` of ``number`` independent verdicts, with ``tail`` beyond each (Clopper,
+    Pearson 1934); NaN of no verdicts. With ``less`` 0.5 they are Jeffreys' (Brown, Cai, DasGupta 2001)."""
     right = rate * number
     wrong = (1 - rate) * number
     with np.errstate(invalid="ignore"):

@@ -126,7 +126,8 @@ def _exact(counts: Counts, sign: int) -> Slope:
         lower = -1.0
         upper = 0.0
         while _chance(counts, lower) > TAIL:
-            lower, upper = 2 * lower, lower
+            upper = lower
+            lower = 2 * lower
     low = float(brentq(lambda slope: _chance(counts, slope) - TAIL, lower, upper, xtol=1e-12))
     ends = (low, np.inf) if sign > 0 else (-np.inf, -low)
     return Slope(Estimate(sign * np.inf, *ends), min(max(2 * without_slope, LEAST_P), 1.0), True)

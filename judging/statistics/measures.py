@@ -67,7 +67,9 @@ LOG_LINEAR: Correction = "log-linear"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A judge's verdicts on an agent's answers ("all": every agent's); ``column`` and ``value`` are of ``--by``."""
+    """A judge's verdicts on an agent's answers ("all": every agent's), in all or at one ``value`` of a ``column``.
+
+    ``refused``, ``unparsed``, ``failed`` and ``unjudged`` count judgements without a verdict, by the reason."""
 
     task: str = ""
     judge: str = ""
@@ -81,10 +83,12 @@ class Judged:
 
     @property
     def name(self) -> str:
+        """The agent as tables call it."""
         return "all agents" if self.agent == ALL else self.agent
 
     @property
     def missing(self) -> str:
+        """How many judgements have no verdict, by the reason, in words; "" for none."""
         return ", ".join(f"{getattr(self, name):,} {name}" for name in MISSING if getattr(self, name))
 
 
@@ -113,26 +117,32 @@ class Score(Judged):
 
     @property
     def of_people(self) -> int:
+        """The number of verdicts on people's answers."""
         return self.human_human + self.human_machine
 
     @property
     def of_machines(self) -> int:
+        """The number of verdicts on the agent's answers."""
         return self.machine_human + self.machine_machine
 
     @property
     def shares_of_people(self) -> tuple[float, float]:
+        """The shares of people's answers judged human, and judged machine."""
         return self.p_human.value, 1 - self.p_human.value
 
     @property
     def shares_of_machines(self) -> tuple[float, float]:
+        """The shares of the agent's answers judged human, and judged machine."""
         return 1 - self.p_machine.value, self.p_machine.value
 
     @property
     def is_one_word(self) -> bool:
+        """Whether the judge said the same of every answer, so that it tells nothing apart."""
         return 0 in (self.human_human + self.machine_human, self.human_machine + self.machine_machine)
 
 
 def count_missing(verdict: NDArray[Any]) -> dict[str, Any]:
+    """By each reason for which there may be no verdict, how many of these are so."""
     return {why: int((verdict == why).sum()) for why in MISSING}
 
 
@@ -165,32 +175,32 @@ def summarize(
         "criterion": (result, both, np.array([0.5, -0.5]), probits),
     }
     estimates: dict[str, Any] = {}
-    for name, (summed, of, times, values) in sums.items():
-        value = (summed.value if values is None else values)[of] @ times
-        ends = summed.interval(of, times, probits=values)
+    for name, (summed, cells_summed, times, values) in sums.items():
+        value = (summed.value if values is None else values)[cells_summed] @ times
+        ends = summed.interval(cells_summed, times, probits=values)
         estimates[name] = [Estimate(*figures) for figures in np.array([value, *ends]).T.tolist()]
     dprime_judges = _dprime_of_judges(right, cells, drawn_from, correction)
     is_first = _is_first_part(verdicts)
     is_missing = ~np.isin(verdict, VERDICTS)
     scores = []
-    for at, agent in enumerate([ALL, *agents]):
+    for row_of_agent, agent in enumerate([ALL, *agents]):
         of_people = is_first & (row == 0)
-        of_machines = is_first & ((row > 0) if agent == ALL else (row == at))
-        of_agent = (row == 0) | ((row > 0) if agent == ALL else (row == at))
+        of_machines = is_first & ((row > 0) if agent == ALL else (row == row_of_agent))
+        of_agent = (row == 0) | ((row > 0) if agent == ALL else (row == row_of_agent))
         scores.append(
             Score(
                 agent=agent,
                 human_human=int(correct[0]),
                 human_machine=int(result.number[0] - correct[0]),
-                machine_human=int(result.number[at + 1] - correct[at + 1]),
-                machine_machine=int(correct[at + 1]),
+                machine_human=int(result.number[row_of_agent + 1] - correct[row_of_agent + 1]),
+                machine_machine=int(correct[row_of_agent + 1]),
                 missing_of_people=int((of_people & is_missing).sum()),
                 missing_of_machines=int((of_machines & is_missing).sum()),
                 trials_of_people=int(of_people.sum()),
                 trials_of_machines=int(of_machines.sum()),
                 **count_missing(verdict[of_agent]),
-                **{name: values[at] for name, values in estimates.items()},
-                dprime_judges=float(dprime_judges[at]),
+                **{name: values[row_of_agent] for name, values in estimates.items()},
+                dprime_judges=float(dprime_judges[row_of_agent]),
             )
         )
     return scores
@@ -228,6 +238,7 @@ def clusters(verdicts: pd.DataFrame) -> Clusters:
 
 
 def is_right(verdicts: pd.DataFrame) -> Floats:
+    """1 for each right verdict, 0 for each other [verdicts]."""
     right: Floats = (verdicts["verdict"] == verdicts["truth"]).to_numpy(dtype=np.float64)
     return right
 
@@ -259,9 +270,9 @@ def _dprime_of_judges(right: Floats, cells: Cells, drawn_from: Clusters, correct
         of_judges = judges == np.arange(size)[:, None]
         trials = np.array([drawn_from.trials_in(cell & of_judges) for cell in cells])
     probits = z_scores(correct * _per(trials, number), trials, correction)
-    each = probits[0] + probits[1:]
+    dprimes = probits[0] + probits[1:]
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.nansum(each, axis=1) / (~np.isnan(each)).sum(axis=1))
+        return np.asarray(np.nansum(dprimes, axis=1) / (~np.isnan(dprimes)).sum(axis=1))
 
 
 def rates_of_judges(right: Floats, cells: Cells, clusters: Clusters, drawn: Drawn | None = None) -> Jackknife:
@@ -290,8 +301,12 @@ def detectabilities(
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """``always_human`` is the accuracy of saying human each time; ``above_cue`` and ``above_grouped`` are differences
-    of detectability in points (hundredths), to the best cue and to the judge ``grouped``."""
+    """What a judge's ``detectability`` is worth.
+
+    ``accuracy`` is the share of right verdicts, ``always_human`` that of saying human each time. ``split`` says how a
+    trained judge's folds are made. ``above_cue`` and ``above_grouped`` are differences of detectability in points
+    (hundredths): to ``best_cue``, the best judge by a single cue, and to ``grouped``, the same classifier in folds
+    without a common stimulus."""
 
     task: str
     judge: str
@@ -307,27 +322,29 @@ class Worth:
 
 
 def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: SettingsByJudge) -> list[Worth]:
+    """What the score of each judge of a task is worth: beside the best judge by a single cue, and beside the same
+    classifier in folds without a common stimulus."""
     overall = {score.judge: score for score in scores if score.agent == ALL}
     cues = [judge for judge in overall if settings.get(judge, {}).get("cue", "constant") != "constant"]
     best = max(cues, key=lambda judge: np.nan_to_num(overall[judge].detectability.value), default=None)
     grouped = {_kin(settings[judge]): judge for judge in overall if folds_in_words(settings.get(judge, {})) == GROUPED}
     rows = []
     for judge, score in overall.items():
-        chosen = settings.get(judge, {})
+        chosen_settings = settings.get(judge, {})
         people = score.human_human + score.human_machine
         number = people + score.machine_human + score.machine_machine
-        same = grouped.get(_kin(chosen)) if "split" in chosen else None
+        same = grouped.get(_kin(chosen_settings)) if "split" in chosen_settings else None
         rows.append(
             Worth(
                 score.task,
                 judge,
-                "cue" in chosen,
-                folds_in_words(chosen),
+                "cue" in chosen_settings,
+                folds_in_words(chosen_settings),
                 score.detectability.value,
                 (score.human_human + score.machine_machine) / number if number else None,
                 people / number if number else None,
                 best,
-                difference(verdicts, judge, None if "cue" in chosen else best),
+                difference(verdicts, judge, None if "cue" in chosen_settings else best),
                 same,
                 difference(verdicts, judge, same),
             )
@@ -335,15 +352,15 @@ def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: SettingsBy
     return rows
 
 
-def folds_in_words(chosen: Mapping[str, Any]) -> str | None:
+def folds_in_words(settings: Mapping[str, Any]) -> str | None:
     """How the folds of a trained judge are made; None of any other."""
-    if "split" not in chosen:
+    if "split" not in settings:
         return None
-    parts = [SPLITS[chosen["split"]]]
-    if chosen["unique"]:
+    parts = [SPLITS[settings["split"]]]
+    if settings["unique"]:
         parts.append("repeated answers left out")
-    if chosen["train"] is not None:
-        parts.append(f"trained on {chosen['train']}")
+    if settings["train"] is not None:
+        parts.append(f"trained on {settings['train']}")
     return ", ".join(parts)
 
 
@@ -361,7 +378,7 @@ def on_common_trials(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Jackkni
 
 
 def difference(verdicts: pd.DataFrame, judge: str, other: str | None) -> Estimate:
-    """The detectability of a judge less the ``other``'s, in points, on the trials of both; NaN without any."""
+    """The detectability of a judge minus the ``other``'s, in points, on the trials of both; NaN without any."""
     if other is None or other == judge:
         return NO_FIGURE
     judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
@@ -371,6 +388,6 @@ def difference(verdicts: pd.DataFrame, judge: str, other: str | None) -> Estimat
     return Estimate(float(result.sum(np.arange(4), 100 * BETWEEN)), float(low), float(high), "+.1f")
 
 
-def _kin(chosen: Mapping[str, Any]) -> bytes:
-    kept = {name: value for name, value in chosen.items() if name not in FOLDING}
+def _kin(settings: Mapping[str, Any]) -> bytes:
+    kept = {name: value for name, value in settings.items() if name not in FOLDING}
     return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)

@@ -1,5 +1,6 @@
-"""Pairs of conversations: words per message, and the **X-Turn pass rate** (X-Turing, arXiv 2408.09853), 1 less the mean
-share of right verdicts; 0.5 is a perfect imitator."""
+"""Pairs of conversations: words per message, and the **X-Turn pass rate** (X-Turing, arXiv 2408.09853).
+
+The rate is 1 minus the mean share of right verdicts; 0.5 is a perfect imitator."""
 
 from __future__ import annotations
 
@@ -66,6 +67,7 @@ class PassRate(Judged):
 
     @property
     def with_notes(self) -> Markup:
+        """The rate for the page, with counts, what is missing, and how often the first conversation was named."""
         notes = [count(self.pairs, "pair"), count(self.judges, "judge"), count(self.verdicts, "verdict")]
         notes += filter(None, [self.missing, "exact" if self.interval == EXACT else ""])
         notes += [] if self.p_exact is None else [f"exact p {self.p_exact:.2g} for these verdicts alone"]
@@ -84,7 +86,10 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class WordsPerMessage:
+    """Words per message in conversations of a person with ``agent``: means over ``conversations``, and the mean
+    ``difference``, the agent's minus the person's."""
+
     agent: str
     turns: int
     mode: str | None
@@ -96,12 +101,15 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class PassRates:
+    """All figures of pairs of conversations: pass rates, those by a column, control pairs, tests, Krippendorff's
+    ``alpha`` of people who judged, and words per message."""
+
     rates: Table[PassRate]
     by: Table[PassRate]
     controls: Table[Control]
     tests: Table[ByColumn]
     alpha: Estimate
-    words: Table[Words]
+    words: Table[WordsPerMessage]
 
 
 def pass_rates(
@@ -155,7 +163,7 @@ def pass_rates(
     )
 
 
-def words_per_message(answers: JudgedAnswers) -> Table[Words]:
+def words_per_message(answers: JudgedAnswers) -> Table[WordsPerMessage]:
     """By agent, turns and mode, of conversations of a person with the machine; Student's t over conversations."""
     cells: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)
     for answer in answers:
@@ -172,10 +180,10 @@ def words_per_message(answers: JudgedAnswers) -> Table[Words]:
             cells[agent, answer["turns"], answer.get("meta.mode")].append((means[0], means[1]))
     rows = []
     for agent, turns, mode in sorted(cells, key=lambda cell: (cell[0], cell[1] or 0, str(cell[2]))):
-        each = np.array(cells[agent, turns, mode])
-        agent_words, person_words = map(float, each.mean(axis=0))
-        difference = _mean_interval(each[:, 0] - each[:, 1])
-        rows.append(Words(agent, turns, mode, len(each), agent_words, person_words, difference))
+        means_of_cell = np.array(cells[agent, turns, mode])
+        agent_words, person_words = map(float, means_of_cell.mean(axis=0))
+        difference = _mean_interval(means_of_cell[:, 0] - means_of_cell[:, 1])
+        rows.append(WordsPerMessage(agent, turns, mode, len(means_of_cell), agent_words, person_words, difference))
     return Table(rows)
 
 
@@ -228,9 +236,9 @@ def _connected(verdicts: pd.DataFrame) -> Codes:
     if PEOPLE not in verdicts.columns:
         return np.asarray(stimuli, dtype=np.int64)
     people, others = pd.factorize(verdicts[PEOPLE])
-    known = people >= 0
+    is_known = people >= 0
     size = len(names) + len(others)
-    links = coo_array((np.ones(known.sum()), (stimuli[known], len(names) + people[known])), shape=(size, size))
+    links = coo_array((np.ones(is_known.sum()), (stimuli[is_known], len(names) + people[is_known])), shape=(size, size))
     return np.asarray(connected_components(links, directed=False)[1][stimuli], dtype=np.int64)
 
 

@@ -27,15 +27,18 @@ UNIFORM = 0.01
 
 
 def halves(people: int, agent: int) -> tuple[int, int]:
-    """So many answers that people, and if it gave two the agent, can be beside themselves."""
+    """Two sets of equal size that do not overlap: half of people's answers, or half of the agent's if these are
+    fewer."""
     return (size := min(people // 2, max(agent // 2, 1))), size
 
 
 def one_out(people: int, agent: int) -> tuple[int, int]:
+    """A single answer beside all other people's."""
     return 1, people - 1
 
 
 def as_many(people: int, agent: int) -> tuple[int, int]:
+    """As many answers as both gave, in one set: for measures of a set by itself."""
     return min(people, agent), 0
 
 
@@ -96,6 +99,7 @@ def _embedder() -> Embedder:
 
 
 def texts_of(answer: Answer) -> list[str]:
+    """The words, labels or messages of an answer."""
     return texts(answer["answer"], answer.get("speaker"))
 
 
@@ -163,7 +167,7 @@ def _mean_distances(rows: Floats, number: Sequence[int]) -> Floats:
     squares = (rows**2).sum(axis=1)
     apart = np.sqrt(np.maximum(squares[:, None] + squares - 2 * rows @ rows.T, 0))
     np.fill_diagonal(apart, 0)
-    starts = [sum(number[:at]) for at in range(len(number))]
+    starts = [sum(number[:path]) for path in range(len(number))]
     total = np.add.reduceat(np.add.reduceat(apart, starts, axis=0), starts, axis=1)
     return np.asarray(total / np.outer(number, number))
 

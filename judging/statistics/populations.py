@@ -14,7 +14,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,9 +42,13 @@ Sets = list[tuple[Floats, Floats]]  # [draws, answers]: of people and people, ag
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """``people`` is of people beside people, ``beside_people`` of the agent beside people, ``itself`` of it beside
-    itself; entropy and self-BLEU are of people, and of the agent. ``difference`` is ``beside_people`` less ``people``,
-    of a distance less the mean of ``people`` and ``itself``, if that is known."""
+    """How the answers of an ``agent`` to a task are distributed beside people's, by one ``measure``.
+
+    ``people`` compares people with other people, ``beside_people`` the agent with people, ``itself`` the agent with
+    itself; entropy and self-BLEU are of people's answers, and of the agent's. ``difference`` is ``beside_people`` minus
+    ``people``; of a distance, minus the mean of ``people`` and ``itself``, where that is known. ``stimuli``,
+    ``answers_of_people`` and ``answers`` are numbers. ``p`` is by permutation within stimuli, ``holm`` corrected for
+    the ``family``, a number of tests."""
 
     task: str
     agent: str
@@ -79,11 +83,11 @@ class Answered(NamedTuple):
         places = [(people[:, :first], others), (agent[:, :first], others)]
         if second and self.agent >= first + second:
             places.append((agent[:, :first], agent[:, first : first + second]))
-        chosen = np.zeros((len(places), 2, len(people), len(self.answers)))
-        for at, pair in enumerate(places):
+        drawn = np.zeros((len(places), 2, len(people), len(self.answers)))
+        for pair_number, pair in enumerate(places):
             for side, of_side in enumerate(pair):
-                np.put_along_axis(chosen[at, side], of_side, 1.0, axis=1)
-        return [(pair[0], pair[1]) for pair in chosen]
+                np.put_along_axis(drawn[pair_number, side], of_side, 1.0, axis=1)
+        return [(pair[0], pair[1]) for pair in drawn]
 
 
 def read_populations(folders: Sequence[Path], rules: SameRules | None = None) -> Table[Population]:
@@ -115,9 +119,9 @@ def populations(answers: Iterable[Answer]) -> Table[Population]:
     rows: list[Population] = []
     for task in (task for task in TASKS if task in by_task):
         of_agents = _by_agent(longest_excerpts(by_task[task]))
-        blocks = [block for answered in of_agents.values() for block in answered]
-        if compared := [answer for block in blocks for answer in block.answers]:
-            measures = measures_of(task, compared)
+        blocks = chain.from_iterable(of_agents.values())
+        if shown := [answer for block in blocks for answer in block.answers]:
+            measures = measures_of(task, shown)
             of_task = [row for agent in of_agents for row in _rows(task, agent, measures, of_agents[agent])]
             corrected = holm([row.p for row in of_task])
             rows += [replace(row, holm=p, family=len(of_task)) for row, p in zip(of_task, corrected, strict=True)]
@@ -147,11 +151,11 @@ def _rows(task: str, agent: str, measures: Sequence[Measure], stimuli: Sequence[
         if len(kept) < 1 + measure.is_pooled:
             continue
         size = max(round(len(kept) ** 0.5), 2) if measure.is_pooled else 1
-        groups = [[kept[at] for at in group] for group in np.array_split(np.arange(len(kept)), len(kept) // size)]
+        groups = [[kept[place] for place in group] for group in np.array_split(np.arange(len(kept)), len(kept) // size)]
         numbers = sum(answered.people for answered in kept), sum(answered.agent for answered in kept)
         values, differences, p = _compared(measure, groups, chance)
         low, high = measure.limits
-        people, between, itself = (_estimate(of, low, high) for of in values)
+        people, between, itself = (_estimate(values_of, low, high) for values_of in values)
         difference = _estimate(differences, low - high, high - low)
         yield Population(task, agent, measure.name, len(kept), *numbers, people, between, itself, difference, p)
 
@@ -173,9 +177,9 @@ def _compared(
                 for answered in group
             ]
             of_group = np.full((3, len(sets[0][0][0])), np.nan)
-            for at in range(min(map(len, sets))):
-                first, second = (np.hstack([of_stimulus[at][side] for of_stimulus in sets]) for side in (0, 1))
-                of_group[at] = measure.compare(relation, first, second)
+            for draw in range(min(map(len, sets))):
+                first, second = (np.hstack([of_stimulus[draw][side] for of_stimulus in sets]) for side in (0, 1))
+                of_group[draw] = measure.compare(relation, first, second)
             kept.append(of_group)
     means = _mean(np.array(values), axis=2).T
     table = np.array([_difference(measure, of_group).reshape(-1, draws) for of_group in permuted])
@@ -196,8 +200,8 @@ def _difference(measure: Measure, values: Floats) -> Floats:
 
 
 def _mean(values: Floats, axis: int) -> Floats:
-    known = np.isfinite(values)
-    return np.asarray(np.where(known.any(axis), np.nansum(values, axis) / np.maximum(known.sum(axis), 1), np.nan))
+    is_known = np.isfinite(values)
+    return np.asarray(np.where(is_known.any(axis), np.nansum(values, axis) / np.maximum(is_known.sum(axis), 1), np.nan))
 
 
 def _estimate(values: Floats, low: float, high: float) -> Estimate:
@@ -205,13 +209,13 @@ def _estimate(values: Floats, low: float, high: float) -> Estimate:
     few stimuli, and of stimuli that do not vary, whose interval would have no width as if others could not differ."""
     from scipy.stats import t
 
-    known = values[np.isfinite(values)]
-    if not len(known):
+    finite = values[np.isfinite(values)]
+    if not len(finite):
         return NO_FIGURE
-    mean = float(known.mean())
-    if len(known) < FEWEST or np.ptp(known) < ROUNDING:
+    mean = float(finite.mean())
+    if len(finite) < FEWEST or np.ptp(finite) < ROUNDING:
         return Estimate(mean)
-    half = float(t.ppf(0.975, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known)))
+    half = float(t.ppf(0.975, len(finite) - 1) * finite.std(ddof=1) / np.sqrt(len(finite)))
     return Estimate(mean, max(mean - half, low), min(mean + half, high))
 
 

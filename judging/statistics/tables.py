@@ -35,8 +35,9 @@ class Estimate:
         return Markup(self._written("{} <small>({} to {})</small>"))
 
     def apart_from(self, null: float) -> Estimate:
-        """This figure, written with as many digits as it takes that no end of the interval looks like ``null`` without
-        being it: 0.004 would be 0.00, and an interval that leaves 0 out would seem to hold it."""
+        """This figure with so many digits that no end of its interval looks like ``null`` unless it is ``null``.
+
+        With two digits 0.004 is 0.00: an interval from 0.004 to 0.1 leaves 0 out, and would seem to hold it."""
         digits = int(self.form[-2])
         for more in range(digits, MOST_DIGITS + 1):
             written = replace(self, form=f"{self.form[:-2]}{more}f")
@@ -101,10 +102,12 @@ class Table(Generic[R]):
         return len(self.data)
 
     def where(self, **values: Any) -> Table[R]:
+        """The rows whose fields have these values."""
         kept = [row for row in self.data if all(getattr(row, name) == value for name, value in values.items())]
         return replace(self, data=kept)
 
     def distinct(self, name: str) -> list[Any]:
+        """The values of a field, each once, in the order of the rows."""
         return list(dict.fromkeys(getattr(row, name) for row in self.data))
 
     def grid(self, view: Mapping[str, str] | str, caption: str = "") -> Grid:
@@ -119,12 +122,14 @@ class Table(Generic[R]):
         return [record(row, self.omit) for row in self.data]
 
     def write_csv(self, path: Path) -> None:
+        """Write a CSV file; none for a table without rows."""
         if records := self.records():
             with path.open("w", encoding="utf-8", newline="") as file:
                 write_rows(file, records[0], (row.values() for row in records))
 
 
 def record(row: Any, omit: Collection[str] = ()) -> dict[str, Any]:
+    """A dataclass as files have it, without the fields ``omit``; an estimate becomes three entries."""
     values: dict[str, Any] = {}
     for entry in fields(row):
         name = FILE_NAMES.get(entry.name, entry.name)

@@ -26,7 +26,10 @@ JudgedAnswers = Sequence[Mapping[str, Any]]  # trials with their rows of the key
 
 
 def counted(verdicts: pd.DataFrame, column: str | None = None) -> pd.DataFrame:
-    """The verdicts without those that were followed by the truth, which are scored by the column ``phase`` alone."""
+    """The verdicts that count where one scores by ``column``.
+
+    After a verdict with feedback the judge learned the truth, and so may have learned to judge. These verdicts count by
+    the column ``phase`` alone."""
     if column == "phase" or "phase" not in verdicts.columns:
         return verdicts
     return verdicts[verdicts["phase"] != FEEDBACK]
@@ -64,8 +67,8 @@ def verdicts_by_judge(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def verdicts_by_trial(verdicts: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How many judges took each trial [row] for each of :data:`VERDICTS` [column], and the number of its stimulus;
-    first samples."""
+    """Two arrays: how many judges took each trial [row] for a person's, and for a machine's [column]; and the number of
+    the trial's stimulus [row]. Of a judge's several verdicts on a trial the first counts."""
     counts = _first_verdicts(verdicts).groupby(["stimulus", "trial", "verdict"]).size().unstack(fill_value=0)
     table: NDArray[np.int64] = counts.reindex(columns=VERDICTS, fill_value=0).to_numpy()
     return table, counts.index.get_level_values("stimulus").factorize()[0].astype(table.dtype)

@@ -62,7 +62,7 @@ and what judges wrote in their own words in `events.jsonl`. `links.jsonl` has no
 """
 
 
-def new_study(source: Path | None, out: Path, task: str | None = None, preset: str | None = None) -> None:
+def new_study(source: Path | None, out: Path, task: Any = None, preset: str | None = None) -> None:
     """Write a study's folder with all its choices: of a trial set or a stimulus set, or without ``source`` of live
     tests. Raises InputError."""
     preset = preset or "plain"
@@ -171,7 +171,7 @@ def make_links(study: Path, number: int, address: str) -> None:
 
 
 def serve_study(
-    study: Path, host: str, port: int, allow_host: Sequence[str], key_file: Path | None, *, quiet: bool
+    study: Path, host: str, port: int, allow_host: list[str], key_file: Path | None, *, quiet: bool
 ) -> None:
     """Serve the study's pages until a signal ends it. Raises InputError, StorageError and UnavailableError."""
     try:

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.trial_sets.cues import grouped_folds, length, metadata, punctuation
+from judging.trial_sets.cues import Trial, grouped_folds, length, metadata, punctuation
 from judging.trial_sets.tells import tells
 
 FOLDS = 10
 PERMUTATIONS = 99
 ROUNDING = 1e-9  # of shares
 LEAST = 40  # trials of each kind; with fewer nothing can be concluded
-Trial = Mapping[str, Any]
 
 
 def measure_blindness(
@@ -29,8 +28,8 @@ def measure_blindness(
     entries = []
     places = defaultdict[str, list[tuple[float, ...]]](list)
     for ids in lists:
-        for at, name in enumerate(ids):
-            places[name].append((at / len(ids), at % 2, at == 0))
+        for place, name in enumerate(ids):
+            places[name].append((place / len(ids), place % 2, place == 0))
     for task in dict.fromkeys(trial["asked"] for trial, _ in rows):
         of_task = [
             (trial, key)
@@ -67,9 +66,9 @@ def detected(
     fold = grouped_folds(groups, [True] * len(groups), folds, seed)  # which know no truth
     truths = np.repeat(is_machine[:, None], 1 + PERMUTATIONS, axis=1)
     of_size = np.lexsort((clusters, size))
-    for at in range(1, 1 + PERMUTATIONS):
+    for column in range(1, 1 + PERMUTATIONS):
         drawn = np.lexsort((chance.random(len(size)), chance.random(len(size))[clusters], size))
-        truths[of_size, at] = is_machine[drawn]
+        truths[of_size, column] = is_machine[drawn]
     right = _recognized(inputs, truths, fold)
     rates = np.array([(right & is_kind).sum(axis=0) / is_kind.sum(axis=0) for is_kind in (~truths, truths)])
     reached = rates.mean(axis=0)
@@ -91,10 +90,12 @@ def _recognized(inputs: NDArray[np.float64], truths: NDArray[np.bool_], fold: ND
     inputs = (inputs - inputs.mean(axis=0)) / np.where(spread > 0, spread, 1)
     right = np.empty_like(truths)
     for held in np.unique(fold):
-        known = inputs[fold != held].T
+        learned = inputs[fold != held].T
         is_machine = truths[fold != held]
-        machines, people = (known @ (each / np.maximum(each.sum(axis=0), 1)) for each in (is_machine, ~is_machine))
-        away = np.linalg.pinv(np.cov(known), rcond=1e-9, hermitian=True) @ (machines - people)
+        machines, people = (
+            learned @ (members / np.maximum(members.sum(axis=0), 1)) for members in (is_machine, ~is_machine)
+        )
+        away = np.linalg.pinv(np.cov(learned), rcond=1e-9, hermitian=True) @ (machines - people)
         middle = ((machines + people) / 2 * away).sum(axis=0)
         right[fold == held] = (inputs[fold == held] @ away > middle) == truths[fold == held]
     return right

@@ -33,8 +33,8 @@ Letter = Literal["A", "B"]
 PEOPLE_OF_PAIR = "people"  # the column that names the people's conversation of a pair
 MORE_THAN_TWO = "more than two speakers"
 
-Record = dict[str, Any]
-Key = tuple[str, str, int]  # a record's run, agent and sample
+RunRecord = dict[str, Any]
+RecordKey = tuple[str, str, int]  # a record's run, agent and sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +49,24 @@ class AnsweredStimulus:
     size: tuple[int, int] | None
 
     def image(self, name: str = "image") -> Image | None:
+        """The picture, or another one by its key in the row; None where the run does not hold it."""
         file = self.row.get(name)
         return Image(file, root=self.root) if self.root is not None and isinstance(file, str) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An answer or a speaker of an excerpt. ``record`` is its run, agent and sample; ``length`` counts messages, of a
-    pair visible turns; ``delays`` are in seconds; ``is_swapped``: a scanpath on another picture; ``beside``: of a
-    pair."""
+    """What may become a trial: an answer, a speaker of an excerpt of a conversation, or a pair of conversations.
+
+    ``truth`` is whose it is; ``record`` its run, agent and sample. ``length`` counts the messages of an excerpt, or the
+    visible turns of a pair; ``turns`` those with what was written beforehand. ``delays`` are in seconds, None where not
+    known. ``beside`` is the second conversation of a pair. ``is_swapped``: a scanpath on another picture."""
 
     stimulus: AnsweredStimulus
     agent: str
     truth: Truth
     is_catch: bool
-    record: Key
+    record: RecordKey
     answer: ShownAnswer
     speaker: Letter | None = None
     length: int | None = None
@@ -78,7 +81,8 @@ class Candidate:
         return {self.stimulus.id, *(value for name, value in self.columns.items() if name == PEOPLE_OF_PAIR)}
 
     def content(self) -> bytes:
-        """Equal for answers that a judge takes for the same."""
+        """Bytes that are equal for answers that a judge takes for the same: small letters, spaces and a full stop do
+        not count."""
         plain = self.answer.model_dump(exclude_none=True)
         if "text" in plain:
             plain["text"] = " ".join(str(plain["text"]).casefold().split()).rstrip(".")
@@ -123,14 +127,14 @@ class AnswerReader:
         self._paths.refuse()
         return found
 
-    def answered(self, tasks: Collection[str]) -> Iterator[tuple[Record, AnsweredStimulus]]:
+    def answered(self, tasks: Collection[str]) -> Iterator[tuple[RunRecord, AnsweredStimulus]]:
         """The answers with their stimuli, of a key the last. Raises InputError where two folders have the same."""
         for _, record, stimulus in self._answered(tasks):
             yield record, stimulus
 
-    def _answered(self, tasks: Collection[str]) -> Iterator[tuple[Path, Record, AnsweredStimulus]]:
+    def _answered(self, tasks: Collection[str]) -> Iterator[tuple[Path, RunRecord, AnsweredStimulus]]:
         seen = set[bytes]()
-        for at, (folder, names) in enumerate(zip(self._folders, self._names, strict=True)):
+        for number, (folder, names) in enumerate(zip(self._folders, self._names, strict=True)):
             for record in chain.from_iterable(map(folder.latest, [*folder.agents(), *folder.imports()])):
                 if record["task"] not in tasks or (folder in self._of_people and record["kind"] != "human"):
                     continue
@@ -143,7 +147,7 @@ class AnswerReader:
                 stimulus = self._stimulus(record["task"], record["stimulus"])
                 names.setdefault((stimulus.task, stimulus.id), record["stimulus"])
                 if record["kind"] == "human":
-                    self._twice.add(at, record, stimulus.id)
+                    self._twice.add(number, record, stimulus.id)
                 yield folder.path, record, stimulus
 
     def common(self) -> list[str]:
@@ -174,7 +178,7 @@ class AnswerReader:
         return stimulus
 
     def _candidates(
-        self, run: Path, record: Record, stimulus: AnsweredStimulus, lengths: Sequence[int]
+        self, run: Path, record: RunRecord, stimulus: AnsweredStimulus, lengths: Sequence[int]
     ) -> Iterator[Candidate]:
         key = (record["run"], record["agent"], record["sample"])
         is_catch = record["kind"] == "control"
@@ -200,12 +204,12 @@ class AnswerReader:
             truth = whose
         yield Candidate(stimulus, record["agent"], truth, is_catch, key, visible, is_swapped=is_swapped)
 
-    def _rules_for(self, record: Record) -> tuple[SameRules, str]:
+    def _rules_for(self, record: RunRecord) -> tuple[SameRules, str]:
         """The rules that an answer passes, and who gave it."""
         rules = self._no_rules if record["kind"] == "control" else self.rules
         return rules, PEOPLE if record["kind"] == "human" else record["agent"]
 
-    def _visible(self, record: Record, stimulus: AnsweredStimulus, answer: Any) -> ShownAnswer | None:
+    def _visible(self, record: RunRecord, stimulus: AnsweredStimulus, answer: Any) -> ShownAnswer | None:
         """What judges see of an answer in words; None where nothing is left of it. Catch trials pass no rules: they are
         to break them."""
         rules, who = self._rules_for(record)
@@ -223,7 +227,7 @@ class AnswerReader:
         return ShownAnswer(word=word) if word else None
 
     def _path(
-        self, run: Path, record: Record, stimulus: AnsweredStimulus, answer: ScanpathAnswer
+        self, run: Path, record: RunRecord, stimulus: AnsweredStimulus, answer: ScanpathAnswer
     ) -> ShownAnswer | None:
         """The path in whole pixels of its picture; without a picture, of its frame."""
         where = records_file(run, record)
@@ -242,7 +246,12 @@ class AnswerReader:
         return ShownAnswer.model_validate({"fixations": pixels, "frame": frame})
 
     def _speakers(
-        self, answer: ConversationAnswer, stimulus: AnsweredStimulus, key: Key, is_catch: bool, lengths: Sequence[int]
+        self,
+        answer: ConversationAnswer,
+        stimulus: AnsweredStimulus,
+        key: RecordKey,
+        is_catch: bool,
+        lengths: Sequence[int],
     ) -> Iterator[Candidate]:
         lines = messages_of(answer, stimulus.row)
         if lines is None:
@@ -256,9 +265,9 @@ class AnswerReader:
                 if agent is not None:
                     is_empty = False
                     truth: Truth = "human" if is_person(agent) else "machine"
-                    about: dict[str, Any] = {"delays": [line.delay for line in excerpt], "length": len(excerpt)}
-                    about |= {"columns": _with_whom(speakers, letter), "speaker": letter}
-                    yield Candidate(stimulus, agent, truth, is_catch, key, as_shown(excerpt), **about)
+                    excerpt_of: dict[str, Any] = {"delays": [line.delay for line in excerpt], "length": len(excerpt)}
+                    excerpt_of |= {"columns": _with_whom(speakers, letter), "speaker": letter}
+                    yield Candidate(stimulus, agent, truth, is_catch, key, as_shown(excerpt), **excerpt_of)
         if is_empty:
             self.passed_over["shorter than the shortest excerpt"] += 1
 
@@ -270,14 +279,15 @@ def _why_not(answer: Any) -> str:
     return "words that the papers' rules drop" if isinstance(answer, WordAnswer) else "of which nothing can be read"
 
 
-def _identity(record: Record) -> bytes:
+def _identity(record: RunRecord) -> bytes:
     source = (record["provenance"] or {}).get("digest")
     names = ("task", "agent", "stimulus", "sample", "seed", "created", "raw")
     return hashlib.blake2b(orjson.dumps([source, *(record[name] for name in names)]), digest_size=16).digest()
 
 
 @contextmanager
-def naming(record: Record) -> Iterator[None]:
+def naming(record: RunRecord) -> Iterator[None]:
+    """Within the block an answer that cannot be read raises InputError, which names agent and stimulus."""
     try:
         yield
     except ValidationError as error:
@@ -332,10 +342,12 @@ def turns(lines: Sequence[Line]) -> list[Sequence[Line]]:
 
 
 def is_person(agent: str) -> bool:
+    """Whether the name is a participant's ("human:05")."""
     return agent.partition(":")[0] == "human"
 
 
 def as_shown(lines: Sequence[Line]) -> ShownAnswer:
+    """Messages as judges see them: speakers A and B, each message in one line."""
     return ShownAnswer.model_validate(
         {"messages": [{"speaker": line.speaker, "text": " ".join(line.text.split())} for line in lines]}
     )

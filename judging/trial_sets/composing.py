@@ -39,7 +39,7 @@ Preset = Literal["2022", "2025"]
 Folder = str | PathLike[str]
 WITHOUT_PICTURE = ("word_association", "conversation")
 LENGTHS = (3, 6, 9, 12, 15, 18, 21, 24)  # messages of excerpts
-PRESETS: Mapping[Preset, Mapping[Asked, int]] = {
+PRESETS: Mapping[str, Mapping[Asked, int]] = {
     # 2022 paper, Table 1 and sections S2 to S7; captions are not stated, and are those of 2025.
     "2022": dict(zip(TASKS, (25, 25, 12, 40, 50, 20), strict=True)),
     # 2025 paper, Methods, "shown per judge"; words are not stated, and are those of 2022.
@@ -328,4 +328,4 @@ def _lists(task: Asked, pool: Pool, choices: _Choices, chance: random.Random) ->
 
 def _numbered(name: str, task: Asked, lists: int, number: int, draw: Callable[[int], Order]) -> list[JudgesList]:
     digits = max(3, len(str(lists)))
-    return [JudgesList(f"{name}-{at:0{digits}}", task, draw(number)) for at in range(1, lists + 1)]
+    return [JudgesList(f"{name}-{place:0{digits}}", task, draw(number)) for place in range(1, lists + 1)]

@@ -44,12 +44,14 @@ def texts(trial: Trial) -> list[str]:
 
 
 def length(trial: Trial) -> list[float]:
+    """Numbers of letters, words, texts and fixations."""
     parts = texts(trial)
     text = " ".join(parts)
     return [len(text), count_words(text), len(parts), len(trial["answer"].get("fixations") or ())]
 
 
 def punctuation(trial: Trial) -> list[float]:
+    """Numbers of capitals, punctuation marks, digits, and letters beyond ASCII."""
     text = " ".join(texts(trial))
     foreign = sum(not letter.isascii() for letter in text)
     marks = sum(letter in string.punctuation for letter in text)

@@ -17,7 +17,9 @@ Order = list[tuple[Candidate, bool]]  # each with whether it comes for the secon
 
 @dataclass(slots=True)
 class Pool:
-    """``unbalanced`` says in sentences what could not be made equal."""
+    """The answers of a task that lists of trials are drawn from: people's, machines' by agent, catch trials.
+
+    ``unbalanced`` says in sentences what could not be made equal."""
 
     people: list[Candidate]
     machines: dict[str, list[Candidate]]
@@ -25,6 +27,7 @@ class Pool:
     unbalanced: list[str] = field(default_factory=list)
 
     def trials(self) -> list[Candidate]:
+        """People's answers, then machines'; no catch trials."""
         return [*self.people, *(answer for answers in self.machines.values() for answer in answers)]
 
 
@@ -53,6 +56,7 @@ def one_sided(candidates: Sequence[Candidate]) -> tuple[int, int]:
 
 
 def by_content(candidates: Sequence[Candidate]) -> Mapping[bytes, list[Candidate]]:
+    """Groups of answers that a judge takes for the same."""
     alike: dict[bytes, list[Candidate]] = defaultdict(list)
     for answer in candidates:
         alike[answer.content()].append(answer)
@@ -73,9 +77,9 @@ def unique(candidates: Sequence[Candidate], chance: random.Random) -> list[Candi
 
 def shares(total: int, names: Sequence[K], chance: random.Random) -> dict[K, int]:
     """``total`` in equal parts; chance deals the rest."""
-    each, rest = divmod(total, len(names))
+    share, rest = divmod(total, len(names))
     more = set(chance.sample(range(len(names)), rest))
-    return {name: each + (at in more) for at, name in enumerate(names)}
+    return {name: share + (place in more) for place, name in enumerate(names)}
 
 
 def spread(candidates: Sequence[Candidate], number: int, chance: random.Random) -> list[Candidate]:
@@ -92,7 +96,7 @@ def spread(candidates: Sequence[Candidate], number: int, chance: random.Random) 
         chance.shuffle(stimuli)
         for stimulus in stimuli[: number - len(drawn)]:
             answers = by_stimulus[stimulus]
-            rarest = min(range(len(answers)), key=lambda at: lengths[answers[at].length])
+            rarest = min(range(len(answers)), key=lambda place: lengths[answers[place].length])
             drawn.append(answers.pop(rarest))
             lengths[drawn[-1].length] += 1
         stimuli = [stimulus for stimulus in stimuli if by_stimulus[stimulus]]
@@ -113,8 +117,8 @@ def draw_pool(
         return Pool(people, dict(machines), catch, [f"there are no answers of {'machines' if people else 'people'}"])
     if every:
         return Pool(people, dict(machines), catch)
-    each = min(map(len, machines.values()))
-    wanted = min(each * len(machines), len(people)) if per_agent is None else per_agent * len(machines)
+    fewest = min(map(len, machines.values()))
+    wanted = min(fewest * len(machines), len(people)) if per_agent is None else per_agent * len(machines)
     pool = Pool([], {}, catch)
     for name, number in shares(wanted, sorted(machines), chance).items():
         pool.machines[name] = spread(machines[name], number, chance)
@@ -130,26 +134,27 @@ def draw_pool(
 def draw_list(
     pool: Pool, number: int, used: Counter[int], chance: random.Random, *, catch: float, repeats: float
 ) -> Order:
-    """A judge's ``number`` trials, less ``used`` first; ``catch`` trials and ``repeats``, shares of it, are added."""
+    """A judge's ``number`` trials in order, those first that were used least; ``catch`` and ``repeats`` are shares of
+    ``number`` that are added."""
     people = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
     takes = [(pool.people, people)]
     if pool.machines:
         quota = shares(number - people, sorted(pool.machines), chance)
         takes += [(pool.machines[name], part) for name, part in quota.items()]
     chance.shuffle(takes)
-    chosen: list[Candidate] = []
+    drawn: list[Candidate] = []
     seen: set[str] = set()
     for answers, part in takes:
-        chosen += least_used(answers, part, used, seen, chance)
+        drawn += least_used(answers, part, used, seen, chance)
     caught = least_used(pool.catch, round(catch * number), used, seen, chance)
-    return arrange(chosen, caught, round(repeats * number), chance)
+    return arrange(drawn, caught, round(repeats * number), chance)
 
 
 def arrange(trials: Sequence[T], catch: Sequence[T], repeats: int, chance: random.Random) -> list[tuple[T, bool]]:
     """A drawn order: ``repeats`` come later, no catch trial is in the first three."""
     order = [(trial, False) for trial in chance.sample(list(trials), len(trials))]
     for trial, _ in chance.sample(order, min(repeats, len(order))):
-        first = next(at for at, (other, _) in enumerate(order) if other is trial)
+        first = next(place for place, (other, _) in enumerate(order) if other is trial)
         order.insert(chance.randint(first + 1, len(order)), (trial, True))
     for trial in catch:
         order.insert(chance.randint(min(FIRST, len(order)), len(order)), (trial, False))
@@ -159,7 +164,10 @@ def arrange(trials: Sequence[T], catch: Sequence[T], repeats: int, chance: rando
 def least_used(
     candidates: Sequence[Candidate], number: int, used: Counter[int], seen: set[str], chance: random.Random
 ) -> list[Candidate]:
-    """``number``, less used first, not ``seen`` while others are left; updates both."""
+    """``number`` of the answers: those that were used least, and none about what was ``seen`` while others are left.
+
+    Both are updated: ``used`` counts how often an answer was taken, by its ``id()``; ``seen`` has what this judge has
+    met already."""
     ranked = sorted(candidates, key=lambda trial: (used[id(trial)], chance.random()))
     taken: list[Candidate] = []
     for trial in ranked:

@@ -15,7 +15,7 @@ from judging.trial_sets.candidates import (
     Candidate,
     Letter,
     Line,
-    Record,
+    RunRecord,
     as_shown,
     is_person,
     messages_of,
@@ -30,7 +30,10 @@ LENGTHS = (3, 10)
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """``agent`` is the machine, else both speakers; ``speaker`` is the letter of a machine beside a person."""
+    """A conversation in turns. ``agent`` is the machine; of two machines, or two people, both ("a~b").
+
+    ``speaker`` is the letter of a machine that talks with a person, else None. ``pseudo`` are turns that a machine
+    wrote beforehand."""
 
     stimulus: AnsweredStimulus
     agent: str
@@ -57,6 +60,7 @@ class Pairs:
     unbalanced: list[str] = field(default_factory=list)
 
     def trials(self) -> list[Candidate]:
+        """All pairs."""
         return [pair for pairs in self.cells.values() for pair in pairs]
 
 
@@ -77,7 +81,7 @@ def read_dialogues(reader: AnswerReader) -> list[Dialogue]:
     return dialogues
 
 
-def _dialogue(record: Record, stimulus: AnsweredStimulus) -> Dialogue | None:
+def _dialogue(record: RunRecord, stimulus: AnsweredStimulus) -> Dialogue | None:
     answer = ConversationAnswer.model_validate(record["answer"])
     lines = messages_of(answer, stimulus.row)
     if lines is None:
@@ -160,19 +164,19 @@ def draw_pairs(
 def draw_pair_list(pairs: Pairs, number: int, used: Counter[int], chance: random.Random, *, repeats: float) -> Order:
     """A judge's pairs: the machine speaks in the first of half of them; agents and lengths come equally often."""
     first = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
-    chosen: list[Candidate] = []
+    drawn: list[Candidate] = []
     seen: set[str] = set()
     for truth, part in (("machine", first), ("human", number - first)):
         for cell, quota in shares(part, sorted(pairs.cells), chance).items():
-            chosen += least_used([pair for pair in pairs.cells[cell] if pair.truth == truth], quota, used, seen, chance)
-    return arrange(chosen, (), round(repeats * number), chance)
+            drawn += least_used([pair for pair in pairs.cells[cell] if pair.truth == truth], quota, used, seen, chance)
+    return arrange(drawn, (), round(repeats * number), chance)
 
 
 def _placed(
     both: Sequence[tuple[Dialogue, Dialogue]], length: int, chance: random.Random, show_pseudo: bool
 ) -> list[Candidate]:
     first = len(both) // 2 + (chance.random() < 0.5 if len(both) % 2 else 0)
-    places = [at < first for at in range(len(both))]
+    places = [number < first for number in range(len(both))]
     chance.shuffle(places)
     trials = []
     for (machine, people), is_first in zip(both, places, strict=True):

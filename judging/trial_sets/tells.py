@@ -17,9 +17,9 @@ from agents.contract import is_installed
 from agents.language.words.rules import SHORTEST, is_stop_word, letters
 from agents.language.words.vocabulary import lemma
 from agents.vision.colors import WORDS as COLORS
+from judging.trial_sets.cues import Trial
 from serving.runs.answer_numbers import texts
 
-Trial = Mapping[str, Any]
 LEAST = 0.1  # difference of two shares that is named
 SURE = 3.0  # standard errors, so that a set without a difference names one in some 400
 _WRAPPED = re.compile(r"""[\[{("'“„«<].*|.*[\]})"'”»>]""", re.DOTALL)

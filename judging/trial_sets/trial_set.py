@@ -1,6 +1,8 @@
-"""A trial set: a folder with what judges may see, and beside it the key. In ``TRIALS.key.csv`` ``sha256`` is of the
-trial's canonical JSON; of a pair ``truth`` and ``beside_truth`` are machine where a machine speaks (alike: a control
-pair); ``catch`` is 1, ``swapped`` or 0."""
+"""A trial set: a folder with what judges may see, and beside it the key.
+
+In ``TRIALS.key.csv`` ``sha256`` is the hash of the trial's canonical JSON, and ``catch`` is 1, ``swapped`` or 0. A pair
+of conversations has two truths: ``truth`` and ``beside_truth`` are "machine" where a machine speaks in the first, and
+in the second. In a control pair both are the same."""
 
 import hashlib
 import io
@@ -58,10 +60,12 @@ class JudgesList:
 
 
 def key_path(folder: Path) -> Path:
+    """Where the key of a trial set lies: beside its folder, so that who gets the folder does not get the key."""
     return folder.with_name(f"{folder.name}.key.csv")
 
 
 def about_path(folder: Path) -> Path:
+    """Where it stands how a trial set was made: beside its folder, as its seed would tell the key."""
     return folder.with_name(f"{folder.name}.trials.json")
 
 
@@ -74,10 +78,10 @@ def read_about(key: Path) -> dict[str, Any]:
     """How the trial set was made; empty if unknown."""
     path = about_of_key(key)
     try:
-        about = orjson.loads(path.read_bytes())
+        notes = orjson.loads(path.read_bytes())
     except (OSError, orjson.JSONDecodeError):
         return {}
-    return about if isinstance(about, dict) else {}
+    return notes if isinstance(notes, dict) else {}
 
 
 def read_trial_key(path: Path) -> dict[str, dict[str, Any]]:
@@ -128,12 +132,13 @@ def check_trials(source: Path, trials: Iterable[tuple[int | None, str, bytes]], 
 
 
 def refused(message: str, problems: Sequence[Problem]) -> InputError:
+    """An error with the first problems, and the number of the others."""
     more = f"; {len(problems) - MOST_NAMED:,} more" if len(problems) > MOST_NAMED else ""
     return InputError(f"{message}{more}", problems[:MOST_NAMED])
 
 
 def write_trial_set(
-    out: Path, lists: Sequence[JudgesList], about: Mapping[str, Any], seed: int, *, force: bool
+    out: Path, lists: Sequence[JudgesList], notes: Mapping[str, Any], seed: int, *, force: bool
 ) -> tuple[list[KeyedTrial], list[dict[str, Any]]]:
     """Write all or nothing; returns the rows and what :mod:`judging.trial_sets.blindness` found.
 
@@ -154,7 +159,7 @@ def write_trial_set(
         with replacing(key_path(out)) as file:
             file.write(key)
         blind = blindness.measure_blindness(folder, rows, seed, names)
-        content = {"schema": SCHEMA, "seed": seed, **about, "trials": len(rows), "blindness": blind}
+        content = {"schema": SCHEMA, "seed": seed, **notes, "trials": len(rows), "blindness": blind}
         content["key_sha256"] = hashlib.sha256(key).hexdigest()
         with replacing(about_path(out)) as file:
             file.write(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
@@ -254,7 +259,7 @@ def _key_row(candidate: Candidate, repeat_of: str) -> dict[str, Any]:
     beside = candidate.beside
     columns = {name: stimulus.row[name] for name in STIMULUS_COLUMNS if name in stimulus.row}
     delays = {"answer": candidate.delays, "beside": beside.delays if beside is not None else ()}
-    known = {name: seconds for name, seconds in delays.items() if any(delay is not None for delay in seconds)}
+    timed = {name: seconds for name, seconds in delays.items() if any(delay is not None for delay in seconds)}
     return {
         "asked": stimulus.task,
         "truth": candidate.truth,
@@ -274,7 +279,7 @@ def _key_row(candidate: Candidate, repeat_of: str) -> dict[str, Any]:
         "beside_truth": beside and beside.truth,
         "beside_speaker": beside and beside.speaker,
         "turns": candidate.turns,
-        "delays": orjson.dumps(known).decode(),
+        "delays": orjson.dumps(timed).decode(),
         "objects": orjson.dumps(_objects(stimulus.row)).decode(),
     }
 

@@ -5,6 +5,7 @@ import asyncio
 import csv
 import json
 import random
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -213,6 +214,29 @@ def test_importing_judging_loads_no_package_of_its_extra() -> None:
     code = f"import sys, judging; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.slow
+def test_the_page_on_python_shows_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its examples of judging, in their order; the one of ``rank`` takes minutes, and is that of test_rank."""
+    in_process.without_ray(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    for who, folder in (("human", "people"), ("machine", "answers")):
+        rows = {
+            f"cue{at}": [{"response": word, "groundtruth": who, f"{who}_groundtruth": "x"}]
+            for at, word in enumerate(PLAIN_WORDS[:24])
+        }
+        (tmp_path / f"{folder}.json").write_text(json.dumps(rows))
+        assert main(["import", f"{folder}.json", "--task", "word_association", "--out", folder]) == 0
+    judged(tmp_path / "made", [{"say": right}], "word_association", study_folders.word_trials(24), number=10)
+    (tmp_path / "made" / "study").rename(tmp_path / "study")
+    text = (NOTEBOOK.parents[1] / "docs" / "python.md").read_text("utf-8").partition("## From answers to scores")[2]
+    blocks = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "import rank" not in block]
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, "docs/python.md", "exec"), {})
+    assert (tmp_path / "scores" / "index.html").is_file()
+    assert (tmp_path / "study-verdicts" / "run.json").is_file()
 
 
 @pytest.mark.slow

@@ -27,7 +27,10 @@ MEASURES = {"p_human": "p(H|H)", "p_machine": "p(M|M)", "detectability": "detect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedFigure:
-    """A paper's figure and ours: whether theirs is ``inside`` our interval, ``why`` they are not alike."""
+    """A figure that a ``paper`` printed, and ours (``ours``, with the ends of its 95 % interval; NaN for none).
+
+    ``kind`` is the kind of their judge, ``only`` the part of the trials that the figure is of, ``inside`` whether
+    theirs lies in our interval, ``why`` in what the two are unlike, or why there is none of ours."""
 
     paper: str
     task: str
@@ -48,23 +51,28 @@ class PublishedFigure:
 
     @property
     def has_ours(self) -> bool:
+        """Whether there is a figure of ours beside it."""
         return not math.isnan(self.ours)
 
     @property
     def inside_word(self) -> str:
+        """Whether theirs lies in our interval, in a word."""
         return "inside" if self.inside else "outside"
 
     @property
     def name(self) -> str:
+        """The measure as papers write it."""
         return MEASURES[self.measure]
 
     @property
     def interval(self) -> Estimate:
+        """Our figure with its 95 % interval."""
         return Estimate(self.ours, self.low, self.high)
 
 
 @cache
 def published() -> Mapping[str, Any]:
+    """The papers' figures (``cells``), how they call agents (``agents``), and their citations (``papers``)."""
     content: Mapping[str, Any] = orjson.loads(Path(__file__).with_name("published_scores.json").read_bytes())
     return content
 
@@ -86,17 +94,17 @@ def _ours(cell: Mapping[str, Any], scores: Sequence[Score], settings: SettingsBy
     of_task = [score for score in scores if score.task == task]
     alike = [score for score in of_task if kind(score.judge, settings) == cell["judge"]]
     same = [score for score in alike if agent == (ALL if score.agent == ALL else stands_for(score.agent, task))]
-    known = [score for score in same if not math.isnan(getattr(score, cell["measure"]).value)]
+    with_figure = [score for score in same if not math.isnan(getattr(score, cell["measure"]).value)]
     if "only" in cell:
         yield {"why": f"it is of {cell['only']} alone"}
     elif not of_task:
         yield {"why": "no trials of this task"}
     elif not alike:
         yield {"why": "no people judged" if cell["judge"] == PEOPLE else f"no {cell['judge']} judged"}
-    elif not known:
+    elif not with_figure:
         yield {"why": f"no verdicts on {'any agent' if agent == ALL else agent}"}
     else:
-        for score in known:
+        for score in with_figure:
             ours: Estimate = getattr(score, cell["measure"])
             agents = [other.agent for other in alike if other.judge == score.judge and other.agent != ALL]
             why = [*_other_agents(cell, score.agent, agents), *_other_judge(cell, score.judge, settings)]
@@ -107,12 +115,12 @@ def _ours(cell: Mapping[str, Any], scores: Sequence[Score], settings: SettingsBy
 
 def kind(judge: str, settings: SettingsByJudge) -> str | None:
     """The kind of our judge in the papers' terms."""
-    chosen = settings.get(judge, {})
+    settings_of_judge = settings.get(judge, {})
     if judge == PEOPLE:
         return PEOPLE
-    if "prompt" in chosen:
+    if "prompt" in settings_of_judge:
         return MODEL
-    return CLASSIFIER if "split" in chosen and "cue" not in chosen else None
+    return CLASSIFIER if "split" in settings_of_judge and "cue" not in settings_of_judge else None
 
 
 def stands_for(agent: str, task: str) -> str | None:

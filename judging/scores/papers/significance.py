@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judging.scores.papers.trends import trends
-from judging.statistics.contrasts import AgainstHalf, Difference, Test, between_judges, by_column, corrected, of_agents
+from judging.statistics.contrasts import (
+    AgainstHalf,
+    Difference,
+    StatisticalTest,
+    between_judges,
+    by_column,
+    corrected,
+    of_agents,
+)
 from judging.statistics.correctness import DIGITS, between_values, people_beside_judges, t_tests
 from judging.statistics.krippendorff import alpha_of_people
 from judging.statistics.tables import Estimate, Table
@@ -28,7 +36,10 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(slots=True, kw_only=True)
-class AmongAgents(Test):
+class AmongAgents(StatisticalTest):
+    """Friedman's test of whether all ``agents`` (a number) are told alike: chi-squared, and Kendall's W (0: judges do
+    not agree on the order of agents; 1: they do)."""
+
     agents: int
     chi2: float | None = None
     kendall_w: float | None = None
@@ -36,13 +47,13 @@ class AmongAgents(Test):
 
 def all_tests(
     verdicts: pd.DataFrame, agents: Sequence[str], by: Sequence[str], bounds: float | None = None
-) -> dict[str, list[Test]]:
+) -> dict[str, list[StatisticalTest]]:
     """The tests of a task by kind; people are not compared with each other. ``bounds`` were stated beforehand."""
-    tests: dict[str, list[Test]] = defaultdict(list)
+    tests: dict[str, list[StatisticalTest]] = defaultdict(list)
     for judge, of_phases in by_judge(verdicts):
         of_judge = counted(of_phases)
         columns = [(name, counted(of_phases, name)) for name in by]
-        kinds: dict[str, Sequence[Test]] = {
+        kinds: dict[str, Sequence[StatisticalTest]] = {
             **of_agents(of_judge, agents, bounds),
             "by_columns": corrected([test for name, part in columns for test in by_column(part, name)]),
             "papers_over_judges": over_judges(of_judge, agents),
@@ -173,6 +184,7 @@ class Agreement:
 
 
 def agreement(verdicts: pd.DataFrame) -> Agreement:
+    """How far the judges of a task's ``verdicts`` agree: each two, all together, and people."""
     from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
     table = verdicts_by_judge(verdicts[verdicts["judge_kind"] != "human"])

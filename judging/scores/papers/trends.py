@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from judging.statistics.contrasts import Test
+from judging.statistics.contrasts import StatisticalTest
 from judging.statistics.jackknife import Floats
 from judging.statistics.log_odds import HALF, slope_of_log_odds
 from judging.statistics.tables import Estimate
@@ -28,7 +28,7 @@ SEPARATED = "exact regression of log odds: a value separates right from wrong ve
 
 
 @dataclass(slots=True, kw_only=True)
-class Trend(Test):
+class Trend(StatisticalTest):
     """``change`` is by 1 of the column: of the share right, or of its log odds, which is infinite where a value of the
     column separates right from wrong verdicts (:func:`judging.statistics.log_odds.slope_of_log_odds`). Of residuals
     it is the share at the largest value, minus that of the line through the others."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import orjson
 
+from agents.capabilities import checkpoint_of
 from agents.catalogue.built_in import BUILT_IN, PROPRIETARY
 from agents.contract import GIB, Entry
 from agents.models.random_weights import RANDOM
@@ -47,7 +48,7 @@ def agents_table() -> str:
         if not set(entry.tasks) & set(TASKS):
             continue
         able = entry.takes_random_weights()
-        memory = entry.make({"checkpoint": RANDOM} if able else None).memory / GIB
+        memory = entry.make({"checkpoint": RANDOM} if able else None).declaration().memory / GIB
         tasks = "all" if set(entry.tasks) == set(TASKS) else ", ".join(SHORTER[one] for one in entry.tasks)
         rows.append(f"| `{entry.name}` | {tasks} | {memory:.1f} | {entry.licence} | {_weights(entry)} |\n")
     return "".join(rows)
@@ -55,7 +56,7 @@ def agents_table() -> str:
 
 def _weights(entry: Entry) -> str:
     """What an agent needs beside Turinglike's packages."""
-    checkpoint, _ = entry.make().checkpoint()
+    checkpoint, _ = checkpoint_of(entry.make())
     if entry.licence == PROPRIETARY:
         return f"key{f' ({checkpoint})' if checkpoint else ''}"
     if checkpoint is None:

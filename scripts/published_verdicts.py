@@ -261,7 +261,7 @@ def _block(entries: Sequence[Entry]) -> int:
 def _key_row(number: int, task: str, about: Mapping[str, Any]) -> dict[str, Any]:
     name = f"t{number:05}"
     row = {"trial": name, "sha256": hashlib.sha256(_stimulus(name, task)).hexdigest(), "asked": task}
-    return dict.fromkeys(COLUMNS, "") | row | about
+    return {**dict.fromkeys(COLUMNS, ""), **row, **about}
 
 
 def _stimulus(trial: str, task: str) -> bytes:

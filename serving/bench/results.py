@@ -106,7 +106,8 @@ def _agent(measured: Measured) -> Iterator[RenderableType]:
     for size in measured.sizes:
         values = [(getattr(size, name), formatted) for name, (_, formatted) in COLUMNS.items()]
         cells = ["-" if value is None else formatted(value) for value, formatted in values]
-        table.add_row(f"{size.batch_size}{'*' * (size == measured.best)}", *cells)
+        mark = "*" if size == measured.best else ""
+        table.add_row(f"{size.batch_size}{mark}", *cells)
     yield table
     if measured.stopped is not None:
         yield f"  {measured.stopped}"

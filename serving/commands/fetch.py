@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agents.capabilities import Fetching
 from agents.catalogue import Entry
 from agents.catalogue.selection import checked_agents, resolve
 from agents.contract import Agent, Download
 from agents.errors import InputError, TuringlikeError, printable
 from agents.models.hub import NoNetworkError, readable
 from serving.files.terminal import print_line, printed_log
+from serving.files.words import count
 
 FAILED = 1  # the exit code if not everything was brought
 
@@ -50,7 +52,7 @@ def fetch(agents: Sequence[str], settings: Sequence[str], config: Path | None) -
             else:
                 brought.update({download.path: download.size for download in downloads})
     if brought:
-        _print(f"total: {readable(sum(brought.values()))} in {len(brought)} checkpoint{'s' * (len(brought) != 1)}")
+        _print(f"total: {readable(sum(brought.values()))} in {count(len(brought), 'checkpoint')}")
     if failed:
         print(f"turinglike: {len(failed)} of {len(entries)} agents could not be fetched for", file=sys.stderr)
     return FAILED if failed else 0
@@ -58,7 +60,7 @@ def fetch(agents: Sequence[str], settings: Sequence[str], config: Path | None) -
 
 def _fetch(agent: Agent[Any], entry: Entry) -> Sequence[Download]:
     try:
-        downloads = agent.fetch()
+        downloads = agent.fetch() if isinstance(agent, Fetching) else ()
     except NoNetworkError as error:
         if agent.missing() is not None:
             raise

@@ -89,7 +89,8 @@ def _are_in_seconds(source: Source, paths: Sequence[Path], options: ImportOption
 
 def _pixels_of_a_unit(source: Source, paths: Sequence[Path], frame: Size) -> tuple[float, float]:
     """How many pixels a unit of x and of y has: 1, or of shares the frame's sides."""
-    coordinates = [coordinate for path in paths for point in path.points for coordinate in point]
+    points = [point for path in paths for point in path.points]
+    coordinates = [coordinate for point in points for coordinate in point]
     has_fractions = any(coordinate != int(coordinate) for coordinate in coordinates)
     largest = max(map(abs, coordinates))
     if not has_fractions or largest > LARGEST_SHARE:

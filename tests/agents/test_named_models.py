@@ -130,7 +130,7 @@ def test_what_is_sent_to_servers(
             misbehaving_server.anthropic("teal") if is_claude else misbehaving_server.answer("teal")
         )
         typed = f"{engine}:model-1"
-        url = server.url.removesuffix("/v1" * is_claude)
+        url = server.url.removesuffix("/v1" if is_claude else "")
         for asked in (["--cue", "dog"], ["--image", str(tmp_path / "a.png"), "--task", "color"]):
             assert main(["ask", typed, *asked, "--set", f"{typed}.base_url={url}"]) == 0
     request, pictured = server.requests

@@ -124,9 +124,9 @@ def write_trials(folder: Path, rows: list[tuple[Row, Row]]) -> Path:
         cells = {"sha256": digest, "columns": "{}", "said": "x"} | key | {"catch": catch}
         table.append(",".join('"' + str(cells.get(name, "")).replace('"', '""') + '"' for name in COLUMNS))
     (folder / "trials.jsonl").write_text("\n".join(lines) + "\n")
-    key = ("\n".join(table) + "\n").encode()
-    key_path(folder).write_bytes(key)
-    about_path(folder).write_text(json.dumps({"key_sha256": hashlib.sha256(key).hexdigest()}))
+    written = ("\n".join(table) + "\n").encode()
+    key_path(folder).write_bytes(written)
+    about_path(folder).write_text(json.dumps({"key_sha256": hashlib.sha256(written).hexdigest()}))
     return folder
 
 

@@ -78,7 +78,12 @@ def coin_judges(key: Key, chosen: JudgesSettings, number: int, chance: random.Ra
         pace = chance.choice((0.5, 6.0))
         for name in names if chance.random() < 0.8 else names[: len(names) // 2]:
             now += timedelta(seconds=pace * chance.random())
-            said = {"rt": chance.choice((None, 5000.0)), "away": False, "key": True, "at": now.isoformat()}
+            said: dict[str, Any] = {
+                "rt": chance.choice((None, 5000.0)),
+                "away": False,
+                "key": True,
+                "at": now.isoformat(),
+            }
             said["verdicts"] = [chance.choice(("human", "machine"))]
             if (control := controls.get(key[name]["stimulus"])) is not None:
                 said["right"] = looks or chance.choice(control.options) == control.correct

@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import itertools
 import json
 import re
 from collections import Counter
@@ -101,7 +102,7 @@ def test_every_rule_names_what_it_excludes(tmp_path: Path) -> None:
 
 def test_control_questions_exclude_trials_and_judges(tmp_path: Path) -> None:
     """Both speakers of an excerpt share its control question, which counts once."""
-    judges = [{"say": right}, {"say": right, "looks": False}]
+    judges: list[dict[str, Any]] = [{"say": right}, {"say": right, "looks": False}]
     study = judged(
         tmp_path,
         judges,
@@ -123,7 +124,7 @@ def test_status_decides_on_agents_up_to_the_first_judge_who_is_still_at_it(
 ) -> None:
     """Who always says human is right of half; of two who are always right and have not finished the one is waited for,
     for two hours, the other has a kit."""
-    late = [{"kit": "k"}, {"say": right, "steps": 4, "hours_ago": hours}]
+    late: list[dict[str, Any]] = [{"kit": "k"}, {"say": right, "steps": 4, "hours_ago": hours}]
     judges = [*[{"say": always_human}] * before, *late, *[{"say": always_human}] * 12]
     study = judged(tmp_path, judges, "word_association", study_folders.word_trials(40), number=8, analysis_bounds=0.3)
     wanted, number = decide([0.5] * 12, 0.3, agents=2)
@@ -331,8 +332,9 @@ def test_scores_by_the_judges_answers_and_by_phase(tmp_path: Path, capsys: pytes
     """Women tell every machine, men while the truth follows each trial alone: those trials are part of no other score.
     One of three women takes every person for a machine, so that judges differ within the cells of two factors."""
 
-    def learning(at: list[int]) -> Any:
-        return lambda keys: right(keys) if (at.append(0) or len(at)) <= 8 else always_human(keys)
+    def learning() -> Any:
+        said = itertools.count(1)
+        return lambda keys: right(keys) if next(said) <= 8 else always_human(keys)
 
     judges = []
     for education in ("high school", "bachelor"):
@@ -340,7 +342,7 @@ def test_scores_by_the_judges_answers_and_by_phase(tmp_path: Path, capsys: pytes
             woman = {"gender": "female", "education": education}
             man = {"gender": "male", "education": education}
             judges.append({"say": always_machine if judge == 2 else right, "before": woman})
-            judges.append({"say": learning([]), "before": man})
+            judges.append({"say": learning(), "before": man})
     study = judged(
         tmp_path,
         judges,

@@ -117,7 +117,7 @@ def test_both_write_when_they_like_until_the_clock_stops(tmp_path: Path, monkeyp
         for lacking in ({"human": 3}, {"confidence": None}, {"confidence": 1.1}, {"codes": "all"}, {"reason": None}):
             assert await lobby.move(judge, {"test": test.id, **VERDICT, **lacking}) == "incomplete"
         assert await lobby.move(person, {"test": test.id, **VERDICT}) == "not_your_turn"
-        codes = [served.settings.tests.codes[1], "another"]  # type: ignore[union-attr]
+        codes = [served.settings.tests.codes[1], "another"]
         for _ in range(2):
             assert await lobby.move(judge, {"test": test.id, **VERDICT, "codes": codes}) is None
         for who in (judge, person):

@@ -278,7 +278,7 @@ def test_an_older_kits_file_with_texts_that_show_nothing_is_taken_in(tmp_path: P
     )
     assert turinglike("study", "kit", study, "1", "-o", tmp_path / "kit.html") == 0
     [code] = read_state(study).judges
-    sent = [{"country": " "}, {}, {"verdicts": ["human"], "reason": " \u200b"}]
+    sent: list[dict[str, Any]] = [{"country": " "}, {}, {"verdicts": ["human"], "reason": " \u200b"}]
     file = written(tmp_path / "a.json", data_of(tmp_path / "kit.html")["kit"], (code, sent))
     assert turinglike("study", "import", study, file) == 0
     [judge] = read_state(study).judges.values()

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -58,11 +58,11 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
     context.close()
 
 
-def opened(context: BrowserContext, server: Server) -> Page:
-    page = context.new_page()
-    page.faults = []  # type: ignore[attr-defined]
-    page.on("pageerror", lambda error: page.faults.append(str(error)))  # type: ignore[attr-defined]
-    page.on("console", lambda said: said.type == "error" and page.faults.append(said.text))  # type: ignore[attr-defined]
+def opened(context: BrowserContext, server: Server) -> Any:
+    page: Any = context.new_page()
+    page.faults = []
+    page.on("pageerror", lambda error: page.faults.append(str(error)))
+    page.on("console", lambda said: said.type == "error" and page.faults.append(said.text))
     page.goto(server.url)
     return page
 
@@ -137,7 +137,7 @@ def test_a_study_by_the_keyboard_alone(context: BrowserContext, server: Server, 
     took = datetime.fromisoformat(pause.at) - datetime.fromisoformat(ended)
     assert pause.seconds == took.total_seconds() > 0
     assert page.title() == "Human or machine?"
-    assert page.faults == []  # type: ignore[attr-defined]
+    assert page.faults == []
 
 
 def test_reload_back_and_a_second_tab(context: BrowserContext, server: Server, study: Path) -> None:
@@ -171,7 +171,7 @@ def test_reload_back_and_a_second_tab(context: BrowserContext, server: Server, s
     answer(third)
     third.get_by_role("heading", name="Trial 3 of 6").wait_for()
     assert judge_of(context, study).answers[-1].rt is None  # as it was in the tab that was closed
-    assert page.faults == second.faults == []  # type: ignore[attr-defined]
+    assert page.faults == second.faults == []
 
 
 def test_an_answer_waits_for_the_connection(context: BrowserContext, server: Server, study: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_slider_has_no_value_until_it_is_touched(browser: Browser, study: Path
     instructions = judge.answer_of(InstructionsRead)
     assert instructions is not None
     assert instructions.device == ScreenSeen(touch=True, screen=[390, 700])
-    assert page.faults == []  # type: ignore[attr-defined]
+    assert page.faults == []
 
 
 def test_a_judge_leaves_and_deletes_at_any_time(context: BrowserContext, server: Server, study: Path) -> None:
@@ -258,7 +258,7 @@ def test_a_judge_leaves_and_deletes_at_any_time(context: BrowserContext, server:
     page.get_by_text("You have left.").wait_for()
     judge = judge_of(context, study)
     assert (judge.ended, judge.answers) == ("left", [])
-    assert page.faults == []  # type: ignore[attr-defined]
+    assert page.faults == []
 
 
 def test_on_the_last_page_nobody_takes_the_code_or_the_button_for_the_other(
@@ -283,7 +283,12 @@ def test_on_the_last_page_nobody_takes_the_code_or_the_button_for_the_other(
         assert not button.is_visible()
         page.get_by_text("I want my answers deleted").click()
         asked: list[str] = []
-        page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+
+        def dismissed(dialog: Any) -> None:
+            asked.append(dialog.message)
+            dialog.dismiss()
+
+        page.once("dialog", dismissed)
         button.click()
         assert asked == [
             "You have finished. All your answers will be deleted, and whoever pays will not know any more that you "
@@ -294,7 +299,7 @@ def test_on_the_last_page_nobody_takes_the_code_or_the_button_for_the_other(
         button.click()
         page.get_by_text("You have left.").wait_for()
         assert page.locator("details").count() == 0
-    assert page.faults == []  # type: ignore[attr-defined]
+    assert page.faults == []
 
 
 def test_a_new_study_of_pairs_asks_of_pairs(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_nothing_on_the_wire_tells_whose_an_answer_is(server: Server, study: Pat
     )  # chance alone goes beyond 0.5 in one run of forty, and so far in one of a thousand
 
 
-def test_one_judge_cannot_have_or_answer_what_is_anothers(server: Server, study: Path) -> None:
+def test_one_judge_cannot_have_or_answer_what_another_has(server: Server, study: Path) -> None:
     mine = Browser(server.port)
     other = Browser(server.port)
     nobody = Browser(server.port)
@@ -146,7 +146,8 @@ def test_the_link_says_who_it_is(study: Path, tmp_path: Path, capsys: pytest.Cap
     assert not any(link in (folder / "links.jsonl").read_text() for link in (one, two))
     with serving(folder) as server:
         browser = Browser(server.port)
-        wrong = ({}, {"link": ""}, {"link": "guess"}, {"link": hashlib.sha256(one.encode()).hexdigest()})
+        digest = hashlib.sha256(one.encode()).hexdigest()
+        wrong: list[dict[str, str]] = [{}, {"link": ""}, {"link": "guess"}, {"link": digest}]
         assert [browser.post("/join", **link)[0] for link in wrong] == [403] * 4
         first = browser.post("/join", link=one)[1]
         first = browser.answer(first, random.Random(1))[1]["next"]

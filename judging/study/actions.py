@@ -94,7 +94,7 @@ def serve_study(
         from serving.scheduling import interrupts
     except ImportError as error:
         raise UnavailableError(f"a study needs more packages ({error}): pip install 'turinglike[serve]'") from None
-    check_host_names(allow_host)
+    check_host_names(list(allow_host))
     key = read_api_key(key_file)
     material = material_of(study)
     phrases = read_phrases(study, material.settings)

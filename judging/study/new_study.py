@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from agents.errors import InputError
-from agents.stimuli import TASKS, parse_row
+from agents.stimuli import TASKS, Asked, parse_row
 from judging.study.design import presets
 from judging.study.design.settings import FILE, JudgesSettings
 from judging.study.pages.pool import HOW_TO_CATCH, TrialPool
@@ -29,9 +29,11 @@ and what judges wrote in their own words in `events.jsonl`. `links.jsonl` has no
 """
 
 
-def new_study(source: Path | None, out: Path, task: str | None = None, preset: str | None = None) -> None:
-    """Write a study's folder with all its choices: of a trial set or a stimulus set, or without ``source`` of live
-    tests. Raises InputError."""
+def new_study(source: Path | None, out: Path, task: Asked | None = None, preset: str | None = None) -> None:
+    """Write a study with all its choices: for a trial set, a stimulus set or, without ``source``, for live tests.
+
+    ``task`` is needed where the set has several. What is changed to fit the set is printed. Raises InputError.
+    """
     preset = preset or "plain"
     if source is None:
         _check_of_tests(preset, task)
@@ -47,7 +49,7 @@ def new_study(source: Path | None, out: Path, task: str | None = None, preset: s
     there = Counter(getattr(stimulus, "asked", stimulus.task) for stimulus in stimuli)
     if task is None and len(there) == 1:
         [task] = there
-    if task not in there:
+    if task is None or task not in there:
         tasks = ", ".join(name for name in TASKS if name in there)
         raise InputError(f"{source} is of {tasks or 'no task'}: say with --task which of these the study is of")
     relative = os.path.relpath(source, out)

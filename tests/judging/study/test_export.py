@@ -21,7 +21,7 @@ from judging.study.log.files import read_personal, read_state
 from judging.study.log.participant_events import Consent
 from judging.study.pages.page_answers import BadAnswer
 from judging.study.pages.trial_material import TrialMaterial
-from judging.study.results.exclusions import rows_of
+from judging.study.results import exclusions
 from judging.study.results.stopping import decide
 from judging.study.step_pages import view
 from judging.study.study import Study
@@ -62,7 +62,7 @@ def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list
 
 
 def rows_of(study: Path) -> list[dict[str, Any]]:
-    return rows_of(material_of(study), read_state(study), read_personal(study))
+    return exclusions.rows_of(material_of(study), read_state(study), read_personal(study))
 
 
 def right(keys: Keys) -> dict[str, Any]:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 import sys
-import tomllib
-from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agents.errors import InputError, UnavailableError, printable
-from agents.stimuli import TASKS, parse_row
-from judging.study.design import presets
-from judging.study.design.settings import FILE, JudgesSettings, read_settings
+from judging.study.design.settings import FILE, read_settings
 from judging.study.folder import Study as StudyFolder
 from judging.study.kinds import material_of
 from judging.study.log.codes import hashed
@@ -33,109 +28,22 @@ from judging.study.log.files import (
 )
 from judging.study.log.participant_events import StudyClosed
 from judging.study.meetings.material import MeetingMaterial
+from judging.study.new_study import new_study
 from judging.study.pages.material import Material
 from judging.study.pages.phrases import phrase_warnings, read_phrases
-from judging.study.pages.pool import HOW_TO_CATCH, TrialPool
-from judging.study.pages.stimulus_material import only_task
 from judging.study.pages.trial_material import TrialMaterial
 from judging.study.results import status as study_status
 from judging.study.study import Study
-from judging.trial_sets.trial_set import TRIALS_FILE
 from serving.files.atomic_files import lock, write_json
-from serving.files.output_paths import new_folder, refuse_existing
-from serving.files.terminal import print_json
+from serving.files.output_paths import refuse_existing
+from serving.files.terminal import print_json, print_line
 from serving.files.timestamps import now
 from serving.files.words import count
-from serving.sets.stimulus_set import read_rows
 
 if TYPE_CHECKING:
     from judging.study.results.planning import Measure
 
 T = TypeVar("T")
-README = """\
-A study of Turinglike. `study.toml` has the choices, `events.jsonl` has what judges did, by a random code.
-
-Personal, and not to be handed on: `personal.jsonl` (what judges said of themselves, and the ids that a panel gave them)
-and what judges wrote in their own words in `events.jsonl`. `links.jsonl` has no link, only their hashes.
-
-`turinglike study forget STUDY CODE` removes all that is known of a judge.
-"""
-
-
-def new_study(source: Path | None, out: Path, task: Any = None, preset: str | None = None) -> None:
-    """Write a study's folder with all its choices: of a trial set or a stimulus set, or without ``source`` of live
-    tests. Raises InputError."""
-    preset = preset or "plain"
-    if source is None:
-        _check_of_tests(preset, task)
-        _write_study(out, presets.study_of_tests(preset))
-        return
-    if preset in presets.OF_TESTS:
-        raise InputError(f"study new: --preset {preset} is of live tests, which show no set: leave {source} out")
-    of_trials = (source / TRIALS_FILE).is_file()
-    rows = [*read_rows(source / TRIALS_FILE if of_trials else source, choose=only_task(task))]
-    if problems := [problem for row in rows for problem in row.problems]:
-        raise InputError(f"{source} has {count(len(problems), 'problem')}", problems)
-    stimuli = [parse_row(row.canonical) for row in rows if row.canonical is not None]
-    there = Counter(getattr(stimulus, "asked", stimulus.task) for stimulus in stimuli)
-    if task is None and len(there) == 1:
-        [task] = there
-    if task not in there:
-        tasks = ", ".join(name for name in TASKS if name in there)
-        raise InputError(f"{source} is of {tasks or 'no task'}: say with --task which of these the study is of")
-    relative = os.path.relpath(source, out)
-    if not of_trials:
-        if preset != "plain":
-            raise InputError(
-                f"study new: --preset {preset} is of people who judge a folder of `turinglike trials`; {source} is a "
-                "stimulus set, which people answer, and has no presets: leave --preset out"
-            )
-        text = presets.study_of_participants(relative, task, there[task])
-        number = tomllib.loads(text)["answers"]["number"]
-        wanted = tomllib.loads(presets.study_of_participants(relative, task))["answers"]["number"]
-        if number != wanted:
-            _say(f"answers.number = {number}, not {wanted}: the set has {count(number, 'stimulus', 'stimuli')}")
-        _write_study(out, text)
-        return
-    of_pairs = any(getattr(stimulus, "beside", None) is not None for stimulus in stimuli)
-    if of_pairs and preset != "plain":
-        raise InputError(f"--preset {preset}: the papers have no pairs of conversations")
-    text = presets.study_of_judges(relative, task, preset, of_pairs=of_pairs)
-    pool = TrialPool(source, JudgesSettings.model_validate(tomllib.loads(text)))
-    number = pool.settings.trials.number
-    changed = pool.fit()
-    if "catch" in changed:
-        _say(f"trials.catch = {changed['catch']}: there are no catch trials; {HOW_TO_CATCH}")
-    if "number" in changed:
-        _say(f"trials.number = {changed['number']}, not {number}: {pool.why_no_more()}")
-    text = presets.study_of_judges(relative, task, preset, of_pairs=of_pairs, changed=changed)
-    wanted = 0 if of_pairs else presets.preset(preset, task)[0].get("feedback", 0)
-    feedback = tomllib.loads(text)["trials"]["feedback"]
-    if feedback != wanted:
-        _say(f"trials.feedback = {feedback}, not {wanted}: the other half of the trials is without")
-    _write_study(out, text)
-
-
-def _check_of_tests(preset: str, task: str | None) -> None:
-    """Raises InputError for what goes with no live tests."""
-    if preset not in presets.OF_TESTS:
-        names = " or ".join(presets.OF_TESTS)
-        raise InputError(
-            f"study new: name a trial set or a stimulus set, or give --preset {names}, which are of neither"
-        )
-    if task not in (None, "conversation"):
-        raise InputError(f"study new: --preset {preset} is of conversations, not of {task}: leave --task out")
-
-
-def _write_study(out: Path, text: str) -> None:
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} is there already; give a new folder")
-    with new_folder(out, marker=FILE, force=False) as made:
-        made.chmod(0o700)
-        (made / "README.md").write_text(README, "utf-8")
-        (made / FILE).write_text(text, "utf-8")
-    _say(f"{out / FILE}: write your consent text there, then")
-    _say(f"  turinglike study check {out}")
 
 
 def check_study(study: Path) -> None:
@@ -153,8 +61,8 @@ def check_study(study: Path) -> None:
         print(printable(problem), file=sys.stderr)
     if problems:
         raise InputError(f"{study}: {count(len(problems), 'problem')}")
-    _say(material.summary())
-    _say(f"no problems; now: turinglike study serve {study}")
+    print_line(material.summary())
+    print_line(f"no problems; now: turinglike study serve {study}")
 
 
 def make_links(study: Path, number: int, address: str) -> None:
@@ -186,7 +94,7 @@ def serve_study(
         from serving.scheduling import interrupts
     except ImportError as error:
         raise UnavailableError(f"a study needs more packages ({error}): pip install 'turinglike[serve]'") from None
-    check_host_names(allow_host)
+    check_host_names(list(allow_host))
     key = read_api_key(key_file)
     material = material_of(study)
     phrases = read_phrases(study, material.settings)
@@ -251,9 +159,9 @@ def plan_judges(
     half_width = 0.05 if half_width is None else half_width
     judges, width = plan(half_width, agents, per_judge, stimuli, measure=measure)
     if judges is None:
-        _say(f"no number of judges brings {measure} below ± {width:.3f} (95 %): more stimuli do")
+        print_line(f"no number of judges brings {measure} below ± {width:.3f} (95 %): more stimuli do")
     else:
-        _say(f"{count(judges, 'judge')}: {measure} of each agent ± {width:.3f} (95 %)")
+        print_line(f"{count(judges, 'judge')}: {measure} of each agent ± {width:.3f} (95 %)")
 
 
 def _plan_of(folder: Path) -> str:
@@ -309,7 +217,7 @@ def export_study(study: Path, out: Path, *, personal: bool, judge: str | None, f
             )
         refuse_existing([out], force=force)
         write_json(out, read_person(study, judge))
-        _say(f"{out}: all that is kept of {judge}")
+        print_line(f"{out}: all that is kept of {judge}")
         return
     material = material_of(study)
     exported = StudyFolder(study).export(out, personal=personal, force=force)
@@ -319,11 +227,11 @@ def export_study(study: Path, out: Path, *, personal: bool, judge: str | None, f
     }.get(material.kind, f"trials RUN {out} -o trials")
     what = "verdict" if material.kind in ("trial", "test") else "answer"
     if exported.left_out and isinstance(material, MeetingMaterial):
-        _say(f"{material.meetings} that are left out: {exported.left_out}")
+        print_line(f"{material.meetings} that are left out: {exported.left_out}")
     if not exported.number:
-        _say(f"nobody's answer counts: {out} has participants.csv alone, which says who is paid")
+        print_line(f"nobody's answer counts: {out} has participants.csv alone, which says who is paid")
         return
-    _say(f"{count(exported.number, what)}: {out}; next: turinglike {following}")
+    print_line(f"{count(exported.number, what)}: {out}; next: turinglike {following}")
 
 
 def make_kit(study: Path, number: int, out: Path) -> None:
@@ -335,8 +243,8 @@ def make_kit(study: Path, number: int, out: Path) -> None:
     phrases = read_phrases(study, material.settings)
     _in_study(study, material, lambda running: write_kit(running, phrases, number, out))
     if unused := unused_in_kits(material.settings):
-        _say(f"in a kit these do nothing: {', '.join(unused)}")
-    _say(f"{out}: {count(number, 'judge')}; then turinglike study import {study} FILE.json")
+        print_line(f"in a kit these do nothing: {', '.join(unused)}")
+    print_line(f"{out}: {count(number, 'judge')}; then turinglike study import {study} FILE.json")
 
 
 def import_kits(study: Path, files: Sequence[Path]) -> None:
@@ -348,9 +256,9 @@ def import_kits(study: Path, files: Sequence[Path]) -> None:
     state = read_state(study)
     for code, number in added.items():
         if (judge := state.judges.get(code)) is None:
-            _say(f"{code}: passed over, for nothing is known of this judge any more")
+            print_line(f"{code}: passed over, for nothing is known of this judge any more")
         else:
-            _say(f"{code}: {count(number, 'new answer')}, {judge.ended or 'not finished'}")
+            print_line(f"{code}: {count(number, 'new answer')}, {judge.ended or 'not finished'}")
 
 
 def _in_study(folder: Path, material: Material, work: Callable[[Study], Coroutine[Any, Any, T]]) -> T:
@@ -372,7 +280,7 @@ def close_study(study: Path) -> None:
     read_settings(study)
     with lock(study):
         append_lines(study / EVENTS, [StudyClosed(at=now()).line])
-    _say(f"{study} is closed; next: turinglike study export {study} -o verdicts")
+    print_line(f"{study} is closed; next: turinglike study export {study} -o verdicts")
 
 
 def forget_judge(study: Path, judge: str) -> None:
@@ -383,13 +291,9 @@ def forget_judge(study: Path, judge: str) -> None:
         if judge not in people:
             raise InputError(f"{study} has no judge {judge}")
         forget(study, [judge])
-    _say(f"nothing is known of {judge} any more")
+    print_line(f"nothing is known of {judge} any more")
     for export in read_exports(study):
-        _say(f"  it may be in the export of {export['at'][:10]}, which still has it: {export['out']}")
-
-
-def _say(text: str) -> None:
-    print(printable(text), flush=True)
+        print_line(f"  it may be in the export of {export['at'][:10]}, which still has it: {export['out']}")
 
 
 ACTIONS: Mapping[str, Callable[..., None]] = {

@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from agents.stimuli import Asked
 from judging.study.design.tables import Exclude, Trials
-from judging.trial_sets.composing import PRESETS
+from judging.trial_sets.composing import PRESETS, Preset
 
 OF_TESTS = ("online", "interrogation")
 """The presets of live tests."""
@@ -45,7 +45,8 @@ def preset(name: str, task: Asked) -> Tables:
     if name == "plain":
         return trials, {}
     # Catch trials are the 2025 paper's alone, which prints no share of them.
-    trials |= {"number": PRESETS[name][task], "practice": 0, "catch": 0.1 if name == "2025" else 0.0, "sample": False}
+    paper: Preset = "2022" if name == "2022" else "2025"
+    trials |= {"number": PRESETS[paper][task], "practice": 0, "catch": 0.1 if name == "2025" else 0.0, "sample": False}
     trials["sex"] = task == "conversation" or (name == "2022" and task != "image_captioning")
     exclude = {"native": True} if name == "2025" else {}  # "only participants whose native language is English", L694
     match task:

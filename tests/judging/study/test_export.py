@@ -18,8 +18,10 @@ from judging.scores.verdicts import open_verdicts, read_verdicts
 from judging.study.design.settings import read_settings
 from judging.study.kinds import material_of
 from judging.study.log.files import read_personal, read_state
+from judging.study.log.participant_events import Consent
 from judging.study.pages.page_answers import BadAnswer
 from judging.study.pages.trial_material import TrialMaterial
+from judging.study.results import exclusions
 from judging.study.results.stopping import decide
 from judging.study.step_pages import view
 from judging.study.study import Study
@@ -60,7 +62,7 @@ def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list
 
 
 def rows_of(study: Path) -> list[dict[str, Any]]:
-    return material_of(study).rows(read_state(study), read_personal(study))
+    return exclusions.rows_of(material_of(study), read_state(study), read_personal(study))
 
 
 def right(keys: Keys) -> dict[str, Any]:
@@ -158,7 +160,7 @@ def test_status_says_why_judges_who_finished_do_not_count_yet(
     assert main(["study", "status", str(study), "--json"]) == 0
     status = json.loads(capsys.readouterr().out)
     assert {name: status["agents"][name]["judges"] for name in ("alpha", "beta")} == {"alpha": 1, "beta": 1}
-    until = datetime.fromisoformat(waited_for.at) + timedelta(hours=2)
+    until = datetime.fromisoformat(waited_for.last_seen) + timedelta(hours=2)
     of_joining = "They joined after judge 2 ({code}), who {is_at_it}"
     who = {"number": 2, "judge": waited_for.code}
     if is_closed:
@@ -324,7 +326,7 @@ def test_each_outcome_has_its_code_and_the_panels_parameters(tmp_path: Path) -> 
     ]
     assert {(row["STUDY_ID"], row["SESSION_ID"]) for row in rows} == {("S&1", "")}
     assert {row["consent"] for row in rows} == {hashlib.sha256(b"Will you?").hexdigest()}
-    assert read_state(study).consent == {"sha256": rows[0]["consent"], "text": "Will you?"}
+    assert read_state(study).consent == Consent(sha256=rows[0]["consent"], text="Will you?")
     assert {(row["touch"], row["screen"]) for row in rows_of(study)} == {(True, "390x844")}
 
 

@@ -1,0 +1,107 @@
+"""``turinglike study new``: a study's folder with all its choices, made to fit a set."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+from agents.errors import InputError
+from agents.stimuli import TASKS, Asked, parse_row
+from judging.study.design import presets
+from judging.study.design.settings import FILE, JudgesSettings
+from judging.study.pages.pool import HOW_TO_CATCH, TrialPool
+from judging.study.pages.stimulus_material import only_task
+from judging.trial_sets.trial_set import TRIALS_FILE
+from serving.files.output_paths import new_folder
+from serving.files.terminal import print_line
+from serving.files.words import count
+from serving.sets.stimulus_set import read_rows
+
+README = """\
+A study of Turinglike. `study.toml` has the choices, `events.jsonl` has what judges did, by a random code.
+
+Personal, and not to be handed on: `personal.jsonl` (what judges said of themselves, and the ids that a panel gave them)
+and what judges wrote in their own words in `events.jsonl`. `links.jsonl` has no link, only their hashes.
+
+`turinglike study forget STUDY CODE` removes all that is known of a judge.
+"""
+
+
+def new_study(source: Path | None, out: Path, task: Asked | None = None, preset: str | None = None) -> None:
+    """Write a study with all its choices: for a trial set, a stimulus set or, without ``source``, for live tests.
+
+    ``task`` is needed where the set has several. What is changed to fit the set is printed. Raises InputError.
+    """
+    preset = preset or "plain"
+    if source is None:
+        _check_of_tests(preset, task)
+        _write_study(out, presets.study_of_tests(preset))
+        return
+    if preset in presets.OF_TESTS:
+        raise InputError(f"study new: --preset {preset} is of live tests, which show no set: leave {source} out")
+    of_trials = (source / TRIALS_FILE).is_file()
+    rows = [*read_rows(source / TRIALS_FILE if of_trials else source, choose=only_task(task))]
+    if problems := [problem for row in rows for problem in row.problems]:
+        raise InputError(f"{source} has {count(len(problems), 'problem')}", problems)
+    stimuli = [parse_row(row.canonical) for row in rows if row.canonical is not None]
+    there = Counter(getattr(stimulus, "asked", stimulus.task) for stimulus in stimuli)
+    if task is None and len(there) == 1:
+        [task] = there
+    if task is None or task not in there:
+        tasks = ", ".join(name for name in TASKS if name in there)
+        raise InputError(f"{source} is of {tasks or 'no task'}: say with --task which of these the study is of")
+    relative = os.path.relpath(source, out)
+    if not of_trials:
+        if preset != "plain":
+            raise InputError(
+                f"study new: --preset {preset} is of people who judge a folder of `turinglike trials`; {source} is a "
+                "stimulus set, which people answer, and has no presets: leave --preset out"
+            )
+        text = presets.study_of_participants(relative, task, there[task])
+        number = tomllib.loads(text)["answers"]["number"]
+        wanted = tomllib.loads(presets.study_of_participants(relative, task))["answers"]["number"]
+        if number != wanted:
+            print_line(f"answers.number = {number}, not {wanted}: the set has {count(number, 'stimulus', 'stimuli')}")
+        _write_study(out, text)
+        return
+    of_pairs = any(getattr(stimulus, "beside", None) is not None for stimulus in stimuli)
+    if of_pairs and preset != "plain":
+        raise InputError(f"--preset {preset}: the papers have no pairs of conversations")
+    text = presets.study_of_judges(relative, task, preset, of_pairs=of_pairs)
+    pool = TrialPool(source, JudgesSettings.model_validate(tomllib.loads(text)))
+    number = pool.settings.trials.number
+    changed = pool.fit()
+    if "catch" in changed:
+        print_line(f"trials.catch = {changed['catch']}: there are no catch trials; {HOW_TO_CATCH}")
+    if "number" in changed:
+        print_line(f"trials.number = {changed['number']}, not {number}: {pool.why_no_more()}")
+    text = presets.study_of_judges(relative, task, preset, of_pairs=of_pairs, changed=changed)
+    wanted = 0 if of_pairs else presets.preset(preset, task)[0].get("feedback", 0)
+    feedback = tomllib.loads(text)["trials"]["feedback"]
+    if feedback != wanted:
+        print_line(f"trials.feedback = {feedback}, not {wanted}: the other half of the trials is without")
+    _write_study(out, text)
+
+
+def _check_of_tests(preset: str, task: str | None) -> None:
+    """Raises InputError for what goes with no live tests."""
+    if preset not in presets.OF_TESTS:
+        names = " or ".join(presets.OF_TESTS)
+        raise InputError(
+            f"study new: name a trial set or a stimulus set, or give --preset {names}, which are of neither"
+        )
+    if task not in (None, "conversation"):
+        raise InputError(f"study new: --preset {preset} is of conversations, not of {task}: leave --task out")
+
+
+def _write_study(out: Path, text: str) -> None:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} is there already; give a new folder")
+    with new_folder(out, marker=FILE, force=False) as made:
+        made.chmod(0o700)
+        (made / "README.md").write_text(README, "utf-8")
+        (made / FILE).write_text(text, "utf-8")
+    print_line(f"{out / FILE}: write your consent text there, then")
+    print_line(f"  turinglike study check {out}")

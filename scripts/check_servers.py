@@ -35,8 +35,8 @@ from PIL import Image
 from agents.catalogue.named_models import model_entry
 from agents.contract import Agent, Draw, Entry
 from agents.errors import AnswerError
-from agents.language.engines.clients import ServerText
 from agents.language.engines.openai import ChatSettings, OpenAIEngine
+from agents.language.engines.server_replies import ServerText
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.models.checkpoints import packaged_folder
 from agents.stimuli import parse_row

@@ -27,7 +27,7 @@ from agents.errors import InputError, Problem, TuringlikeError
 from agents.stimuli import Task
 from judging.scores.verdicts import TASK
 from judging.statistics.verdict_table import FEEDBACK, TEST
-from judging.study.settings import FIELDS
+from judging.study.design.tables import FIELDS
 from judging.trial_sets.trial_set import COLUMNS, MOST_NAMED, SCHEMA, about_path, key_path
 from serving.exchange.import_source import Source
 from serving.exchange.importing import FILES

@@ -3,10 +3,11 @@
 import argparse
 
 from agents.errors import InputError
-from serving.commands.command_line import Commands, path, port, positive, share, task
+from serving.commands.command_line import Commands, arguments, path, port, positive, share, task
 
 
 def register(commands: Commands) -> None:
+    """Add ``turinglike study`` with its actions to the command line."""
     study = commands.add(
         "study",
         _nothing,
@@ -98,7 +99,8 @@ def register(commands: Commands) -> None:
 def _action(options: argparse.Namespace) -> int:
     from judging.study.actions import ACTIONS
 
-    ACTIONS[options.action](options)
+    act = ACTIONS[options.action]
+    act(**arguments(act, options))
     return 0
 
 

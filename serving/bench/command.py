@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from agents.capabilities import device_bytes
 from agents.catalogue.selection import checked_agents, read_names, resolve
 from agents.contract import GIB, Agent
 from agents.errors import InputError, TuringlikeError, UnavailableError, printable
@@ -47,7 +48,7 @@ def bench(
     setups = []
     for name, agent in checked_agents(chosen.entries, chosen.settings).items():
         of_task, of_mode = _kind(name, agent, task, mode)
-        runs_on = "cuda:0" if result.device.kind == "cuda" and agent.device_memory > 0 else "cpu"
+        runs_on = "cuda:0" if result.device.kind == "cuda" and agent.declaration().device_memory > 0 else "cpu"
         setups.append(Setup(chosen.entries[name], chosen.settings.get(name, {}), runs_on, of_task, of_mode, seconds))
     if out is not None:
         make_parent(out / JSON)
@@ -65,14 +66,15 @@ def bench(
 
 
 def _kind(name: str, agent: Agent[Any], task: Task | None, mode: Mode | None) -> tuple[Task, Mode | None]:
-    tasks = [known for known in agent.tasks if task in (None, known)]
+    declared = agent.declaration()
+    tasks = [known for known in declared.tasks if task in (None, known)]
     if not tasks:
-        raise InputError(f"--task {task}: {name} answers {', '.join(agent.tasks)}")
+        raise InputError(f"--task {task}: {name} answers {', '.join(declared.tasks)}")
     if tasks[0] != "attention_prediction":
         return tasks[0], None
-    modes = [known for known in agent.modes if mode in (None, known)]
+    modes = [known for known in declared.modes if mode in (None, known)]
     if not modes:
-        raise InputError(f"--mode {mode}: {name} answers {', '.join(agent.modes)}")
+        raise InputError(f"--mode {mode}: {name} answers {', '.join(declared.modes)}")
     return tasks[0], modes[0]
 
 
@@ -98,11 +100,11 @@ def check_room(agent: Agent[Any], device: str, result: BenchResult) -> None:
     """Raises UnavailableError for an agent that has no room here, as far as its declared memory says: loading it would
     end other programs first."""
     if device == "cpu":
-        needed = agent.memory
+        needed = agent.declaration().memory
         there = machine.available() or result.host.memory
         what = "memory"
     else:
-        needed = agent.device_bytes(1) + CONTEXT
+        needed = device_bytes(agent, 1) + CONTEXT
         there = result.device.memory
         what = "GPU memory"
     if needed > there:

@@ -145,7 +145,7 @@ class PairSettings(Settings):
     quiet_s: float = Field(QUIET_S, ge=0, le=3600)  # that a burst's other speaker is quiet before an agent is called
 
     def policy_for(self, kind: ConversationType, pair: Sequence[Agent[Any]]) -> Policy:
-        first, second = (agent.family for agent in pair)
+        first, second = (agent.declaration().family for agent in pair)
         return self.policy or papers_policy(kind, first, second)
 
 

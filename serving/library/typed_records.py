@@ -116,6 +116,10 @@ class OpenRun:
         criteria = {"agent": agent, "task": task, "status": status}
         return OpenRun(self.folder, self._chosen | {key: value for key, value in criteria.items() if value is not None})
 
+    def __fspath__(self) -> str:
+        """The run's folder, so that a run may stand where a path is wanted."""
+        return str(self.folder.path)
+
     def _rows(self) -> Iterator[dict[str, Any]]:
         for name in [*self.folder.agents(), *self.folder.imports()]:
             for record in self.folder.latest(name):

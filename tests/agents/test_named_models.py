@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from agents import catalogue
 from agents.catalogue.selection import checked_agents, resolve
 from agents.errors import InputError
-from judging.study.settings import MachineAgents
+from judging.study.design.tables import MachineAgents
 from serving.cli import main
 from tests.helpers import misbehaving_server, tiny_language
 from tests.helpers.task_stimuli import picture

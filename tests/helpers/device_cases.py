@@ -140,7 +140,7 @@ CASES: dict[str, Maker] = {
 
 def entries() -> dict[str, Entry]:
     """Every agent of ours that computes with torch, by name, whether its packages are here or not."""
-    ours = (entry for entry in catalogue.BUILT_IN if "torch" in entry.load_class().packages)
+    ours = (entry for entry in catalogue.BUILT_IN if "torch" in entry.load_class().declares.packages)
     return {entry.name: entry for entry in ours}
 
 

@@ -3,11 +3,13 @@
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
 
 from agents.answers import TurnAnswer
+from agents.contract import Declaration, Draw
 from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.conversation import STRIDE, Conversation
@@ -70,15 +72,19 @@ def hold(
     return asyncio.run(talk.run(scheduler)), lines  # type: ignore[arg-type]
 
 
+class _Talker:
+    def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
+        return f"You are {draw.options['speaker']}."
+
+
 class SlowScheduler:
     """A scheduler of one agent, which takes a while over the next of its ``replies``, a text or an error."""
 
     run_seed = 7
 
     def __init__(self, replies: Sequence[str | Exception], seconds: float = 1.0) -> None:
-        agent = type("Talker", (), {"tasks": ("conversation",), "writes_dialogues": True})()
-        agent.instructions = lambda stimulus, draw: f"You are {draw.options['speaker']}."
-        self.dispatchers = {"talker": type("Dispatcher", (), {"agent": agent})()}
+        declared = Declaration(tasks=("conversation",), writes_dialogues=True)
+        self.dispatchers = {"talker": SimpleNamespace(agent=_Talker(), declared=declared)}
         self.replies = list(replies)
         self.seconds = seconds
         self.requests: list[list[str]] = []

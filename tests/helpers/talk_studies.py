@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from judging.study.events import Judge
+from judging.study.log.state import Judge
 from judging.study.pages.page_answers import BadAnswer
 from judging.study.study import Study
 from serving.cli import main

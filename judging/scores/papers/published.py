@@ -6,19 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import orjson
 
 from agents import catalogue
-from agents.contract import COMPARED
 from agents.errors import InputError
 from judging.judges.papers_classifiers import differences_from_paper
 from judging.statistics.measures import ALL, Score, SettingsByJudge
 from judging.statistics.tables import Estimate, Table
 from judging.statistics.verdict_table import PEOPLE, PREFIX
 
-PAPERS = ("2022", "2025")
+Paper = Literal["2022", "2025"]
+PAPERS: tuple[Paper, ...] = get_args(Paper)
 # kinds of judges, beside people
 MODEL = "language model"
 CLASSIFIER = "classifier"
@@ -69,7 +69,7 @@ def published() -> Mapping[str, Any]:
     return content
 
 
-def beside_published(paper: str, scores: Sequence[Score], settings: SettingsByJudge) -> Table[PublishedFigure]:
+def beside_published(paper: Paper, scores: Sequence[Score], settings: SettingsByJudge) -> Table[PublishedFigure]:
     """Each figure of a paper (of :data:`PAPERS`) with ours of the same task, kind of judge and agent."""
     rows = []
     for cell in published()["cells"]:
@@ -134,7 +134,7 @@ def _other_agents(cell: Mapping[str, Any], agent: str, agents: Sequence[str]) ->
             yield f"also of {', '.join(more)}"
     elif not agent.startswith(PREFIX):
         with contextlib.suppress(InputError):  # a pair, or an agent that is not installed here
-            if catalogue.get(agent).in_paper != COMPARED:
+            if catalogue.get(agent).in_paper != "compared":
                 yield f"{agent} is not quite theirs: other weights or parts"
 
 

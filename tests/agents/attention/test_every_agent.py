@@ -24,8 +24,9 @@ def agents(tiny: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def stimulus(agent: Any, image: Path, target: Path, **fields: Any) -> AttentionStimulus:
-    asked = gaze_cases.stimulus if "free" in agent.modes else functools.partial(gaze_cases.search, target=target)
-    return asked(image, **fields)
+    if "free" in agent.declares.modes:
+        return gaze_cases.stimulus(image, **fields)
+    return gaze_cases.search(image, target=target, **fields)
 
 
 @pytest.mark.parametrize("name", ["center", "gbvs", "ivsn-layer"])

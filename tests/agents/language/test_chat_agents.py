@@ -99,7 +99,7 @@ def test_llama_greets_first_and_grows_warmer_by_the_turn(folders: dict[str, Path
     draws = [_draw(seed, 0) for seed in range(40)]
     first = _replies(agent, [_conversation(exchanges=24)] * 40, draws)
     assert {one.answer.text for one in first} < set(GREETINGS)
-    test, _ = agent.filters
+    test, _ = agent.declaration().filters
     assert all(test(_conversation(), one) is None for one in first)  # "Hey" has fewer words than are wanted
     stimulus = _conversation(1, exchanges=24)
     found = [agent.fitted_request(stimulus, _draw(turn=turn, attempt=3)).sampling.temperature for turn in range(1, 24)]
@@ -125,7 +125,7 @@ def test_which_messages_are_filtered_and_cut(
 ) -> None:
     agent = _loaded("chat", folders["chat"], truncation={"shape": 0.01, "scale": 0.01}, lower_case=0, program=program)
     stimulus = _conversation(turn, type=kind)
-    test, _ = agent.filters
+    test, _ = agent.declaration().filters
     assert (test(stimulus, _turn_reply("two words", 0)) is not None) == (kind == "MM")
     [reply] = _replies(agent, [stimulus], [_draw(turn=turn)])
     text = " ".join(reply.raw["text"].split())
@@ -265,10 +265,10 @@ def test_short_messages_are_asked_for_again(
     folders: dict[str, Path], name: str, text: str, attempt: int, expected: bool | None
 ) -> None:
     agent = _agent(name, folders[name])
-    test, _ = agent.filters
+    test, _ = agent.declaration().filters
     verdict = test(_conversation(), _turn_reply(text, attempt))
     assert (None if verdict is None else verdict.rejected) == expected
-    assert agent.family == {"dialogpt": "other"}.get(name, name)
+    assert agent.declaration().family == {"dialogpt": "other"}.get(name, name)
 
 
 @pytest.mark.parametrize("speaker", ["A", "B"])

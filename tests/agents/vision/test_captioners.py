@@ -341,11 +341,11 @@ def test_llavas_tenth_caption_is_kept(
         key: value for key, value in catalogue.get("llava-v1.6-mistral-7b").settings.items() if key != "checkpoint"
     }
     agent = LlavaNextAgent(LlavaNextAgent.Settings(checkpoint=str(tmp_path), **settings), "llava")
-    assert agent.attempts == 10
+    assert agent.declaration().attempts == 10
     answer = CaptionAnswer(text="Two dogs run.", tokens=4, finish="end", flags=["too_few_words"])
     reply = Reply(answer, {"text": "Two dogs run.", "attempt": attempt, "max_words": 12})
-    verdicts = [verdict.rejected for test in agent.filters if (verdict := test(stimuli[0], reply)) is not None]
-    assert verdicts == [rejected]
+    findings = [look(stimuli[0], reply) for look in agent.declaration().filters]
+    assert [finding.rejected for finding in findings if finding is not None] == [rejected]
 
 
 def test_an_image_that_is_a_mere_line_is_refused_where_its_short_side_would_be_enlarged(tmp_path: Path) -> None:

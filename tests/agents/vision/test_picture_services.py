@@ -248,7 +248,7 @@ def test_a_missing_key_or_package_is_said_before_anything_is_asked(
     agent: Any = catalogue.get(service.name).make({} if service is AMAZON else {"endpoint": server.url})
     assert agent.missing() is None
     assert set(agent.environment()) >= set(agent.keys)
-    [package] = agent.packages
+    [package] = agent.declares.packages
     with monkeypatch.context() as gone:
         gone.setitem(sys.modules, package, None)
         gone.setattr("agents.contract.importlib.util.find_spec", lambda name: None)

@@ -183,7 +183,7 @@ def test_whatever_the_server_does_there_is_a_verdict_or_a_reason(act: Any, outco
     assert isinstance(result, Reply)
     assert result.answer.verdict == outcome
     assert isinstance(result.raw["text"], str)
-    again = agent.filters[0](trial("word_association"), result)
+    again = agent.declaration().filters[0](trial("word_association"), result)
     assert (again is None) is (outcome in ("human", "machine"))
     assert again is None or not again.rejected  # unless it is asked to
 

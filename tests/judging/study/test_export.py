@@ -15,13 +15,14 @@ import pytest
 
 from agents.errors import InputError
 from judging.scores.verdicts import open_verdicts, read_verdicts
-from judging.study.events import read_personal, read_state
-from judging.study.pages.materials import material_of
+from judging.study.design.settings import read_settings
+from judging.study.kinds import material_of
+from judging.study.log.files import read_personal, read_state
 from judging.study.pages.page_answers import BadAnswer
 from judging.study.pages.trial_material import TrialMaterial
 from judging.study.results.stopping import decide
-from judging.study.settings import read_settings
-from judging.study.study import Study, view
+from judging.study.step_pages import view
+from judging.study.study import Study
 from serving.cli import main
 from tests.helpers import study_folders
 
@@ -44,10 +45,10 @@ def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list
             at = datetime.now(UTC) - timedelta(hours=about.get("hours_ago", 0))
             while judge.current is not None and left:
                 step = judge.current
-                answer: dict[str, Any] = about.get("before", {}) if step["kind"] == "questions" else {}
-                if step["kind"] == "trial":
+                answer: dict[str, Any] = about.get("before", {}) if step.kind == "questions" else {}
+                if step.kind == "trial":
                     left -= 1
-                    answer = {"rt": 2000.0, **about["say"]([served.material.pool.key[name] for name in step["trials"]])}
+                    answer = {"rt": 2000.0, **about["say"]([served.material.pool.key[name] for name in step.trials])}
                     if (control := served.material.control(step)) is not None:
                         wrong = next(option for option in control.options if option != control.correct)
                         answer["control"] = control.correct if about.get("looks", True) else wrong
@@ -299,7 +300,7 @@ def test_each_outcome_has_its_code_and_the_panels_parameters(tmp_path: Path) -> 
                     await served.answer(judge, 1, {})
                 await served.answer(judge, 1, {"age": age})
             while (step := judge.current) is not None:
-                control = served.material.control(step) if step["kind"] == "trial" else None
+                control = served.material.control(step) if step.kind == "trial" else None
                 answer: dict[str, Any] = {"device": {"touch": True, "screen": [390, 844]}}
                 if control is not None:
                     wrong = next(option for option in control.options if option != control.correct)
@@ -443,7 +444,7 @@ def test_the_feedback_preset_has_the_papers_numbers(tmp_path: Path) -> None:
 
     async def work(served: Study) -> None:
         judge, _ = await served.join(None, None)
-        phases = Counter(step["phase"] for step in judge.steps if step["kind"] == "trial")
+        phases = Counter(step.phase for step in judge.steps if step.kind == "trial")
         assert phases == {"feedback": 40, "test": 50}
 
     study_folders.run(tmp_path / "study", work)

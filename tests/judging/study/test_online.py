@@ -16,12 +16,13 @@ import scipy.stats
 
 from agents.word_boundaries import count_words
 from judging.scores.verdicts import open_verdicts, read_verdicts
-from judging.study.events import read_state
-from judging.study.meetings.lobby_of_tests import next_cell, shares, shortened
-from judging.study.meetings.meeting import PARTS, OnlineTest
+from judging.study.design.settings import OnlineSettings, read_settings
+from judging.study.design.tables import Tests as Drawn
+from judging.study.log.files import read_state
+from judging.study.log.meeting import PARTS, OnlineTest
+from judging.study.meetings.cells import next_cell, shares
+from judging.study.meetings.short_texts import shortened
 from judging.study.pages.page_answers import Refused
-from judging.study.settings import OnlineSettings, read_settings
-from judging.study.settings import Tests as Drawn
 from judging.study.study import Study
 from serving.cli import main
 from serving.runs.records import problems
@@ -393,7 +394,7 @@ def test_what_an_online_study_lacks_is_named(
     with misbehaving_server.running() as other:
         other.otherwise = lambda request: misbehaving_server.body(b"[1]")
         assert "is no `turinglike serve`: it sends no list of agents" in checked(server=other.url)
-    monkeypatch.setattr("judging.study.pages.materials.served_agents", lambda server: ({"eliza": ["judgement"]}, ""))
+    monkeypatch.setattr("judging.study.meetings.material.served_agents", lambda server: ({"eliza": ["judgement"]}, ""))
     assert "agents.machine_argues: eliza answers judgement, not conversation" in checked()
 
 

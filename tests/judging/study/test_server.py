@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from judging.study.events import read_state
+from judging.study.log.files import read_state
 from judging.trial_sets.blindness import detected
 from judging.trial_sets.trial_set import read_trial_key
 from serving.cli import main
@@ -108,7 +108,7 @@ def test_one_judge_cannot_have_or_answer_what_another_has(server: Server, study:
         by_cookie[browser] = state.by_session[session]
     lines = (study.parent / "T" / "trials.jsonl").read_text().splitlines()
     pictures = {trial["id"]: trial["image"] for trial in map(json.loads, lines)}
-    own = {pictures[step["trials"][0]] for step in by_cookie[mine].steps if step["kind"] == "trial"}
+    own = {pictures[step.trials[0]] for step in by_cookie[mine].steps if step.kind == "trial"}
     foreign = sorted(set(pictures.values()) - own)
     assert foreign
     assert mine.ask("GET", f"/{sorted(own)[0]}")[0] == 200
@@ -252,7 +252,7 @@ def test_a_killed_server_has_kept_what_it_told_and_nothing_twice(study: Path, tm
     state = read_state(folder)
     assert Counter(one.ended for one in state.judges.values()) == {"finished": 10}
     for (token, step), verdicts in told.items():
-        assert state.by_session[hashlib.sha256(token.encode()).hexdigest()].answers[step]["verdicts"] == verdicts
+        assert state.by_session[hashlib.sha256(token.encode()).hexdigest()].answers[step].verdicts == verdicts
     steps = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
     assert max(Counter((one["judge"], one["step"]) for one in steps if one["event"] == "step").values()) == 1
 

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from judging.study.events import Judge, State, read_state
+from judging.study.log.files import read_state
+from judging.study.log.state import Judge, State
 from judging.study.pages.page_answers import Refused
-from judging.study.study import Study, view
+from judging.study.step_pages import view
+from judging.study.study import Study
 from serving.cli import main
 from tests.helpers import misbehaving_server, online_studies, server_process
 from tests.helpers.online_studies import replies

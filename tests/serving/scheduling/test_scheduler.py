@@ -157,7 +157,7 @@ def test_a_filter_that_raises_fails_its_request_alone() -> None:
         return None
 
     async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> Any:
-        dispatcher.agent.filters = (picky,)
+        dispatcher.declared = dispatcher.declared.replace(filters=(picky,))
         return {request.stimulus: request async for request in scheduler.stream(requests(10))}
 
     outcomes = scheduled(work)

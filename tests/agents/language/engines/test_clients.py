@@ -18,8 +18,8 @@ from agents.contract import Draw
 from agents.errors import AnswerError, Code, UnavailableError
 from agents.language.engines import clients
 from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
-from agents.language.engines.clients import ServerText
 from agents.language.engines.openai import ChatSettings, OpenAIEngine
+from agents.language.engines.server_replies import ServerText
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.language.word_embeddings import OpenAIEmbeddingAgent
 from agents.language.words.vocabulary import most_frequent

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agents.errors import AnswerError
-from agents.language.engines.clients import ServerText
 from agents.language.engines.openai import ChatSettings, OpenAIEngine
+from agents.language.engines.server_replies import ServerText
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from tests.helpers import misbehaving_server as bad
 

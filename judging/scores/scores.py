@@ -123,12 +123,10 @@ class Scores:
         import pandas as pd
 
         frames = {name: pd.DataFrame(table.records()) for name, table in self.tables.by_name().items()}
-        tests = [
-            {"asked": task, "kind": kind, **row}
-            for task, kinds in self.tables.tests.items()
-            for kind, rows in kinds.items()
-            for row in rows.records()
+        kinds_of_tests = [
+            (task, kind, rows) for task, kinds in self.tables.tests.items() for kind, rows in kinds.items()
         ]
+        tests = [{"asked": task, "kind": kind, **row} for task, kind, rows in kinds_of_tests for row in rows.records()]
         conclusions = [
             {"asked": task, **row} for task, rows in self.tables.conclusions.items() for row in rows.records()
         ]

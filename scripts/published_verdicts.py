@@ -148,7 +148,7 @@ def write(
     unnamed = 0
     for path in dict.fromkeys(files):
         data = read_bytes(path)
-        source = Source(path.resolve(), hashlib.sha256(data).hexdigest(), TASK, "records")
+        source = Source(path.resolve(), hashlib.sha256(data).hexdigest(), "judgement", "records")
         sources.append(source)
         try:
             verdicts = list(_of_conversations(path, data, labels) if labels else _of_answers(path, data))

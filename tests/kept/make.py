@@ -149,8 +149,7 @@ def make_studies_of_judges(cookies: Cookies) -> None:
     ``2022``, ``2025``, ``feedback`` where there is one: the papers' presets. ``restarted``: of an older version."""
     study = Path("studies/judges")
     turinglike("study", "new", "trials", "-o", study)
-    changed(study, number=3, practice=1, entry="links", reload="block", worker="PID",
-            wanted=50, most=60)  # fmt: skip
+    changed(study, number=3, practice=1, entry="links", reload="block", worker="PID", wanted=50, most=60)
     is_newer = "break_every" in (study / "study.toml").read_text()  # than 0.2.0, which has no breaks and no /leave
     if is_newer:
         changed(study, break_every=2, parameters=["STUDY_ID"])
@@ -181,7 +180,8 @@ def make_studies_of_judges(cookies: Cookies) -> None:
         if preset == "feedback":
             changed(study, feedback=2)
         with served(study) as server:
-            visitor, half = server.visitor(), server.visitor()
+            visitor = server.visitor()
+            half = server.visitor()
             assert visitor.go(visitor.post("/join"))["kind"] == "end"
             half.go(half.post("/join"), lambda view: view.get("number") == 2)
             cookies[preset] = {"half": half.headers["cookie"]}
@@ -264,8 +264,20 @@ def make_studies_of_tests(cookies: Cookies) -> None:
     with models() as machines:
         study = Path("studies/online")
         turinglike("study", "new", "--preset", "online", "-o", study)
-        changed(study, before=[], after=[], machine_argues="argues", machine_deceives="deceives", seed=5, base=0.0,
-                server=f"{machines.url}/", exchanges=[2], verdicts="each", seconds_away=3.0, **AT_ONCE)  # fmt: skip
+        changed(
+            study,
+            before=[],
+            after=[],
+            machine_argues="argues",
+            machine_deceives="deceives",
+            seed=5,
+            base=0.0,
+            server=f"{machines.url}/",
+            exchanges=[2],
+            verdicts="each",
+            seconds_away=3.0,
+            **AT_ONCE,
+        )
         with served(study) as server:
             for number in range(3):
                 people = {name: server.visitor() for name in ("ann", "bob")}
@@ -292,8 +304,19 @@ def make_studies_of_tests(cookies: Cookies) -> None:
             return
         turinglike("study", "new", "--preset", "interrogation", "-o", study)
         codes(study)
-        changed(study, before=[], after=[], machines=["deceives"], seed=5, base=3.0, quiet_s=0.1, minutes=0.08,
-                server=f"{machines.url}/", seconds_away=3.0, **AT_ONCE)  # fmt: skip
+        changed(
+            study,
+            before=[],
+            after=[],
+            machines=["deceives"],
+            seed=5,
+            base=3.0,
+            quiet_s=0.1,
+            minutes=0.08,
+            server=f"{machines.url}/",
+            seconds_away=3.0,
+            **AT_ONCE,
+        )
         with served(study) as server:
             for number in range(2):
                 people = {name: server.visitor() for name in ("ann", "bob")}

@@ -23,7 +23,7 @@ from PIL import PngImagePlugin
 
 from agents.errors import ImageError
 from agents.images import Image
-from judging.scores.papers.significance import between_values
+from judging.statistics.correctness import between_values
 from serving.cli import main
 from serving.sets.stimulus_set import read_rows
 from tests.helpers.run_folders import read_back

@@ -16,11 +16,11 @@ from PIL import Image as PILImage
 
 from agents.images import Image
 from agents.language.filters.messages import FilterSettings, JudgedMessages
-from agents.language.filters.texts import words
-from judging.scores.papers.significance import between_values
+from agents.word_boundaries import words
 from judging.scores.papers.trends import trends
 from judging.statistics.answer_statistics import plain_words
-from judging.study.actions import read_settings
+from judging.statistics.correctness import between_values
+from judging.study.settings import read_settings
 from serving.cli import main
 from tests.helpers.run_folders import read_back
 from tests.helpers.study_folders import Visitor, serving, word_trials, write_study, write_trials

@@ -69,7 +69,7 @@ def worker(run: subprocess.Popen[str]) -> psutil.Process:
     return process
 
 
-def turns(folder: Path) -> list[dict[str, object]]:
+def turns(folder: Path) -> list[dict[str, Any]]:
     """The journal's whole lines."""
     text = "".join(path.read_text() for path in (folder / "turns").glob("*.jsonl"))
     return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]

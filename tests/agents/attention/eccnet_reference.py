@@ -145,7 +145,7 @@ def walk(
     frame: tuple[int, int],
     window: int,
     maximum: int,
-    radius: float,
+    radius: int,
     target_box: Any = None,
 ) -> tuple[list[Any], str]:
     """One fixation after another: ``look`` gives the map of the view around a pixel of the image as it is shown."""

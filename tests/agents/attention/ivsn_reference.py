@@ -123,5 +123,5 @@ def whole_map(
         out = modulated(features(at(image, search_size), block, False, False), kernel)
     else:
         out = features(at(image, search_size), bottom_up, False, False).sum(0, dtype=np.float64)
-    out = torch.as_tensor(out)[None, None]
-    return unit(functional.interpolate(out, (height, width), mode="bilinear", antialias=True)[0, 0].numpy())
+    planes = torch.as_tensor(out)[None, None]
+    return unit(functional.interpolate(planes, (height, width), mode="bilinear", antialias=True)[0, 0].numpy())

@@ -158,7 +158,9 @@ def test_the_authors_window_is_theirs_at_their_size(masked: bool, monkeypatch: p
     mask = np.zeros((1024, 1280), bool)
     mask[128:192, 320:360] = True
     plan = Plan((1280, 1024), 200, 66, mask if masked else box, True)
-    net = SimpleNamespace(kernels=lambda target: None, framed=lambda image: None, features=lambda image, x, y: None)
+    net: Any = SimpleNamespace(
+        kernels=lambda target: None, framed=lambda image: None, features=lambda image, x, y: None
+    )
     image = torch.zeros((1, 3, 736, 896), dtype=torch.uint8)
     [path] = eccnet.search(net, image, image, plan, 736, window=64).results()
     assert [[(2 * x + 1) * 896 // 2560, (2 * y + 1) * 736 // 2048] for x, y in path.fixations] == [
@@ -182,7 +184,7 @@ def test_the_agent_takes_the_window_of_the_resized_image(
     ("frame", "shown"),
     [((1280, 1024), (896, 736)), ((640, 480), (896, 672)), ((1, 1), (896, 896)), ((300, 3), (896, 32))],
 )
-def test_the_published_geometry(frame: tuple[int, int], shown: int, tmp_path: Path) -> None:
+def test_the_published_geometry(frame: tuple[int, int], shown: tuple[int, int], tmp_path: Path) -> None:
     """1600 pixels are seen; the papers' frame becomes 896 x 736, every other one as large as its aspect gives."""
     agent = EccNetAgent(EccNetAgent.Settings(), "eccnet")
     assert agent.settings.view == 1600

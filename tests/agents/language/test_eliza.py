@@ -43,8 +43,7 @@ def play(partner: Callable[..., str] | None, exchanges: int, seed: int = 1, **fi
     history: list[tuple[str, str]] = []
     for turn in range(exchanges):
         side = "AB"[turn % 2]
-        is_ours = side == "A" or partner is None
-        said = ask(history, side, seed * 1000 + turn, **fields) if is_ours else partner(history)
+        said = ask(history, side, seed * 1000 + turn, **fields) if side == "A" or partner is None else partner(history)
         history.append((side, said))
     return history
 

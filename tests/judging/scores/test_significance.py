@@ -17,15 +17,13 @@ from judging.scores.conclusions import conclude
 from judging.scores.papers.significance import (
     agreement,
     among_agents,
-    between_values,
     over_judges,
-    people_beside_judges,
     permutations,
-    t_tests,
 )
 from judging.scores.papers.trends import trends
 from judging.statistics import contrasts
 from judging.statistics.contrasts import between_judges, by_column, corrected, of_agents
+from judging.statistics.correctness import between_values, people_beside_judges, t_tests
 from judging.statistics.jackknife import Clusters, rates
 from judging.statistics.krippendorff import krippendorff_alpha
 from judging.statistics.measures import clusters, detectabilities, is_right, rates_of_judges, summarize

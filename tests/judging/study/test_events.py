@@ -214,7 +214,7 @@ def test_a_study_of_conversations_writes_events(tmp_path: Path, monkeypatch: pyt
                 after = len(view["messages"])
                 if leaves and after:
                     lobby_of(served).seen[judge.code] -= 60
-                elif view["messages"][-1:] in ([], [{"speaker": "BA"[view["mine"] == "B"], "text": "first"}]):
+                elif view["messages"][-1:] in ([], [{"speaker": "A" if view["mine"] == "B" else "B", "text": "first"}]):
                     assert await talk_studies.say(served, judge, mine, f"mine {mine}") is None
                     mine += 1
             assert view["state"] == ("void" if leaves else "over")

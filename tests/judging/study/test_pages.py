@@ -322,8 +322,8 @@ def test_a_person_says_in_which_conversation_the_machine_speaks(context: Browser
             page.locator("fieldset.all:enabled").wait_for()
             page.get_by_text("In which of the two conversations does a machine speak?").wait_for()
             first, second = (page.locator(".pair section").nth(at).bounding_box() for at in (0, 1))
-            assert first["y"] == second["y"]  # type: ignore[index]
-            assert first["x"] + first["width"] < second["x"]  # type: ignore[index]
+            assert first["y"] == second["y"]
+            assert first["x"] + first["width"] < second["x"]
             page.keyboard.press(key)
             assert page.locator("label:has(input:checked)").inner_text().split("\n")[0].strip() == label
             if number == 1:

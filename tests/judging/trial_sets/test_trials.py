@@ -270,7 +270,8 @@ def test_metadata_that_gives_truth_away_is_told(tmp_path: Path) -> None:
             "cue": "sun",
             "answer": {"word": chance.choice(["sun", "moon", "light"])},
         }
-        rows.append((trial, {"truth": truth, "catch": 0, "repeat_of": ""}))
+        key: dict[str, Any] = {"truth": truth, "catch": 0, "repeat_of": ""}
+        rows.append((trial, key))
     names = [trial["id"] for trial, _ in rows]
     [fair] = blindness.measure_blindness(tmp_path, rows, 0, [chance.sample(names, 50) for _ in range(20)])
     assert fair["hidden"]["low"] < 0.5 < fair["hidden"]["high"]

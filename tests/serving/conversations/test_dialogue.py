@@ -41,11 +41,11 @@ class Scripted(Agent[Settings]):
     """Follows the script, else says the turn and the seed; its own filter rejects "bad" and notes "odd"."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("conversation",)
-    Settings = Settings  # type: ignore[misc]
+    Settings = Settings
     attempts = 3
     script: Script
 
-    def __init__(self, settings: Settings, name: str) -> None:
+    def __init__(self, settings: Any, name: str) -> None:
         super().__init__(settings, name)
         self.filters = (self._bad,)
 

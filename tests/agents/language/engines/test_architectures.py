@@ -179,8 +179,8 @@ BY_VLLM = [
 def test_architectures_by_vllm(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight at once, prompts without a picture between, and each alone."""
     # The operators take no smaller heads.
-    for name, value in {"head_dim": 32, "num_attention_heads": 2, "num_heads": 2, "hidden_size": 64}.items():
-        monkeypatch.setitem(tiny.SMALL, name, value)
+    for name, size in {"head_dim": 32, "num_attention_heads": 2, "num_heads": 2, "hidden_size": 64}.items():
+        monkeypatch.setitem(tiny.SMALL, name, size)
     monkeypatch.setitem(tiny.SMALL, "out_hidden_size", 64)
     for rope in (tiny.MROPE, tiny.INTERLEAVED):
         monkeypatch.setitem(rope["rope_parameters"], "mrope_section", [4, 6, 6])

@@ -39,7 +39,7 @@ from serving.commands.command_line import (
     task,
     worker_options,
 )
-from serving.exchange.exporting import FORMATS
+from serving.exchange.exporting.command import FORMATS
 from serving.scheduling.interrupts import watched
 
 
@@ -168,7 +168,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     summary = "write a run's records in another format"
     example = "run --format csv -o answers.csv"
-    export = command("export", "serving.exchange.exporting:export", summary, example=example)
+    export = command("export", "serving.exchange.exporting.command:export_run", summary, example=example)
     export.add_argument("path", type=path, metavar="dir")
     export.add_argument("--format", required=True, choices=FORMATS)
     export.add_argument("-o", "--out", required=True, type=path)
@@ -180,7 +180,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     summary = "read published answers into the same records"
     example = "words.json --task word -o people"
-    importing = command("import", "serving.exchange.importing:import_files", summary, example=example)
+    importing = command("import", "serving.exchange.importing.command:import_files", summary, example=example)
     importing.add_argument("paths", nargs="+", type=path, metavar="files")
     importing.add_argument("-o", "--out", required=True, type=path, metavar="DIR", help="a run folder, or a new one")
     importing.add_argument("--task", type=any_task, metavar="TASK", help="where the file's name does not say it")

@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeVar
 
 from agents.errors import InputError, StorageError, TuringlikeError, printable
 from agents.stimuli import ALL_TASKS, SHORT, TASKS
-from serving.exchange.import_source import RowRule
+from serving.exchange.importing.source import RowRule
 from serving.scheduling.interrupts import OWN_ERROR, Interrupted
 
 GROUP = "turinglike.commands"

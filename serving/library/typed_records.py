@@ -86,7 +86,7 @@ class Records(list[TypedRecord]):
 
     def to_arrow(self) -> pyarrow.Table:
         """One row per record, nested values typed. Raises UnavailableError without pyarrow."""
-        from serving.exchange.export_tables import arrow_table
+        from serving.exchange.exporting.tables import arrow_table
 
         pairs = []
         for record in self:
@@ -131,7 +131,7 @@ class OpenRun:
 
     def to_arrow(self) -> pyarrow.Table:
         """As :meth:`Records.to_arrow`; raises InputError for an unfit record."""
-        from serving.exchange.export_tables import arrow_table
+        from serving.exchange.exporting.tables import arrow_table
 
         return arrow_table([(record, self._stimuli.get(record) or {}) for record in self._rows()])
 

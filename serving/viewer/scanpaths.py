@@ -8,9 +8,8 @@ from typing import Any
 from agents.errors import ImageError
 from agents.frames import have_one_shape, to_picture
 from agents.images import Image
-from serving.exchange.exporting import MALFORMED
 from serving.files.words import count
-from serving.runs.path_frames import PathsOnPictures, records_file
+from serving.runs.path_frames import MALFORMED, PathsOnPictures, records_file
 from serving.viewer.statistics import Labelled
 
 TASK = "attention_prediction"

@@ -6,10 +6,8 @@ from typing import Any, NamedTuple
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, WordAnswer, plain
 from agents.errors import InputError
 from agents.stimuli import SHORT, Task
-from serving.exchange.import_paths import add_paths
-from serving.exchange.import_source import ImportOptions, Source, listed, person, refuse
-from serving.exchange.import_verdicts import add_verdicts
-from serving.exchange.people_table import (
+from serving.exchange.importing.paths import add_paths
+from serving.exchange.importing.people_table import (
     PeopleTable,
     TableRow,
     fill_columns,
@@ -18,11 +16,13 @@ from serving.exchange.people_table import (
     table_of_csv,
     table_of_json,
 )
-from serving.exchange.repeated_rows import tell_several_answers
-from serving.exchange.table_cells import CellText, is_whole, read_labels, read_text
-from serving.exchange.table_columns import FIELDS, unread_remark
-from serving.exchange.table_reader import TableReader
-from serving.exchange.truth_column import machines_of
+from serving.exchange.importing.repeated_rows import tell_several_answers
+from serving.exchange.importing.source import ImportOptions, Source, listed, person, refuse
+from serving.exchange.importing.table_cells import CellText, is_whole, read_labels, read_text
+from serving.exchange.importing.table_columns import FIELDS, unread_remark
+from serving.exchange.importing.table_reader import TableReader
+from serving.exchange.importing.truth_column import machines_of
+from serving.exchange.importing.verdicts import add_verdicts
 from serving.files.csv_tables import by_line
 from serving.files.words import shown
 from serving.sets.published_tasks import task_of_file

@@ -6,7 +6,7 @@
 - The published Turing test's pages, a conversation each: ``<p> A: … </p>``, ``<p> B: … </p>``.
 - COCO's and nocaps's captions; COCO-Search18's ``[{"name", "subject", "task", "condition", "X", "Y", "T", …}, …]``.
 
-Lists of rows with other columns are tables (:mod:`serving.exchange.import_tables`).
+Lists of rows with other columns are tables (:mod:`serving.exchange.importing.tables`).
 """
 
 import re
@@ -20,12 +20,12 @@ from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr, TypeAd
 from agents.answers import ConversationAnswer, Message, is_blank, plain
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
-from serving.exchange.import_source import ImportOptions, Size, Source, person, refuse
-from serving.exchange.import_tables import add_rows, typed_answer
-from serving.exchange.page_paragraphs import paragraphs
-from serving.exchange.path_units import Path as Scanpath
-from serving.exchange.path_units import add_scaled
-from serving.exchange.table_cells import read_labels
+from serving.exchange.importing.page_paragraphs import paragraphs
+from serving.exchange.importing.path_units import Path as Scanpath
+from serving.exchange.importing.path_units import add_scaled
+from serving.exchange.importing.source import ImportOptions, Size, Source, person, refuse
+from serving.exchange.importing.table_cells import read_labels
+from serving.exchange.importing.tables import add_rows, typed_answer
 from serving.files.foreign_files import parse_json
 from serving.files.row_problems import as_problems
 from serving.files.words import shown

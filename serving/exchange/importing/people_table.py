@@ -11,9 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.errors import InputError, Problem
-from serving.exchange.import_source import RowRule, Source, listed
-from serving.exchange.table_cells import UnreadableError, is_whole, object_in, read_labels, structured, without_decimals
-from serving.exchange.table_columns import Columns, plain_name
+from serving.exchange.importing.source import RowRule, Source, listed
+from serving.exchange.importing.table_cells import (
+    UnreadableError,
+    is_whole,
+    object_in,
+    read_labels,
+    structured,
+    without_decimals,
+)
+from serving.exchange.importing.table_columns import Columns, plain_name
 from serving.files.csv_tables import read_table, unguarded
 from serving.files.words import shown
 

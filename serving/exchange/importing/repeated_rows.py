@@ -7,10 +7,10 @@ rest is told alone, because only the user knows.
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 
-from serving.exchange.import_source import Source, listed
-from serving.exchange.people_table import PeopleTable, TableRow
-from serving.exchange.table_cells import NO_ANSWER
-from serving.exchange.table_columns import may_prove
+from serving.exchange.importing.people_table import PeopleTable, TableRow
+from serving.exchange.importing.source import Source, listed
+from serving.exchange.importing.table_cells import NO_ANSWER
+from serving.exchange.importing.table_columns import may_prove
 from serving.files.words import count, shown
 
 VALUES_SHOWN = 5  # of a column in which several answers differ

@@ -7,10 +7,10 @@ from statistics import median
 
 from agents.answers import is_blank
 from agents.errors import InputError, Problem
-from serving.exchange.import_source import ImportOptions, Source, listed, person
-from serving.exchange.people_table import PeopleTable, TableRow, put_together, whole_numbers
-from serving.exchange.repeated_rows import drop_equal_rows, tell_rows
-from serving.exchange.table_cells import (
+from serving.exchange.importing.people_table import PeopleTable, TableRow, put_together, whole_numbers
+from serving.exchange.importing.repeated_rows import drop_equal_rows, tell_rows
+from serving.exchange.importing.source import ImportOptions, Source, listed, person
+from serving.exchange.importing.table_cells import (
     NO_ANSWER,
     NO_ANSWER_WITHOUT_TIME,
     CellText,
@@ -20,7 +20,7 @@ from serving.exchange.table_cells import (
     shortened,
     without_decimals,
 )
-from serving.exchange.table_columns import (
+from serving.exchange.importing.table_columns import (
     SHOWN_BY_JSPSYCH,
     STIMULI,
     TIMES,
@@ -291,7 +291,7 @@ class TableReader:
 
     def drop_equal_rows(self, *, are_fixations: bool = False) -> None:
         """Take rows that stand twice out of the table, as
-        :func:`serving.exchange.repeated_rows.drop_equal_rows` says."""
+        :func:`serving.exchange.importing.repeated_rows.drop_equal_rows` says."""
         before = len(self.table.rows)
         is_wanted = self.options.drop_equal
         drop_equal_rows(self.source, self.table, self._person, drop=is_wanted, are_fixations=are_fixations)

@@ -7,11 +7,11 @@ machines must speak of them in every row.
 from collections.abc import Mapping, Sequence
 
 from agents.errors import InputError
-from serving.exchange.import_source import listed
-from serving.exchange.people_table import TableRow
-from serving.exchange.table_cells import is_empty, shortened
-from serving.exchange.table_columns import AGENTS, JUDGES, PARTICIPANTS, TRUTHS, plain_name
-from serving.exchange.table_reader import TableReader
+from serving.exchange.importing.people_table import TableRow
+from serving.exchange.importing.source import listed
+from serving.exchange.importing.table_cells import is_empty, shortened
+from serving.exchange.importing.table_columns import AGENTS, JUDGES, PARTICIPANTS, TRUTHS, plain_name
+from serving.exchange.importing.table_reader import TableReader
 from serving.files.words import count, shown
 
 HUMAN = frozenset({"human", "humans", "person", "people"})

@@ -8,14 +8,14 @@ from typing import Any
 
 from agents.errors import InputError
 from agents.stimuli import Task
-from serving.exchange.import_source import listed, person
-from serving.exchange.path_units import Path, Point, add_scaled
-from serving.exchange.people_table import TableRow
-from serving.exchange.repeated_rows import tell_several_answers
-from serving.exchange.table_cells import NUMBER, CellText, is_empty, list_in, shortened
-from serving.exchange.table_columns import ACROSS, DOWN, DURATIONS, ORDER, REPETITION, plain_name
-from serving.exchange.table_reader import TableReader
-from serving.exchange.truth_column import machines_of
+from serving.exchange.importing.path_units import Path, Point, add_scaled
+from serving.exchange.importing.people_table import TableRow
+from serving.exchange.importing.repeated_rows import tell_several_answers
+from serving.exchange.importing.source import listed, person
+from serving.exchange.importing.table_cells import NUMBER, CellText, is_empty, list_in, shortened
+from serving.exchange.importing.table_columns import ACROSS, DOWN, DURATIONS, ORDER, REPETITION, plain_name
+from serving.exchange.importing.table_reader import TableReader
+from serving.exchange.importing.truth_column import machines_of
 from serving.files.words import count, shown
 
 TASK: Task = "attention_prediction"

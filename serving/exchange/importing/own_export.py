@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from agents.answers import BY_TASK, plain
 from agents.errors import InputError, Problem
 from agents.stimuli import SHORT, Task
-from serving.exchange.import_source import ImportOptions, Source, refuse
+from serving.exchange.importing.source import ImportOptions, Source, refuse
 from serving.files.csv_tables import CsvTable, by_line, read_table, unguarded
 from serving.files.row_problems import as_problems
 

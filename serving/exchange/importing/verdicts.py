@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from agents.answers import VerdictAnswer, is_blank, plain
 from agents.errors import InputError
-from serving.exchange.import_source import listed
-from serving.exchange.people_table import NAME_OF_TRIAL, TableRow, trial_column
-from serving.exchange.repeated_rows import tell_several_answers
-from serving.exchange.table_cells import NUMBER, CellText, is_empty, read_text, shortened, verdict_of
-from serving.exchange.table_columns import AGENTS, TRIALS, TRIALS_OF_JSPSYCH
-from serving.exchange.table_reader import TableReader
+from serving.exchange.importing.people_table import NAME_OF_TRIAL, TableRow, trial_column
+from serving.exchange.importing.repeated_rows import tell_several_answers
+from serving.exchange.importing.source import listed
+from serving.exchange.importing.table_cells import NUMBER, CellText, is_empty, read_text, shortened, verdict_of
+from serving.exchange.importing.table_columns import AGENTS, TRIALS, TRIALS_OF_JSPSYCH
+from serving.exchange.importing.table_reader import TableReader
 from serving.files.words import shown
 from serving.runs.records import UNKNOWN
 

@@ -13,10 +13,10 @@ import orjson
 from agents.catalogue import NAME
 from agents.errors import InputError, Problem
 from agents.frames import Fit
-from serving.exchange.import_forms import add_json, add_page
-from serving.exchange.import_own_export import add_own_export, is_own_export
-from serving.exchange.import_source import ImportOptions, RowRule, Size, Source, TimeUnit, person
-from serving.exchange.import_tables import add_table
+from serving.exchange.importing.json_forms import add_json, add_page
+from serving.exchange.importing.own_export import add_own_export, is_own_export
+from serving.exchange.importing.source import ImportOptions, RowRule, Size, Source, TimeUnit, person
+from serving.exchange.importing.tables import add_table
 from serving.files.atomic_files import lock, replacing, write_json
 from serving.files.foreign_files import read_bytes
 from serving.files.output_paths import make_parent
@@ -67,7 +67,7 @@ def import_files(
 ) -> int:
     """Import ``paths`` into ``out``, a run folder or a new folder, and print a summary. Returns 0.
 
-    The options are those of :class:`serving.exchange.import_source.ImportOptions`. Raises InputError with
+    The options are those of :class:`serving.exchange.importing.source.ImportOptions`. Raises InputError with
     every problem, StorageError, LockedError; then nothing is imported.
     """
     options = ImportOptions(

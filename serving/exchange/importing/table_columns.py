@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from agents.errors import InputError
 from agents.stimuli import Task
-from serving.exchange.import_source import listed
-from serving.exchange.table_cells import is_empty
+from serving.exchange.importing.source import listed
+from serving.exchange.importing.table_cells import is_empty
 from serving.files.words import count, shown
 
 Cells = Mapping[str, str]

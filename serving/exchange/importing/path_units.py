@@ -10,9 +10,9 @@ from typing import Any
 from agents.answers import ScanpathAnswer, plain
 from agents.errors import InputError
 from agents.frames import outside
-from serving.exchange.import_source import ImportOptions, Size, Source
-from serving.exchange.people_table import TableRow
-from serving.exchange.table_reader import are_seconds, middle_of
+from serving.exchange.importing.people_table import TableRow
+from serving.exchange.importing.source import ImportOptions, Size, Source
+from serving.exchange.importing.table_reader import are_seconds, middle_of
 from serving.files.words import count
 
 LARGEST_SHARE = 3  # beyond which a coordinate with decimals is no share of a frame, however far off somebody looked

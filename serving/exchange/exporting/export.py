@@ -28,12 +28,15 @@ class Export:
     """What a format's writer gets: it reads :meth:`records` and fills what :meth:`open` gives."""
 
     run: Run
+    """The run folder that is exported."""
     out: Path
     """The path of ``--out``."""
     sample: int | None
     """The only sample that is taken, from 0; None: all samples."""
     include_rejected: bool
+    """Whether answers that filters rejected are taken."""
     include_control: bool
+    """Whether answers to catch trials are taken."""
     allow_missing: bool
     """Whether a benchmark's file may lack answers to some of its stimuli."""
     files: ExitStack
@@ -45,7 +48,9 @@ class Export:
     left_out: Counter[str] = field(default_factory=Counter)
     """How many records were not written, by reason: "failed", "rejected", "control", "imported", …"""
     opened: list[BinaryIO] = field(default_factory=list)
+    """The files that :meth:`open` gave, in that order."""
     stimuli: StimulusLookup = field(init=False)
+    """Finds the row of a record's stimulus."""
 
     def __post_init__(self) -> None:
         self.stimuli = StimulusLookup(self.run)

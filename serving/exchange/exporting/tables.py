@@ -41,6 +41,7 @@ class Column:
     """A column of the table."""
 
     name: str
+    """The header: "agent", "answer.color", "stimulus.image", "meta.block"."""
     type: Any
     """int, float, bool, str, datetime, list[…] or a model of pydantic; Any for values of several types, which Parquet
     holds as text or JSON text."""

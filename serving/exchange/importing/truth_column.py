@@ -25,7 +25,8 @@ MACHINE = frozenset({"machine", "machines", "published", "ai", "model", "bot", "
 
 
 def machines_of(reader: TableReader, rows: Sequence[TableRow]) -> Mapping[int, str]:
-    """The agents' names of the rows that are a machine's, by ``id`` of the row; faults of other rows go to ``reader``.
+    """The machines that answered, "published:NAME" by ``id(row)``. Rows that are absent there are people's; faults of
+    rows go to ``reader``.
 
     A column of these names that says neither human nor machine in any row is about something else. Raises InputError
     where nothing names the machines.

@@ -1,4 +1,4 @@
-"""Messages of OpenAI's interface, and what of them an agent sees: texts, and the last message's image."""
+"""The messages of OpenAI's interface, and what an agent sees of them: their texts, and the image of the last one."""
 
 import re
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ KNOWN_PARTS = {
     **dict.fromkeys(("image_url", "input_image"), "image"),
     "refusal": "refusal",
 }
-# of parts, whose absence changes nothing: they come back with what was answered, or say how to look at an image
+# fields of parts that are ignored without a word: clients send them back as they came, or say how to look at an image
 SILENT = frozenset({"annotations", "logprobs", "detail", "id"})
 
 
@@ -104,7 +104,7 @@ class Message(Body):
     function_call: Any = None
 
     def text(self) -> str:
-        """Its texts as lines."""
+        """The message's texts, a line each; a refusal counts as what was said."""
         texts = []
         for part in self.content:
             if isinstance(part, TextPart):
@@ -116,24 +116,25 @@ class Message(Body):
         return "\n".join(texts)
 
     def images(self) -> list[tuple[int, ImagePart]]:
-        """Its images with their numbers among the parts."""
+        """The message's images, each with its number among the parts, from 0."""
         return [(number, part) for number, part in enumerate(self.content) if isinstance(part, ImagePart)]
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What an agent sees of messages.
-
-    ``turns`` are pairs (side, text): the user is A, the assistant B, and the last one is the user's. ``image`` is the
-    last message's: its field, and its base64. ``ignored`` names what has no effect."""
+    """What an agent sees of a request's messages."""
 
     turns: list[tuple[Literal["A", "B"], str]]
+    """(side, text) of each message: the user is A, the assistant B. The last turn is the user's."""
     image: tuple[str, str] | None
+    """The image of the last message: the path of its field, and its base64."""
     ignored: list[str]
+    """The paths of what has no effect."""
 
 
 def read_history(field: str, messages: Sequence[Message]) -> History:
-    """What an agent sees of the messages of ``field``. Raises ApiError for what it cannot answer."""
+    """What an agent sees of the ``messages`` in the request's ``field``. Raises ApiError: 400 for an empty last message
+    and for results of tools, 422 for a last message that is not the user's or shows several images."""
     last = messages[-1]
     where = f"{field}.{len(messages) - 1}"
     if last.role in ("tool", "function"):

@@ -64,13 +64,17 @@ class Transcript:
     speakers: tuple[str, str]
     """The agents' names in records; a person is "human" or "human:NAME"."""
     instructions: tuple[Instructions, Instructions]
+    """What the agents' prompts say."""
     policy: Policy
     """What each conversation filter leads to."""
     thresholds: FilterSettings
+    """From which values on the filters find something."""
     sample: int = 0
+    """The number of the conversation among those about the stimulus."""
     seed: int | str = 0
     """The delays are drawn from it."""
     delays: DelaySettings = field(default_factory=DelaySettings)
+    """How long speakers take over a message."""
     quiet_s: float = QUIET_S
     """Seconds that the other speaker of a burst dialogue must be quiet before an agent is called."""
     agents: tuple[int, ...] = (0, 1)

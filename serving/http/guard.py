@@ -54,6 +54,7 @@ class FinishedRequest:
     """What log and metrics hear of a request. Nothing of its content is in it."""
 
     request_id: str
+    """The id in the header ``X-Request-Id`` of the response."""
     method: str
     """GET, POST, …, as the client wrote it."""
     route: str | None

@@ -30,7 +30,9 @@ class TextPart(Body):
     model_config = ConfigDict(extra="allow")
 
     type: Literal["text", "input_text", "output_text"]
+    """One of three names that the interfaces use for a text."""
     text: str
+    """What is said."""
 
 
 class ImageUrl(Body):
@@ -39,6 +41,7 @@ class ImageUrl(Body):
     model_config = ConfigDict(extra="ignore")
 
     url: Annotated[str, Field(examples=["data:image/png;base64,iVBORw0KGgo="])]
+    """In the last message "data:image/png;base64,…"; nothing is fetched."""
 
 
 class ImagePart(Body):
@@ -47,7 +50,9 @@ class ImagePart(Body):
     model_config = ConfigDict(extra="allow")
 
     type: Literal["image_url", "input_image"]
+    """One of two names that the interfaces use for an image."""
     image_url: ImageUrl | str | None = None
+    """The image itself, as a data URL."""
 
 
 class RefusalPart(Body):
@@ -57,6 +62,7 @@ class RefusalPart(Body):
 
     type: Literal["refusal"]
     refusal: str
+    """The assistant's words, which count as what it said."""
 
 
 class OtherPart(Body):
@@ -65,6 +71,7 @@ class OtherPart(Body):
     model_config = ConfigDict(extra="allow")
 
     type: Annotated[str, Field(json_schema_extra={"not": {"enum": list(KNOWN_PARTS)}})]
+    """A type of which agents see nothing, such as "input_audio"."""
 
 
 def _kind(part: Any) -> str:
@@ -97,11 +104,15 @@ class Message(Body):
     model_config = ConfigDict(extra="allow")
 
     role: Literal["user", "assistant", "system", "developer", "tool", "function"]
+    """Who said it."""
     content: Content = Field(default_factory=list)
+    """A text, or parts that are texts and images."""
     refusal: str | None = None
     """What an assistant said instead of an answer."""
     tool_calls: Any = None
+    """No agent sees it."""
     function_call: Any = None
+    """No agent sees it."""
 
     def text(self) -> str:
         """The message's texts, a line each; a refusal counts as what was said."""

@@ -55,6 +55,7 @@ class Options(Body):
 
     model_config = ConfigDict(extra="allow")
     refused: ClassVar[Refusals] = REFUSED
+    """Options that are refused: whether a value is harmless, and why another cannot be followed."""
 
     model: str = Field(max_length=200, examples=["eliza"])
     """One of GET /v1/models."""
@@ -66,6 +67,7 @@ class Options(Body):
     ] = None
     """The run's seed. Without one, or with -1, it is the server's own: the same request always has the same answer."""
     stream: StrictBool | None = None
+    """Whether the answer comes in pieces, as server-sent events."""
     stimulus: dict[str, Any] = Field(default_factory=dict, examples=[{"id": "talk", "names": ["Ann", "Ben"]}])
     """Not in OpenAI's interface: fields of the stimulus (docs/stimuli.md) beside those that follow from the request. By
     default the id follows from the first message, the image or the cue, and the task from the agent."""
@@ -114,6 +116,7 @@ class ChoiceOptions(Options):
     )
     """The answer ends before the first of these texts; the record has all of it."""
     stream_options: StreamOptions | None = None
+    """How a stream is sent."""
 
     @property
     def has_usage(self) -> bool:

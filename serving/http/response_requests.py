@@ -44,8 +44,11 @@ class Item(Body):
     type: str | None = None
     """"message" by default, or "item_reference" where there is an id alone."""
     role: Literal["user", "assistant", "system", "developer", "tool", "function"] | None = None
+    """Who said a message."""
     content: Content = Field(default_factory=list)
+    """A text, or parts that are texts and images."""
     id: str | None = None
+    """The id of a message that was answered here."""
 
     @property
     def kind(self) -> str:

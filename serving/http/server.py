@@ -144,7 +144,7 @@ class UvicornServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Capture none."""
+        """Leave SIGINT and SIGTERM to :mod:`serving.scheduling.interrupts`."""
         yield
 
 

@@ -5,7 +5,19 @@ from pathlib import Path
 
 from agents.errors import printable
 from agents.stimuli import TASKS
-from serving.commands.command_line import Commands, path, positive, replicas, seed, share, sizes, tasks
+from serving.commands.command_line import (
+    Commands,
+    arguments,
+    from_options,
+    path,
+    positive,
+    replicas,
+    seed,
+    share,
+    sizes,
+    tasks,
+)
+from serving.files.output_paths import check_new_folder
 
 
 def register(commands: Commands) -> None:
@@ -185,27 +197,50 @@ def _bounds(text: str) -> float:
 
 
 def _trials(options: argparse.Namespace) -> int:
-    from judging.trial_sets.composing import compose
+    from judging.trial_sets.composing import trials
 
-    return compose(options, _print)
+    for sentence in trials(**arguments(trials, options)).sentences():
+        _print(sentence)
+    return 0
 
 
 def _judge(options: argparse.Namespace) -> int:
-    from judging.judges.asking import judge
+    from judging.judges.asking import ask_judges, judge_trials
+    from serving.generation.generate import GenerateOptions
 
-    return judge(options, _print)
+    asked = ask_judges(options.trials, options.judges, assignments=options.settings, config=options.config)
+    return judge_trials(asked, from_options(GenerateOptions, options, **asked.choices()), _print)
 
 
 def _score(options: argparse.Namespace) -> int:
     from judging.scores.score import score
 
-    return score(options, _print)
+    scores = score(**arguments(score, options))
+    scores.write(options.out, force=options.force)
+    for grid in scores.grids():
+        grid.print()
+    for sentence in scores.sentences():
+        _print(sentence)
+    if options.against:
+        figures = len(scores.tables.published)
+        _print(f"beside the paper's {figures:,} figures: {options.out / 'published.csv'}")
+    _print(f"scores: {options.out / 'index.html'}")
+    return 0
 
 
 def _rank(options: argparse.Namespace) -> int:
     from judging.ranking.common_scale import rank
+    from judging.ranking.ranking import RANKING_FILE
 
-    return rank(options, _print)
+    if options.out is not None:
+        check_new_folder(options.out, marker=RANKING_FILE, force=options.force)
+    ranking = rank(**arguments(rank, options), report=_print)
+    for grid in ranking.grids():
+        grid.print()
+    if ranking.agents and options.out is not None:
+        ranking.write(options.out, force=options.force)
+        _print(f"ranking: {options.out / 'ranking.svg'}")
+    return 0 if ranking.is_converged else 1
 
 
 def _print(text: str) -> None:

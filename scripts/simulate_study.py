@@ -23,8 +23,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from judging.scores.score import compute_scores, with_columns
-from judging.scores.scores import Scores
+from judging.scores.computing import compute_scores, with_columns
+from judging.scores.score_tables import ScoreTables
 from judging.scores.verdicts import TASK
 from judging.statistics.contrasts import ByColumn
 from judging.statistics.measures import ALL
@@ -202,7 +202,7 @@ def judged(table: pd.DataFrame) -> pd.DataFrame:
     return with_columns(table.assign(judge_kind="human", sample=0, **none), ",".join(BY))[0]
 
 
-def _estimates(scores: Scores, verdicts: pd.DataFrame) -> Iterator[tuple[str, str, str, float, float, float]]:
+def _estimates(scores: ScoreTables, verdicts: pd.DataFrame) -> Iterator[tuple[str, str, str, float, float, float]]:
     """(table, column, what, low, high, truth of this study)"""
     for row in scores.by.where(agent=ALL):
         table = counted(verdicts, row.column)
@@ -235,7 +235,7 @@ def _truth_of(test: ByColumn, table: pd.DataFrame) -> float:
     return float(np.mean([np.mean(sides[truth]) if sides[truth] else math.nan for truth in VERDICTS]))
 
 
-def _tests(scores: Scores, effects: str) -> Iterator[tuple[str, str, str, bool]]:
+def _tests(scores: ScoreTables, effects: str) -> Iterator[tuple[str, str, str, bool]]:
     """(table, column or measure, wanted, p below 0.05) of the tests by columns; without effects of all tests."""
     for name, tests in scores.tests["conversation"].items():
         for test in tests:

@@ -1,9 +1,17 @@
-"""``turinglike judge``: ``generate`` over a trial set; fills in the judges' settings ``key`` and ``trials``."""
+"""Judges that answer the trials of a set: :func:`judge`, on which ``turinglike judge`` stands.
 
-import argparse
+Judges are agents of the task ``judgement``, and a trial set is a stimulus set of that task. So judging is ``generate``
+over a trial set, with two of the judges' settings filled in: ``trials`` and ``key``, where trained judges find what
+they learn from."""
+
+from __future__ import annotations
+
+import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -12,30 +20,137 @@ import orjson
 from agents.catalogue.named_models import ANTHROPIC_MODEL, SERVER_MODEL
 from agents.catalogue.selection import read_names, resolve
 from agents.contract import Entry
-from agents.errors import LASTING, InputError, Problem
+from agents.errors import LASTING, AgentStoppedError, InputError, Problem
 from judging.judges.classifier import TASKS_OF_CUES
 from judging.trial_sets.trial_set import TRIALS_FILE, check_trials, key_path, read_trial_key
-from serving.commands.command_line import from_options
 from serving.files.words import count
 from serving.generation.generate import GenerateOptions, generate
+from serving.library.typed_records import OpenRun, open_run
 from serving.runs.run import Run
+from serving.scheduling.placement import DeviceChoice
 from serving.sets.stimulus_set import read_rows
 
 WHOSE = {"human": "of people", "machine": "of machines"}
 JUDGES = {SERVER_MODEL: "OpenAIJudge", ANTHROPIC_MODEL: "AnthropicJudge"}
 
 
-def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
-    """Run the command; returns its exit code. Raises TuringlikeError."""
-    folder: Path = options.trials
+@dataclass(frozen=True, slots=True)
+class AskedJudges:
+    """Judges that can judge a trial set as they are set, by their names.
+
+    ``source`` is the file of the trials, ``keys`` the rows of their key by trial; empty where the key is not there,
+    which no judge of these then needs. ``settings`` are by judge."""
+
+    source: Path
+    names: Sequence[str]
+    entries: Mapping[str, Entry]
+    settings: Mapping[str, Mapping[str, Any]]
+    keys: Mapping[str, Mapping[str, Any]]
+
+    def choices(self) -> dict[str, Any]:
+        """What of :class:`GenerateOptions` the judges decide."""
+        return {
+            "source": self.source,
+            "task": None,
+            "agents": list(self.names),
+            "entries": self.entries,
+            "settings": self.settings,
+        }
+
+
+def judge(
+    trials: str | PathLike[str],
+    judges: str | Sequence[str],
+    out: str | PathLike[str],
+    *,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    config: str | PathLike[str] | None = None,
+    samples: int = 1,
+    seed: int | None = None,
+    batch_size: int | None = None,
+    replicas: int | None = None,
+    address: str | None = None,
+    device: DeviceChoice = "auto",
+    here: bool = False,
+    retry_failed: bool = False,
+    accept_changed_code: bool = False,
+    timeout: float = 600.0,
+    load_timeout: float = 1800.0,
+    report: Callable[[str], None] | None = None,
+) -> OpenRun:
+    """Let judges answer all trials of a set; the same call again resumes, and judges nothing twice.
+
+    >>> verdicts = judge("trials", "svm,cues", "verdicts", settings={"svm": {"partitions": 5}})
+    >>> verdicts.of(agent="svm").to_pandas()["answer"]
+
+    ``trials`` is a folder that :func:`judging.trials` has made, or its :class:`TrialSet`. ``judges`` are names, as a
+    list or as "a,b"; "cues" stands for all judges by a single cue that the trials have. ``out`` becomes a run folder
+    of their verdicts. ``settings`` are by judge, ``config`` is a TOML file of them. ``samples`` are verdicts of a judge
+    on each trial; ``seed`` is the run's (0 in a new run).
+
+    Small sets are judged in this process, and all with ``here``; others by workers of Ray, ``replicas`` per judge,
+    which a cluster at ``address`` may have. ``timeout`` and ``load_timeout`` are seconds for a batch, and to load a
+    judge. ``report`` is called with each line that the command would print. An interrupted notebook waits until the
+    judges are done.
+
+    A trial that a judge cannot answer has a failed record; ``retry_failed`` tries these again. Returns the records.
+    Raises InputError before anything is judged, UnavailableError, StorageError, and AgentStoppedError where a judge
+    stopped."""
+    asked = ask_judges(trials, judges, settings=settings, config=config)
+    options = GenerateOptions(
+        **asked.choices(),
+        out=Path(out),
+        samples=samples,
+        seed=seed,
+        batch_size=batch_size,
+        replicas=replicas,
+        address=address,
+        device=device,
+        here=here,
+        retry_failed=retry_failed,
+        accept_changed_code=accept_changed_code,
+        timeout=timeout,
+        load_timeout=load_timeout,
+        quiet=True,
+    )
+    lines: list[str] = []
+
+    def keep(line: str) -> None:
+        lines.append(line)
+        if report is not None:
+            report(line)
+
+    code = _outside_loop(lambda: judge_trials(asked, options, keep))
+    if code == AgentStoppedError.exit_code:
+        raise AgentStoppedError("a judge stopped: " + "; ".join(lines))
+    return open_run(Path(out))
+
+
+def ask_judges(
+    trials: str | PathLike[str],
+    judges: str | Sequence[str],
+    *,
+    assignments: Sequence[str] = (),
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    config: str | PathLike[str] | None = None,
+) -> AskedJudges:
+    """The judges of these names for the trials in a folder, checked before anything is judged.
+
+    ``assignments`` are settings as "svm.partitions=5", ``settings`` the same by judge. Raises InputError with all that
+    is wrong: unknown judges, agents that do not judge, a key that is missing or of other trials."""
+    folder = Path(trials)
     source = folder / TRIALS_FILE
     key = key_path(folder)
     if not source.is_file():
         raise InputError(f"{folder} is no trial set: it has no {TRIALS_FILE}; `turinglike trials` makes one")
-    names = read_names("--judges", _with_cues(options.judges, source), "asked")
-    chosen = resolve(names, options.settings, options.config, "--judges")
-    entries = {name: _as_judge(entry) for name, entry in chosen.entries.items()}
-    settings = chosen.settings
+    text = judges if isinstance(judges, str) else ",".join(judges)
+    names = read_names("--judges", _with_cues(text, source), "asked")
+    selection = resolve(names, assignments, None if config is None else Path(config), "--judges")
+    entries = {name: _as_judge(entry) for name, entry in selection.entries.items()}
+    by_name = {selection.plain.get(name, name): values for name, values in (settings or {}).items()}
+    if strangers := by_name.keys() - entries.keys():
+        raise InputError(f"settings are given of judges that are not asked: {', '.join(sorted(strangers))}")
+    settings_of = {**selection.settings, **by_name}
     rows = read_trial_key(key) if key.is_file() else None
     problems = []
     for name, entry in entries.items():
@@ -47,19 +162,37 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         elif "key" in fields and rows is not None and (why := _untrainable(rows.values())):
             problems.append(Problem(str(key), None, name, f"cannot be trained: {why}"))
         paths = {"trials": str(source), "key": str(key)}
-        settings[name] = {field: path for field, path in paths.items() if field in fields} | settings.get(name, {})
+        filled_in = {field: path for field, path in paths.items() if field in fields}
+        settings_of[name] = {**filled_in, **settings_of.get(name, {})}
     if problems:
         raise InputError("the judges cannot be used as asked", problems)
     if rows is not None:
         lines = ((row.line, row.id, row.canonical) for row in read_rows(source))
-        trials = ((line, name, trial) for line, name, trial in lines if name is not None and trial is not None)
-        check_trials(source, trials, rows, key)
-    changes = {"source": source, "task": None, "agents": chosen.names, "entries": entries, "settings": settings}
-    then = ("score", str(options.out), "--out", f"{options.out}-scores")
-    code = generate(from_options(GenerateOptions, options, **changes), say, then)
-    for sentence in not_judged(Run(options.out), chosen.names, rows or {}):
-        say(sentence)
+        known = ((line, name, trial) for line, name, trial in lines if name is not None and trial is not None)
+        check_trials(source, known, rows, key)
+    return AskedJudges(source, selection.names, entries, settings_of, rows or {})
+
+
+def judge_trials(asked: AskedJudges, options: GenerateOptions, report: Callable[[str], None]) -> int:
+    """Judge as :func:`serving.generation.generate.generate` answers; returns its exit code. ``report`` also gets a
+    sentence on each judge that left trials out. Raises what ``generate`` raises."""
+    following = ("score", str(options.out), "--out", f"{options.out}-scores")
+    code = generate(options, report, following)
+    for sentence in not_judged(Run(options.out), asked.names, asked.keys):
+        report(sentence)
     return code
+
+
+def _outside_loop(work: Callable[[], int]) -> int:
+    """``work``, in a thread of its own where this thread has a running event loop, as in a notebook.
+
+    ``generate`` runs an event loop, and Python allows a thread a single one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    with ThreadPoolExecutor(1, "turinglike") as thread:
+        return thread.submit(work).result()
 
 
 def not_judged(run: Run, judges: Iterable[str], keys: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -1,82 +1,69 @@
-"""``turinglike rank``: judges and agents of one or more studies on a common scale."""
+"""Judges and agents of one or more studies on a common scale: :func:`rank`, on which ``turinglike rank`` stands."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import orjson
 
 from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
-from judging.scores.figures import BAND, HUMAN, MACHINE, TASK_NAMES, label, svg, width_for, with_bars
+from judging.ranking.ranking import KEPT, VERDICTS_FILE, RankedAgent, RankedJudge, Ranking
+from judging.scores.figures import TASK_NAMES
 from judging.scores.verdicts import open_verdicts, read_verdicts, settings_of
 from judging.statistics.jackknife import Floats
-from judging.statistics.tables import NO_FIGURE, Estimate, Table, as_json
+from judging.statistics.tables import NO_FIGURE, Estimate, Table
 from judging.statistics.verdict_table import ELSEWHERE, PEOPLE, counted
 from judging.trial_sets.trial_set import VERDICTS
-from serving.files.csv_tables import read_back, unguarded, write_rows
-from serving.files.output_paths import check_new_folder, new_folder
+from serving.files.csv_tables import read_back, unguarded
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from judging.ranking.model import Fit
 
-FORM = "turinglike.ranking/1"
-RANKING_FILE = "ranking.json"
-VERDICTS_FILE = "verdicts.csv"
-KEPT = ("asked", "folder", "judge", "judge_kind", "trial", "stimulus", "truth", "agent", "verdict")  # of a verdict
+Folder = str | PathLike[str]
 BEFORE = "before: "  # in the names of an earlier ranking's folders, if these are not the same that have grown
-MOST = 40  # judges in the figure
 
 
-@dataclass(frozen=True, slots=True)
-class RankedAgent:
-    """``humanness`` is less d': 0 as people, negative where judges tell the agent from them. ``right`` is the share of
-    verdicts that are, and ``predicted`` what the model expects on the same trials; without humanness it is people."""
+def rank(
+    verdicts: Folder | Sequence[Folder],
+    *,
+    key: Folder | None = None,
+    prior: Folder | None = None,
+    report: Callable[[str], None] | None = None,
+) -> Ranking:
+    """Judges and agents of all folders of verdicts on a common scale, by a probit mixed model of each task.
 
-    task: str
-    agent: str
-    verdicts: int
-    judges: int
-    stimuli: int
-    humanness: Estimate
-    detectability: Estimate
-    right: float
-    predicted: Estimate
+    >>> ranking = rank(["verdicts", "more-verdicts"], report=print)
+    >>> ranking.write("ranking")
 
+    ``verdicts`` are run folders of verdicts. ``key`` is the trials' key, where these do not say where the trials are.
+    ``prior`` is the folder of an earlier ranking, whose verdicts are added. Judges by a cue, pairs and trials with
+    feedback are left out. Fitting takes minutes; ``report`` gets a line before and after each task.
 
-@dataclass(frozen=True, slots=True)
-class RankedJudge:
-    """``skill`` is the judge's d' for the mean agent; ``criterion`` positive with a bias to "human"."""
-
-    task: str
-    judge: str
-    verdicts: int
-    skill: Estimate
-    criterion: Estimate
-
-
-def rank(options: argparse.Namespace, say: Callable[[str], None]) -> int:
-    """Run the command; returns its exit code. Raises TuringlikeError."""
+    Raises InputError where nothing can be ranked, UnavailableError without the extra ``rank``."""
     for name in ("jax", "matplotlib", "numpyro", "pandas"):
         if not is_installed(name):
             raise UnavailableError(f"the package {name} is not installed: pip install 'turinglike[rank]'")
-    if options.out is not None:
-        check_new_folder(options.out, marker=RANKING_FILE, force=options.force)
-    verdicts = _read(options, say)
+    remarks: list[str] = []
+
+    def say(line: str) -> None:
+        remarks.append(line)
+        if report is not None:
+            report(line)
+
+    folders = [Path(verdicts)] if isinstance(verdicts, str | PathLike) else [Path(folder) for folder in verdicts]
+    table = _read(folders, None if key is None else Path(key), None if prior is None else Path(prior), say)
     agents = list[RankedAgent]()
     judges = list[RankedJudge]()
     checks = dict[str, Mapping[str, float]]()
     for task in (*TASKS, ELSEWHERE):
-        of_task = verdicts[verdicts["asked"] == task].reset_index(drop=True)
+        of_task = table[table["asked"] == task].reset_index(drop=True)
         name = TASK_NAMES[task].lower()
         number = of_task["judge"].nunique()
         if number > 1 and set(of_task["truth"]) == set(VERDICTS):
@@ -84,7 +71,8 @@ def rank(options: argparse.Namespace, say: Callable[[str], None]) -> int:
 
             say(f"{name}: {len(of_task):,} verdicts of {number:,} judges")
             result = fit(of_task)
-            checks[task] = check = result.convergence
+            check = result.convergence
+            checks[task] = check
             say(
                 f"{name}: R-hat {check['rhat']:.3f}, {check['ess']:,.0f} effective draws of {check['draws']:,}, "
                 f"{check['divergent']:,} divergent"
@@ -98,31 +86,17 @@ def rank(options: argparse.Namespace, say: Callable[[str], None]) -> int:
             say(f"{name} is not ranked: that takes two judges, and verdicts on people's and on machines' answers")
     if not checks:
         none = "no verdict counts: those of judges by a cue, on pairs and with feedback do not"
-        raise InputError("nothing can be ranked" if len(verdicts) else none)
-    ranked = Table(agents)
-    skilled = Table(judges)
-    ranked.grid("task agent humanness detectability verdicts right predicted").print()
-    skilled.grid("task judge skill criterion verdicts").print()
-    if agents and options.out is not None:
-        values = {"form": FORM, "agents": ranked, "judges": skilled, "convergence": checks}
-        with new_folder(options.out, marker=RANKING_FILE, force=options.force) as folder:
-            ranked.write_csv(folder / "agents.csv")
-            skilled.write_csv(folder / "judges.csv")
-            with (folder / VERDICTS_FILE).open("w", encoding="utf-8", newline="") as file:
-                write_rows(file, KEPT, verdicts[[*KEPT]].itertuples(index=False, name=None))
-            (folder / "ranking.svg").write_text(svg(partial(_caterpillar, ranked, skilled)), encoding="utf-8")
-            (folder / RANKING_FILE).write_bytes(orjson.dumps(as_json(values), option=orjson.OPT_APPEND_NEWLINE))
-        say(f"ranking: {options.out / 'ranking.svg'}")
-    return 0 if all(check["is_converged"] for check in checks.values()) else 1
+        raise InputError("nothing can be ranked" if len(table) else none)
+    return Ranking(Table(agents), Table(judges), checks, table, remarks)
 
 
-def _read(options: argparse.Namespace, say: Callable[[str], None]) -> pd.DataFrame:
+def _read(folders: Sequence[Path], key: Path | None, prior: Path | None, say: Callable[[str], None]) -> pd.DataFrame:
     """Each judge's first verdict on each single answer, without those of judges that go by a cue; with those of an
     earlier ranking, whose posterior they make this model's prior. Raises InputError."""
     import pandas as pd
 
-    old = pd.DataFrame(columns=[*KEPT]) if options.prior is None else _earlier(options.prior)
-    runs = open_verdicts(options.verdicts, options.key)
+    old = pd.DataFrame(columns=[*KEPT]) if prior is None else _earlier(prior)
+    runs = open_verdicts(folders, key)
     table = read_verdicts(runs)
     table = counted(table[table["excluded"].isna() & (table["sample"] == 0) & table["verdict"].isin(VERDICTS)])
     table = table[~table["catch"].astype(bool) & table["repeat_of"].isna() & table["beside_truth"].isna()]
@@ -133,10 +107,10 @@ def _read(options: argparse.Namespace, say: Callable[[str], None]) -> pd.DataFra
     same = ["asked", "judge", "agent", "stimulus"]
     known, rows = (pd.MultiIndex.from_frame(of[same].assign(at=of.groupby(same).cumcount())) for of in (old, table))
     is_new = ~rows.isin(known)
-    if options.prior is not None:
+    if prior is not None:
         if not is_new.any():
-            raise InputError(f"{options.prior} has all these verdicts already")
-        say(f"{len(old):,} verdicts of {options.prior}; {(~is_new).sum():,} of {len(is_new):,} here are among them")
+            raise InputError(f"{prior} has all these verdicts already")
+        say(f"{len(old):,} verdicts of {prior}; {(~is_new).sum():,} of {len(is_new):,} here are among them")
     has_grown = old["folder"].isin(table["folder"][~is_new])
     old["folder"] = old["folder"].where(has_grown, BEFORE + old["folder"])
     return pd.concat([old, table[is_new]], ignore_index=True)
@@ -184,29 +158,3 @@ def _judges(task: str, verdicts: pd.DataFrame, result: Fit) -> list[RankedJudge]
 def _estimate(draws: Floats) -> Estimate:
     low, high = np.quantile(draws, (0.025, 0.975))
     return Estimate(float(draws.mean()), float(low), float(high))
-
-
-def _caterpillar(agents: Table[RankedAgent], judges: Table[RankedJudge], figure: Any) -> None:
-    """Humanness of agents above, skill of judges below, in order; of more judges than ``MOST`` so many, evenly."""
-    tasks = agents.distinct("task")
-    ending = {task: f" ({TASK_NAMES[task].lower()})" if len(tasks) > 1 else "" for task in tasks}
-    drawn = [judges.data[at] for at in np.unique(np.linspace(0, len(judges) - 1, MOST).round().astype(int))]
-    panels: list[tuple[str, str, list[tuple[str, Estimate]]]] = [
-        (
-            "humanness (0: as people)",
-            MACHINE,
-            [(label(row.agent) + ending[row.task], row.humanness) for row in agents if row.agent != PEOPLE],
-        ),
-        ("judges' skill (d'; 0: chance)", HUMAN, [(label(row.judge) + ending[row.task], row.skill) for row in drawn]),
-    ]
-    names = [name for *_, rows in panels for name, _ in rows]
-    figure.set_size_inches(width_for(names), 1.6 + 0.22 * len(names))
-    axes = figure.subplots(2, 1, height_ratios=[len(rows) + 0.5 for *_, rows in panels])
-    for axis, (about, colour, rows) in zip(axes, panels, strict=True):
-        value, errors = with_bars([of for _, of in rows])
-        axis.errorbar(value, range(len(rows)), xerr=errors, color=colour, fmt="o", markersize=4, elinewidth=1.3)
-        axis.axvline(0, color=BAND, linewidth=1)
-        axis.set(ylim=(len(rows) - 0.5, -0.5), xlabel=about)
-        axis.set_yticks(range(len(rows)), [name for name, _ in rows])
-        axis.spines[["top", "right", "left"]].set_visible(False)
-        axis.tick_params(axis="y", length=0)

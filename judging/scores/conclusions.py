@@ -1,7 +1,7 @@
 """Who passes, in sentences: each agent of a task, by whom it was judged, with which interval, and how sure."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from judging.statistics.contrasts import ALPHA, AgainstPeople
@@ -23,6 +23,9 @@ SCOPE = (
     "This decision is for judges, stimuli and people who answered like these: where there are several, they count as "
     "drawn. `turinglike study status` decides for these stimuli alone, so that the two may differ."
 )
+
+
+Reasons = Sequence[tuple[str, str]]  # of an agent: a headline and its reasons for each outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ def _why_open(test: AgainstPeople, rate: Estimate, bounds: float, within: str, i
     return ""
 
 
-def sentences(conclusions: Iterable[Conclusion]) -> dict[str, list[tuple[str, str]]]:
+def sentences(conclusions: Iterable[Conclusion]) -> dict[str, Reasons]:
     """By agent a headline and its reasons for each outcome."""
     by_agent: dict[str, dict[str, list[Conclusion]]] = defaultdict(lambda: defaultdict(list))
     for row in conclusions:

@@ -29,7 +29,7 @@ from serving.pages.task_names import TASK_NAMES as NAMES_OF_TASKS
 if TYPE_CHECKING:
     import pandas as pd
 
-    from judging.scores.scores import Scores
+    from judging.scores.score_tables import ScoreTables
     from judging.statistics.answer_statistics import CaptionScore
 
 TASK_NAMES = NAMES_OF_TASKS | {ELSEWHERE: "Stimuli of others"}
@@ -41,6 +41,7 @@ COLOURS = (HUMAN, MACHINE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = "osD^vPX"  # not as many as colours: both together repeat late
 MOST_SERIES = 8
 BAND = "#9a9a9a"
+OVERVIEW = "overview"
 PASS_RATES = "pass-rates"
 CAPTIONS = "captions"
 CAPTION_TASK = "image_captioning"
@@ -53,9 +54,17 @@ SPEAKERS = "people's answers"  # a series beside those of agents
 Panels = dict[tuple[str, str], dict[str, list[tuple[Any, Estimate]]]]  # points by title, what is across, and series
 
 
-def figures(scores: Scores, cues: Collection[str]) -> dict[str, str]:
-    """SVGs by name: ``TASK-JUDGE``, ``overview`` without ``cues``, ``pass-rates``, ``by-COLUMN``, ``captions``."""
-    drawn = {
+def overview(scores: ScoreTables, cues: Collection[str]) -> dict[str, str]:
+    """``overview``: the detectability of each agent by each judge that is none of ``cues``, as an SVG by its name;
+    nothing where no detectability is known."""
+    shown = [score for score in scores.scores if score.agent != ALL and score.judge not in cues and _is_known(score)]
+    return {OVERVIEW: svg(partial(_overview, shown, scores.bounds))} if shown else {}
+
+
+def figures(scores: ScoreTables, cues: Collection[str]) -> dict[str, str]:
+    """SVGs by name: ``overview`` without ``cues``, ``TASK-JUDGE``, ``pass-rates``, ``by-COLUMN``, ``captions``."""
+    drawn = overview(scores, cues)
+    drawn |= {
         f"{task}-{judge}": svg(partial(_by_agent, list(rows)))
         for (task, judge), rows in groupby(scores.scores, key=lambda score: (score.task, score.judge))
     }
@@ -71,8 +80,7 @@ def figures(scores: Scores, cues: Collection[str]) -> dict[str, str]:
             drawn[figure_of(column)] = svg(partial(_over, panels, "share of verdicts"))
     if scores.captions is not None and (panels := _by_measure(scores.captions.agents, scores.scores)):
         drawn[CAPTIONS] = svg(partial(_over, panels, "detectability"))
-    each = [score for score in scores.scores if score.agent != ALL and score.judge not in cues and _is_known(score)]
-    return {"overview": svg(partial(_overview, each, scores.bounds)), **drawn} if each else drawn
+    return drawn
 
 
 def who_judged(verdicts: pd.DataFrame) -> dict[str, str]:

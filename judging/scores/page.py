@@ -1,64 +1,218 @@
-"""The page of scores, and the paragraph on methods."""
+"""The page of scores: which tables and figures stand in which section, and under which heading."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from markupsafe import Markup
-
-from agents import __version__
-from judging.scores.conclusions import SCOPE, sentences
-from judging.scores.figures import TASK_NAMES, figure_of, without_repetition
+from judging.scores.conclusions import SCOPE, Reasons
+from judging.scores.figures import (
+    CAPTION_TASK,
+    CAPTIONS,
+    OVERVIEW,
+    PASS_RATES,
+    TASK_NAMES,
+    figure_of,
+    without_repetition,
+)
+from judging.scores.methods import CORRECTION_IN_WORDS
+from judging.scores.page_content import (
+    AgreementSection,
+    CaptionSection,
+    ColumnSection,
+    JudgeSection,
+    Page,
+    PairsSection,
+    Picture,
+    PopulationSection,
+    PublishedSection,
+    TaskSection,
+)
 from judging.scores.papers.published import published
+from judging.scores.score_tables import ScoreTables
 from judging.statistics.answer_statistics import KAPPA
-from judging.statistics.measures import ALL, LOG_LINEAR, Correction, Score, SettingsByJudge
-from judging.statistics.populations import sentences as population_sentences
+from judging.statistics.measures import ALL, Score
 from judging.statistics.tables import Grid, Table
-from judging.trial_sets.trial_set import VERDICTS
+from judging.statistics.verdict_table import PEOPLE
 from serving.files.words import count
 from serving.pages.rendering import render
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from judging.scores.scores import Scores
-
-CORRECTION_IN_WORDS: Mapping[Correction, str] = {
-    "log-linear": "the log-linear correction, half a verdict added to each kind (Hautus 1995)",
-    "1/2N": "rates of 0 and 1 as 1/(2N) and 1 minus 1/(2N) of N verdicts (Macmillan and Kaplan 1985)",
+OF_PAPERS = "As in the papers, for these answers only"
+TESTS = {  # by kind the heading of a table of tests, and its columns
+    "against_half": ("Rates beside a half", "judge of measure rate p holm family result test"),
+    "between_agents": ("Agents beside each other: p(M|M)", "judge first second difference p holm family test"),
+    "between_judges": (
+        "Judges on the same trials: detectability",
+        "first second trials difference p holm family test",
+    ),
+    "by_columns": ("Detectability by columns", "judge column value beside difference p holm family test"),
+    "papers_over_judges": (
+        f"{OF_PAPERS}: Wilcoxon over judges, against 0.5",
+        "judge of measure judges rate p holm family test",
+    ),
+    "papers_among_agents": (f"{OF_PAPERS}: Friedman, all agents", "judge judges agents chi2 kendall_w p test"),
+    "papers_between_agents": (
+        f"{OF_PAPERS}: permutation, agents beside each other",
+        "judge first second difference p holm family test",
+    ),
+    "papers_trends": (
+        f"{OF_PAPERS}: correctness over an ordered column",
+        "judge column measure type change judges p holm family test",
+    ),
+    "papers_between_values": (
+        f"{OF_PAPERS}: raw correctness by columns; of two columns with agent, detectability",
+        "judge column unit values statistic freedom effect effect_is p holm family test",
+    ),
+    "papers_t_tests": (
+        f"{OF_PAPERS}: raw correctness of two sets of verdicts",
+        "judge column unit values effect statistic freedom p holm family test",
+    ),
 }
-FITS = "display:block;max-width:100%;height:auto"
 
 
-def page(scores: Scores, figures: Mapping[str, str]) -> str:
-    return render(
-        "judging.scores",
-        "scores.html",
-        title="Scores",
-        scores=scores,
-        correction=CORRECTION_IN_WORDS[scores.dprime_correction],
-        figures=figures,
-        task_names=TASK_NAMES,
-        papers=published()["papers"],
-        all_agents=ALL,
-        count=count,
-        picture=_picture,
-        scope=SCOPE,
-        kappa_name=KAPPA,
-        sentences=sentences,
-        population_sentences=population_sentences,
-        figure_of=figure_of,
-        without_repetition=without_repetition,
-        as_table=Table,
-        judges_by_agents=_judges_by_agents,
+def page(
+    tables: ScoreTables,
+    reasons: Mapping[str, Sequence[Reasons]],
+    differences: Mapping[str, Sequence[str]],
+    figures: Mapping[str, str],
+) -> str:
+    """The HTML of the page of scores.
+
+    ``reasons`` are by task, agent by agent, the headlines with their reasons; ``differences`` the sentences on
+    populations; ``figures`` are SVGs by name, of which those that are there are shown."""
+    columns = [
+        ColumnSection(
+            column,
+            _picture(
+                figures,
+                figure_of(column),
+                f"Detectability by {column}, and how often answers were judged human: by.csv has the figures",
+            ),
+            _by_column(tables, column),
+        )
+        for column in sorted(tables.by.distinct("column"))
+    ]
+    content = Page(
+        links=_links(tables),
+        correction=CORRECTION_IN_WORDS[tables.dprime_correction],
+        conclusions=[(TASK_NAMES[task], of_task) for task, of_task in reasons.items() if of_task],
+        scope=SCOPE if any(tables.conclusions.values()) else "",
+        overview=_picture(
+            figures,
+            OVERVIEW,
+            "Detectability of each agent by each judge, with 95 % intervals; the tables below have the figures",
+        ),
+        bounds=f"{50 - 100 * tables.bounds:.0f} to {50 + 100 * tables.bounds:.0f} %",
+        tasks=[_task_section(tables, task, figures) for task in tables.scores.distinct("task")],
+        pairs=_pairs_section(tables, figures),
+        populations=[
+            _population_section(tables, task, differences[task]) for task in tables.populations.distinct("task")
+        ],
+        published=_published_section(tables),
+        columns=columns,
+        others=_others(tables),
+        who=_picture(figures, "who", "How many judges gave each answer about themselves: verdicts.csv has them"),
+        methods=tables.methods,
+    )
+    return render("judging.scores", "scores.html", title="Scores", page=content)
+
+
+def _picture(figures: Mapping[str, str], name: str, label: str) -> Picture | None:
+    return Picture(figures[name], label) if name in figures else None
+
+
+def _links(tables: ScoreTables) -> list[tuple[str, str]]:
+    links = [(f"#{task}", TASK_NAMES[task]) for task in tables.scores.distinct("task")]
+    if tables.pairs is not None:
+        links.append(("#pairs", "Pairs"))
+    if tables.populations:
+        links.append(("#populations", "Populations"))
+    if tables.published:
+        links.append(("#published", "Beside the paper"))
+    links += [(f"#by-{column}", f"By {column}") for column in sorted(tables.by.distinct("column"))]
+    if tables.methods:
+        links.append(("#methods", "Methods"))
+    return links
+
+
+def _task_section(tables: ScoreTables, task: str, figures: Mapping[str, str]) -> TaskSection:
+    rows = tables.scores.where(task=task)
+    worth = tables.ledger.where(task=task)
+    cues = worth.where(is_cue=True).distinct("judge")
+    beside_people = Table([test for test in tables.tests[task]["against_people"] if test.judge not in cues])
+    statistics = tables.statistics.where(task=task)
+    instead = tables.instead.get(task)
+    tests = tables.tests[task]
+    return TaskSection(
+        task=task,
+        name=TASK_NAMES[task],
+        beside_people=_unless_empty(
+            beside_people,
+            "judge agent difference p holm family bounds test",
+            "Agents beside people, with 95 % intervals",
+        ),
+        best_cue=worth.data[0].best_cue if worth else None,
+        worth=_worth(worth) if len(worth) > 1 else None,
+        judges=[
+            _judge_section(rows.where(judge=judge), figures) for judge in rows.distinct("judge") if judge not in cues
+        ],
+        instead=instead
+        and {judge: "; ".join(why) or "nothing that is known differs" for judge, why in instead.items()},
+        by_agent=_judges_by_agents(rows),
+        cues=[_judge_section(rows.where(judge=judge), figures) for judge in cues],
+        statistics=_statistics(statistics) if statistics else None,
+        has_kappa=any(row.statistic == KAPPA for row in statistics),
+        captions=_caption_section(tables, figures) if task == CAPTION_TASK else None,
+        tests=[tests[kind].grid(names, title) for kind, (title, names) in TESTS.items() if tests.get(kind)],
+        agreement=_agreement_section(tables, task),
     )
 
 
-def _picture(svg: str, label: str) -> Markup:
-    start = Markup('<svg role="img" aria-label="{}" style="{}"').format(label, FITS)
-    return Markup(svg[svg.index("<svg") :].replace("<svg", start, 1))
+def _unless_empty(rows: Table[Any], view: Mapping[str, str] | str, caption: str) -> Grid | None:
+    return rows.grid(view, caption) if rows else None
+
+
+def _worth(worth: Table[Any]) -> Grid:
+    view = {
+        "judge": "judge",
+        "folds": "split",
+        "detectability": "detectability",
+        "above the best cue": "above_cue",
+        "above grouped folds": "above_grouped",
+        "accuracy": "accuracy",
+        "always human": "always_human",
+    }
+    return worth.grid(view, "Cues and leakage")
+
+
+def _judge_section(rows: Table[Score], figures: Mapping[str, str]) -> JudgeSection:
+    first = rows.data[0]
+    view = {
+        "agent": "name",
+        "p(H|H)": "p_human",
+        "p(M|M)": "p_machine",
+        "detectability": "detectability",
+        "d'": "dprime",
+        "criterion": "criterion",
+        "said H, of H": "human_human",
+        "said M, of H": "human_machine",
+        "said H, of M": "machine_human",
+        "said M, of M": "machine_machine",
+    }
+    if first.judge == PEOPLE:
+        view |= {"mean of judges": "detectability_judges", "mean of judges' d'": "dprime_judges"}
+    if any(row.missing for row in rows):
+        view["missing"] = "missing"
+    return JudgeSection(
+        judge=first.judge,
+        of_people=count(first.of_people, "verdict"),
+        of_machines=f"{first.of_machines:,}",
+        is_one_word=first.is_one_word,
+        figure=Picture(
+            figures[f"{first.task}-{first.judge}"], f"Scores by {first.judge}: the table below has the figures"
+        ),
+        grid=Table(without_repetition(rows)).grid(view, f"{first.judge}: estimates and 95 % intervals"),
+    )
 
 
 def _judges_by_agents(scores: Table[Score]) -> Grid | None:
@@ -71,35 +225,164 @@ def _judges_by_agents(scores: Table[Score]) -> Grid | None:
     return Grid("p(M|M) by judge and agent", ["judge", *agents], rows)
 
 
-def methods(
-    table: pd.DataFrame,
-    settings: SettingsByJudge,
-    sets: Sequence[Mapping[str, Any]],
-    bounds: float,
-    correction: Correction = LOG_LINEAR,
-) -> str:
-    """The paragraph; ``sets`` are the contents of ``TRIALS.trials.json``, ``correction`` is that of d'."""
-    excluded = table["excluded"].dropna()
-    is_paired = table["beside_truth"].notna()
-    libraries = ("numpy", "scipy", "statsmodels", "scikit-learn")
-    text = render(
-        "judging.scores",
-        "methods.txt",
-        version=__version__,
-        bounds=bounds,
-        scope=SCOPE,
-        correction=CORRECTION_IN_WORDS[correction],
-        packages=", ".join(f"{name} {metadata.version(name)}" for name in libraries),
-        verdicts=count(len(table), "verdict"),
-        judges=count(table["judge"].nunique(), "judge"),
-        trials=count(table["trial"].nunique(), "trial"),
-        stimuli=count(table["stimulus"].nunique(), "stimulus", "stimuli"),
-        missing=f"{int((~table['verdict'].isin(VERDICTS)).sum()):,}",
-        rules=sorted({rule for rules in excluded.unique() for rule in rules.split()}),
-        excluded=count(len(excluded), "verdict"),
-        sets=[about for about in sets if "seed" in about],
-        settings={name: settings[name] for name in sorted(set(table["judge"]) & settings.keys())},
-        has_single=not is_paired.all(),
-        has_pairs=is_paired.any(),
+def _statistics(statistics: Table[Any]) -> Grid:
+    view = {
+        "statistic": "statistic",
+        "of": "of",
+        "answers": "number",
+        "mean": "mean",
+        "standard deviation": "sd",
+        "Cohen's d": "d",
+        "Cliff's delta": "delta",
+        "than people": "direction",
+    }
+    return statistics.grid(view, "Statistics of the answers, beside people's")
+
+
+def _caption_section(tables: ScoreTables, figures: Mapping[str, str]) -> CaptionSection | None:
+    if tables.captions is None:
+        return None
+    view = {
+        "of": "of",
+        "captions": "captions",
+        "BLEU-4": "bleu",
+        "CIDEr-D": "cider_d",
+        "BLEU-4, one reference left out": "bleu_one_left_out",
+        "CIDEr-D, one left out": "cider_d_one_left_out",
+        "but": "why",
+    }
+    return CaptionSection(
+        note=tables.captions.note,
+        figure=_picture(figures, CAPTIONS, "Detectability beside BLEU and CIDEr-D: the table below has them"),
+        grid=tables.captions.agents.grid(view, "Standard measures of captions"),
+        correlations=tables.captions.correlations.grid(
+            "judge measure agents pearson pearson_p spearman spearman_p why",
+            "Correlation with detectability (three agents at least)",
+        ),
     )
-    return " ".join(text.split())
+
+
+def _agreement_section(tables: ScoreTables, task: str) -> AgreementSection | None:
+    agreement = tables.agreement[task]
+    has_alpha = agreement.alpha.value == agreement.alpha.value  # NaN without people
+    if not agreement.pairs and not has_alpha:
+        return None
+    return AgreementSection(
+        alpha=agreement.alpha,
+        fleiss=agreement.fleiss,
+        trials=count(agreement.trials_of_all, "trial") if agreement.trials_of_all else "",
+        grid=agreement.pairs.grid("first second trials alike kappa", "Each two judges"),
+    )
+
+
+def _pairs_section(tables: ScoreTables, figures: Mapping[str, str]) -> PairsSection | None:
+    pairs = tables.pairs
+    if pairs is None:
+        return None
+    of_rates = {"judge": "judge", "agent": "name", "turns": "turns", "mode": "mode", "pass rate": "with_notes"}
+    of_columns = {"judge": "judge", "column": "column", "value": "value", "pass rate": "with_notes"}
+    of_controls = {"judge": "judge", "machines": "machines", "verdicts": "verdicts", "the first named": "first"}
+    return PairsSection(
+        figure=_picture(figures, PASS_RATES, "Pass rates by turns: the table below has them"),
+        rates=pairs.rates.grid(of_rates, "X-Turn pass rates with 95 % intervals"),
+        by=_unless_empty(pairs.by, of_columns, "By a column, all agents"),
+        tests=_unless_empty(
+            pairs.tests,
+            "judge column value beside difference p holm family test",
+            "How much more often pairs were judged rightly, by columns",
+        ),
+        words=_unless_empty(
+            pairs.words,
+            "agent turns mode conversations agent_words person_words difference",
+            "Words per message of agent and person",
+        ),
+        alpha=pairs.alpha,
+        controls=_unless_empty(pairs.controls, of_controls, "Control pairs, of two machines or none"),
+    )
+
+
+def _population_section(tables: ScoreTables, task: str, sentences: Sequence[str]) -> PopulationSection:
+    view = {
+        "agent": "agent",
+        "measure": "measure",
+        "stimuli": "stimuli",
+        "people's answers": "answers_of_people",
+        "the agent's": "answers",
+        "people": "people",
+        "agent and people": "beside_people",
+        "agent and itself": "itself",
+        "difference": "difference",
+        "p": "p",
+        "holm": "holm",
+        "family": "family",
+    }
+    grid = tables.populations.where(task=task).grid(view, "Distributions of answers")
+    return PopulationSection(TASK_NAMES[task], sentences, grid)
+
+
+def _published_section(tables: ScoreTables) -> PublishedSection | None:
+    if not tables.published:
+        return None
+    paper = tables.published.data[0].paper
+    theirs = {
+        "task": "task",
+        "their judge": "kind",
+        "their agent": "agent",
+        "part": "only",
+        "figure": "name",
+        "theirs": "published",
+    }
+    ours = {
+        "ours, 95 %": "interval",
+        "theirs is": "inside_word",
+        "our judge": "judge",
+        "our agent": "our_agent",
+        "but": "why",
+    }
+    sources = {"source": "source", "of the figure itself": "note"}
+    alone = tables.published.where(has_ours=False)
+    return PublishedSection(
+        paper=paper,
+        cite=published()["papers"][paper]["cite"],
+        beside=_unless_empty(
+            tables.published.where(has_ours=True), theirs | ours | sources, "Published figures and ours"
+        ),
+        number_alone=count(len(alone), "figure"),
+        alone=alone.grid(theirs | {"why": "why"} | sources, "Published figures without ours"),
+    )
+
+
+def _by_column(tables: ScoreTables, column: str) -> Grid:
+    view = {
+        "task": "task",
+        "judge": "judge",
+        column: "value",
+        "p(H|H)": "p_human",
+        "p(M|M)": "p_machine",
+        "detectability": "detectability",
+    }
+    return tables.by.where(column=column, agent=ALL).grid(view, f"By {column}, all agents")
+
+
+def _others(tables: ScoreTables) -> list[Grid]:
+    """Tables that stand by themselves at the end, each below its caption."""
+    shown: list[tuple[Table[Any], str, str]] = [
+        (
+            tables.rankings,
+            "How margins and confidence rank answers, and how well they are calibrated",
+            "task judge by verdicts auc true_at_1 auc_2 stated right calibration_error",
+        ),
+        (tables.sexes, "Speakers who were taken for male", "task judge of verdicts male"),
+        (
+            tables.catch,
+            "Catch trials, before anybody is excluded",
+            "task kind truth judge judges trials right",
+        ),
+        (tables.repeats, "Trials shown twice", "task judge verdicts alike"),
+        (
+            tables.samples,
+            "Further verdicts on a trial, of which the first counts",
+            "task judge verdicts alike",
+        ),
+    ]
+    return [rows.grid(names, title) for rows, title, names in shown if rows]

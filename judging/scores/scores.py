@@ -1,89 +1,181 @@
-"""What scoring found: the tables of :class:`Scores`."""
+"""Scores of verdicts: what :func:`judging.score` gives, as tables, sentences, and a folder of files with a page."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from judging.scores.conclusions import Conclusion
-from judging.scores.papers.published import PublishedFigure
-from judging.scores.papers.significance import Agreement
-from judging.statistics.answer_statistics import CaptionMeasures, Statistic
-from judging.statistics.by_margin import Ranking
-from judging.statistics.contrasts import Test
-from judging.statistics.measures import (
-    LOG_LINEAR,
-    Correction,
-    Score,
-    Worth,
-)
-from judging.statistics.pass_rate import PassRates
-from judging.statistics.populations import Population
-from judging.statistics.tables import Estimate, Table
+import orjson
+
+from judging.scores.conclusions import SCOPE, Reasons, sentences
+from judging.scores.figures import OVERVIEW, TASK_NAMES, figures, overview, who_judged, without_repetition
+from judging.scores.page import page
+from judging.scores.score_tables import ScoreTables
+from judging.scores.verdicts import further_verdicts
+from judging.statistics.populations import sentences as population_sentences
+from judging.statistics.tables import Grid, Table, as_json
+from judging.statistics.verdict_table import PEOPLE
+from serving.files.csv_tables import write_rows
+from serving.files.output_paths import new_folder
 
 if TYPE_CHECKING:
-    pass
-BOUNDS = 0.05  # around a detectability of 0.5: of 0.45 to 0.55, as the papers have it
+    import pandas as pd
+
+SCORES_FILE = "scores.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Alike:
-    """The share of further verdicts on trials that are as the first."""
-
-    task: str
-    judge: str
-    verdicts: int
-    alike: float
-
-
-@dataclass(frozen=True, slots=True)
-class CatchRate:
-    """The share of catch trials, or swapped scanpaths, judged rightly (2025 paper, Table S3)."""
-
-    task: str
-    kind: str
-    truth: str
-    judge: str
-    judges: int
-    trials: int
-    right: float
-
-
-@dataclass(frozen=True, slots=True)
-class PerceivedSex:
-    """The share of answers whose speaker was taken for male (2022 paper, Table S8)."""
-
-    task: str
-    judge: str
-    of: str
-    verdicts: int
-    male: Estimate
-
-
-EMPTY: Table[Any] = Table(())
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class Scores:
-    """``repeats`` are of trials that came twice, ``samples`` of further verdicts."""
+    """Who passes as a person: what :func:`judging.score` found.
 
-    scores: Table[Score] = EMPTY
-    by: Table[Score] = EMPTY
-    repeats: Table[Alike] = EMPTY
-    samples: Table[Alike] = EMPTY
-    ledger: Table[Worth] = EMPTY
-    agreement: dict[str, Agreement] = field(default_factory=dict)
-    tests: dict[str, dict[str, Table[Test]]] = field(default_factory=dict)
-    conclusions: dict[str, Table[Conclusion]] = field(default_factory=dict)
-    bounds: float = BOUNDS
-    pairs: PassRates | None = None
-    rankings: Table[Ranking] = EMPTY
-    sexes: Table[PerceivedSex] = EMPTY
-    catch: Table[CatchRate] = EMPTY
-    statistics: Table[Statistic] = EMPTY
-    captions: CaptionMeasures | None = None
-    instead: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    published: Table[PublishedFigure] = EMPTY
-    populations: Table[Population] = EMPTY
-    methods: str = ""
-    dprime_correction: Correction = LOG_LINEAR
+    >>> scores = score("verdicts")
+    >>> scores.to_pandas()["scores"][["judge", "agent", "detectability"]]
+    >>> scores.write("scores")
+    """
+
+    tables: ScoreTables
+    """All tables, as rows of typed fields."""
+    verdicts: pd.DataFrame | None = None
+    """A row per verdict with its row of the key, excluded ones too; None of answers alone."""
+    remarks: Sequence[str] = ()
+    """What the papers' rules changed in answers that were compared as populations."""
+
+    @cached_property
+    def reasons(self) -> Mapping[str, Sequence[Reasons]]:
+        """By task, agent by agent, each outcome as a headline with its reasons."""
+        return {task: [*sentences(rows).values()] for task, rows in self.tables.conclusions.items()}
+
+    @cached_property
+    def differences(self) -> Mapping[str, Sequence[str]]:
+        """By task, agent by agent, how the distribution of answers differs from people's."""
+        populations = self.tables.populations
+        return {task: [*population_sentences(populations.where(task=task))] for task in populations.distinct("task")}
+
+    def sentences(self) -> list[str]:
+        """What `turinglike score` says in words: who passes, by whom and how sure; what was excluded, and why."""
+        said = [*self.remarks]
+        for task, of_task in self.reasons.items():
+            name = TASK_NAMES[task].lower()
+            said += [" ".join(f"{headline} ({name}): {why}." for headline, why in reasons) for reasons in of_task]
+        if any(row.judge == PEOPLE for conclusions in self.tables.conclusions.values() for row in conclusions):
+            said.append(SCOPE)
+        for task, of_task in self.differences.items():
+            said += [f"{TASK_NAMES[task]}: {sentence}" for sentence in of_task]
+        if self.verdicts is not None:
+            said += _exclusions(self.verdicts)
+            said += further_verdicts(self.verdicts)
+        return said
+
+    def grids(self) -> list[Grid]:
+        """The tables that `turinglike score` prints, if they have rows: scores, pass rates of pairs, populations."""
+        return [grid for grid in (self._scores(), self._pass_rates(), self._populations()) if grid.rows]
+
+    def _scores(self) -> Grid:
+        of_judges = groupby(self.tables.scores, key=lambda row: (row.task, row.judge))
+        rows = [row for _, of_judge in of_judges for row in without_repetition(of_judge)]
+        view = {
+            "task": "task",
+            "judge": "judge",
+            "agent": "name",
+            "p(H|H)": "p_human.value",
+            "p(M|M)": "p_machine.value",
+            "detectability": "detectability",
+            "d'": "dprime.value",
+            "c": "criterion.value",
+        }
+        if any(row.missing for row in rows):
+            view["missing"] = "missing"
+        return Table(rows).grid(view)
+
+    def _pass_rates(self) -> Grid:
+        if self.tables.pairs is None:
+            return Grid("", (), ())
+        view = {
+            "judge": "judge",
+            "agent": "name",
+            "mode": "mode",
+            "turns": "turns",
+            "pass rate": "pass_rate",
+            "pairs": "pairs",
+            "judges": "judges",
+            "verdicts": "verdicts",
+            "interval": "interval",
+        }
+        return self.tables.pairs.rates.grid(view)
+
+    def _populations(self) -> Grid:
+        return self.tables.populations.grid("task agent measure people beside_people itself difference holm")
+
+    def to_pandas(self) -> dict[str, pd.DataFrame]:
+        """The tables as frames, by name; those without rows are empty frames.
+
+        The names and columns are those of the CSV files: ``scores``, ``by``, ``repeats``, ``samples``, ``ledger``,
+        ``rankings``, ``sexes``, ``catch``, ``statistics``, ``published``, ``populations``, and where there are any
+        ``captions``, ``pass_rates``, ``pass_rates_by``, ``words``. An estimate has three columns: NAME, NAME_low and
+        NAME_high, the ends of its 95 % interval. Further frames: ``tests`` (by ``asked`` and ``kind``),
+        ``conclusions`` (by ``asked``) and ``verdicts``."""
+        import pandas as pd
+
+        frames = {name: pd.DataFrame(table.records()) for name, table in self.tables.by_name().items()}
+        tests = [
+            {"asked": task, "kind": kind, **row}
+            for task, kinds in self.tables.tests.items()
+            for kind, rows in kinds.items()
+            for row in rows.records()
+        ]
+        conclusions = [
+            {"asked": task, **row} for task, rows in self.tables.conclusions.items() for row in rows.records()
+        ]
+        frames["tests"] = pd.DataFrame(tests)
+        frames["conclusions"] = pd.DataFrame(conclusions)
+        frames["verdicts"] = pd.DataFrame() if self.verdicts is None else self.verdicts
+        return frames
+
+    def write(self, folder: str | PathLike[str], *, force: bool = False) -> None:
+        """Write all files of `turinglike score` to a new ``folder``: CSV, ``scores.json``, figures, ``index.html``.
+
+        ``force`` replaces earlier scores there. Raises InputError for a folder that is something else, and
+        StorageError."""
+        with new_folder(Path(folder), marker=SCORES_FILE, force=force) as made:
+            if self.verdicts is not None:
+                with (made / "verdicts.csv").open("w", encoding="utf-8", newline="") as file:
+                    write_rows(file, self.verdicts.columns, self.verdicts.itertuples(index=False, name=None))
+            for name, table in self.tables.by_name().items():
+                table.write_csv(made / f"{name}.csv")
+            values = {name: {} if value is None else value for name, value in as_json(self.tables).items()}
+            form = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
+            (made / SCORES_FILE).write_bytes(orjson.dumps(values, option=form))
+            drawn = figures(self.tables, self._cues())
+            if self.verdicts is not None:
+                drawn |= who_judged(self.verdicts[self.verdicts["excluded"].isna()])
+            (made / "figures").mkdir()
+            for name, svg in drawn.items():
+                (made / "figures" / f"{name}.svg").write_text(svg, encoding="utf-8")
+            text = page(self.tables, self.reasons, self.differences, drawn)
+            (made / "index.html").write_text(text, encoding="utf-8")
+
+    def _cues(self) -> list[str]:
+        """The judges that go by one cue."""
+        return [row.judge for row in self.tables.ledger if row.is_cue]
+
+    def _repr_html_(self) -> str:
+        items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.sentences())
+        svg = overview(self.tables, self._cues()).get(OVERVIEW, "")
+        tables = "".join(grid.html() for grid in self.grids())
+        return f"<ul>{items}</ul>{svg[svg.find('<svg') :] if svg else ''}{tables}"
+
+
+def _exclusions(verdicts: pd.DataFrame) -> list[str]:
+    """A sentence on how many verdicts a study's rules exclude, by rule; none where none is."""
+    excluded = verdicts["excluded"].value_counts()
+    if not excluded.any():
+        return []
+    counts = ", ".join(f"{rules.replace(' ', ' and ')} {number:,}" for rules, number in excluded.items())
+    kept = int(verdicts["excluded"].isna().sum())
+    return [f"{kept:,} of {len(verdicts):,} verdicts count; excluded by the study's rules: {counts}"]

@@ -19,7 +19,7 @@ from agents.stimuli import TASKS
 from agents.word_boundaries import words
 from judging.statistics.measures import ALL, Score
 from judging.statistics.tables import Table
-from judging.statistics.verdict_table import PEOPLE, Answers
+from judging.statistics.verdict_table import PEOPLE, JudgedAnswers
 from serving.runs.answer_numbers import WORD_OF, cliffs_delta, cohens_d, numbers, rounding, texts
 
 CAPTIONS = "image_captioning"
@@ -91,7 +91,7 @@ class CaptionMeasures:
     correlations: Table[Correlation]
 
 
-def answer_statistics(answers: Answers) -> Table[Statistic]:
+def answer_statistics(answers: JudgedAnswers) -> Table[Statistic]:
     """The statistics by task, of people, then of each agent; a message of several excerpts counts once. Of colours and
     words the last are of ``number`` stimuli the :func:`consistency` (2025 paper, L1147)."""
     rows = []
@@ -167,7 +167,7 @@ def _effects(agent: NDArray[np.float64], people: NDArray[np.float64]) -> tuple[f
     return cohens_d(agent, people), cliffs_delta(agent, people), direction
 
 
-def longest_excerpts(answers: Answers) -> Answers:
+def longest_excerpts(answers: JudgedAnswers) -> JudgedAnswers:
     """Without excerpts of conversations that a longer one holds."""
     kept: dict[tuple[Any, ...], list[Sequence[Any]]] = defaultdict(list)
     longest = []
@@ -181,7 +181,7 @@ def longest_excerpts(answers: Answers) -> Answers:
     return longest
 
 
-def caption_measures(answers: Answers, scores: Iterable[Score]) -> CaptionMeasures | None:
+def caption_measures(answers: JudgedAnswers, scores: Iterable[Score]) -> CaptionMeasures | None:
     """The measures, and their correlation with detectability by judge."""
     written: dict[str, dict[str, list[Words]]] = defaultdict(lambda: defaultdict(list))
     for answer in answers:

@@ -24,7 +24,7 @@ Marks = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
+class ByMargin:
     """``auc`` is of machines above people, ``auc_2`` of right verdicts above wrong ones by how sure they are (type 2,
     Fleming and Lau 2014), ``true_at_1`` the share of machines' answers recognized with at most 1 % of people's.
     ``stated`` is the mean probability of being right that ``by`` says, beside ``right``, the share."""
@@ -41,7 +41,7 @@ class Ranking:
     calibration_error: float
 
 
-def rankings(verdicts: pd.DataFrame) -> Iterator[Ranking]:
+def rankings(verdicts: pd.DataFrame) -> Iterator[ByMargin]:
     """By margin and by confidence, where a judge's (or all people's) ``verdicts`` on people and on machines have it."""
     for by in ("margin", "confidence"):
         if by not in verdicts.columns:
@@ -58,7 +58,7 @@ def rankings(verdicts: pd.DataFrame) -> Iterator[Ranking]:
         drawn_from = clusters(known)
         if by == "margin":
             drawn_from = replace(drawn_from, wider=np.full(len(known), TRAINED_MEAN))
-        yield Ranking(
+        yield ByMargin(
             by="margin" if by == "margin" else "confidence",
             verdicts=len(known),
             auc=area(signed, truth, drawn_from),

@@ -31,7 +31,7 @@ from judging.statistics.measures import (
     z_scores,
 )
 from judging.statistics.tables import NO_FIGURE, Estimate, Table
-from judging.statistics.verdict_table import Answers, by_judge
+from judging.statistics.verdict_table import JudgedAnswers, by_judge
 from judging.trial_sets.candidates import PEOPLE_OF_PAIR, is_person
 from judging.trial_sets.trial_set import VERDICTS
 from serving.files.words import count
@@ -94,7 +94,7 @@ class Words:
     difference: Estimate
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class PassRates:
     rates: Table[PassRate]
     by: Table[PassRate]
@@ -104,7 +104,9 @@ class PassRates:
     words: Table[Words]
 
 
-def pass_rates(table: pd.DataFrame, by: Sequence[str], correction: Correction = LOG_LINEAR) -> PassRates:
+def pass_rates(
+    table: pd.DataFrame, by: Sequence[str], correction: Correction = LOG_LINEAR, answers: JudgedAnswers = ()
+) -> PassRates:
     """The pass rates of verdicts that count; to intervals, connected pairs are a single pair. The tests are of
     detectability, the mean share of right verdicts with the machine in the first and in the second conversation."""
     import pandas as pd
@@ -149,11 +151,11 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str], correction: Correction = 
         Table(controls),
         Table(tests),
         alpha_of_people(pairs),
-        Table([]),
+        words_per_message(answers),
     )
 
 
-def words_per_message(answers: Answers) -> Table[Words]:
+def words_per_message(answers: JudgedAnswers) -> Table[Words]:
     """By agent, turns and mode, of conversations of a person with the machine; Student's t over conversations."""
     cells: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)
     for answer in answers:

@@ -72,7 +72,14 @@ class Grid(NamedTuple):
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
 
+    def html(self) -> Markup:
+        """The table for a notebook."""
+        columns = Markup("").join(Markup("<th>{}</th>").format(column) for column in self.columns)
+        rows = Markup("").join(Markup("<tr>{}</tr>").format(_cells(row)) for row in self.rows)
+        return Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(columns, rows)
+
     def print(self) -> None:
+        """The table on standard output; nothing without rows."""
         table = plain_table(*self.columns)
         for row in self.rows:
             table.add_row(*map(_text, row))
@@ -136,6 +143,10 @@ def as_json(value: Any) -> Any:
     if is_dataclass(value):
         return record(value)
     return {name: as_json(part) for name, part in value.items()} if isinstance(value, dict) else value
+
+
+def _cells(row: Sequence[Any]) -> Markup:
+    return Markup("").join(Markup("<td>{}</td>").format(_text(cell)) for cell in row)
 
 
 def _text(cell: Any) -> str:

@@ -22,7 +22,7 @@ BOTH = ", "
 # phases: with the truth after each trial, and without
 FEEDBACK = "feedback"
 TEST = "test"
-Answers = Sequence[Mapping[str, Any]]
+JudgedAnswers = Sequence[Mapping[str, Any]]  # trials with their rows of the key
 
 
 def counted(verdicts: pd.DataFrame, column: str | None = None) -> pd.DataFrame:

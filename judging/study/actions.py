@@ -1,21 +1,23 @@
 """The actions of ``turinglike study``."""
 
-import argparse
+from __future__ import annotations
+
 import asyncio
 import os
 import secrets
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agents.errors import InputError, UnavailableError, printable
 from agents.stimuli import TASKS, parse_row
 from judging.study import events, presets
 from judging.study.codes import hashed
+from judging.study.folder import Study as StudyFolder
 from judging.study.pages.material import Material
 from judging.study.pages.materials import MeetingMaterial, material_of, only_task
 from judging.study.pages.phrases import phrase_warnings, read_phrases
@@ -32,6 +34,9 @@ from serving.files.timestamps import now
 from serving.files.words import count
 from serving.sets.stimulus_set import read_rows
 
+if TYPE_CHECKING:
+    from judging.study.results.planning import Measure
+
 T = TypeVar("T")
 README = """\
 A study of Turinglike. `study.toml` has the choices, `events.jsonl` has what judges did, by a random code.
@@ -43,13 +48,13 @@ and what judges wrote in their own words in `events.jsonl`. `links.jsonl` has no
 """
 
 
-def new_study(options: argparse.Namespace) -> None:
-    source = options.source
-    task = options.task
-    preset = options.preset or "plain"
+def new_study(source: Path | None, out: Path, task: str | None = None, preset: str | None = None) -> None:
+    """Write a study's folder with all its choices: of a trial set or a stimulus set, or without ``source`` of live
+    tests. Raises InputError."""
+    preset = preset or "plain"
     if source is None:
         _check_of_tests(preset, task)
-        _write_study(options.out, presets.study_of_tests(preset))
+        _write_study(out, presets.study_of_tests(preset))
         return
     if preset in presets.OF_TESTS:
         raise InputError(f"study new: --preset {preset} is of live tests, which show no set: leave {source} out")
@@ -64,7 +69,7 @@ def new_study(options: argparse.Namespace) -> None:
     if task not in there:
         tasks = ", ".join(name for name in TASKS if name in there)
         raise InputError(f"{source} is of {tasks or 'no task'}: say with --task which of these the study is of")
-    relative = os.path.relpath(source, options.out)
+    relative = os.path.relpath(source, out)
     if not of_trials:
         if preset != "plain":
             raise InputError(
@@ -76,7 +81,7 @@ def new_study(options: argparse.Namespace) -> None:
         wanted = tomllib.loads(presets.study_of_participants(relative, task))["answers"]["number"]
         if number != wanted:
             _say(f"answers.number = {number}, not {wanted}: the set has {count(number, 'stimulus', 'stimuli')}")
-        _write_study(options.out, text)
+        _write_study(out, text)
         return
     of_pairs = any(getattr(stimulus, "beside", None) is not None for stimulus in stimuli)
     if of_pairs and preset != "plain":
@@ -94,7 +99,7 @@ def new_study(options: argparse.Namespace) -> None:
     feedback = tomllib.loads(text)["trials"]["feedback"]
     if feedback != wanted:
         _say(f"trials.feedback = {feedback}, not {wanted}: the other half of the trials is without")
-    _write_study(options.out, text)
+    _write_study(out, text)
 
 
 def _check_of_tests(preset: str, task: str | None) -> None:
@@ -119,37 +124,42 @@ def _write_study(out: Path, text: str) -> None:
     _say(f"  turinglike study check {out}")
 
 
-def check_study(options: argparse.Namespace) -> None:
-    material = material_of(options.study)
+def check_study(study: Path) -> None:
+    """Print all problems and warnings of a study. Raises InputError where there are problems."""
+    material = material_of(study)
     problems = material.problems()
     warnings = material.warnings()
     try:
-        read_phrases(options.study, material.settings)
-        warnings += phrase_warnings(options.study, material.settings)
+        read_phrases(study, material.settings)
+        warnings += phrase_warnings(study, material.settings)
     except InputError as error:
         problems += [*map(str, error.problems), str(error)]
     problems += material.served_problems()
     for problem in [*problems, *(f"warning: {warning}" for warning in warnings)]:
         print(printable(problem), file=sys.stderr)
     if problems:
-        raise InputError(f"{options.study}: {count(len(problems), 'problem')}")
+        raise InputError(f"{study}: {count(len(problems), 'problem')}")
     _say(material.about())
-    _say(f"no problems; now: turinglike study serve {options.study}")
+    _say(f"no problems; now: turinglike study serve {study}")
 
 
-def make_links(options: argparse.Namespace) -> None:
-    settings = read_settings(options.study)
+def make_links(study: Path, number: int, address: str) -> None:
+    """Print ``number`` new links to ``address``, each for a judge; only their hashes are kept. Raises InputError."""
+    settings = read_settings(study)
     if settings.judges.entry != "links":
-        raise InputError(f'{options.study / FILE}: judges.entry is "{settings.judges.entry}": no link is needed')
-    if set("?#") & set(options.address):
-        raise InputError(f"study links: --address {options.address}: give it without ? and #; each link adds ?link=…")
-    tokens = [secrets.token_urlsafe(16) for _ in range(options.number)]
-    events.append(options.study / events.LINKS, [{"link": hashed(token), "at": now()} for token in tokens])
+        raise InputError(f'{study / FILE}: judges.entry is "{settings.judges.entry}": no link is needed')
+    if set("?#") & set(address):
+        raise InputError(f"study links: --address {address}: give it without ? and #; each link adds ?link=…")
+    tokens = [secrets.token_urlsafe(16) for _ in range(number)]
+    events.append(study / events.LINKS, [{"link": hashed(token), "at": now()} for token in tokens])
     for token in tokens:
-        print(f"{options.address.rstrip('/')}/?link={token}")
+        print(f"{address.rstrip('/')}/?link={token}")
 
 
-def serve_study(options: argparse.Namespace) -> None:
+def serve_study(
+    study: Path, host: str, port: int, allow_host: Sequence[str], key_file: Path | None, *, quiet: bool
+) -> None:
+    """Serve the study's pages until a signal ends it. Raises InputError, StorageError and UnavailableError."""
     try:
         import uvloop
 
@@ -162,57 +172,70 @@ def serve_study(options: argparse.Namespace) -> None:
         from serving.scheduling import interrupts
     except ImportError as error:
         raise UnavailableError(f"a study needs more packages ({error}): pip install 'turinglike[serve]'") from None
-    check_host_names(options.allow_host)
-    key = read_api_key(options.key_file)
-    material = material_of(options.study)
-    phrases = read_phrases(options.study, material.settings)
-    hosts = LOOPBACK | {name.lower() for name in options.allow_host}
-    if options.host not in ("0.0.0.0", "::"):
-        hosts |= {options.host.lower()}
+    check_host_names(allow_host)
+    key = read_api_key(key_file)
+    material = material_of(study)
+    phrases = read_phrases(study, material.settings)
+    hosts = LOOPBACK | {name.lower() for name in allow_host}
+    if host not in ("0.0.0.0", "::"):
+        hosts |= {host.lower()}
     rules = Rules(frozenset(hosts), None, body_bytes=64 * 1024)
-    log = ServerLog(options.quiet)
+    log = ServerLog(quiet)
     log.start()
-    for warning in phrase_warnings(options.study, material.settings):
+    for warning in phrase_warnings(study, material.settings):
         log.say(f"warning: {warning}")
     if isinstance(material, MeetingMaterial):
         for problem in material.served_problems():
             log.say(f"{material.meetings} with this agent will be void: {problem}")
     with ExitStack() as held:
-        check = held.enter_context(lock(options.study))
-        study = Study(options.study, material, check)
-        sockets = held.enter_context(bound_sockets(options.host, options.port))
-        app = create_app(study, phrases, rules, admin_key=key, on_end=log.request)
-        interrupts.run(lambda take_signals: run(study, app, sockets, log), uvloop.new_event_loop)
+        check = held.enter_context(lock(study))
+        running = Study(study, material, check)
+        sockets = held.enter_context(bound_sockets(host, port))
+        app = create_app(running, phrases, rules, admin_key=key, on_end=log.request)
+        interrupts.run(lambda take_signals: run(running, app, sockets, log), uvloop.new_event_loop)
 
 
-def show_status(options: argparse.Namespace) -> None:
-    material = material_of(options.study)
-    study = study_status.status_of(events.read_state(options.study), material, events.read_personal(options.study))
-    study["exports"] = [export for export in events.read_exports(options.study) if export["deleted"]]
-    if options.json:
-        print_json(study)
+def show_status(study: Path, *, json: bool) -> None:
+    """Print how a study stands, as text or as JSON. Raises InputError."""
+    status = StudyFolder(study).status()
+    if json:
+        print_json(status)
     else:
-        study_status.print_study(study)
+        study_status.print_study(status)
 
 
-def plan_judges(options: argparse.Namespace) -> None:
-    from judging.study.results.planning import Measure, plan
+def plan_judges(
+    study: Path | None,
+    half_width: float | None = None,
+    measure: Measure | None = None,
+    agents: int | None = None,
+    per_judge: int | None = None,
+    stimuli: int | None = None,
+) -> None:
+    """Print a study's plan to preregister, or how many judges give intervals of ``half_width``. Raises InputError."""
+    from judging.study.results.planning import plan
 
-    if options.study:
-        numbers = ("half_width", "measure", "agents", "per_judge", "stimuli")
-        given = [f"--{name.replace('_', '-')}" for name in numbers if getattr(options, name) is not None]
+    if study is not None:
+        numbers = {
+            "--half-width": half_width,
+            "--measure": measure,
+            "--agents": agents,
+            "--per-judge": per_judge,
+            "--stimuli": stimuli,
+        }
+        given = [option for option, number in numbers.items() if number is not None]
         if given:
             raise InputError(
-                f"study plan: {', '.join(given)}: {options.study} has its own numbers, and its plan is of these: leave "
+                f"study plan: {', '.join(given)}: {study} has its own numbers, and its plan is of these: leave "
                 "the options out, or leave the study out"
             )
-        print(*map(printable, _plan_of(options.study).splitlines()), sep="\n")
+        print(*map(printable, _plan_of(study).splitlines()), sep="\n")
         return
-    if not (options.agents and options.per_judge and options.stimuli):
+    if not (agents and per_judge and stimuli):
         raise InputError("study plan: name a study, or give --agents, --per-judge and --stimuli")
-    measure: Measure = options.measure or "detectability"
-    half_width = 0.05 if options.half_width is None else options.half_width
-    judges, width = plan(half_width, options.agents, options.per_judge, options.stimuli, measure=measure)
+    measure = measure or "detectability"
+    half_width = 0.05 if half_width is None else half_width
+    judges, width = plan(half_width, agents, per_judge, stimuli, measure=measure)
     if judges is None:
         _say(f"no number of judges brings {measure} below ± {width:.3f} (95 %): more stimuli do")
     else:
@@ -263,53 +286,52 @@ def _plan_of(folder: Path) -> str:
     return "\n".join([*lines, *hashes, "", text])
 
 
-def export_study(options: argparse.Namespace) -> None:
-    from judging.study.results.export import export as write
-
-    if options.judge is not None:
-        if options.personal:
+def export_study(study: Path, out: Path, *, personal: bool, judge: str | None, force: bool) -> None:
+    """Write what counts as a run folder, or with ``judge`` all that is kept of one person. Raises InputError."""
+    if judge is not None:
+        if personal:
             raise InputError(
                 "study export: --judge writes all that is kept of a person, what is personal too: leave --personal out"
             )
-        refuse_existing([options.out], force=options.force)
-        write_json(options.out, events.read_person(options.study, options.judge))
-        _say(f"{options.out}: all that is kept of {options.judge}")
+        refuse_existing([out], force=force)
+        write_json(out, events.read_person(study, judge))
+        _say(f"{out}: all that is kept of {judge}")
         return
-    material = material_of(options.study)
-    out = options.out
-    number, left_out = write(options.study, material, out, personal=options.personal, force=options.force)
-    events.append(options.study / events.EXPORTS, [{"at": now(), "out": str(out.resolve())}])
+    material = material_of(study)
+    exported = StudyFolder(study).export(out, personal=personal, force=force)
     following = {
         "trial": f"score {out} -o {out}-scores",
         "test": f"score {out / 'verdicts'} -o scores",
     }.get(material.kind, f"trials RUN {out} -o trials")
     what = "verdict" if material.kind in ("trial", "test") else "answer"
-    if left_out and isinstance(material, MeetingMaterial):
-        _say(f"{material.meetings} that are left out: {left_out}")
-    if not number:
+    if exported.left_out and isinstance(material, MeetingMaterial):
+        _say(f"{material.meetings} that are left out: {exported.left_out}")
+    if not exported.number:
         _say(f"nobody's answer counts: {out} has participants.csv alone, which says who is paid")
         return
-    _say(f"{count(number, what)}: {out}; next: turinglike {following}")
+    _say(f"{count(exported.number, what)}: {out}; next: turinglike {following}")
 
 
-def make_kit(options: argparse.Namespace) -> None:
+def make_kit(study: Path, number: int, out: Path) -> None:
+    """Write an HTML file with the trials of ``number`` judges. Raises InputError."""
     from judging.study.kit import unused_in_kits, write_kit
 
-    refuse_existing([options.out], force=False)
-    material = material_of(options.study)
-    phrases = read_phrases(options.study, material.settings)
-    _in_study(options.study, material, lambda study: write_kit(study, phrases, options.number, options.out))
+    refuse_existing([out], force=False)
+    material = material_of(study)
+    phrases = read_phrases(study, material.settings)
+    _in_study(study, material, lambda running: write_kit(running, phrases, number, out))
     if unused := unused_in_kits(material.settings):
         _say(f"in a kit these do nothing: {', '.join(unused)}")
-    _say(f"{options.out}: {count(options.number, 'judge')}; then turinglike study import {options.study} FILE.json")
+    _say(f"{out}: {count(number, 'judge')}; then turinglike study import {study} FILE.json")
 
 
-def import_kits(options: argparse.Namespace) -> None:
+def import_kits(study: Path, files: Sequence[Path]) -> None:
+    """Take in the answers that kits have saved in ``files``. Raises InputError."""
     from judging.study.kit import import_answers
 
-    material = material_of(options.study)
-    added = _in_study(options.study, material, lambda study: import_answers(study, options.files))
-    state = events.read_state(options.study)
+    material = material_of(study)
+    added = _in_study(study, material, lambda running: import_answers(running, files))
+    state = events.read_state(study)
     for code, number in added.items():
         if (judge := state.judges.get(code)) is None:
             _say(f"{code}: passed over, for nothing is known of this judge any more")
@@ -331,22 +353,24 @@ def _in_study(folder: Path, material: Material, work: Callable[[Study], Coroutin
         return asyncio.run(inside(held))
 
 
-def close_study(options: argparse.Namespace) -> None:
-    read_settings(options.study)
-    with lock(options.study):
-        events.append(options.study / events.EVENTS, [{"event": "closed", "at": now()}])
-    _say(f"{options.study} is closed; next: turinglike study export {options.study} -o verdicts")
+def close_study(study: Path) -> None:
+    """End a study: nobody may answer any more. Raises InputError."""
+    read_settings(study)
+    with lock(study):
+        events.append(study / events.EVENTS, [{"event": "closed", "at": now()}])
+    _say(f"{study} is closed; next: turinglike study export {study} -o verdicts")
 
 
-def forget_judge(options: argparse.Namespace) -> None:
-    read_settings(options.study)
-    with lock(options.study):
-        known = {**events.read_personal(options.study), **events.read_state(options.study).judges}
-        if options.judge not in known:
-            raise InputError(f"{options.study} has no judge {options.judge}")
-        events.forget(options.study, [options.judge])
-    _say(f"nothing is known of {options.judge} any more")
-    for export in events.read_exports(options.study):
+def forget_judge(study: Path, judge: str) -> None:
+    """Remove all that is known of a judge, given by code. Raises InputError."""
+    read_settings(study)
+    with lock(study):
+        known = {**events.read_personal(study), **events.read_state(study).judges}
+        if judge not in known:
+            raise InputError(f"{study} has no judge {judge}")
+        events.forget(study, [judge])
+    _say(f"nothing is known of {judge} any more")
+    for export in events.read_exports(study):
         _say(f"  it may be in the export of {export['at'][:10]}, which still has it: {export['out']}")
 
 
@@ -354,7 +378,7 @@ def _say(text: str) -> None:
     print(printable(text), flush=True)
 
 
-ACTIONS: Mapping[str, Callable[[argparse.Namespace], None]] = {
+ACTIONS: Mapping[str, Callable[..., None]] = {
     "new": new_study,
     "check": check_study,
     "links": make_links,

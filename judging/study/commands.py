@@ -3,7 +3,7 @@
 import argparse
 
 from agents.errors import InputError
-from serving.commands.command_line import Commands, path, port, positive, share, task
+from serving.commands.command_line import Commands, arguments, path, port, positive, share, task
 
 
 def register(commands: Commands) -> None:
@@ -125,7 +125,8 @@ def register(commands: Commands) -> None:
 def _action(options: argparse.Namespace) -> int:
     from judging.study.actions import ACTIONS
 
-    ACTIONS[options.action](options)
+    act = ACTIONS[options.action]
+    act(**arguments(act, options))
     return 0
 
 

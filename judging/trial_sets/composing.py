@@ -1,18 +1,22 @@
-"""``turinglike trials``: draw trials from runs, balanced and blinded."""
+"""Trials drawn from runs, balanced and blinded: :func:`trials`, on which ``turinglike trials`` stands."""
 
-import argparse
+from __future__ import annotations
+
 import random
 import secrets
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.language.filters.texts import disclosures
-from agents.stimuli import TASKS, Asked
+from agents.stimuli import SHORT, TASKS, Asked
 from judging.trial_sets.candidates import PEOPLE_OF_PAIR, AnswerReader, Candidate
+from judging.trial_sets.composed import TrialSet, sentences_on_pairs, sentences_on_set, sentences_on_task
 from judging.trial_sets.drawing import (
     Order,
     Pool,
@@ -28,24 +32,76 @@ from judging.trial_sets.drawing import (
 from judging.trial_sets.pairs import LENGTHS as PAIR_LENGTHS
 from judging.trial_sets.pairs import draw_pair_list, draw_pairs, read_dialogues
 from judging.trial_sets.same_rules import SameRules
-from judging.trial_sets.tells import told
-from judging.trial_sets.trial_set import JudgesList, KeyedTrial, about_path, key_path, write_trial_set
+from judging.trial_sets.trial_set import JudgesList, write_trial_set
 from serving.files.words import count
 
+Preset = Literal["2022", "2025"]
+Folder = str | PathLike[str]
 WITHOUT_PICTURE = ("word_association", "conversation")
-LENGTHS = (3, 6, 9, 12, 15, 18, 21, 24)
-PRESETS: Mapping[str, Mapping[Asked, int]] = {
+LENGTHS = (3, 6, 9, 12, 15, 18, 21, 24)  # messages of excerpts
+PRESETS: Mapping[Preset, Mapping[Asked, int]] = {
     # 2022 paper, Table 1 and sections S2 to S7; captions are not stated, and are those of 2025.
     "2022": dict(zip(TASKS, (25, 25, 12, 40, 50, 20), strict=True)),
     # 2025 paper, Methods, "shown per judge"; words are not stated, and are those of 2022.
     "2025": dict(zip(TASKS, (25, 25, 12, 40, 50, 32), strict=True)),
 }
-NOTED = ("per_agent", "lists", "per_judge", "every", "repeats")  # options that the set's file has
-Say = Callable[[str], None]
+OF_ALL = ("per_agent", "lists", "per_judge", "every", "repeats")  # choices that the set's file notes
+OF_PAIRS = ("pairs", "show_pseudo")
+OF_SPEAKERS = ("preset", "common", "unique", "catch", "as_written")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choices:
+    """What :func:`trials` was asked for, in the form in which it is drawn by. Raises InputError for what no trial set
+    can be."""
+
+    runs: Sequence[Path]
+    people: Sequence[Path]
+    tasks: Sequence[str]
+    agents: Sequence[str] | None
+    per_agent: int | None
+    lists: int
+    per_judge: int | None
+    preset: Preset | None
+    lengths: Sequence[int]
+    pairs: bool
+    show_pseudo: bool
+    common: bool
+    unique: bool
+    as_written: bool
+    every: bool
+    catch: float
+    repeats: float
+    seed: int
+
+    def __post_init__(self) -> None:
+        if (self.lists > 1 or self.repeats) and self.per_judge is None and self.preset is None:
+            raise InputError("--lists, --repeats: say with --per-judge or --preset how long each list is")
+        others = ("preset", "common", "unique", "as_written") if self.pairs else ("show_pseudo",)
+        if wrong := [name for name in others if getattr(self, name)]:
+            side = "with" if self.pairs else "without"
+            raise InputError(f"--{wrong[0].replace('_', '-')} does not go {side} --pairs")
+        strange = [name for name in self.tasks if name not in TASKS]
+        if strange or not self.tasks:
+            raise InputError(f"a task is one of {', '.join(TASKS)}, not {', '.join(strange) or 'none'}")
+        if self.preset is not None and self.preset not in get_args(Preset):
+            raise InputError(f"a preset is one of {', '.join(get_args(Preset))}, not {self.preset!r}")
+        numbers = (self.per_agent, self.lists, self.per_judge, *self.lengths)
+        if any(number is not None and number < 1 for number in numbers):
+            raise InputError("per_agent, lists, per_judge and lengths are whole numbers from 1")
+        if not (0 <= self.catch <= 1 and 0 <= self.repeats <= 1):
+            raise InputError(f"catch and repeats are shares from 0 to 1, not {self.catch:g} and {self.repeats:g}")
+
+    def noted(self) -> dict[str, Any]:
+        """The choices as ``TRIALS.trials.json`` has them."""
+        names = (*OF_ALL, *(OF_PAIRS if self.pairs else OF_SPEAKERS))
+        return {name: getattr(self, name) for name in names} | {"lengths": list(self.lengths)}
 
 
 @dataclass(slots=True)
-class Drawn:
+class _Drawn:
+    """What was drawn, before it is written; ``about`` has by task the numbers that the set's file notes."""
+
     lists: list[JudgesList] = field(default_factory=list)
     about: dict[str, dict[str, Any]] = field(default_factory=dict)
     unbalanced: list[str] = field(default_factory=list)
@@ -54,79 +110,131 @@ class Drawn:
     rules: SameRules = field(default_factory=SameRules)
 
 
-def compose(options: argparse.Namespace, say: Say) -> int:
-    """Run the command; returns its exit code. Raises InputError and StorageError."""
+def trials(
+    runs: Folder | Sequence[Folder],
+    out: Folder,
+    *,
+    people: Folder | Sequence[Folder] = (),
+    task: str | Sequence[str] = TASKS,
+    agents: str | Sequence[str] | None = None,
+    per_agent: int | None = None,
+    lists: int = 1,
+    per_judge: int | None = None,
+    preset: Preset | None = None,
+    lengths: Sequence[int] | None = None,
+    pairs: bool = False,
+    show_pseudo: bool = False,
+    common: bool = False,
+    unique: bool = False,
+    as_written: bool = False,
+    every: bool = False,
+    catch: float = 0.1,
+    repeats: float = 0.0,
+    seed: int | None = None,
+    force: bool = False,
+) -> TrialSet:
+    """Draw trials for judges from runs, half of them of people, the others of each agent equally often.
+
+    >>> made = trials(["run", "people"], "trials", task="word", per_agent=40, seed=1)
+    >>> print(*made.sentences(), sep="\\n")
+
+    Folders and their answers: ``runs`` are run folders, of people too; of the run folders in ``people`` only people's
+    answers count. ``task`` is one task or several, in full or short ("word"); ``agents`` are names, as a list or as
+    "a,b". By default all answers to all tasks are drawn from.
+
+    Numbers: ``per_agent`` trials of each agent; ``lists`` for so many judges of ``per_judge`` trials each, or as many
+    as the paper ``preset`` ("2022", "2025") had by task; ``every`` takes all answers, balanced or not. ``catch`` and
+    ``repeats`` are shares of a list: catch trials, where runs have any, and trials that come again under another id.
+
+    Which answers: ``common`` takes stimuli that people and every agent answered, ``unique`` one of equal answers to a
+    stimulus; ``as_written`` leaves out the papers' rules for words and colours. ``lengths`` are numbers of messages of
+    excerpts. With ``pairs`` a conversation with a machine stands beside one of people, and ``lengths`` are in turns;
+    ``show_pseudo`` then shows what a machine wrote beforehand.
+
+    ``seed`` (drawn by default) decides all that is drawn: who knows it, and the runs, can tell whose the answers are.
+    ``force`` replaces a trial set at ``out``. Beside ``out`` stand the key and how the set was made.
+
+    Raises InputError where the answers do not make such trials, UnavailableError without the extra ``judging``, and
+    StorageError."""
     if not is_installed("sklearn"):
         raise UnavailableError("the package scikit-learn is not installed: pip install 'turinglike[judging]'")
-    if (options.lists > 1 or options.repeats) and options.per_judge is None and options.preset is None:
-        raise InputError("--lists, --repeats: say with --per-judge or --preset how long each list is")
+    short = [task] if isinstance(task, str) else task
     # Who knows the seed, and which runs there were, can draw the same order again and read whose the answers are.
-    seed = secrets.randbelow(1 << 53) if options.seed is None else options.seed
-    of_kind = ("pairs", "show_pseudo") if options.pairs else ("preset", "common", "unique", "catch", "as_written")
-    others = ("preset", "common", "unique", "as_written") if options.pairs else ("show_pseudo",)
-    if wrong := [name for name in others if getattr(options, name)]:
-        raise InputError(f"--{wrong[0].replace('_', '-')} does not go {'with' if options.pairs else 'without'} --pairs")
-    drawn = _draw_pairs(options, seed) if options.pairs else _draw_speakers(options, seed)
-    chosen = {name: getattr(options, name) for name in (*NOTED, *of_kind)}
-    chosen["lengths"] = list(options.lengths or (PAIR_LENGTHS if options.pairs else LENGTHS))
-    notes = {"runs": [str(path) for path in options.runs], "options": chosen, "tasks": drawn.about}
+    choices = _Choices(
+        runs=_folders(runs),
+        people=_folders(people),
+        tasks=[SHORT.get(name, name) for name in short],
+        agents=agents.split(",") if isinstance(agents, str) else agents,
+        per_agent=per_agent,
+        lists=lists,
+        per_judge=per_judge,
+        preset=preset,
+        lengths=sorted({*(lengths or (PAIR_LENGTHS if pairs else LENGTHS))}),
+        pairs=pairs,
+        show_pseudo=show_pseudo,
+        common=common,
+        unique=unique,
+        as_written=as_written,
+        every=every,
+        catch=catch,
+        repeats=repeats,
+        seed=secrets.randbelow(1 << 53) if seed is None else seed,
+    )
+    drawn = _draw_pairs(choices) if choices.pairs else _draw_speakers(choices)
+    notes = {"runs": [str(path) for path in choices.runs], "options": choices.noted(), "tasks": drawn.about}
     notes |= {"unbalanced": drawn.unbalanced, "passed_over": dict(drawn.passed_over)}
     notes["same_rules"] = drawn.rules.summary()
-    rows, blind = write_trial_set(options.out, drawn.lists, notes, seed, force=options.force)
-    for sentence in [*drawn.common, *drawn.rules.sentences()]:
-        say(sentence)
-    for task, numbers in drawn.about.items():
-        for line in _summary_of_pairs(numbers) if options.pairs else _summary(task, numbers, rows):
-            say(line)
-    for remark in drawn.unbalanced:
-        say(f"not balanced: {remark}")
-    for why, number in sorted(drawn.passed_over.items()):
-        say(f"passed over: {number:,} {why}")
-    for entry in blind:
-        say(f"{entry['asked']}: {_blindness(entry)}")
-        for tell in entry["tells"]:
-            say(f"  {told(tell)}")
-    say(f"trials: {options.out}; key, not for judges: {key_path(options.out)}; about it: {about_path(options.out)}")
-    return 0
+    folder = Path(out)
+    rows, blind = write_trial_set(folder, drawn.lists, notes, choices.seed, force=force)
+    said = [*drawn.common, *drawn.rules.sentences()]
+    for name, numbers in drawn.about.items():
+        said += sentences_on_pairs(numbers) if choices.pairs else sentences_on_task(name, numbers, rows)
+    said += sentences_on_set(drawn.unbalanced, drawn.passed_over, blind)
+    return TrialSet(folder, len(rows), said)
 
 
-def _draw_speakers(options: argparse.Namespace, seed: int) -> Drawn:
-    reader = AnswerReader(options.runs, options.people, SameRules(as_written=options.as_written))
-    answers = reader.candidates(options.task, options.lengths or LENGTHS)
-    if options.agents is not None:
+def _folders(folders: Folder | Sequence[Folder]) -> list[Path]:
+    """One folder, or several, as a list of paths."""
+    return [Path(folders)] if isinstance(folders, str | PathLike) else [Path(folder) for folder in folders]
+
+
+def _draw_speakers(choices: _Choices) -> _Drawn:
+    reader = AnswerReader(choices.runs, choices.people, SameRules(as_written=choices.as_written))
+    answers = reader.candidates(choices.tasks, choices.lengths)
+    if choices.agents is not None:
         machines = {answer.agent for answer in answers if answer.truth == "machine" and not answer.is_swapped}
-        wanted = _named(options.agents, machines)
+        wanted = _named(choices.agents, machines)
         answers = [answer for answer in answers if answer.truth == "human" or answer.is_catch or answer.agent in wanted]
-    drawn = Drawn(passed_over=reader.passed_over, common=reader.common(), rules=reader.rules)
+    drawn = _Drawn(passed_over=reader.passed_over, common=reader.common(), rules=reader.rules)
     for task in TASKS:
         if of_task := [answer for answer in answers if answer.stimulus.task == task]:
-            chance = random.Random(f"trials {seed} {task}")
-            pool, drawn.about[task] = _pool(of_task, options, chance)
+            chance = random.Random(f"trials {choices.seed} {task}")
+            pool, drawn.about[task] = _pool(of_task, choices, chance)
             _refuse_pictures_of_a_part(task, [*pool.trials(), *pool.catch])
             drawn.unbalanced += [f"{task}: {remark}" for remark in pool.unbalanced]
-            drawn.lists += _lists(task, pool, options, chance)
+            drawn.lists += _lists(task, pool, choices, chance)
     if not any(entry.trials for entry in drawn.lists):
         reasons = [*drawn.unbalanced, *reader.rules.sentences()]
         raise InputError("no trial can be drawn: " + ("; ".join(reasons) or "the runs hold no such answers"))
     return drawn
 
 
-def _draw_pairs(options: argparse.Namespace, seed: int) -> Drawn:
-    if "conversation" not in options.task:
+def _draw_pairs(choices: _Choices) -> _Drawn:
+    if "conversation" not in choices.tasks:
         raise InputError("--pairs are of conversations")
-    reader = AnswerReader(options.runs, options.people)
-    drawn = Drawn(passed_over=reader.passed_over)
+    reader = AnswerReader(choices.runs, choices.people)
+    drawn = _Drawn(passed_over=reader.passed_over)
     dialogues = read_dialogues(reader)
-    chance = random.Random(f"pairs {seed}")
+    chance = random.Random(f"pairs {choices.seed}")
     names = sorted({dialogue.agent for dialogue in dialogues if dialogue.has_machine})
     pairs = draw_pairs(
         dialogues,
-        options.lengths or PAIR_LENGTHS,
+        choices.lengths,
         chance,
-        agents=names if options.agents is None else _named(options.agents, names),
-        per_agent=options.per_agent,
-        every=options.every,
-        show_pseudo=options.show_pseudo,
+        agents=names if choices.agents is None else _named(choices.agents, names),
+        per_agent=choices.per_agent,
+        every=choices.every,
+        show_pseudo=choices.show_pseudo,
     )
     drawn.passed_over += pairs.passed_over
     drawn.unbalanced = pairs.unbalanced
@@ -138,12 +246,12 @@ def _draw_pairs(options: argparse.Namespace, seed: int) -> Drawn:
     used = Counter[int]()
 
     def draw(number: int) -> Order:
-        return draw_pair_list(pairs, number, used, chance, repeats=options.repeats)
+        return draw_pair_list(pairs, number, used, chance, repeats=choices.repeats)
 
-    if options.per_judge is None:
+    if choices.per_judge is None:
         drawn.lists = [JudgesList("pairs-all", "conversation", order)]
     else:
-        drawn.lists = _numbered("pairs", "conversation", options.lists, options.per_judge, draw)
+        drawn.lists = _numbered("pairs", "conversation", choices.lists, choices.per_judge, draw)
     cells = [
         {"agent": agent, "length": turns, "pairs": len(of_cell)} for (agent, turns), of_cell in pairs.cells.items()
     ]
@@ -162,8 +270,9 @@ def _refuse_pictures_of_a_part(task: Asked, answers: Sequence[Candidate]) -> Non
         )
 
 
-def _named(text: str, there: Collection[str]) -> set[str]:
-    wanted = {name.strip() for name in text.split(",") if name.strip()}
+def _named(names: Sequence[str], there: Collection[str]) -> set[str]:
+    """The agents of these names. Raises InputError for names that are not ``there``."""
+    wanted = {name.strip() for name in names if name.strip()}
     if wanted - set(there):
         raise InputError(
             f"--agents: {', '.join(sorted(wanted - set(there)))}: the runs hold no answers of theirs, but of "
@@ -172,11 +281,9 @@ def _named(text: str, there: Collection[str]) -> set[str]:
     return wanted
 
 
-def _pool(
-    answers: Sequence[Candidate], options: argparse.Namespace, chance: random.Random
-) -> tuple[Pool, dict[str, Any]]:
+def _pool(answers: Sequence[Candidate], choices: _Choices, chance: random.Random) -> tuple[Pool, dict[str, Any]]:
     numbers: dict[str, Any] = {"candidates": len(answers)}
-    if options.common:
+    if choices.common:
         answers = in_common(answers)
         numbers["in_common"] = len(answers)
     of_people, of_machines = one_sided(answers)
@@ -188,9 +295,9 @@ def _pool(
         "of_people_and_machines": sum(len({answer.truth for answer in group}) > 1 for group in alike),
         "of_several_machines": sum(len(agents) > 1 for agents in machines),
     }
-    if options.unique:
+    if choices.unique:
         answers = unique(answers, chance)
-    pool = draw_pool(answers, chance, per_agent=options.per_agent, every=options.every)
+    pool = draw_pool(answers, chance, per_agent=choices.per_agent, every=choices.every)
     numbers["people"] = len(pool.people)
     numbers["agents"] = {name: len(of_agent) for name, of_agent in pool.machines.items()}
     numbers["self_disclosed"] = sum(map(_discloses_itself, pool.trials()))
@@ -203,67 +310,22 @@ def _discloses_itself(trial: Candidate) -> bool:
     return any(map(disclosures, texts))
 
 
-def _lists(task: Asked, pool: Pool, options: argparse.Namespace, chance: random.Random) -> list[JudgesList]:
-    number = options.per_judge
-    if number is None and options.preset is not None:
-        number = PRESETS[options.preset][task]
+def _lists(task: Asked, pool: Pool, choices: _Choices, chance: random.Random) -> list[JudgesList]:
+    number = choices.per_judge
+    if number is None and choices.preset is not None:
+        number = PRESETS[choices.preset][task]
     used: Counter[int] = Counter()
     if number is None:
         trials = pool.trials()
-        catch = least_used(pool.catch, round(options.catch * len(trials)), used, set(), chance)
+        catch = least_used(pool.catch, round(choices.catch * len(trials)), used, set(), chance)
         return [JudgesList(f"{task}-all", task, arrange(trials, catch, 0, chance))]
 
     def draw(number: int) -> Order:
-        return draw_list(pool, number, used, chance, catch=options.catch, repeats=options.repeats)
+        return draw_list(pool, number, used, chance, catch=choices.catch, repeats=choices.repeats)
 
-    return _numbered(task, task, options.lists, number, draw)
+    return _numbered(task, task, choices.lists, number, draw)
 
 
 def _numbered(name: str, task: Asked, lists: int, number: int, draw: Callable[[int], Order]) -> list[JudgesList]:
     digits = max(3, len(str(lists)))
     return [JudgesList(f"{name}-{at:0{digits}}", task, draw(number)) for at in range(1, lists + 1)]
-
-
-def _summary(task: str, numbers: Mapping[str, Any], rows: Sequence[KeyedTrial]) -> Iterator[str]:
-    keys = [key for trial, key in rows if trial["asked"] == task]
-    kinds = Counter({0: key["truth"], 1: "catch"}.get(key["catch"], "swapped") for key in keys)
-    swapped = f", {kinds['swapped']:,} swapped" if kinds["swapped"] else ""
-    yield (
-        f"{task}: {count(kinds.total(), 'trial')}, {kinds['human']:,} of people, {kinds['machine']:,} of "
-        f"{count(len(numbers['agents']), 'agent')}, {kinds['catch']:,} to catch{swapped}"
-    )
-    one_side = numbers["stimuli_of_one_side"]
-    if task != "conversation" and (one_side["people"] or one_side["machines"]):  # talks are stimuli of their own
-        yield (
-            f"  answered by people alone: {count(one_side['people'], 'stimulus', 'stimuli')}; by machines alone: "
-            f"{one_side['machines']:,}. A judge may learn whose they are; --common leaves them out"
-        )
-    alike = numbers["alike"]
-    if alike["answers"]:
-        yield (
-            f"  equal answers to a stimulus (--unique keeps one of each): {count(alike['answers'], 'answer')}, "
-            f"{count(alike['of_people_and_machines'], 'time')} by people and machines, "
-            f"{count(alike['of_several_machines'], 'time')} by several machines"
-        )
-    if numbers["self_disclosed"]:
-        yield f"  {count(numbers['self_disclosed'], 'answer')} say of themselves that a machine gave them"
-
-
-def _summary_of_pairs(numbers: Mapping[str, Any]) -> Iterator[str]:
-    for cell in numbers["cells"]:
-        yield f"{cell['agent']}, {cell['length']} turns: {count(cell['pairs'], 'pair')}"
-    yield f"conversations of people in them: {numbers['conversations_of_people']:,}"
-
-
-def _blindness(entry: Mapping[str, Any]) -> str:
-    if entry["hidden"] is None:
-        return "too few trials to test whether the set gives away whose the answers are"
-    hidden, visible = (
-        "{detectability:.2f} ({low:.2f} to {high:.2f}, p {p:.3f})".format(**entry[name]) for name in ("hidden", "shown")
-    )
-    warning = "; something beside the answers gives them away, or chance, as of one set in 20: draw with another --seed"
-    warning = warning if entry["hidden"]["p"] < 0.05 else ""
-    return (
-        f"a classifier detects machines at {hidden} by orders, names and files{warning}; "
-        f"at {visible} by the answers' length, numbers and punctuation"
-    )

@@ -275,6 +275,11 @@ def _call(target: str, options: argparse.Namespace) -> int:
     return function(**{name: values[name] for name in signature(function).parameters}) or 0
 
 
+def arguments(function: Callable[..., Any], options: argparse.Namespace) -> dict[str, Any]:
+    """The options of a command that ``function`` takes, by the names of its parameters."""
+    return {name: value for name, value in vars(options).items() if name in signature(function).parameters}
+
+
 def add_registered(commands: Commands) -> None:
     """Add the commands of all installed packages. Those that cannot be imported are named on stderr and left out."""
     for point in metadata.entry_points(group=GROUP):

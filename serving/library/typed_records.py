@@ -146,6 +146,10 @@ class OpenRun:
         criteria = {key: value for key, value in given.items() if value is not None}
         return OpenRun(self.folder, self._criteria | criteria)
 
+    def __fspath__(self) -> str:
+        """The run's folder, so that a run may stand where a path is wanted."""
+        return str(self.folder.path)
+
     def _records(self) -> Iterator[dict[str, Any]]:
         for name in [*self.folder.agents(), *self.folder.imports()]:
             for record in self.folder.latest(name):

@@ -7,6 +7,7 @@ import ctypes
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterator
@@ -41,6 +42,12 @@ class Interrupted(BaseException):
 
 @contextlib.contextmanager
 def raised() -> Iterator[None]:
+    """Within the block the first signal raises :class:`Interrupted`. Python gives signals to the main thread alone: in
+    another one, where a notebook's work is done, nothing changes."""
+    if not _is_main_thread():
+        yield
+        return
+
     def stop(number: int, frame: FrameType | None) -> None:
         raise Interrupted(number)
 
@@ -50,6 +57,10 @@ def raised() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 async def started(start: Coroutine[Any, Any, None], take_signals: Callable[[], None]) -> None:
@@ -84,7 +95,7 @@ def run(
                 os._exit(128 + number)
 
         def take_signals() -> None:
-            for number in SIGNALS:
+            for number in SIGNALS if _is_main_thread() else ():
                 loop.add_signal_handler(number, stop, number)
 
         task = asyncio.create_task(main(take_signals))
@@ -92,7 +103,7 @@ def run(
         try:
             return await task
         finally:
-            for number in SIGNALS:
+            for number in SIGNALS if _is_main_thread() else ():
                 loop.remove_signal_handler(number)
 
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import orjson
 
@@ -18,7 +18,8 @@ from judging.statistics.measures import ALL, Score, SettingsByJudge
 from judging.statistics.tables import Estimate, Table
 from judging.statistics.verdict_table import PEOPLE, PREFIX
 
-PAPERS = ("2022", "2025")
+Paper = Literal["2022", "2025"]
+PAPERS: tuple[Paper, ...] = get_args(Paper)
 # kinds of judges, beside people
 MODEL = "language model"
 CLASSIFIER = "classifier"
@@ -69,7 +70,7 @@ def published() -> Mapping[str, Any]:
     return content
 
 
-def beside_published(paper: str, scores: Sequence[Score], settings: SettingsByJudge) -> Table[PublishedFigure]:
+def beside_published(paper: Paper, scores: Sequence[Score], settings: SettingsByJudge) -> Table[PublishedFigure]:
     """Each figure of a paper (of :data:`PAPERS`) with ours of the same task, kind of judge and agent."""
     rows = []
     for cell in published()["cells"]:

@@ -13,8 +13,8 @@ import pytest
 
 from judging.ranking import model as rank_model
 from judging.ranking.model import Fit
+from judging.scores.computing import compute_scores
 from judging.scores.figures import LONGEST_NAME, figures, who_judged
-from judging.scores.score import compute_scores
 from judging.statistics.answer_statistics import CaptionMeasures, CaptionScore
 from judging.statistics.measures import Score
 from judging.statistics.tables import Estimate, Table
@@ -84,8 +84,8 @@ def test_names_stand_letter_for_letter_in_every_figure(names: list[str]) -> None
     judging = names[:2]  # each is a figure more
     tables = [_verdicts(name, f"{judging[at % 2]}j", f"{name}v", 100 * at) for at, name in enumerate(names)]
     table = pd.concat(tables, ignore_index=True)
-    scores = compute_scores(table, ["judge.country"])
-    scores.captions = CaptionMeasures("", Table([CaptionScore(name, 9, 31.5, 1.5) for name in names]), Table([]))
+    captions = CaptionMeasures("", Table([CaptionScore(name, 9, 31.5, 1.5) for name in names]), Table([]))
+    scores = replace(compute_scores(table, ["judge.country"]), captions=captions)
     drawn = figures(scores, []) | who_judged(table)
     about = {"task": "word_association", "judge": f"{names[0]}j", "column": "trained_on"}
     trained = [Score(**about, value=name, agent=name, detectability=Estimate(0.6)) for name in names]

@@ -11,9 +11,9 @@ from typing import Any
 import published_verdicts
 import pytest
 
-from judging.scores.page import methods
-from judging.scores.score import catch_rates, compute_scores
-from judging.scores.scores import CatchRate
+from judging.scores.computing import catch_rates, compute_scores
+from judging.scores.methods import methods
+from judging.scores.score_tables import CatchRate
 from judging.scores.verdicts import open_verdicts, read_answers, read_verdicts
 from serving.cli import main
 from serving.runs.records import problems

@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 
 from agents.errors import InputError
+from judging.scores.computing import catch_rates, compute_scores, perceived_sexes, with_columns
 from judging.scores.conclusions import sentences
 from judging.scores.figures import curves, figures
-from judging.scores.score import catch_rates, compute_scores, perceived_sexes, with_columns
-from judging.scores.scores import Alike
+from judging.scores.score_tables import Alike
 from judging.scores.verdicts import open_verdicts, read_verdicts
 from judging.statistics.answer_statistics import CaptionMeasures, CaptionScore
 from judging.statistics.measures import Score
@@ -385,9 +385,9 @@ def test_columns_and_measures_of_captions_are_drawn_with_each_value_and_series()
         place="a",
         **{"x/y": np.where(stimulus % 2, "new", "old")},
     )
-    scores = compute_scores(table, ["length", "x/y", "place"])
     rows = [CaptionScore("people", 9), CaptionScore("git", 9, 31.5, 1.5), CaptionScore("blip", 9, 20.0, 0.9)]
-    scores.captions = CaptionMeasures("", Table(rows), Table([]))
+    captions = CaptionMeasures("", Table(rows), Table([]))
+    scores = replace(compute_scores(table, ["length", "x/y", "place"]), captions=captions)
     drawn = figures(scores, [])
     assert set(drawn) == {"overview", "image_captioning-people", "by-length", "by-x-y", "captions"}  # place has no two
     for name, texts in {"by-length": "3 6 9", "by-x-y": "new old", "captions": "CIDEr-D BLEU-4"}.items():

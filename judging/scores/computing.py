@@ -1,0 +1,242 @@
+"""From the table of verdicts to all tables of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agents.errors import InputError
+from agents.stimuli import TASKS
+from judging.judges.papers_classifiers import differences_from_paper
+from judging.scores.conclusions import Conclusion, conclude
+from judging.scores.papers.published import CLASSIFIER, Paper, beside_published, kind
+from judging.scores.papers.significance import Agreement, agreement, all_tests
+from judging.scores.score_tables import BOUNDS, EMPTY, Alike, CatchRate, PerceivedSex, ScoreTables
+from judging.statistics.answer_statistics import answer_statistics, caption_measures
+from judging.statistics.by_margin import ByMargin, rankings
+from judging.statistics.contrasts import AgainstPeople, Test
+from judging.statistics.jackknife import rates
+from judging.statistics.measures import (
+    ALL,
+    LOG_LINEAR,
+    Correction,
+    Score,
+    SettingsByJudge,
+    Worth,
+    clusters,
+    ledger,
+    summarize,
+)
+from judging.statistics.pass_rate import pass_rates
+from judging.statistics.populations import Population
+from judging.statistics.tables import Estimate, Table
+from judging.statistics.verdict_table import AND, BOTH, ELSEWHERE, JudgedAnswers, by_judge, counted
+from judging.trial_sets.trial_set import VERDICTS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PLAIN = ("length", "place", "phase", "agent", "folder")  # columns of all verdicts that scores may be told by
+DIGITS = 9  # of shares
+# No columns to score by.
+OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch", "swapped", "repeat_of", "sample")
+
+
+@dataclass(frozen=True, slots=True)
+class _Choices:
+    """By which columns, settings of judges, bounds and correction of d' verdicts are scored."""
+
+    by: Sequence[str]
+    settings: SettingsByJudge
+    bounds: float
+    correction: Correction
+
+
+@dataclass(slots=True)
+class _Figures:
+    """The rows of all tasks so far, by table."""
+
+    scores: list[Score] = field(default_factory=list)
+    by: list[Score] = field(default_factory=list)
+    ledger: list[Worth] = field(default_factory=list)
+    rankings: list[ByMargin] = field(default_factory=list)
+    sexes: list[PerceivedSex] = field(default_factory=list)
+    agreement: dict[str, Agreement] = field(default_factory=dict)
+    tests: dict[str, dict[str, Table[Test]]] = field(default_factory=dict)
+    conclusions: dict[str, Table[Conclusion]] = field(default_factory=dict)
+
+
+def compute_scores(
+    table: pd.DataFrame,
+    by: Sequence[str],
+    settings: SettingsByJudge | None = None,
+    bounds: float = BOUNDS,
+    correction: Correction = LOG_LINEAR,
+    *,
+    answers: JudgedAnswers = (),
+    catch: Table[CatchRate] = EMPTY,
+    populations: Table[Population] = EMPTY,
+    against: Paper | None = None,
+    methods: str = "",
+) -> ScoreTables:
+    """All tables of the verdicts that count; of a judge's several verdicts on a trial the first counts.
+
+    ``table`` has a row per verdict (:func:`judging.scores.verdicts.read_verdicts`), without excluded ones; ``by`` are
+    further columns to score by, ``settings`` those of trained and language models' judges. ``bounds`` are as in
+    :func:`judging.statistics.contrasts.of_agents`, ``correction`` is that of d' and the criterion. ``answers`` are the
+    judged trials (:func:`judging.scores.verdicts.read_answers`); without them nothing is said of answers themselves.
+    ``against`` is a paper whose figures stand beside these. The others are put in as they are."""
+    samples = _alike(table, table[table["sample"] > 0], "trial")
+    table = table[table["sample"] == 0]  # a judge's further verdicts on a trial are no further trials
+    repeats = _alike(table, table[table["repeat_of"].notna()], "repeat_of")
+    main = table[~table["catch"] & table["repeat_of"].isna()]
+    is_pair = main["beside_truth"].notna()
+    pairs = pass_rates(main[is_pair], by, correction, answers) if is_pair.any() else None
+    single = main[~is_pair]
+    choices = _Choices(_with_phase(by, single), settings or {}, bounds, correction)
+    figures = _Figures()
+    for task in (*TASKS, ELSEWHERE):
+        _score_task(task, single[single["asked"] == task], choices, figures)
+    single_answers = [answer for answer in answers if answer["beside_truth"] is None]
+    scores = Table(figures.scores, omit=("column", "value"))
+    return ScoreTables(
+        scores=scores,
+        by=Table(figures.by),
+        repeats=Table(repeats),
+        samples=Table(samples),
+        ledger=Table(figures.ledger),
+        agreement=figures.agreement,
+        tests=figures.tests,
+        conclusions=figures.conclusions,
+        bounds=bounds,
+        pairs=pairs,
+        rankings=Table(figures.rankings),
+        sexes=Table(figures.sexes),
+        catch=catch,
+        statistics=answer_statistics(single_answers),
+        captions=caption_measures(single_answers, scores),
+        instead=_instead(scores, choices.settings),
+        published=EMPTY if against is None else beside_published(against, scores.data, choices.settings),
+        populations=populations,
+        methods=methods,
+        dprime_correction=correction,
+    )
+
+
+def _with_phase(by: Sequence[str], table: pd.DataFrame) -> Sequence[str]:
+    """The columns to score by; with the phase, where the verdicts were given with feedback and without."""
+    has_phases = "phase" in table.columns and table["phase"].nunique() > 1
+    return [*by, "phase"] if has_phases and "phase" not in by else by
+
+
+def _score_task(task: str, of_phases: pd.DataFrame, choices: _Choices, figures: _Figures) -> None:
+    """Add the figures of a task's verdicts, of all phases; of none nothing is added."""
+    of_task = counted(of_phases)
+    if of_task.empty:
+        return
+    agents = sorted(of_task["agent"][of_task["truth"] == "machine"].unique())
+    of_judges: list[Score] = []
+    for judge, of_judge in by_judge(of_phases):
+        verdicts = counted(of_judge)
+        of_agents = summarize(verdicts, agents, correction=choices.correction)
+        of_judges += [replace(row, task=task, judge=judge) for row in of_agents]
+        figures.rankings += [replace(row, task=task, judge=judge) for row in rankings(verdicts)]
+        figures.sexes += perceived_sexes(task, judge, verdicts)
+        for column in choices.by:
+            place: dict[str, Any] = {"task": task, "judge": judge, "column": column}
+            whole = counted(of_judge, column)
+            drawn = clusters(whole).drawn()
+            for value, part in whole.groupby(column):
+                of_value = summarize(part, agents, drawn, choices.correction)
+                figures.by += [replace(row, **place, value=value) for row in of_value]
+    figures.scores += of_judges
+    figures.ledger += ledger(of_task, of_judges, choices.settings)
+    figures.agreement[task] = agreement(of_task)
+    tests = all_tests(of_phases, agents, choices.by, choices.bounds)
+    figures.tests[task] = {name: Table(of_kind) for name, of_kind in tests.items()}
+    figures.conclusions[task] = Table(_concluded(of_judges, tests["against_people"], choices))
+
+
+def _concluded(scores: Sequence[Score], tests: Sequence[Test], choices: _Choices) -> list[Conclusion]:
+    """What the tests of agents beside people come to. A judge that goes by one cue concludes nothing of answers."""
+    trained = {judge for judge, chosen in choices.settings.items() if "split" in chosen}
+    cues = {judge for judge, chosen in choices.settings.items() if "cue" in chosen}
+    beside_people = [test for test in tests if isinstance(test, AgainstPeople) and test.judge not in cues]
+    return conclude(scores, beside_people, trained, choices.bounds)
+
+
+def _instead(scores: Table[Score], settings: SettingsByJudge) -> dict[str, dict[str, list[str]]]:
+    """By task and classifier, in what it differs from the 2025 paper's."""
+    instead: dict[str, dict[str, list[str]]] = {}
+    for row in scores.where(agent=ALL):
+        if kind(row.judge, settings) == CLASSIFIER:
+            differences = list(differences_from_paper("2025", row.task, settings[row.judge]))
+            instead.setdefault(row.task, {})[row.judge] = differences
+    return instead
+
+
+def perceived_sexes(task: str, judge: str, verdicts: pd.DataFrame) -> list[PerceivedSex]:
+    """Of all speakers, of people and machines, and of those who were taken for either."""
+    if "sex" not in verdicts.columns or (known := verdicts[verdicts["sex"].notna()]).empty:
+        return []
+    kinds = {"all": known["truth"].notna()}
+    for column, word in (("truth", "{}"), ("verdict", "judged {}")):
+        kinds |= {word.format(kind): known[column] == kind for kind in VERDICTS}
+    result = rates((known["sex"] == "male").to_numpy(float), np.array(list(kinds.values())), clusters(known))
+    ends = result.interval(np.arange(len(kinds))[:, None], np.ones(1))
+    figures = np.array([result.value, *ends]).T.round(DIGITS).tolist()
+    return [
+        PerceivedSex(task, judge, of, int(number), Estimate(*of_kind))
+        for of, number, of_kind in zip(kinds, result.number, figures, strict=True)
+    ]
+
+
+def catch_rates(table: pd.DataFrame) -> Table[CatchRate]:
+    """By task, kind and truth, of all people together, excluded ones too, and of each other judge."""
+    catch = table[table["catch"] & (table["sample"] == 0) & table["verdict"].isin(VERDICTS)]
+    rows = []
+    for (task, swapped, truth), verdicts in catch.groupby(["asked", "swapped", "truth"]):
+        name = "swapped" if swapped else "catch"
+        for judge, part in by_judge(verdicts):
+            right = float((part["verdict"] == part["truth"]).mean())
+            trials = int(part.groupby("judge")["trial"].nunique().sum())
+            rows.append(CatchRate(task, name, truth, judge, int(part["judge"].nunique()), trials, right))
+    return Table(rows)
+
+
+def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[str]]:
+    """The table with the columns of ``--by`` under the names that it has there, and these names; ``A*B`` has the values
+    of both, and with ``agent`` those of machines alone. Raises InputError for what no verdict has."""
+    listed = [name.strip(f" {AND}") for name in names.split(",") if name.strip(f" {AND}")]
+    columns = {name.removeprefix("meta.").removeprefix("judge."): name for name in table.columns if "." in name}
+    columns |= {name: name for name in table.columns if "." not in name and name not in (*OUTCOMES, "part")}
+    known = {name: column for name, column in columns.items() if table[column].notna().any()}
+    unknown = [part for name in listed for part in name.split(AND) if part not in known]
+    if unknown:
+        there = [name for name in PLAIN if name in known]
+        there += [name for name, column in known.items() if name != column]
+        raise InputError(f"--by: the verdicts have no {', '.join(unknown)}; they have {', '.join(there)}")
+    table = table.assign(**{part: table[known[part]] for name in listed for part in name.split(AND)})
+    for name in listed:
+        if AND in name:
+            parts = name.split(AND)
+            texts = [table[part].astype(str) for part in parts]
+            is_known = table[parts].notna().all(axis=1) & ((table["truth"] == "machine") | ("agent" not in parts))
+            table[name] = texts[0].str.cat(texts[1:], sep=BOTH).where(is_known)
+    return table, listed
+
+
+def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[Alike]:
+    import pandas as pd
+
+    before = table[(table["sample"] == 0) & table["verdict"].isin(VERDICTS)].drop_duplicates(["judge", "trial"])
+    again = again[again["verdict"].isin(VERDICTS)].drop_duplicates(["judge", "trial", "sample"])
+    both = pd.merge(again, before, left_on=["judge", first], right_on=["judge", "trial"], suffixes=("", "_first"))
+    is_alike = both["verdict"] == both["verdict_first"]
+    return [
+        Alike(task, judge, len(part), float(is_alike[part.index].mean()))
+        for (task, judge), part in both.groupby(["asked", "judge"])
+    ]

@@ -1,0 +1,123 @@
+"""The tables that scoring fills, as ``scores.json`` and the CSV files have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from judging.scores.conclusions import Conclusion
+from judging.scores.papers.published import PublishedFigure
+from judging.scores.papers.significance import Agreement
+from judging.statistics.answer_statistics import CaptionMeasures, Statistic
+from judging.statistics.by_margin import ByMargin
+from judging.statistics.contrasts import Test
+from judging.statistics.measures import LOG_LINEAR, Correction, Score, Worth
+from judging.statistics.pass_rate import PassRates
+from judging.statistics.populations import Population
+from judging.statistics.tables import Estimate, Table
+
+BOUNDS = 0.05  # around a detectability of 0.5: of 0.45 to 0.55, as the papers have it
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """How consistent a judge is: of ``verdicts`` on trials judged before, ``alike`` is the share equal to the first."""
+
+    task: str
+    judge: str
+    verdicts: int
+    alike: float
+
+
+@dataclass(frozen=True, slots=True)
+class CatchRate:
+    """The share ``right`` (0 to 1) of catch trials that were judged rightly (2025 paper, Table S3).
+
+    ``kind`` is "catch", or "swapped" for scanpaths on another picture; ``truth`` is whose the answers are. ``judges``
+    and ``trials`` are numbers; a trial counts once for each judge."""
+
+    task: str
+    kind: str
+    truth: str
+    judge: str
+    judges: int
+    trials: int
+    right: float
+
+
+@dataclass(frozen=True, slots=True)
+class PerceivedSex:
+    """The share of answers whose speaker was taken for ``male`` (0 to 1; 2022 paper, Table S8).
+
+    ``of`` says which answers: all, by people or machines (``human``, ``machine``), or by the verdict."""
+
+    task: str
+    judge: str
+    of: str
+    verdicts: int
+    male: Estimate
+
+
+EMPTY: Table[Any] = Table(())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreTables:
+    """What scoring found; the fields are the keys of ``scores.json``, in this order.
+
+    Most are tables with a row per task and judge, whose CSV file has the field's name. ``tests``, ``agreement``,
+    ``conclusions`` and ``instead`` (in what a classifier differs from the papers') are by task."""
+
+    scores: Table[Score] = EMPTY
+    """By task, judge and agent: counts, p(H|H), p(M|M), detectability, d', criterion."""
+    by: Table[Score] = EMPTY
+    """The same for each value of each column of ``by``."""
+    repeats: Table[Alike] = EMPTY
+    """Trials that came twice in a list."""
+    samples: Table[Alike] = EMPTY
+    """Further verdicts of a judge on a trial."""
+    ledger: Table[Worth] = EMPTY
+    """What each judge's score is worth beside single cues and other folds."""
+    agreement: Mapping[str, Agreement] = field(default_factory=dict)
+    """By task how far judges agree."""
+    tests: Mapping[str, Mapping[str, Table[Test]]] = field(default_factory=dict)
+    """By task and kind the tests, with the papers' own."""
+    conclusions: Mapping[str, Table[Conclusion]] = field(default_factory=dict)
+    """By task who passes, in words."""
+    bounds: float = BOUNDS
+    """An agent passes whose detectability is surely within 0.5 ± this."""
+    pairs: PassRates | None = None
+    """Pass rates, where conversations were judged in pairs."""
+    rankings: Table[ByMargin] = EMPTY
+    """How margins and confidence rank answers."""
+    sexes: Table[PerceivedSex] = EMPTY
+    """Whom judges took for male."""
+    catch: Table[CatchRate] = EMPTY
+    """Catch trials, before anybody is excluded."""
+    statistics: Table[Statistic] = EMPTY
+    """Means and deviations of the answers themselves."""
+    captions: CaptionMeasures | None = None
+    """BLEU and CIDEr-D of captions, where captions were judged."""
+    instead: Mapping[str, Mapping[str, list[str]]] = field(default_factory=dict)
+    """By task and classifier, in what it differs from the 2025 paper's."""
+    published: Table[PublishedFigure] = EMPTY
+    """The figures that a paper printed, beside ours."""
+    populations: Table[Population] = EMPTY
+    """How the distribution of an agent's answers compares with people's."""
+    methods: str = ""
+    """A paragraph for a section on methods."""
+    dprime_correction: Correction = LOG_LINEAR
+    """The correction of d' and of the criterion."""
+
+    def by_name(self) -> dict[str, Table[Any]]:
+        """The tables by the names of their CSV files."""
+        values = ((entry.name, getattr(self, entry.name)) for entry in fields(self))
+        tables: dict[str, Table[Any]] = {name: value for name, value in values if isinstance(value, Table)}
+        if self.captions is not None:
+            tables["captions"] = self.captions.agents
+        if self.pairs is not None:
+            tables["pass_rates"] = self.pairs.rates
+            tables["pass_rates_by"] = self.pairs.by
+            tables["words"] = self.pairs.words
+        return tables

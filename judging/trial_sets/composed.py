@@ -1,0 +1,123 @@
+"""A trial set that :func:`judging.trials` has made, and what is to be said of it."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from judging.trial_sets.tells import told
+from judging.trial_sets.trial_set import KeyedTrial, about_path, key_path, read_trial_key
+from serving.files.words import count
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSet:
+    """The folder ``path`` with what judges may see; may stand where a path is wanted, as in :func:`judging.judge`.
+
+    ``number`` counts its trials; ``remarks`` say how it was drawn. ``len(trial_set)`` is ``number``."""
+
+    path: Path
+    number: int
+    remarks: Sequence[str]
+
+    @property
+    def key(self) -> Path:
+        """The CSV file that says whose the answers are: not for judges."""
+        return key_path(self.path)
+
+    @property
+    def about(self) -> Path:
+        """The JSON file that says how the set was made: its choices, its seed, how blind it is."""
+        return about_path(self.path)
+
+    def sentences(self) -> list[str]:
+        """What `turinglike trials` prints: numbers by task, what could not be balanced, and how blind the set is."""
+        place = f"trials: {self.path}; key, not for judges: {self.key}; about it: {self.about}"
+        return [*self.remarks, place]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The key, a row per trial: ``trial``, ``asked`` (its task), ``truth``, ``agent``, ``stimulus`` and further
+        columns; those of the stimuli are ``meta.NAME``. Raises InputError where the key is gone or was changed."""
+        import pandas as pd
+
+        return pd.DataFrame.from_records(list(read_trial_key(self.key).values()))
+
+    def __len__(self) -> int:
+        return self.number
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def _repr_html_(self) -> str:
+        items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.sentences())
+        return f"<ul>{items}</ul>"
+
+
+def sentences_on_task(task: str, numbers: Mapping[str, Any], rows: Sequence[KeyedTrial]) -> Iterator[str]:
+    """How many trials a ``task`` has, whose they are, and what a judge could learn beside the answers.
+
+    ``numbers`` are those of the set's file, ``rows`` all trials with their rows of the key."""
+    keys = [key for trial, key in rows if trial["asked"] == task]
+    kinds = Counter({0: key["truth"], 1: "catch"}.get(key["catch"], "swapped") for key in keys)
+    swapped = f", {kinds['swapped']:,} swapped" if kinds["swapped"] else ""
+    yield (
+        f"{task}: {count(kinds.total(), 'trial')}, {kinds['human']:,} of people, {kinds['machine']:,} of "
+        f"{count(len(numbers['agents']), 'agent')}, {kinds['catch']:,} to catch{swapped}"
+    )
+    one_side = numbers["stimuli_of_one_side"]
+    if task != "conversation" and (one_side["people"] or one_side["machines"]):  # talks are stimuli of their own
+        yield (
+            f"  answered by people alone: {count(one_side['people'], 'stimulus', 'stimuli')}; by machines alone: "
+            f"{one_side['machines']:,}. A judge may learn whose they are; --common leaves them out"
+        )
+    alike = numbers["alike"]
+    if alike["answers"]:
+        yield (
+            f"  equal answers to a stimulus (--unique keeps one of each): {count(alike['answers'], 'answer')}, "
+            f"{count(alike['of_people_and_machines'], 'time')} by people and machines, "
+            f"{count(alike['of_several_machines'], 'time')} by several machines"
+        )
+    if numbers["self_disclosed"]:
+        yield f"  {count(numbers['self_disclosed'], 'answer')} say of themselves that a machine gave them"
+
+
+def sentences_on_pairs(numbers: Mapping[str, Any]) -> Iterator[str]:
+    """How many pairs of conversations each agent has at each length in turns."""
+    for cell in numbers["cells"]:
+        yield f"{cell['agent']}, {cell['length']} turns: {count(cell['pairs'], 'pair')}"
+    yield f"conversations of people in them: {numbers['conversations_of_people']:,}"
+
+
+def sentences_on_set(
+    unbalanced: Sequence[str], passed_over: Mapping[str, int], blind: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
+    """What was not balanced, what was passed over and why, and whether the set gives away whose the answers are."""
+    for remark in unbalanced:
+        yield f"not balanced: {remark}"
+    for why, number in sorted(passed_over.items()):
+        yield f"passed over: {number:,} {why}"
+    for entry in blind:
+        yield f"{entry['asked']}: {_blindness(entry)}"
+        for tell in entry["tells"]:
+            yield f"  {told(tell)}"
+
+
+def _blindness(entry: Mapping[str, Any]) -> str:
+    if entry["hidden"] is None:
+        return "too few trials to test whether the set gives away whose the answers are"
+    hidden, visible = (
+        "{detectability:.2f} ({low:.2f} to {high:.2f}, p {p:.3f})".format(**entry[name]) for name in ("hidden", "shown")
+    )
+    warning = "; something beside the answers gives them away, or chance, as of one set in 20: draw with another --seed"
+    warning = warning if entry["hidden"]["p"] < 0.05 else ""
+    return (
+        f"a classifier detects machines at {hidden} by orders, names and files{warning}; "
+        f"at {visible} by the answers' length, numbers and punctuation"
+    )

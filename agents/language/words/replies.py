@@ -109,7 +109,8 @@ def word_answer(stimulus: WordStimulus, text: str, rules: RuleSettings, *, cut: 
 
 def read_word(text: str, cue: str, rules: RuleSettings) -> tuple[str, str | None]:
     """The word of anybody's answer to ``cue``, as replies are read, and None; or "" and the rule that dropped it."""
-    stimulus = WordStimulus.model_validate({"id": "cue", "task": "word_association", "cue": cue})
+    # Not checked: a cue of an import, or of an invalid row, may be longer than a stimulus allows.
+    stimulus = WordStimulus.model_construct(id="cue", task="word_association", cue=cue)
     answer = word_answer(stimulus, text, rules)
     if answer.word:
         return answer.word, None

@@ -1,18 +1,23 @@
-# make demo | test | test-all | docs | lint: each starts from nothing; the first of them makes .venv.
+# make demo | lint | test | test-all | docs | wheel | lowest: each starts from nothing; the first of them makes .venv.
 PYTHON ?= python3
 UV := uv==0.13.8
+# The same versions stand in .pre-commit-config.yaml.
+RUFF := ruff==0.17.5
+TYPOS := typos==1.52.0
 BIN := .venv/bin
+TOOL := $(BIN)/uv tool run --quiet --python $(BIN)/python
 # TORCH=cpu takes torch from PyTorch's index of builds without CUDA; by default it comes from the usual index.
 TORCH ?=
 INSTALL = $(BIN)/uv pip install --python $(BIN)/python --constraint constraints.txt \
   $(if $(TORCH),--torch-backend $(TORCH)) --editable
-# Stamps: what the demo uses, and everything. What fails half-way is done again.
+# Stamps: a Python with uv, what the demo uses, and everything. What fails half-way is done again.
+READY := .venv/.ready
 DEMO := .venv/.demo
 TEST := .venv/.test
 # A file's tests stay in one process, and so do all that share a server (tests/conftest.py groups them).
 PYTEST = $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test test-all pytest docs lint lowest clean
+.PHONY: demo lint docstrings types test test-all pytest docs wheel lowest clean
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
 
@@ -20,40 +25,60 @@ PYTEST = $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 demo: $(DEMO)
 	@$(BIN)/python scripts/demo.py
 
-# The tests without those marked slow (vLLM, Chromium, rounds of crashes); `make test-all` runs every test. What lint
-# reports stands among their dots, and `make lint` shows it alone.
-test: $(TEST)
-	@$(MAKE) --no-print-directory --jobs=2 lint pytest
+# Style and spelling: needs no package of Turinglike's, and installs none.
+lint: $(READY)
+	$(TOOL) $(RUFF) check .
+	$(TOOL) $(RUFF) format --check .
+	$(TOOL) $(TYPOS)
+	$(BIN)/python scripts/check_style.py agents serving judging scripts tests
 
-test-all: lint
+# Docstrings that are missing, or that say no more than a name and its signature.
+docstrings: $(READY)
+	$(TOOL) $(RUFF) check --select D100,D101,D103,D104 agents serving judging
+	$(BIN)/python scripts/check_style.py --docstrings agents serving judging
+
+# Types, and the documentation that is generated from code.
+types: $(TEST)
+	$(BIN)/python scripts/make_reference.py --check
+	$(BIN)/mypy
+
+# Lint, types, and the tests without those marked slow (vLLM, Chromium, rounds of crashes); `make test-all` runs every
+# test. What lint and types report stands among the dots of the tests; `make lint` and `make types` show it alone.
+test: $(TEST)
+	@$(MAKE) --no-print-directory --jobs=2 lint types pytest
+
+test-all: lint types
 	$(PYTEST)
 
 pytest: $(TEST)
 	$(PYTEST) -m "not slow"
 
-lint: $(TEST)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/python scripts/make_reference.py --check
-	$(BIN)/mypy
-
 # The documentation as a site in site/, with the API from docstrings.
 docs: $(DEMO)
-	$(BIN)/uv tool run --quiet --from zensical==0.0.73 --with 'mkdocstrings[python]==1.0.8' zensical build --clean
+	$(TOOL) --from zensical==0.0.73 --with 'mkdocstrings[python]==1.0.8' zensical build --clean
+
+# What a release consists of, in dist/: the wheel starts in an environment that has nothing else.
+wheel: $(READY)
+	rm -rf build dist
+	$(BIN)/uv build --quiet --python $(BIN)/python
+	$(TOOL) --isolated --from dist/*.whl turinglike --version
 
 # The tests at the lowest versions that pyproject.toml allows, in a .venv-lowest of their own; no part of `make test`.
-lowest:
+lowest: $(READY)
 	scripts/test_lowest.sh
 
 # A .venv is repaired, or made anew if its Python does not start.
-$(DEMO): pyproject.toml constraints.txt
+$(READY): Makefile pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Turinglike needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || true)." >&2; \
 	  echo "Give another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
-	@rm -f $(DEMO) $(TEST)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
 	  $(BIN)/python -m pip --version >/dev/null 2>&1 || { rm -rf .venv; $(PYTHON) -m venv .venv; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(UV)'
+	@touch $@
+
+$(DEMO): $(READY)
+	@rm -f $(DEMO) $(TEST)
 	@echo "Installing into .venv: about $(if $(TORCH),1 GB,3 GB (TORCH=cpu: less)) to download the first time"
 	$(INSTALL) '.[vision,attention,words,judging,parquet]'
 	@touch $@
@@ -64,4 +89,4 @@ $(TEST): $(DEMO)
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-lowest demo-run site
+	rm -rf .venv .venv-lowest build demo-run dist site

@@ -72,14 +72,11 @@ class _Stimulus(_Part):
     benchmark_id: str | None = None
     source: str | None = None
     source_id: str | None = None
-    meta: Annotated[
-        dict[str, Scalar],
-        Field(
-            default_factory=dict,
-            description="Whole numbers have 64 bits, which JSON Schema cannot say beside numbers with an exponent.",
-            json_schema_extra={"maxProperties": MOST_META},
-        ),
-    ]
+    meta: dict[str, Scalar] = Field(
+        default_factory=dict,
+        description="Whole numbers have 64 bits, which JSON Schema cannot say beside numbers with an exponent.",
+        json_schema_extra={"maxProperties": MOST_META},
+    )
 
     @field_validator("id")
     @classmethod
@@ -176,7 +173,7 @@ class WordStimulus(_Stimulus):
     task: Literal["word_association"]
     cue: Word
     version: Literal["free", "prompted"] = "free"
-    examples: Annotated[list[tuple[str, str]], Field(max_length=20, default_factory=list)]
+    examples: list[tuple[str, str]] = Field(max_length=20, default_factory=list)
     word_class: str | None = None
     frequency: float | None = None
 
@@ -216,7 +213,7 @@ class ConversationStimulus(_Stimulus):
     opener: Text | None = None
     who_starts: Literal["A", "B"] | None = None
     exchanges: Annotated[int, Field(ge=1, le=1_000), WHOLE] = 24
-    history: Annotated[list[Utterance], Field(max_length=10_000, default_factory=list)]
+    history: list[Utterance] = Field(max_length=10_000, default_factory=list)
     pseudo: PseudoDialogue | None = None
 
     @model_validator(mode="after")
@@ -278,7 +275,7 @@ class JudgementStimulus(_Stimulus):
     target_image: Image | None = None
     clip: Image | None = None
     cue: Word | None = None
-    examples: Annotated[list[tuple[str, str]], Field(max_length=20, default_factory=list)]
+    examples: list[tuple[str, str]] = Field(max_length=20, default_factory=list)
     speaker: Literal["A", "B"] | None = None
     beside: ShownAnswer | None = None
 

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from agents import catalogue
@@ -101,8 +102,8 @@ PEOPLE = (
 OF_PEOPLE = [Design(30, 60, 20, people=number, of_people=sd, is_crossed=of_all) for number, sd, of_all in PEOPLE]
 SIZES = ((20, 10, 10), (40, 25, 25), (50, 100, 10), (12, 20, 20), (60, 50, 10))
 NOBODY_DIFFERS = [
-    Design(*size, (0.5, 0.5), of_stimuli=0, of_answers=spread)
-    for size, spread in (*product(SIZES, (0.5,)), *product(SIZES[1:2], (0, 0.1, 0.2, 0.3)))
+    Design(judges, stimuli, answers, (0.5, 0.5), of_stimuli=0, of_answers=spread)
+    for (judges, stimuli, answers), spread in (*product(SIZES, (0.5,)), *product(SIZES[1:2], (0, 0.1, 0.2, 0.3)))
 ]
 
 
@@ -215,7 +216,9 @@ def drawn(design: Design, study: int) -> tuple[pd.DataFrame, list[float]]:
     return verdicts(judge, stimulus, agent, right == (agent > 0), person), truth.tolist()
 
 
-def verdicts(judge: Codes, stimulus: Codes, agent: Codes, says_machine: Codes, person: Codes | int = 0) -> pd.DataFrame:
+def verdicts(
+    judge: Codes, stimulus: Codes, agent: Codes, says_machine: NDArray[Any], person: Codes | int = 0
+) -> pd.DataFrame:
     """Verdicts on answers to each stimulus by each agent; 0 are people, of whom each is a ``person``."""
     number = agent.max(initial=0) + 1
     person = np.broadcast_to(person, agent.shape)
@@ -271,7 +274,7 @@ def areas(few: int, many: int, study: int) -> Outcomes:
 
 def differences(design: Design, study: int) -> Outcomes:
     table, (human, first, second) = drawn(design, study)
-    tests = of_agents(table, ["a0", "a1"])
+    tests: Any = of_agents(table, ["a0", "a1"])
     truths = [1 - first - human, first - second]
     names = ("against_people", "between_agents")
     return {name: _is_inside(truth, tests[name][0].difference) for name, truth in zip(names, truths, strict=True)}

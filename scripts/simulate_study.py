@@ -156,7 +156,8 @@ def drawn(table: pd.DataFrame, study: int, *, has_effects: bool) -> pd.DataFrame
 
 
 def _normal(chance: np.random.Generator, deviation: float, of: NDArray[np.int64]) -> NDArray[np.float64]:
-    return chance.normal(0, deviation, of.max() + 1)[of]
+    effects: NDArray[np.float64] = chance.normal(0, deviation, of.max() + 1)
+    return effects[of]
 
 
 def write(folder: Path) -> None:

@@ -10,15 +10,17 @@ from pydantic import Field
 
 from agents.attention import scanpath
 from agents.attention.models.fixations import Paths, Pixel, Plan
-from agents.contract import MIB, Agent, Draw, Reply
-from agents.stimuli import AttentionStimulus, Stimulus, Task
+from agents.contract import MIB, Agent, Declaration, Draw, Reply
+from agents.stimuli import AttentionStimulus, Stimulus
 
 P = TypeVar("P", bound=scanpath.PathSettings)
 
 
 class _Drawn(Agent[P]):
-    tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
-    memory = 256 * MIB
+    declares = Declaration(
+        tasks=("attention_prediction",),
+        memory=256 * MIB,
+    )
     selection: ClassVar[str]
 
     @abstractmethod

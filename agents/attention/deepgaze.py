@@ -5,18 +5,18 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
-from agents.contract import GIB, Download, Draw, Reply
+from agents.contract import GIB, Declaration, Download, Draw, Reply
 from agents.errors import AnswerError
 from agents.models import checkpoints
 from agents.models.loading import use_full_float32
 from agents.models.pretrained import WeightsFileAgent, WeightsFileSettings, download, torch_hub_path
-from agents.stimuli import AttentionStimulus, Stimulus, Task
+from agents.stimuli import AttentionStimulus, Stimulus
 
 if TYPE_CHECKING:
     import torch
@@ -50,14 +50,16 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         longer_side: Annotated[int, Field(ge=64, le=4096)] = 1024
         """Pixels of the longer side where the stimulus does not say its pixels per degree."""
 
-    tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
-    extra = "attention"
-    packages = ("torch", "cv2")
-    reports = ("torchvision", "torch")
+    declares = Declaration(
+        tasks=("attention_prediction",),
+        extra="attention",
+        packages=("torch", "cv2"),
+        reports=("torchvision", "torch"),
+        memory=4 * GIB,
+        device_memory=6 * GIB,
+        batch_size=4,
+    )
     licence = "no licence given"
-    memory = 4 * GIB
-    device_memory = 6 * GIB
-    batch_size = 4
 
     def published(self) -> Path:
         return torch_hub_path(Path(WEIGHTS).name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,9 +12,9 @@ from agents.attention.models.eccentric_pooling import Pooling
 from agents.attention.models.fixations import Plan
 from agents.attention.models.vgg import Preprocessing
 from agents.attention.vgg import VGGAgent
-from agents.contract import MIB, Draw, Reply
+from agents.contract import MIB, Declaration, Draw, Reply
 from agents.models.pretrained import WeightsFileSettings
-from agents.stimuli import AttentionStimulus, Mode, Stimulus
+from agents.stimuli import AttentionStimulus, Stimulus
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,11 +75,13 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
             pairs = zip(self.slopes, self.deg2px, strict=True)
             return [Pooling(slope, scale, self.fovea, self.rf_quant, self.rf_min) for slope, scale in pairs]
 
-    modes: ClassVar[tuple[Mode, ...]] = ("search",)
-    # Measured on CPU, in MiB: 1662 on a frame of 1280 x 1024, and 220 while a photograph is prepared beside it.
-    memory = 2048 * MIB
-    device_memory = 4096 * MIB
-    batch_size = 1  # a view is work enough for a device, and paths differ in length
+    declares = Declaration(
+        modes=("search",),
+        # Measured on CPU, in MiB: 1662 on a frame of 1280 x 1024, and 220 while a photograph is prepared beside it.
+        memory=2048 * MIB,
+        device_memory=4096 * MIB,
+        batch_size=1,  # a view is work enough for a device, and paths differ in length
+    )
 
     def load(self, device: str) -> None:
         from agents.attention.models.eccnet import EccNet

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
-from agents.contract import MIB, Agent, Draw, Reply
-from agents.stimuli import AttentionStimulus, Stimulus, Task
+from agents.contract import MIB, Agent, Declaration, Draw, Reply
+from agents.stimuli import AttentionStimulus, Stimulus
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,14 +36,17 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
         grey: Literal["all", "no_colour"] = "all"
         """The channels of a picture whose file has one: all, or none of colour, as in the authors' program."""
 
-    tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
-    extra = "attention"
-    packages = reports = ("torch",)
-    # Measured on CPU, in MiB: 888 with 16 images of 1280 x 1024, 1949 with 8 photographs of 24 million pixels.
-    memory = 2048 * MIB
-    device_memory = 1536 * MIB
-    batch_size = 8
-    parallel = False  # maps of 32 cells a side: threads would wait for each other longer than they work
+    declares = Declaration(
+        tasks=("attention_prediction",),
+        extra="attention",
+        packages=("torch",),
+        reports=("torch",),
+        # Measured on CPU, in MiB: 888 with 16 images of 1280 x 1024, 1949 with 8 photographs of 24 million pixels.
+        memory=2048 * MIB,
+        device_memory=1536 * MIB,
+        batch_size=8,
+        parallel=False,  # maps of 32 cells a side: threads would wait for each other longer than they work
+    )
 
     def load(self, device: str) -> None:
         import torch

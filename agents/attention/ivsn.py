@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -11,9 +11,9 @@ from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
 from agents.attention.models.vgg import Preprocessing
 from agents.attention.vgg import VGGAgent
-from agents.contract import MIB, Draw, Reply
+from agents.contract import MIB, Declaration, Draw, Reply
 from agents.models.pretrained import WeightsFileSettings
-from agents.stimuli import AttentionStimulus, Mode, Stimulus
+from agents.stimuli import AttentionStimulus, Stimulus
 
 if TYPE_CHECKING:
     import torch
@@ -45,9 +45,11 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
         search_size: Annotated[int, Field(ge=64, le=1024)] = 512
         """Side in pixels to which whole brings the search image; tiled takes it as it is."""
 
-    modes: ClassVar[tuple[Mode, ...]] = ("search",)
-    # Measured on CPU, in MiB: 1330 with 8 images of 1280 x 1024, 1380 with one of 24 million pixels and pool2.
-    memory = 1536 * MIB
+    declares = Declaration(
+        modes=("search",),
+        # Measured on CPU, in MiB: 1330 with 8 images of 1280 x 1024, 1380 with one of 24 million pixels and pool2.
+        memory=1536 * MIB,
+    )
 
     def open(self) -> None:
         from agents.attention.models.similarity import Method

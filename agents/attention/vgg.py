@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from agents.contract import MIB
+from agents.contract import MIB, Declaration
 from agents.models import checkpoints
 from agents.models.loading import use_full_float32
 from agents.models.pretrained import WeightsFileAgent, WeightsFileSettings, download_torchvision, torch_hub_path
-from agents.stimuli import Task
 
 if TYPE_CHECKING:
     import torch
@@ -22,13 +21,16 @@ V = TypeVar("V", bound=WeightsFileSettings)
 class VGGAgent(WeightsFileAgent[V]):
     """``features`` is torchvision's ``vgg16().features`` on ``device``, in evaluation mode and fp32."""
 
-    tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
+    declares = Declaration(
+        tasks=("attention_prediction",),
+        extra="attention",
+        packages=("torch", "torchvision"),
+        reports=("torch", "torchvision"),
+        memory=2048 * MIB,
+        device_memory=4096 * MIB,
+        batch_size=8,
+    )
     licence = "BSD-3-Clause"
-    extra = "attention"
-    packages = reports = ("torch", "torchvision")
-    memory = 2048 * MIB
-    device_memory = 4096 * MIB
-    batch_size = 8
     features: nn.Sequential
     device: torch.device
 

@@ -73,8 +73,11 @@ def _from_entry_point(point: metadata.EntryPoint) -> Entry:
     if isinstance(value, Entry):
         return replace(value, name=point.name)
     if isinstance(value, type) and issubclass(value, Agent):
+        tasks = value.declares.tasks
+        if not tasks:
+            raise TypeError("it declares no tasks")
         summary = (value.__doc__ or "").strip().partition("\n")[0]
-        return Entry(point.name, point.value, value.tasks, summary, f"package {_package(point)}", licence="unknown")
+        return Entry(point.name, point.value, tasks, summary, f"package {_package(point)}", licence="unknown")
     raise TypeError("neither an Agent class nor an Entry")
 
 

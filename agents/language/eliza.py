@@ -1,9 +1,15 @@
 """The agent ``eliza``: conversation by keywords, after J. Weizenbaum, "ELIZA", CACM 9(1), 1966.
 
-The first clause with a keyword is taken apart by the first fitting decomposition of its highest keyword; its
-reassemblies reply in turn. In decompositions "0" is any number of words, another numeral that many, "(a|b)" a word of
-these, "/class" a word of a class. In reassemblies "(3)" is the third element's match, "=word" another keyword's rules,
-"newkey" the next keyword. It keeps no counts, but repeats no message and no sentence of four words or more.
+It looks for the first clause with a keyword, and takes the clause's highest keyword. A keyword has rules. The first
+rule whose decomposition fits takes the clause apart, and its reassemblies reply in turn.
+
+- In a decomposition "0" stands for any number of words, another numeral for that many words, "(a|b)" for one of these
+  words, and "/class" for a word of a class.
+- In a reassembly "(3)" stands for what the third element matched. "=word" means another keyword's rules, "newkey" the
+  next keyword of the clause.
+
+The original counts how often a rule was used. This program keeps no counts, so that a message depends on the history
+alone; instead it repeats no message, and no sentence of four words or more.
 """
 
 import json
@@ -12,21 +18,30 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, product
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from agents.answers import TurnAnswer
-from agents.contract import MIB, Agent, Draw, Reply, Settings
+from agents.contract import MIB, Agent, Declaration, Draw, Reply, Settings
 from agents.language.prompts import SIDES, speakers
-from agents.stimuli import ConversationStimulus, Stimulus, Task
+from agents.stimuli import ConversationStimulus, Stimulus
 
 SCRIPT = Path(__file__).parent / "eliza_script.json"
-READ = 2000  # characters of a message that are read
+"""The script: keywords with ranks and rules, classes of words, substitutions, reflections, and what to say without a
+keyword."""
+READ = 2000
+"""Characters of a message that are read."""
 CLAUSE_WORDS = 60
-QUOTED_WORDS = 10  # a longer component is not repeated
-LINKS = 4  # "=word" in a row; a script that goes round in a circle ends
-MEMORY_TURN = 4  # without a keyword, every fourth reply comes from memory
-REPEATED = 4  # shorter sentences may be repeated
-TOPIC = 30  # characters of a topic that is named
+"""Words of a clause that are read."""
+QUOTED_WORDS = 10
+"""A component with more words is not repeated to the speaker."""
+LINKS = 4
+"""How many times in a row "=word" is followed; a script that goes round in a circle ends so."""
+MEMORY_TURN = 4
+"""Where no keyword is found, every fourth reply comes from memory."""
+REPEATED = 4
+"""Sentences with fewer words may be repeated."""
+TOPIC = 30
+"""The longest topic, in characters, that an opening names."""
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _STOPS = re.compile(r"[.,;:!?…()\n—。、？！，]+|\bbut\b", re.IGNORECASE)
@@ -34,11 +49,13 @@ _SENTENCE = re.compile(r"[^.!?…\n。！？]+")
 _ELEMENT = re.compile(r"\([^)]*\)|\S+")
 _SLOT = re.compile(r"\((\d)\)")
 
-Rule = tuple[re.Pattern[str], Sequence[str]]  # a decomposition and its reassemblies
+Rule = tuple[re.Pattern[str], Sequence[str]]
+"""A decomposition, and its reassemblies as the script has them."""
 
 
 class Script:
-    """A script, ready to be used."""
+    """A script whose decompositions are compiled; it keeps nothing of a conversation. ``script`` is the content of
+    :data:`SCRIPT`."""
 
     def __init__(self, script: Mapping[str, Any]) -> None:
         self._script = script
@@ -53,7 +70,11 @@ class Script:
         return [(self.decomposition(pattern), replies) for pattern, replies in rules]
 
     def decomposition(self, pattern: str) -> re.Pattern[str]:
-        """The regular expression for words with a space after each; a group per element."""
+        """The regular expression of a decomposition. It matches words with a space after each, and has a group for each
+        element.
+
+        Example: "0 my 2" matches "it is my old dog ", with the groups "it is ", "my " and "old dog ".
+        """
         groups = []
         for element in _ELEMENT.findall(pattern):
             if element.isdigit():
@@ -65,7 +86,8 @@ class Script:
         return re.compile("".join(groups), re.IGNORECASE)
 
     def clauses(self, text: str) -> list[list[str]]:
-        """The words of each clause, contractions written out; "but" parts clauses (page 37)."""
+        """The words of each clause, contractions written out. Full stops, commas and "but" part clauses (Weizenbaum,
+        page 37)."""
         clauses = []
         for clause in _STOPS.split(text[:READ].replace("’", "'")):
             words = _WORD.findall(clause)[:CLAUSE_WORDS]
@@ -73,23 +95,27 @@ class Script:
         return [clause for clause in clauses if clause]
 
     def turned(self, clause: Sequence[str]) -> str:
-        """The clause in the other speaker's words."""
+        """The clause as the other speaker would say it, with a space after each word: "you are my friend" becomes "I am
+        your friend "."""
         lower = [word.casefold() for word in clause]
         words = list(clause)
-        for at, word in enumerate(lower):
-            before = lower[at - 1] if at else None
-            after = lower[at + 1] if at + 1 < len(lower) else None
+        for index, word in enumerate(lower):
+            before = lower[index - 1] if index > 0 else None
+            after = lower[index + 1] if index + 1 < len(lower) else None
             if word == "you":
-                words[at] = "me" if before in self._script["object_after"] or (at and after is None) else "I"
+                is_object = before in self._script["object_after"] or (index > 0 and after is None)
+                words[index] = "me" if is_object else "I"
             elif word in self._script["agreement"]:
                 subject, form = self._script["agreement"][word]
-                words[at] = form if subject in (before, after) else word
+                words[index] = form if subject in (before, after) else word
             else:
-                words[at] = self._script["reflections"].get(word, words[at] if at else word)
+                as_written = words[index] if index > 0 else word
+                words[index] = self._script["reflections"].get(word, as_written)
         return "".join(f"{word} " for word in words)
 
     def stack(self, clause: Sequence[str]) -> list[str]:
-        """The clause's keywords: what outranks the top goes on top, all others to the bottom."""
+        """The clause's keywords, the one to be tried first at the top. A word that outranks the top is put on top, any
+        other at the bottom."""
         stack: list[str] = []
         for word in dict.fromkeys(word.casefold() for word in clause):
             if word in self.keywords:
@@ -98,7 +124,12 @@ class Script:
         return stack
 
     def replies(self, turned: str, rules: Sequence[Rule], used: str, links: int = LINKS) -> Iterator[str]:
-        """The rules' replies, the least used first; ``used`` is the speaker's messages."""
+        """What ``rules`` say to a ``turned`` clause; of the rule that fits, the reassembly that was used least comes
+        first.
+
+        ``used`` holds the speaker's own messages as :func:`plain` text. ``links`` is how many more times "=word" may be
+        followed.
+        """
         for pattern, texts in rules:
             match = pattern.fullmatch(turned)
             if match is None:
@@ -113,7 +144,8 @@ class Script:
                     yield filled
 
     def remembered(self, texts: Sequence[str]) -> Iterator[str]:
-        """A reply to each earlier statement with "my", drawn by a hash of its words."""
+        """A reply to each of ``texts``, the partner's earlier messages, that says something about "my". A hash of its
+        words draws the reassembly, so that it is the same at every turn."""
         for text in texts:
             for clause in self.clauses(text):
                 if self.stack(clause)[:1] == [self._memory_word]:
@@ -124,16 +156,20 @@ class Script:
     def candidates(
         self, messages: Sequence[str], partners: Sequence[str], topic: str | None, seed: int
     ) -> Iterator[str]:
-        """All next messages, best first."""
+        """All next messages, the best first; there is no end of them.
+
+        - ``messages`` are the speaker's own, ``partners`` the other's, both in order of time
+        - ``topic`` may be named by an opening
+        - ``seed`` draws the order of openings and of the remarks that nothing prompted
+        """
         used = "\n".join(map(plain, messages))
         if not messages and not partners:
-            named = bool(topic and topic.isprintable() and len(topic) <= TOPIC and _WORD.search(topic))
-            openings = [text for text in self._script["openings"] if ("{topic}" in text) == named]
-            yield from (text.replace("{topic}", topic or "") for text in _shuffled(openings, seed))
+            yield from self._openings(topic, seed)
         clauses = self.clauses(partners[-1]) if partners else []
         clause = next((clause for clause in clauses if self.stack(clause)), [])
         for word in self.stack(clause):
-            yield from self.replies(self.turned(clause), self.keywords[word][1], used)
+            _, rules = self.keywords[word]
+            yield from self.replies(self.turned(clause), rules, used)
         if clause or len(messages) % MEMORY_TURN == MEMORY_TURN - 1:
             yield from self.remembered(partners[:-1])
         yield from sorted(self._script["none"], key=lambda text: used.count(plain(text)))
@@ -141,20 +177,31 @@ class Script:
             yield f"{begin}, and {end}?"
         yield from (f"Matter {number}, then: please continue." for number in count(len(messages) + 1))
 
+    def _openings(self, topic: str | None, seed: int) -> Iterator[str]:
+        """First messages in the seed's order: those that name the topic, if it is short and has a word."""
+        is_named = bool(topic and topic.isprintable() and len(topic) <= TOPIC and _WORD.search(topic))
+        openings = [text for text in self._script["openings"] if ("{topic}" in text) == is_named]
+        for text in _shuffled(openings, seed):
+            yield text.replace("{topic}", topic or "")
+
 
 class ElizaAgent(Agent[Settings]):
-    """Depends on history, speaker and seed alone."""
+    """Converses by the script. A message depends on the history, the speaker and the seed alone."""
 
-    tasks: ClassVar[tuple[Task, ...]] = ("conversation",)
+    declares = Declaration(
+        tasks=("conversation",),
+        memory=128 * MIB,
+        batch_size=64,
+        parallel=False,
+    )
     Settings = Settings
-    memory = 128 * MIB
-    batch_size = 64
-    parallel = False
 
     def open(self) -> None:
+        """Read the script."""
         self._script = Script(json.loads(SCRIPT.read_text("utf-8")))
 
     def respond(self, batch: Sequence[Stimulus], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        """For each conversation the best candidate that repeats nothing."""
         return [self._reply(stimulus, draw) for stimulus, draw in zip(batch, draws, strict=True)]
 
     def _reply(self, stimulus: Stimulus, draw: Draw) -> Reply:
@@ -169,7 +216,8 @@ class ElizaAgent(Agent[Settings]):
 
 
 def plain(text: str) -> str:
-    """A text's words in small letters, a space around each."""
+    """A text's words in small letters, with a space before, between and after them, so that a phrase can be
+    looked for."""
     return f" {' '.join(_WORD.findall(text.replace('’', chr(39)).casefold()))} "
 
 

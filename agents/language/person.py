@@ -1,4 +1,8 @@
-"""A chat agent that writes as a person does, after X-Turing (ACL 2025, arXiv 2408.09853)."""
+"""A chat agent that writes as a person does, after X-Turing (ACL 2025, arXiv 2408.09853).
+
+The prompt shows the newest turns of the person's own chat history and says in numbers how the person writes. Errors
+never quote the history.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +28,19 @@ from agents.word_boundaries import count_words
 _PICTURE = "[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u231a-\u23ff\u3030\u303d\u203c\u2049]"
 _JOINABLE = f"{_PICTURE}[\ufe0f\U0001f3fb-\U0001f3ff]*"
 EMOJI = re.compile(f"[\U0001f1e6-\U0001f1ff]{{2}}|{_JOINABLE}(?:\u200d{_JOINABLE})*|[0-9#*]\ufe0f?\u20e3")
-"""One emoji, however many characters it is made of: with a tone of skin, joined to others, a flag, a key."""
+"""A single emoji, of however many characters: with a tone of skin, joined to others, a flag, a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryMessage:
-    """A message; its time ``at`` may be unknown."""
+    """A message of a person's chat history."""
 
     speaker: Literal["person", "other"]
+    """Who wrote it: the person as whom the agent writes, or the other."""
     text: Annotated[str, StringConstraints(min_length=1, max_length=100_000, strip_whitespace=True)]
+    """What was written."""
     at: datetime | None = None
+    """When, if that is known; only the minute is shown."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
 
@@ -48,11 +55,12 @@ class PersonSettings(Settings):
     person: Path | None = None
     """The chat history of the person as whom it writes: a line of JSON a message, with speaker, text and at."""
     person_turns: int = Field(100, ge=1, le=10_000)
-    """How many of the newest turns of that history it is shown."""
+    """How many of the newest turns of that history the model is shown."""
 
 
 def open_person(settings: PersonSettings) -> Person | None:
-    """The person of the settings, if any. Raises InputError."""
+    """The person whose history the settings name, or None. Raises InputError for a bad file, and for one without a
+    message of the person's."""
     if settings.person is None:
         return None
     turns = [list(turn) for _, turn in groupby(read_history(settings.person), key=lambda message: message.speaker)]
@@ -64,7 +72,8 @@ def open_person(settings: PersonSettings) -> Person | None:
 
 
 def read_history(path: Path) -> list[HistoryMessage]:
-    """The messages of a file. Raises InputError that names every bad line, but quotes none."""
+    """The messages of a file with a JSON object on each line. Raises InputError that names every bad line and quotes
+    none."""
     try:
         lines = path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
     except OSError as error:
@@ -85,7 +94,8 @@ def read_history(path: Path) -> list[HistoryMessage]:
 
 
 def style(turns: Sequence[Sequence[HistoryMessage]]) -> str:
-    """How the person writes whose turns these are, in sentences in which ``{name}`` stands for the name."""
+    """How the person writes whose ``turns`` these are: lengths, marks, capitals and emoji, in sentences in which
+    ``{name}`` stands for the name."""
     texts = [message.text for turn in turns for message in turn]
     words = [count_words(text) for text in texts]
     marks = statistics.fmean(text[-1] in ".!?\u2026" for text in texts)
@@ -106,13 +116,15 @@ def style(turns: Sequence[Sequence[HistoryMessage]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """The prompt's messages, and how the person writes."""
+    """A person's history as a prompt needs it."""
 
     messages: Sequence[HistoryMessage]
+    """The messages of the newest turns, in order of time."""
     style: str
+    """What :func:`style` says of them."""
 
     def earlier(self, stimulus: ConversationStimulus, draw: Draw) -> list[Utterance]:
-        """The history under this conversation's names, and the conversation."""
+        """The history under this conversation's names, with its times, and then the conversation's own messages."""
         name, other = prompts.speakers(stimulus, draw.options)
         names = {"person": name, "other": other}
         history = [
@@ -126,14 +138,15 @@ class Person:
         return [*history, *stimulus.history]
 
     def character(self, stimulus: ConversationStimulus, draw: Draw) -> str:
-        """Who the model is, and how the person writes."""
+        """The system message: who the model is, and how the person writes."""
         name, _ = prompts.speakers(stimulus, draw.options)
         return f"{instructions(stimulus, draw)} {self.style.replace('{name}', name)}"
 
     def request(
         self, stimulus: ConversationStimulus, draw: Draw, earlier: Sequence[Utterance], sampling: Sampling
     ) -> TextRequest:
-        """The request for the person's message after ``earlier``."""
+        """The request for the person's next message after ``earlier``, or for one or several in a burst. It stops where
+        the other would speak."""
         name, other = prompts.speakers(stimulus, draw.options)
         is_burst = stimulus.mode == "burst"
         wanted = "messages, one or several, each on a line of its own" if is_burst else "message"
@@ -147,7 +160,7 @@ class Person:
 
 
 def instructions(stimulus: ConversationStimulus, draw: Draw) -> str:
-    """How every such prompt begins."""
+    """How every prompt of a person begins; it says nothing of the history, so that it may be shown."""
     name, other = prompts.speakers(stimulus, draw.options)
     return (
         f"You are {name} and write messages to {other}. You are shown what the two wrote, with the times where "

@@ -1,5 +1,8 @@
-"""Dialogues that a model writes alone, after X-Turing (ACL 2025, arXiv 2408.09853). The option "pseudo" is ``{"topics":
-n, "known": [...]}`` for n other topics, or ``{"topic": t, "left": m}`` for m turns about t."""
+"""Dialogues that a model writes alone, for both speakers, before a conversation: X-Turing (ACL 2025, arXiv 2408.09853).
+
+A request's option "pseudo" says what is wanted: ``{"topics": n, "known": [...]}`` for n topics other than the known
+ones, or ``{"topic": t, "left": m}`` for m more turns about t.
+"""
 
 import re
 from collections.abc import Sequence
@@ -12,9 +15,14 @@ from agents.language.engines.text_request import ChatMessage, Sampling, TextRequ
 from agents.stimuli import ConversationStimulus, Utterance
 
 TOKENS_PER_TOPIC = 24
-TOKENS_PER_TURN = 64  # more than anybody's message; in a burst a turn has several, that are shorter
-MOST_TOKENS = 4096  # of a reply, as some servers allow no more; what lacks then is asked for again
-LONGEST_TOPIC = 200  # characters
+"""Tokens that are allowed for each topic asked for."""
+TOKENS_PER_TURN = 64
+"""Tokens that are allowed for each turn: more than anybody's message. In a burst a turn has several, which are
+shorter."""
+MOST_TOKENS = 4096
+"""The most tokens of a reply, as some servers allow no more; turns that are then missing are asked for again."""
+LONGEST_TOPIC = 200
+"""The longest topic, in characters; the rest of a longer one is dropped."""
 _MARK = re.compile(r"^[\s>#*_]*(?:[-*+\u2022\u2013]+|\(?\d{1,3}[.):])\s+")
 _LINE = re.compile(r"\w+:\s+[\"“]?(?:I|My|We|You)\b")  # of dialogue, by whomever
 # A time in the form of the log, or what a model makes of it.
@@ -23,11 +31,11 @@ _AROUND = " \t*_`\"'\u201c\u201d"
 
 
 def pseudo_chat_request(
-    stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling, about: str = ""
+    stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling, character: str = ""
 ) -> TextRequest:
-    """The request to a chat model, whose system message is ``about`` or the personas."""
+    """The request to a chat model. Its system message is ``character``, or the two personas where that is ""."""
     name, other = prompts.speakers(stimulus, draw.options)
-    persona = about or "\n".join(_personas(stimulus))
+    persona = character or "\n".join(_personas(stimulus))
     parts = [f"{name} and {other} write messages to each other.", *_log(history), _instruction(stimulus, draw)]
     system = (ChatMessage("system", persona),) if persona else ()
     return TextRequest(messages=(*system, ChatMessage("user", "\n\n".join(parts))), sampling=_sampling(draw, sampling))
@@ -36,14 +44,16 @@ def pseudo_chat_request(
 def pseudo_completion_request(
     stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling
 ) -> TextRequest:
-    """The request up to the first topic's number or the next name."""
+    """The request to a completion model: a text that ends with the first topic's number, or with the next speaker's
+    name."""
     parts = [*_personas(stimulus), *_log(history), _instruction(stimulus, draw)]
     begins = "1." if "topics" in draw.options["pseudo"] else f"{next_speaker(stimulus, draw)}:"
     return TextRequest("\n\n".join([*parts, begins]), sampling=_sampling(draw, sampling))
 
 
 def written(request: TextRequest, text: str) -> str:
-    """A model's text, after the prompt's last paragraph."""
+    """What the model wrote, with the prompt's last paragraph before it where the model continued a text: "1." or
+    "Name:"."""
     if request.prompt is None:
         return text
     last = request.prompt.rsplit("\n\n", 1)[-1]
@@ -51,7 +61,7 @@ def written(request: TextRequest, text: str) -> str:
 
 
 def next_speaker(stimulus: ConversationStimulus, draw: Draw) -> str:
-    """Who begins the pseudo-dialogue."""
+    """The name of whoever begins the pseudo-dialogue: the one who does not have the history's last message."""
     first, second = stimulus.names or prompts.SIDES
     if not stimulus.history:
         return prompts.speakers(stimulus, {"speaker": stimulus.who_starts or draw.options.get("speaker")})[0]
@@ -59,7 +69,8 @@ def next_speaker(stimulus: ConversationStimulus, draw: Draw) -> str:
 
 
 def read_topics(text: str, names: Sequence[str] = ()) -> list[str]:
-    """The different topics in a model's lines, without lines of dialogue."""
+    """The topics in a model's lines, each once, without numbers and bullets. Lines of dialogue and headings are left
+    out; ``names`` are the speakers."""
     topics: dict[str, str] = {}
     labels = tuple(f"{name}:".casefold() for name in names)
     for line in text.splitlines():
@@ -74,8 +85,12 @@ def read_topics(text: str, names: Sequence[str] = ()) -> list[str]:
 def read_messages(
     text: str, names: tuple[str, str], speaker: str, mode: Literal["ping-pong", "burst"] = "ping-pong"
 ) -> list[Utterance]:
-    """The messages in lines of "Name: message"; ``speaker`` begins."""
-    known = {name.casefold(): name for name in names}
+    """The messages in a model's lines of the form "Name: message".
+
+    A line without a name goes on with the message before; ``speaker`` says the lines before the first name. By turns
+    (``ping-pong``) lines in a row of one speaker become one message; in a burst each line is a message.
+    """
+    spelling = {name.casefold(): name for name in names}
     choices = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     line_form = re.compile(
         rf"(?:[-*+>#\u2022]+\s+)?[*_]*(?:\[[^\]]*\]\s*)?[*_]*({choices})[*_]*\s*:[*_]*", re.IGNORECASE
@@ -86,7 +101,7 @@ def read_messages(
         if (named := line_form.match(line)) is not None:
             name = named[1]
             line = line[named.end() :]
-            speaker = name if name in names else known.get(name.casefold(), speaker)
+            speaker = name if name in names else spelling.get(name.casefold(), speaker)
         message = " ".join(line.split())
         if not message:
             continue
@@ -109,8 +124,8 @@ def _instruction(stimulus: ConversationStimulus, draw: Draw) -> str:
     name, other = prompts.speakers(stimulus, draw.options)
     pseudo = draw.options["pseudo"]
     if "topics" in pseudo:
-        known = pseudo.get("known") or []
-        other_than = f", other than these: {'; '.join(known)}" if known else ""
+        known_topics = pseudo.get("known") or []
+        other_than = f", other than these: {'; '.join(known_topics)}" if known_topics else ""
         return (
             f"Name {pseudo['topics']} different topics that {name} and {other} may talk about next{other_than}. Write "
             "each topic in a few words on a line of its own, and nothing else."

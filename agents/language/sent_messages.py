@@ -1,5 +1,9 @@
-"""What becomes of a generated message. The 2025 paper cuts replies to a drawn length in words, "at the most appropriate
-punctuation mark": in its programs the last full stop, exclamation or question mark."""
+"""What becomes of a generated message before it is sent: labels and quotation marks go, and it is cut to a drawn
+length.
+
+The 2025 paper (Methods) cuts replies to a drawn length in words "at the most appropriate punctuation mark". In its
+programs this is the last full stop, exclamation mark or question mark within the length.
+"""
 
 import json
 import random
@@ -13,7 +17,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field, TypeAdapter
 
 from agents.answers import TurnAnswer, WordAnswer, is_blank
-from agents.contract import Draw, Reply, Settings, Verdict
+from agents.contract import Draw, Finding, Reply, Settings
 from agents.errors import InputError
 from agents.language.prompts import GREETED, SIDES
 from agents.language.pseudo_dialogue import read_messages
@@ -23,6 +27,7 @@ from agents.stimuli import ConversationStimulus, Stimulus
 from agents.word_boundaries import count_words
 
 Fallback = Literal["empty", "whole"]
+"""What is left of a message that has no such mark: nothing (``empty``), or all of it (``whole``)."""
 
 _BEFORE = r"[\s*_>\[(#\"“'‘`-]{0,6}"
 _AFTER = r"[*_\])\"”'’`]{0,3}\s{0,2}[:：][*_]{0,3}"
@@ -39,11 +44,14 @@ _LENGTHS = TypeAdapter(tuple[Annotated[int, Field(ge=0, le=_LONGEST)], ...])
 
 
 class Label(NamedTuple):
-    """Whose a text's label is, as written, and where it ends."""
+    """A name or letter with a colon, at the beginning of a text."""
 
     whose: Literal["own", "other", "nobody"]
+    """The speaker's own, the other's, or nobody's: a letter or number that names neither."""
     written: str
+    """The label as it stands in the text, with its marks: "**Ann:**"."""
     end: int
+    """The index in the text at which the message begins."""
 
 
 def _labels_of(name: str, side: str | None = None) -> set[str]:
@@ -52,7 +60,8 @@ def _labels_of(name: str, side: str | None = None) -> set[str]:
 
 
 def short_names(names: Sequence[str], speaker: str) -> tuple[set[str], set[str]]:
-    """The labels of ``speaker``, and of the other."""
+    """(labels of ``speaker``, labels of the other): the whole name, its first word, its initial, and the letter
+    A or B."""
     sides = dict(zip(names, SIDES, strict=False))
     own = _labels_of(speaker, sides.get(speaker))
     others = [_labels_of(name, sides.get(name)) for name in names if name != speaker]
@@ -60,9 +69,12 @@ def short_names(names: Sequence[str], speaker: str) -> tuple[set[str], set[str]]
 
 
 def leading_label(text: str, own: Collection[str], others: Collection[str]) -> Label | None:
-    """The label that begins ``text``: a name, or nobody's letter or number before a colon."""
-    known = sorted({*own, *others}, key=len, reverse=True)
-    names = "|".join(re.escape(name) for name in known if name.strip())
+    """The label that begins ``text``, or None. ``own`` and ``others`` are names that count, in any case of letters.
+
+    "12:30 is fine" has none, and neither has an emoticon such as ":D" or "D:".
+    """
+    longest_first = sorted({*own, *others}, key=len, reverse=True)
+    names = "|".join(re.escape(name) for name in longest_first if name.strip())
     match = re.match(rf"{_BEFORE}({names}){_AFTER}\s*", text, re.IGNORECASE) if names else None
     if match is not None:
         is_own = match[1].casefold() in {name.casefold() for name in own}
@@ -74,30 +86,38 @@ def leading_label(text: str, own: Collection[str], others: Collection[str]) -> L
 
 
 def may_change(text: str) -> bool:
-    """Whether an unfinished ``text`` may begin with a label or a quotation: it has a single word at most. Vowel signs
-    and other marks are no letters to ``\\w``; with them a name in Hindi would be several words, and sent as text before
-    its colon is there."""
+    r"""Whether what follows may still turn the beginning of an unfinished ``text`` into a label or a quotation. It may
+    while there is a single word at most.
+
+    Vowel signs and other marks are no letters to ``\w``. With them a name in Hindi would be several words, and would be
+    sent as text before its colon is there.
+    """
     if not text.isascii():
         text = "".join(letter for letter in text if not unicodedata.category(letter).startswith("M"))
     return text.lstrip(" *_")[:1] in _QUOTES or re.fullmatch(r"[\W_]*\w*[\W_]*", text) is not None
 
 
 def spoken(stimulus: ConversationStimulus, text: str, name: str, other: str, *also: str) -> str:
-    """What ``name``, also called ``also``, says until the text goes on as ``other``; in a burst a line per message."""
+    """What ``name``, also called ``also``, says in ``text``: a single line, or in a burst a line for each message. In a
+    burst the text counts as far as it does not go on as ``other``."""
     if stimulus.mode == "burst":
         return own_part(stimulus, text, name, other)
     return unlabelled(stimulus, " ".join(text.split()), name, other, *also)
 
 
 def own_part(stimulus: ConversationStimulus, text: str, name: str, other: str) -> str:
-    """What ``name`` says in lines of "Name: message" before ``other``."""
+    """What ``name`` says in lines of the form "Name: message" before ``other`` does; a line for each message."""
     messages = read_messages(text, (name, other), name, stimulus.mode)
     own = takewhile(lambda message: message.speaker == name, messages)
     return "\n".join(filter(None, [unlabelled(stimulus, message.text, name, other) for message in own]))
 
 
 def unlabelled(stimulus: ConversationStimulus, text: str, name: str, other: str, *also: str) -> str:
-    """A message without the speaker's label and quotation marks."""
+    """A message without the speaker's labels and without quotation marks around all of it.
+
+    In conversations with people, the other's label and nobody's go, too; between machines they stay, so that a filter
+    sees them.
+    """
     text = _without_label(stimulus, text, name, other, *also)
     closing = _QUOTES.get(text[:1])
     within = text[1:-1]
@@ -120,25 +140,27 @@ def _without_label(stimulus: ConversationStimulus, text: str, name: str, other: 
 
 
 class TruncationSettings(Settings):
-    """How long a reply may be, and how a longer reply is cut."""
+    """How long a message may be, and how a longer one is cut."""
 
     shape: float = Field(2.09, ge=0.01, le=10_000)
-    """The shape of the Gamma distribution of lengths; 2.09 and a scale of 7.0 have the mean and spread of people's."""
+    """The shape of lengths' Gamma distribution; with a scale of 7.0 it has people's mean and spread."""
     scale: float = Field(7.0, gt=0, le=10_000)
     """The scale, in words, of the Gamma distribution of lengths."""
     least: int = Field(1, ge=1)
     """The shortest length that is drawn, in words."""
     lengths: Path | None = None
-    """People's messages, whose lengths are drawn instead: records of conversations (.jsonl), or a length a line."""
+    """A file of people's lengths, drawn instead: records of conversations (.jsonl), or a length a line."""
     people: bool = False
-    """Whether messages to people are cut, too; the papers cut none but in their online test."""
+    """Whether messages to people are cut, too; the papers do so in their online test alone."""
     fallback: Fallback = "empty"
     """What is left where no mark stands within the length: empty (nothing, so that it is drawn again), or whole."""
 
 
 def draw_length(seed: int, settings: TruncationSettings, lengths: Sequence[int] = (), at_least: int = 0) -> int:
-    """A length in words by the seed: of ``lengths``, or Gamma draws; at least ``settings.least``, and ``at_least``, if
-    any of many draws is."""
+    """A length in words, drawn by ``seed`` from ``lengths`` or else from the Gamma distribution.
+
+    It is at least ``settings.least``. It is also at least ``at_least``, unless none of a thousand draws is.
+    """
     numbers = random.Random(seed)
     for _ in range(_MOST_DRAWS):
         if lengths:
@@ -159,8 +181,11 @@ def target_length(
     min_words: int,
     line: int = 0,
 ) -> int | None:
-    """The most words of a message's ``line``, or None. Where every message of fewer than ``min_words`` is drawn again,
-    no such length is drawn."""
+    """The most words of line number ``line`` of a message, or None where it is not cut.
+
+    Where every message of fewer than ``min_words`` would be drawn again, no length below that is drawn: it would be in
+    vain.
+    """
     if truncation is None or not (stimulus.type == "MM" or truncation.people):
         return None
     is_in_vain = stimulus.type == "MM" and stimulus.mode == "ping-pong" and truncation.fallback == "empty"
@@ -170,10 +195,14 @@ def target_length(
 def length_check(
     stimulus: ConversationStimulus, length: int, fallback: Fallback, min_words: int, name: str, other: str, *also: str
 ) -> Callable[[str], bool]:
-    """Whether an unfinished message is longer than ``length`` words, and what follows changes nothing in what is sent:
-    no label, quotation mark or fallback depends on it."""
+    """A function that says of an unfinished text whether generation may end, because it is longer than ``length``
+    words.
+
+    It says so only if nothing that follows can change what is sent: no label, quotation mark or fallback depends on it.
+    If it said so too early, a message would depend on whether somebody listens.
+    """
     names = (*(stimulus.names or ()), name, other, *also)
-    longest = max(length, *(_MOST_MARKS + len(each.split()) for each in names))
+    longest = max(length, *(_MOST_MARKS + len(label.split()) for label in names))
 
     def is_enough(text: str) -> bool:
         if len(text.split()) <= longest:
@@ -192,7 +221,8 @@ def _peoples_lengths(record: str) -> list[int]:
 
 
 def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
-    """The lengths in words of the settings' file, in ``.jsonl`` of people. Raises InputError."""
+    """The lengths in words that the settings' file holds; () without a file. Of records, only people's messages count.
+    Raises InputError."""
     path = None if settings is None else settings.lengths
     if path is None:
         return ()
@@ -211,7 +241,11 @@ def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
 
 
 def truncate(text: str, words: int, fallback: Fallback = "empty") -> str:
-    """``text`` up to its last ``.``, ``!`` or ``?`` within ``words`` words, or else by ``fallback``."""
+    """``text`` up to its last ``.``, ``!`` or ``?`` within ``words`` words; whole if it has no more words; else by
+    ``fallback``.
+
+    Example: ``truncate("I like it. And you do not", 5)`` is "I like it.".
+    """
     parts = text.split()
     if len(parts) <= words:
         return text
@@ -229,7 +263,8 @@ def sent_message(
     min_words: int,
     lower_case: float,
 ) -> str:
-    """The text, each line cut to its :func:`target_length`; ``lower_case`` is the share in small letters."""
+    """The text with each line cut to its :func:`target_length`. ``lower_case`` is the share of messages that are put in
+    small letters."""
     lines = text.split("\n")
     for index, line in enumerate(lines):
         length = target_length(stimulus, draw, truncation, lengths, min_words, index)
@@ -241,22 +276,25 @@ def sent_message(
 
 def too_short(
     stimulus: Stimulus, reply: Reply, least: int, attempts: int, *, before_cut: bool = False
-) -> Verdict | None:
-    """The filter of messages below ``least`` words; the last of ``attempts`` is kept if it has any. To people only
-    empty messages fail (2025 paper, Methods)."""
+) -> Finding | None:
+    """The filter of messages with fewer than ``least`` words, and of replies without a word.
+
+    Before the last of ``attempts`` it rejects them. The last is kept, with a note, if it has any word. Messages to
+    people are rejected only if they are empty (2025 paper, Methods). ``before_cut``: words are counted before the cut.
+    """
     if isinstance(reply.answer, WordAnswer):
         return no_word(reply.answer, reply.raw if isinstance(reply.raw, str) else reply.raw["text"])
     if not isinstance(reply.answer, TurnAnswer) or reply.answer.finish == GREETED or reply.raw.get("pseudo"):
         return None
     beginning = reply.raw["text"][:200]
     if isinstance(stimulus, ConversationStimulus) and stimulus.type != "MM":
-        return Verdict("too_few_words", True, f"no text: {beginning}") if is_blank(reply.answer.text) else None
+        return Finding("too_few_words", True, f"no text: {beginning}") if is_blank(reply.answer.text) else None
     text = reply.raw["text"] if before_cut else reply.answer.text
     count = _word_count(text)
     if count >= max(least, 1):
         return None
     is_last = reply.raw["attempt"] + 1 >= attempts
-    return Verdict("too_few_words", count == 0 or not is_last, f"{count} words: {beginning}")
+    return Finding("too_few_words", count == 0 or not is_last, f"{count} words: {beginning}")
 
 
 def _word_count(text: str) -> int:

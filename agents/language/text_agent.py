@@ -1,5 +1,8 @@
-"""Agents over an engine: what they ask of a model, and what becomes of its text. What runs the model:
-:mod:`agents.language.hosts`."""
+"""Agents over an engine: what they ask of a model, and what becomes of its text.
+
+What runs the model is another matter: :mod:`agents.language.hosts`. A subclass says what a request is (``_turn``,
+``_dialogue``); this module fits it to the model's positions, draws it, and turns the text into a reply.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +16,29 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import Field, model_validator
 
 from agents.answers import TurnAnswer
-from agents.contract import Agent, Draw, Filter, Reply, Verdict
+from agents.capabilities import Traced
+from agents.contract import Agent, Declaration, Draw, Finding, Reply
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError
 from agents.language import prompts, pseudo_dialogue
 from agents.language.engines.reasoning import reasoning_mark
 from agents.language.engines.text_request import Engine, GeneratedText, Sampling, TextRequest
 from agents.language.sent_messages import may_change, spoken, too_short
-from agents.stimuli import ConversationStimulus, Stimulus, Task, Utterance
+from agents.stimuli import ConversationStimulus, Stimulus, Utterance
 
 S = TypeVar("S", bound=BaseSettings)
 
 
-class EngineAgent(Agent[S]):
+class EngineAgent(Agent[S], Traced):
     """Base of the agents whose texts an engine generates."""
 
-    chats: ClassVar[bool] = True  # whether a request is messages, or a text to be continued
-    prompt_tokens = 2048  # a long conversation
+    chats: ClassVar[bool] = True
+    """Whether a request is the messages of a chat; otherwise it is a text to be continued."""
+    prompt_tokens = 2048
+    """Tokens of a long conversation's prompt, for which memory is reckoned."""
     random: bool = False
-    filters: Sequence[Filter] = (reasoning_mark,)
+    """Whether the weights are random numbers, of whose texts nothing is judged."""
+    declares = Declaration(filters=(reasoning_mark,), max_in_flight=0)  # which is for what runs the model to say
     _engine: Engine
 
     def reads_pictures(self) -> bool:
@@ -40,17 +47,20 @@ class EngineAgent(Agent[S]):
 
     @abstractmethod
     def fitted_request(self, stimulus: Any, draw: Draw) -> TextRequest:
-        """The request, fitted to the model's positions. Raises AnswerError."""
+        """The request for a prepared stimulus, fitted to the model's positions. Raises AnswerError."""
 
     @abstractmethod
     def _reply(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         """Raises AnswerError."""
 
     def begins_chats(self) -> bool:
-        """Whether the assistant may have a chat's first message, after the system's."""
+        """Whether the assistant may have a chat's first message, after the system's. Some templates drop instructions
+        there."""
         return False
 
     def prompt(self, stimulus: Stimulus, draw: Draw) -> str | None:
+        """What the model reads; "" where its engine is private, and None for a reply that no model writes. Raises
+        AnswerError."""
         begun = self._begun(self.prepare(stimulus), draw)
         if isinstance(begun, Reply):
             return None
@@ -68,6 +78,8 @@ class EngineAgent(Agent[S]):
         return draw.seed
 
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
+        """The reply to a single stimulus. Where a server finds the prompt too long, it is asked again without half of
+        the oldest messages, and so on. Raises AnswerError."""
         begun = self._begun(prepared, draw)
         if isinstance(begun, Reply):
             return begun
@@ -83,13 +95,13 @@ class EngineAgent(Agent[S]):
 
     def _answered(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         """As :meth:`_reply`; an error keeps what the model wrote."""
-        about = self._engine.about_prompt(request)
+        prompt_record = self._engine.about_prompt(request)
         try:
             reply = self._reply(stimulus, draw, request, text)
         except AnswerError as error:
-            error.raw = text.record() | about
+            error.raw = text.record() | prompt_record
             raise
-        reply.raw |= about
+        reply.raw |= prompt_record
         return reply
 
     async def _text(self, request: TextRequest, seed: int) -> GeneratedText:
@@ -102,38 +114,42 @@ class EngineAgent(Agent[S]):
         return self._engine.generate_batch(requests, seeds)
 
     def limits(self) -> Sequence[str]:
+        """What the engine's model cannot do."""
         return self._engine.limits()
 
     def provenance(self) -> dict[str, Any]:
-        limits = [*self.limits()]
-        return super().provenance() | self._engine.provenance() | ({"limits": limits} if limits else {})
+        """What the base class says; also what the engine says of itself, and the model's limits."""
+        provenance = super().provenance() | self._engine.provenance()
+        if limits := [*self.limits()]:
+            provenance["limits"] = limits
+        return provenance
 
 
 # agents that converse
 
 
 class TextSettings(BaseSettings):
-    """Which replies are drawn again."""
+    """Which messages are drawn again."""
 
     min_words: int = Field(1, ge=0, le=1000)
     """A message of fewer words is drawn again while attempts are left."""
     attempts: int = Field(6, ge=1, le=100)
-    """How often a message or a word is drawn; the last short message is kept, unless it has no word."""
+    """How often a message or a word is drawn at most; the last short message is kept, unless it has no word."""
 
 
 class DrawnSettings(TextSettings):
-    """How a message is drawn; the papers' choices."""
+    """How the tokens of a message are drawn; the defaults are the papers'."""
 
     temperature: float = Field(1.0, ge=0, le=2)
     """Divides the logits; 0 takes the likeliest token."""
     top_p: float = Field(1.0, gt=0, le=1)
-    """Only the likeliest tokens that have this mass together."""
+    """Draws are among the likeliest tokens that together have this probability."""
     top_k: int = Field(0, ge=0, le=1_000_000)
-    """Only the so many likeliest tokens; 0: all."""
+    """Draws are among this many of the likeliest tokens; 0: among all."""
     frequency_penalty: float = Field(2.0, ge=-2, le=2)
-    """Taken from the logit of a token for each time that the message has it."""
+    """Subtracted from a token's logit for each time that the message has the token."""
     presence_penalty: float = Field(2.0, ge=-2, le=2)
-    """Taken from the logit of a token that the message has."""
+    """Subtracted from the logit of every token that the message has."""
     max_tokens: int = Field(60, ge=1, le=4096)
     """The most tokens of a message."""
 
@@ -145,7 +161,7 @@ class DrawnSettings(TextSettings):
         return self
 
     def sampling(self, temperature: float) -> Sampling:
-        """These settings with a temperature."""
+        """These settings as an engine takes them, with another ``temperature``."""
         return Sampling(
             temperature=temperature,
             top_p=self.top_p,
@@ -160,18 +176,24 @@ T = TypeVar("T", bound=TextSettings)
 
 
 class TextAgent(EngineAgent[T]):
-    """Base of the agents that converse."""
+    """Base of the agents that converse.
 
-    tasks: ClassVar[tuple[Task, ...]] = ("conversation",)
+    ``_turn`` of a subclass makes the request for the next message from the stimulus, the draw and the messages that
+    there is room for.
+    """
+
+    declares = Declaration(tasks=("conversation",))
 
     def __init__(self, settings: T, name: str) -> None:
         super().__init__(settings, name)
         self._least_words = settings.min_words
+
+    def declaration(self) -> Declaration:
+        """With the attempts at a message, and a filter for short ones."""
+        declared = super().declaration()
         if self.random:  # whose texts nobody judges
-            self.filters = ()
-        else:
-            self.attempts = settings.attempts
-            self.filters = (self._too_short, *self.filters)
+            return declared.replace(filters=())
+        return declared.replace(attempts=self.settings.attempts, filters=(self._too_short, *declared.filters))
 
     @abstractmethod
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
@@ -197,11 +219,16 @@ class TextAgent(EngineAgent[T]):
         """Whether nothing that follows an unfinished text is sent."""
         return None
 
-    def _too_short(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    def _too_short(self, stimulus: Stimulus, reply: Reply) -> Finding | None:
         return too_short(stimulus, reply, self._least_words, self.settings.attempts)
 
     def fitted_request(self, stimulus: Stimulus, draw: Draw) -> TextRequest:
-        """Without the oldest messages if there is no room. Raises AnswerError."""
+        """The request with as many of the newest messages as the model has room for.
+
+        The oldest are left out one by one, found by bisection, and the newest always stays. What it is too long by is
+        cut from the prompt's beginning. The request's ``shorter`` halves the messages for servers that only refuse a
+        long prompt. Raises AnswerError.
+        """
         assert isinstance(stimulus, ConversationStimulus)
         history = self._earlier(stimulus, draw)
         say = self._listener(stimulus, draw)
@@ -210,10 +237,12 @@ class TextAgent(EngineAgent[T]):
         is_enough = None if is_dialogue or self.random else self._is_enough(stimulus, draw)
 
         def without(left_out: int) -> TextRequest:
-            request = (self._dialogue if is_dialogue else self._turn)(stimulus, draw, history[left_out:])
             if is_dialogue:
+                request = self._dialogue(stimulus, draw, history[left_out:])
                 most = min(request.sampling.max_tokens, self._engine.half_of_positions())
                 request = replace(request, sampling=replace(request.sampling, max_tokens=most))
+            else:
+                request = self._turn(stimulus, draw, history[left_out:])
             half = left_out + (most_left_out - left_out + 1) // 2
             shorter = partial(without, half) if half > left_out else None
             request = self._adapted(stimulus, request)

@@ -413,4 +413,5 @@ def short_text(error: BaseException) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:3])}{' …' * (len(names) > 3)}"
+    rest = " …" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + rest

@@ -50,7 +50,8 @@ def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = (
         if COMMIT.fullmatch(revision or "") and commit != revision:
             raise UnavailableError(f"{checkpoint}: asked for commit {revision}, the hub gave {commit}")
         names = _chosen([file.rfilename for file in about.siblings or () if "/" not in file.rfilename])
-        if absent := checkpoints.lacking(needs or ["config.json"] * ({*names} <= {CARD}), names):
+        only_card = ["config.json"] if {*names} <= {CARD} else []
+        if absent := checkpoints.lacking(needs or only_card, names):
             raise UnavailableError(f"{checkpoint}: the hub's model lacks {', '.join(absent)}")
         files = [hf_hub_download(checkpoint, name, revision=commit, dry_run=True) for name in names]
         size = sum(file.file_size or 0 for file in files)

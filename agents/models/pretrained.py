@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import Field, field_validator
 
-from agents.contract import GIB, Agent, Download
+from agents.capabilities import Traced
+from agents.contract import GIB, Agent, Declaration, Download
 from agents.contract import Settings as BaseSettings
 from agents.errors import UnavailableError
 from agents.models import checkpoints, hub, random_weights
@@ -57,7 +58,7 @@ def is_random(checkpoint: str) -> bool:
 S = TypeVar("S", bound=BaseSettings)
 
 
-class CheckpointAgent(Agent[S]):
+class CheckpointAgent(Agent[S], Traced):
     random: bool
 
     @abstractmethod
@@ -81,6 +82,8 @@ class PretrainedAgent(CheckpointAgent[P]):
 
     working_memory: ClassVar[int] = 2 * GIB  # libraries, pictures, activations, caches of a batch
     weights = 0  # bytes on a device, where it is known
+    _count = 0  # of weights, where they are here
+    _largest = 0  # bytes of the largest file of weights
     prompt_tokens = 256  # of the longest prompt for which there is room in memory
     needs: ClassVar[tuple[str, ...]] = ("config.json", checkpoints.WEIGHTS, checkpoints.PROCESSOR)
     model_types: ClassVar[tuple[str, ...]] = ()
@@ -98,22 +101,32 @@ class PretrainedAgent(CheckpointAgent[P]):
                 largest = max(map(checkpoints.largest_file, self.weight_paths()), default=0)
         except UnavailableError:
             return
-        if count:
-            self.parameters = count
-            self.parallel = count >= WORTH_SHARING
-            self.memory = self.working_memory + 4 * count  # fp32 on the CPU
-            self.memory_beside_gpu = BESIDE_GPU + largest  # weights pass through the host file by file
-            self.weights = self.bytes_per_weight() * count
-            self.device_memory = self.working_memory + self.weights
+        self._count = count
+        self._largest = largest
+        self.weights = self.bytes_per_weight() * count
+
+    def declaration(self) -> Declaration:
+        """With the memory that follows from the weights, where they are here."""
+        declared = super().declaration()
+        if not self._count:
+            return declared
+        return declared.replace(
+            parameters=self._count,
+            parallel=self._count >= WORTH_SHARING,
+            memory=self.working_memory + 4 * self._count,  # fp32 on the CPU
+            memory_beside_gpu=BESIDE_GPU + self._largest,  # weights pass through the host file by file
+            device_memory=self.working_memory + self.weights,
+        )
 
     def takes_random_weights(self) -> bool:
         return self._unknown_architecture() is None
 
     def device_bytes(self, batch_size: int) -> int:
-        item = None if self.continuous() or not self.weights else self.item_memory()
+        declared = self.declaration()
+        item = None if declared.batches_by_itself or not self.weights else self.item_memory()
         if item is None:
-            return self.device_memory
-        return max(self.device_memory, self.weights + LIBRARIES + batch_size * item)
+            return declared.device_memory
+        return max(declared.device_memory, self.weights + LIBRARIES + batch_size * item)
 
     def weight_paths(self) -> Sequence[Path]:
         return [self.folder()]
@@ -158,7 +171,7 @@ class PretrainedAgent(CheckpointAgent[P]):
         return checkpoints.identity(self.settings.checkpoint, self.settings.revision)
 
     def missing(self) -> str | None:
-        if (package := self.missing_packages()) is not None:
+        if (package := super().missing()) is not None:
             return package
         if self.random:
             return self._unknown_architecture()
@@ -256,7 +269,7 @@ class WeightsFileAgent(CheckpointAgent[F]):
         return (path.name if checkpoint == "published" else checkpoint), revision
 
     def missing(self) -> str | None:
-        if (package := self.missing_packages()) is not None or self.random:
+        if (package := super().missing()) is not None or self.random:
             return package
         path = self.weights_path()
         if path.is_file():

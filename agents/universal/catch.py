@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
 from agents.attention.scanpath_files import FRAME, OTHER_IMAGE, Scanpath, read_scanpaths
-from agents.contract import MIB, Agent, Draw, Reply, derive_seed
+from agents.contract import MIB, Agent, Declaration, Draw, Reply, derive_seed
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import (
@@ -27,7 +27,7 @@ from agents.vision import colors
 from agents.vision.captions import flags
 
 SYMBOLS = "#*&^%@!+=$~"
-# Ordinary words, no colours; those of UNSEEN name nothing that a picture could show.
+"""What a senseless message is made of."""
 UNSEEN = (
     "with",
     "about",
@@ -45,6 +45,7 @@ UNSEEN = (
     "tomorrow",
     "rather",
 )
+"""Ordinary words that are no colours, and name nothing that a picture could show."""
 WORDS = (
     *UNSEEN,
     "table",
@@ -68,7 +69,9 @@ WORDS = (
     "doctor",
     "ticket",
 )
+"""Ordinary words that are no colours."""
 GROUPS = ("origin", "age", "size", "price", "use", "season", "shape", "popularity", "difficulty", "place of storage")
+"""What a senseless list is ordered by."""
 ITEMS = (
     "common",
     "rare",
@@ -89,34 +92,44 @@ ITEMS = (
     "reversible",
     "temporary",
 )
-Prepared = tuple[Stimulus, tuple[int, int]]  # with the picture's frame, (width, height)
+"""What such a list has."""
+Prepared = tuple[Stimulus, tuple[int, int]]
+"""A stimulus, with its picture's frame (width, height) in pixels."""
 
 
 class CatchAgent(Agent["CatchAgent.Settings"]):
-    """Answers that no person gives. A scanpath is another image's if the file has any; all is drawn from the seed, in a
-    conversation from stimulus and sample."""
+    """Gives answers that no person gives: a caption of one word, a colour that is none, an object that is not there,
+    the cue itself, a single point or another image's scanpath, senseless messages.
+
+    All is drawn from the seed; what must stay the same in a conversation is drawn from the stimulus and the sample.
+    """
 
     class Settings(BaseSettings):
+        """Which of the papers' catch trials are made."""
+
         repeats: int = Field(4, ge=2, le=100)
         """How often the word of a caption stands there."""
         scanpath: Literal["point", "other_image"] = "point"
-        """point: the same point all the time; other_image: a scanpath of another image, from scanpaths."""
+        """point: the same point all the time; other_image: a scanpath of another image, from the file scanpaths."""
         scanpaths: Path | None = None
-        """For other_image: records, imported too (.jsonl), or a published fv.json (of a ground truth, people's)."""
+        """For other_image: records (.jsonl), imported too, or a published fv.json (of a ground truth, people's)."""
         fixations: int = Field(15, ge=1, le=10_000)
-        """How often the point is fixated; a stimulus' own max_fixations comes before it."""
+        """How often the point is fixated, where the stimulus does not say max_fixations."""
         conversation: Literal["drawn", "repeat", "no_prompt", "list"] = "drawn"
         """The same message every time, "Please enter a valid prompt.", long lists, or any of the three, drawn."""
         items: int = Field(6, ge=2, le=18)
         """How many items each group of a list has."""
 
-    tasks = TASKS
-    memory = 128 * MIB
-    batch_size = 256
-    parallel = False
+    declares = Declaration(
+        tasks=TASKS,
+        memory=128 * MIB,
+        batch_size=256,
+        parallel=False,
+    )
     _others: Sequence[Scanpath] = ()
 
     def missing(self) -> str | None:
+        """Says that no file of scanpaths is named, where one is needed."""
         path = self.settings.scanpaths
         if self.settings.scanpath == "point" or (path is not None and path.is_file()):
             return None
@@ -130,18 +143,21 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
             self._others = read_scanpaths(self.settings.scanpaths)
 
     def provenance(self) -> dict[str, Any]:
+        """The hash of the file of scanpaths."""
         path = self.settings.scanpaths
         if self.settings.scanpath == "point" or path is None:
             return {}
         return {"scanpaths_sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
+        """The stimulus with its frame. Raises ImageError."""
         if not isinstance(stimulus, AttentionStimulus):
             return stimulus, FRAME
         header = stimulus.image.header()
         return stimulus, (header.width, header.height)
 
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        """An answer for each stimulus, or the error ``no_absent_object`` or ``no_other_image``."""
         replies: list[Reply | Exception] = []
         for prepared, draw in zip(batch, draws, strict=True):
             try:
@@ -172,7 +188,8 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
         width, height = frame
         if self.settings.scanpath == "point":
             point = [noise.randrange(width), noise.randrange(height)]
-            return Reply(_path([point] * (stimulus.max_fixations or self.settings.fixations), frame, "point"))
+            count = stimulus.max_fixations or self.settings.fixations
+            return Reply(_path([point] * count, frame, "point"))
         names = (stimulus.id, stimulus.benchmark_id, stimulus.source_id, stimulus.image.name)
         names_here = {bare for name in names if name for bare in _bare(name)}
         others = [other for other in self._others if names_here.isdisjoint(_bare(other.stimulus))]

@@ -1,5 +1,6 @@
 """A model for all six tasks, asked as the papers asked GPT-4o."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -7,33 +8,40 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer
-from agents.contract import GIB, Draw, Reply, Verdict
+from agents.contract import GIB, Declaration, Draw, Finding, Reply
 from agents.language.chat import AnthropicChatAgent, ChatAgent, ChatPromptSettings, OpenAIChatAgent
 from agents.language.engines.text_request import ChatMessage, Detail, GeneratedText, Sampling, TextRequest
 from agents.language.hosts import LocalAgent, ServerAgent, TemplateSettings
-from agents.stimuli import TASKS, ConversationStimulus, Stimulus, Task, WordStimulus
+from agents.stimuli import TASKS, ConversationStimulus, Stimulus, WordStimulus
 from agents.vision import picture_replies as replies
 from agents.vision.captions import Flag, flags
 from agents.vision.llava_next import INSTRUCTIONS, LENGTHS, Lengths, drawn_length
 from agents.word_boundaries import count_words
 
-SENT = ("PNG", "JPEG", "WEBP", "GIF")  # the formats that servers take
-READ = 20_000  # characters of a reply that are searched for an answer
+SENT = ("PNG", "JPEG", "WEBP", "GIF")
+"""The formats of pictures that servers take."""
+READ = 20_000
+"""Characters of a reply that are searched for an answer."""
 FIXATIONS = 15
+"""How many fixations are asked for where the stimulus does not say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A stimulus with its image's ``data`` as sent, and the ``frame`` (width, height)."""
+    """A stimulus with its picture as it is sent."""
 
     stimulus: Stimulus
+    """The stimulus."""
     data: bytes
+    """The file's bytes."""
     image: str
+    """Whether they are the original's or a PNG made of it."""
     frame: tuple[int, int]
+    """The picture's (width, height) in pixels."""
 
 
 class UniversalSettings(ChatPromptSettings):
-    """As for a chat model, and how questions about pictures are put."""
+    """As for a chat model; and how questions about pictures are put."""
 
     picture_temperature: float = Field(1.0, ge=0, le=2)
     """The temperature of answers about pictures; the papers name none, 1 is what servers take by themselves."""
@@ -50,107 +58,136 @@ class UniversalSettings(ChatPromptSettings):
     lengths: Lengths = LENGTHS
     """Lengths in words, from which a draw is made: COCO's, others, or a file of records of people's captions."""
     reject: tuple[Flag, ...] = ("too_few_words", "too_many_words")
-    """Flags that make a caption be drawn again; all flags are in the record anyway."""
+    """Flags for which a caption is drawn again; the record has all flags anyway."""
     caption_attempts: int = Field(5, ge=1, le=100)
     """How often a caption is drawn while it has such a flag; the last is kept."""
 
 
 class UniversalAgent(ChatAgent):
-    """Asked as people were."""
+    """Base of the agents for all tasks: conversations and words as a chat model, pictures with the questions that
+    people were asked."""
 
     settings: UniversalSettings
-    tasks = TASKS
-    modes = ("free",)
+    declares = Declaration(
+        tasks=TASKS,
+        modes=("free",),
+    )
 
-    def __init__(self, settings: UniversalSettings, name: str) -> None:
-        super().__init__(settings, name)
-        self.attempts = max(settings.attempts, settings.caption_attempts)
-        self.filters = (*self.filters, *(partial(self._reject, flag) for flag in settings.reject))
+    def declaration(self) -> Declaration:
+        """With the attempts at a message or a caption, and what makes a caption be drawn again."""
+        declared = super().declaration()
+        attempts = max(self.settings.attempts, self.settings.caption_attempts)
+        filters = (partial(self._reject, flag) for flag in self.settings.reject)
+        return declared.replace(attempts=attempts, filters=(*declared.filters, *filters))
 
     def prepare(self, stimulus: Stimulus) -> Any:
-        """A :class:`Picture` if there is an image. Raises ImageError."""
+        """A :class:`Picture` if there is an image, else the stimulus. Raises ImageError."""
         if isinstance(stimulus, WordStimulus | ConversationStimulus):
             return stimulus
         return Picture(stimulus, *stimulus.images()[0].sendable(SENT))
 
     def fitted_request(self, stimulus: Any, draw: Draw) -> TextRequest:
+        """The question about a picture, or as for a chat model. Raises AnswerError."""
         if not isinstance(stimulus, Picture):
             return super().fitted_request(stimulus, draw)
-        chosen = self.settings
-        about = stimulus.stimulus
-        (width, height) = stimulus.frame
-        words = str(drawn_length(chosen.lengths, about.id, draw.sample))
-        path = replies.SCANPATH.format(count=_wanted(about), width=width, height=height)
-        questions: dict[Task, tuple[str, int]] = {
-            "color_estimation": (replies.COLOR, chosen.color_tokens),
-            "object_detection": (replies.OBJECTS, chosen.object_tokens),
-            "image_captioning": (INSTRUCTIONS.replace("{words}", words), chosen.caption_tokens),
-            "attention_prediction": (path, chosen.scanpath_tokens),
-        }
-        prompt, tokens = questions[about.task]
-        message = ChatMessage("user", prompt, stimulus.data, chosen.image_detail)
-        sampling = Sampling(chosen.picture_temperature, max_tokens=tokens)
-        return self._adapted(about, TextRequest(messages=(message,), sampling=sampling))
+        question, tokens = self._question(stimulus, draw)
+        message = ChatMessage("user", question, stimulus.data, self.settings.image_detail)
+        sampling = Sampling(self.settings.picture_temperature, max_tokens=tokens)
+        return self._adapted(stimulus.stimulus, TextRequest(messages=(message,), sampling=sampling))
+
+    def _question(self, picture: Picture, draw: Draw) -> tuple[str, int]:
+        """(the papers' question about a picture, the most tokens of its answer)."""
+        settings = self.settings
+        task = picture.stimulus.task
+        if task == "color_estimation":
+            return replies.COLOR, settings.color_tokens
+        if task == "object_detection":
+            return replies.OBJECTS, settings.object_tokens
+        if task == "image_captioning":
+            limit = drawn_length(settings.lengths, picture.stimulus.id, draw.sample)
+            return INSTRUCTIONS.replace("{words}", str(limit)), settings.caption_tokens
+        width, height = picture.frame
+        question = replies.SCANPATH.format(count=_wanted(picture.stimulus), width=width, height=height)
+        return question, settings.scanpath_tokens
 
     def _reply(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         if not isinstance(stimulus, Picture):
             return super()._reply(stimulus, draw, request, text)
-        about = stimulus.stimulus
+        task = stimulus.stimulus.task
         written = text.text[:READ]
         answer: BaseModel
         notes: dict[str, Any] = {}
-        if about.task == "color_estimation":
+        if task == "color_estimation":
             color, css_name = replies.read_color(written)
             answer = ColorAnswer(color=color, css_name=css_name)
-        elif about.task == "object_detection":
+        elif task == "object_detection":
             answer = ObjectAnswer(labels=replies.read_objects(written))
-        elif about.task == "image_captioning":
-            limit = drawn_length(self.settings.lengths, about.id, draw.sample)
-            caption = replies.read_caption(written)
-            known: list[Flag] = ["too_many_words"] if count_words(caption) > limit else []
-            finish = "end" if text.finish == "stop" else text.finish
-            answer = CaptionAnswer(text=caption, tokens=text.tokens, finish=finish, flags=flags(caption, known))
+        elif task == "image_captioning":
+            limit = drawn_length(self.settings.lengths, stimulus.stimulus.id, draw.sample)
+            answer = _caption(written, text, limit)
             notes = {"max_words": limit, "attempt": draw.attempt}
         else:
             fixations = replies.read_scanpath(written)
-            wanted = _wanted(about)
-            kept = fixations[:wanted]
-            durations = [fixation.duration_ms for fixation in kept if fixation.duration_ms is not None]
-            answer = ScanpathAnswer(
-                fixations=[[fixation.x, fixation.y] for fixation in kept],
-                frame=list(stimulus.frame),
-                stop="maximum" if len(kept) == wanted else "end",
-                forced_first=False,
-                selection="said",
-                durations_ms=durations if len(durations) == len(kept) else None,
-            )
+            wanted = _wanted(stimulus.stimulus)
+            durations = [fixation.duration_ms for fixation in fixations[:wanted] if fixation.duration_ms is not None]
+            answer = _scanpath(fixations[:wanted], durations, wanted, stimulus.frame)
             notes = {"wanted": wanted, "named": len(fixations), "durations": len(durations)}
         return Reply(answer, {**text.record(), "image": stimulus.image, **notes})
 
-    def _reject(self, flag: Flag, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    def _reject(self, flag: Flag, stimulus: Stimulus, reply: Reply) -> Finding | None:
         if not isinstance(reply.answer, CaptionAnswer) or flag not in reply.answer.flags:
             return None
-        return Verdict(flag, reply.raw["attempt"] + 1 < self.settings.caption_attempts, reply.answer.text[:200])
+        return Finding(flag, reply.raw["attempt"] + 1 < self.settings.caption_attempts, reply.answer.text[:200])
 
 
 class LocalUniversalAgent(UniversalAgent, LocalAgent[Any]):
+    """A model that runs on this machine."""
+
     class Settings(UniversalSettings, TemplateSettings):
         """A model that runs here; pictures are for checkpoints with an image processor."""
 
 
 class ServerUniversalAgent(UniversalAgent, ServerAgent[Any]):
+    """A model on a server with OpenAI's interface."""
+
     class Settings(UniversalSettings, OpenAIChatAgent.Settings):
         """A model on a server with OpenAI's interface."""
 
-    memory = 1 * GIB  # photographs that are decoded
+    declares = Declaration(
+        memory=1 * GIB,  # photographs that are decoded
+    )
 
 
 class AnthropicUniversalAgent(UniversalAgent, ServerAgent[Any]):
+    """A model on Anthropic's server."""
+
     class Settings(UniversalSettings, AnthropicChatAgent.Settings):
         """A model on Anthropic's server."""
 
-    memory = ServerUniversalAgent.memory
+    declares = Declaration(memory=ServerUniversalAgent.declares.memory)
     engine = AnthropicChatAgent.engine
+
+
+def _caption(written: str, text: GeneratedText, limit: int) -> CaptionAnswer:
+    """The caption in what a model wrote, flagged where it has more than ``limit`` words. Raises AnswerError."""
+    caption = replies.read_caption(written)
+    noticed: list[Flag] = ["too_many_words"] if count_words(caption) > limit else []
+    finish = "end" if text.finish == "stop" else text.finish
+    return CaptionAnswer(text=caption, tokens=text.tokens, finish=finish, flags=flags(caption, noticed))
+
+
+def _scanpath(
+    fixations: Sequence[replies.Fixation], durations: Sequence[float], wanted: int, frame: tuple[int, int]
+) -> ScanpathAnswer:
+    """The fixations that a model named, with their durations if it named all of them."""
+    return ScanpathAnswer(
+        fixations=[[fixation.x, fixation.y] for fixation in fixations],
+        frame=list(frame),
+        stop="maximum" if len(fixations) == wanted else "end",
+        forced_first=False,
+        selection="said",
+        durations_ms=list(durations) if len(durations) == len(fixations) else None,
+    )
 
 
 def _wanted(stimulus: Stimulus) -> int:

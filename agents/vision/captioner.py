@@ -1,4 +1,4 @@
-"""The base of all captioners."""
+"""The base of all captioners: batches, beams and draws, and what becomes of a generated caption."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agents.answers import CaptionAnswer
-from agents.contract import GIB, Download, Draw, Reply, Verdict
+from agents.contract import GIB, Declaration, Draw, Finding, Reply
 from agents.errors import AnswerError, UnavailableError
-from agents.models import checkpoints, hub
+from agents.models import checkpoints
 from agents.models.loading import dtype_for, load_part, load_pretrained, told_of_values, use_full_float32
 from agents.models.pretrained import PretrainedAgent
-from agents.stimuli import CaptionStimulus, ColorStimulus, ObjectStimulus, Stimulus, Task
+from agents.stimuli import CaptionStimulus, ColorStimulus, ObjectStimulus, Stimulus
 from agents.vision.captions import C, Flag, flags
+from agents.vision.pixels import Prepared, check_shape
 from agents.word_boundaries import count_words
 
 if TYPE_CHECKING:
@@ -26,28 +27,44 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import GenerationConfig
 
-THINNEST = 64  # long side over short: a thinner image would need gigabytes when its short side is enlarged
-Prepared = dict[str, Any]  # tensors of an image, without the batch dimension
-
 
 @dataclass(frozen=True, slots=True)
 class CaptionRow:
-    """``limit`` in words, ``attempt`` from 0."""
+    """A text that is to be generated."""
 
     image: int
+    """The number of its image among the images of the call."""
     prompt: str
+    """The text that the caption continues, or the question that it answers."""
     seed: int | None = None
+    """The seed of its draws; None in a beam search."""
     limit: int | None = None
+    """The most words that the prompt allows, if it says so."""
     attempt: int = 0
+    """How often it was drawn before, from 0."""
 
 
 class LengthNorm(float):
-    """transformers' ``n ** p`` becomes ((n + more) / unit) ** p, n with the end token, which a text of ``cut`` tokens
-    lacks."""
+    """A length penalty that divides a beam's score by ((n + more) / unit) ** penalty, as the authors' programs do.
+
+    n counts a text's tokens with its end token. A text that reaches ``cut`` tokens was ended by the limit and has no
+    end token, so that one more counts.
+
+    Why so: transformers divides by ``n ** length_penalty`` and offers nothing else. ``int ** LengthNorm`` asks this
+    class for the power, because an int does not know how to raise itself to it. So the published scores come out
+    without a beam search of our own. The class is a float because a configuration takes numbers alone; its attributes
+    survive the copies that transformers makes of a configuration.
+
+    What breaks: if transformers counted n in a tensor, it would raise the tensor to the plain number, and scores would
+    silently be its own again. tests/agents/vision/test_captioners.py compares the scores with the formulas.
+    """
 
     more: float
+    """Tokens that count beside the text's own."""
     unit: float
+    """What the length is divided by."""
     cut: int
+    """The length at which a text has no end token; 0: every text has one."""
 
     def __new__(cls, penalty: float, *, more: float = 0, unit: float = 1, cut: int = 0) -> LengthNorm:
         norm = super().__new__(cls, penalty)
@@ -57,21 +74,27 @@ class LengthNorm(float):
         return norm
 
     def __rpow__(self, length: int) -> float:  # type: ignore[override]
-        return float(((length + (length == self.cut) + self.more) / self.unit) ** float(self))
+        with_end = length + 1 if length == self.cut else length
+        return float(((with_end + self.more) / self.unit) ** float(self))
 
 
 class CaptionAgent(PretrainedAgent[C]):
-    """A family gives :meth:`_encode`, :meth:`_generate` and its model class."""
+    """Base of the captioners. A family of models gives ``_encode`` (features of images), ``_generate`` (texts from
+    features) and ``model_class`` or ``_load_model``."""
 
-    tasks: ClassVar[tuple[Task, ...]] = ("image_captioning",)
-    extra = "vision"
-    packages: ClassVar[tuple[str, ...]] = ("torch", "torchvision", "transformers")
+    declares = Declaration(
+        tasks=("image_captioning",),
+        extra="vision",
+        packages=("torch", "torchvision", "transformers"),
+        memory=6 * GIB,
+        device_memory=6 * GIB,
+        batch_size=16,
+    )
     needs = ("config.json", checkpoints.WEIGHTS, checkpoints.PROCESSOR, checkpoints.TOKENIZER)
-    memory = 6 * GIB
-    device_memory = 6 * GIB
-    batch_size = 16
     model_class: ClassVar[str]
+    """The name of the model's class in transformers."""
     keeps_end: ClassVar[bool] = False
+    """Whether the token that ends a caption is a part of it, as a full stop is."""
     _pixels: Callable[[NDArray[np.uint8]], Prepared]  # set by ``open``
     _positions: tuple[int, int] | None = None  # for text, and those that its start and the image take; None: no limit
 
@@ -79,16 +102,22 @@ class CaptionAgent(PretrainedAgent[C]):
         super().__init__(settings, name)
         self._drawn = settings.decoding == "sample"
         self.width = 1 if self._drawn else settings.beams
-        self.max_samples = None if self._drawn else settings.beams
         self._length_penalty = settings.length_penalty
-        if not self.random:  # whose texts nobody judges
-            self.attempts = settings.attempts
-            self.filters = tuple(partial(self._reject, flag) for flag in settings.reject)
+
+    def declaration(self) -> Declaration:
+        """With as many samples as beams, and what makes a caption be drawn again."""
+        declared = super().declaration().replace(max_samples=None if self._drawn else self.settings.beams)
+        if self.random:  # whose texts nobody judges
+            return declared
+        filters = tuple(partial(self._reject, flag) for flag in self.settings.reject)
+        return declared.replace(attempts=self.settings.attempts, filters=filters)
 
     def bytes_per_weight(self) -> int:
+        """4 in fp32, else 2."""
         return 4 if self.settings.precision == "fp32" else 2
 
     def open(self) -> None:
+        """Open the image processor and the tokenizer. Raises UnavailableError."""
         from transformers import AutoImageProcessor, AutoTokenizer
 
         self._images = load_part(AutoImageProcessor, self.folder(), "image processor", backend="pil")
@@ -96,6 +125,7 @@ class CaptionAgent(PretrainedAgent[C]):
         self._tokenizer = load_part(AutoTokenizer, self.folder(), "tokenizer")
 
     def load(self, device: str) -> None:
+        """Load the model, and check that prompt and caption fit its positions. Raises UnavailableError."""
         import torch
 
         self._device = torch.device(device)
@@ -110,11 +140,13 @@ class CaptionAgent(PretrainedAgent[C]):
         self.drop_folder()
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
-        """Raises ImageError, and AnswerError for an image that is too thin."""
+        """The image's tensors. Raises ImageError, and AnswerError for an image that is too thin."""
         assert isinstance(stimulus, CaptionStimulus | ColorStimulus | ObjectStimulus)
         return self._pixels(stimulus.image.decode())
 
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        """A caption of each image. Images of one shape are encoded together, and samples of an image share its
+        features."""
         import torch
 
         groups: dict[tuple[int, ...], list[int]] = {}
@@ -131,9 +163,11 @@ class CaptionAgent(PretrainedAgent[C]):
         return [replies[index] for index in range(len(batch))]
 
     def provenance(self) -> dict[str, Any]:
+        """What the base class says; also the type of numbers."""
         return {**super().provenance(), "dtype": str(self._dtype).removeprefix("torch.")}
 
     def close(self) -> None:
+        """Release the model."""
         self._model = None
         super().close()
 
@@ -175,101 +209,125 @@ class CaptionAgent(PretrainedAgent[C]):
     def _check_positions(self) -> None:
         if self._positions is None:
             return
-        chosen = self.settings
-        (positions, taken) = self._positions
-        prompt = len(self._ids(chosen.prompt))
-        longest = chosen.max_tokens if chosen.count_prompt else taken + prompt + chosen.max_tokens
-        if longest > positions or (chosen.count_prompt and chosen.max_tokens <= prompt + 1):
+        settings = self.settings
+        positions, taken = self._positions
+        prompt = len(self._ids(settings.prompt))
+        longest = settings.max_tokens if settings.count_prompt else taken + prompt + settings.max_tokens
+        if longest > positions or (settings.count_prompt and settings.max_tokens <= prompt + 1):
             raise UnavailableError(
-                f"max_tokens {chosen.max_tokens} and a prompt of {prompt} tokens do not go together: the model has "
+                f"max_tokens {settings.max_tokens} and a prompt of {prompt} tokens do not go together: the model has "
                 f"{positions} positions"
             )
 
     def _describe(
         self, distinct: Sequence[Prepared], features: Any, items: Sequence[Prepared], draws: Sequence[Draw]
     ) -> list[Reply | Exception]:
-        from transformers import LogitsProcessorList, SuppressTokensLogitsProcessor
+        from transformers import LogitsProcessorList
 
-        from agents.models.sampling import Finite, Sampler, Warp
+        from agents.models.sampling import Finite
         from agents.models.transfer import downloaded
 
-        chosen = self.settings
         width = self.width
         index_of = {id(item): index for index, item in enumerate(distinct)}
         wanted = [self._row(index_of[id(item)], item, draw) for item, draw in zip(items, draws, strict=True)]
         # A single beam search serves all samples of a stimulus.
         rows = wanted if self._drawn else list(dict.fromkeys(wanted))
-        row_index = list(range(len(rows))) if self._drawn else [rows.index(row) for row in wanted]
+        row_numbers = list(range(len(rows))) if self._drawn else [rows.index(row) for row in wanted]
         ranks = [0 if self._drawn else draw.sample for draw in draws]
         returned = min(max(ranks) + 1, width)
 
         finite = Finite(len(rows), normalised=width > 1)
-        chain: list[Any] = [finite]
-        if self.random:  # all texts are as long as the settings allow
-            never = self._special | self._ends | {self._pad}
-            chain.append(SuppressTokensLogitsProcessor(never, device=str(self._device)))
-        chain += self._rules()
-        if self._drawn:
-            warp = Warp(chosen.temperature, chosen.top_k, chosen.top_p)
-            chain.append(Sampler([row.seed or 0 for row in rows], [warp] * len(rows)))
-        options = {"generation_config": self._config(returned), "logits_processor": LogitsProcessorList(chain)}
-        generated, before = self._generate(features, rows, options)
+        processors = LogitsProcessorList([finite, *self._processors(rows)])
+        options = {"generation_config": self._config(returned), "logits_processor": processors}
+        generated, prompt_length = self._generate(features, rows, options)
 
-        outputs = [generated.sequences[:, before:], finite.bad]
+        outputs = [generated.sequences[:, prompt_length:], finite.bad]
         if width > 1:
             outputs.append(generated.sequences_scores)
         tokens, bad, *scores = (output.tolist() for output in downloaded(outputs))
         replies: list[Reply | Exception] = []
-        for row, at, rank in zip(wanted, row_index, ranks, strict=True):
-            if bad[at]:
+        for row, number, rank in zip(wanted, row_numbers, ranks, strict=True):
+            if bad[number]:
                 replies.append(AnswerError("bad_logits", "the model's logits were no numbers (NaN or infinite)"))
             elif rank >= width:
                 text = f"sample {rank} is a beam of rank {rank}; beams is {width}"
                 replies.append(AnswerError("too_few_beams", text))
             else:
-                place = at * returned + rank
-                replies.append(self._reply(tokens[place], round(scores[0][place], 4) if scores else None, row))
+                beam = number * returned + rank
+                score = round(scores[0][beam], 4) if scores else None
+                replies.append(self._reply(tokens[beam], score, row))
         return replies
+
+    def _processors(self, rows: Sequence[CaptionRow]) -> list[Any]:
+        """What changes the logits, in order: the endless texts of random weights, a family's rules, draws."""
+        from transformers import SuppressTokensLogitsProcessor
+
+        from agents.models.sampling import Sampler, Warp
+
+        processors: list[Any] = []
+        if self.random:  # all texts are as long as the settings allow
+            never = self._special | self._ends | {self._pad}
+            processors.append(SuppressTokensLogitsProcessor(never, device=str(self._device)))
+        processors += self._rules()
+        if self._drawn:
+            settings = self.settings
+            warp = Warp(settings.temperature, settings.top_k, settings.top_p)
+            processors.append(Sampler([row.seed or 0 for row in rows], [warp] * len(rows)))
+        return processors
 
     def _config(self, returned: int) -> GenerationConfig:
         from transformers import GenerationConfig
 
-        chosen = self.settings
+        settings = self.settings
         width = self.width
-        least, most = ("min_length", "max_length") if chosen.count_prompt else ("min_new_tokens", "max_new_tokens")
+        if settings.count_prompt:
+            limits = {"max_length": settings.max_tokens}
+            least = {"min_length": settings.min_tokens}
+        else:
+            limits = {"max_new_tokens": settings.max_tokens}
+            least = {"min_new_tokens": settings.min_tokens}
+        if settings.min_tokens:
+            limits |= least
         return GenerationConfig(
             do_sample=False,
             num_beams=width,
             num_return_sequences=returned,
             length_penalty=self._length_penalty if width > 1 else None,
-            early_stopping=chosen.early_stopping if width > 1 else None,
-            no_repeat_ngram_size=chosen.no_repeat_ngram or None,
+            early_stopping=settings.early_stopping if width > 1 else None,
+            no_repeat_ngram_size=settings.no_repeat_ngram or None,
             return_dict_in_generate=True,
             output_scores=width > 1,  # or the beams' scores are not returned either
-            **{most: chosen.max_tokens} | ({least: chosen.min_tokens} if chosen.min_tokens else {}),
+            **limits,
         )
 
     def _reply(self, tokens: list[int], score: float | None, row: CaptionRow) -> Reply:
         ends = [index for index, token in enumerate(tokens) if token in self._ends]
-        tokens = tokens[: ends[0] + self.keeps_end] if ends else [token for token in tokens if token != self._pad]
+        if not ends:
+            tokens = [token for token in tokens if token != self._pad]
+        elif self.keeps_end:
+            tokens = tokens[: ends[0] + 1]
+        else:
+            tokens = tokens[: ends[0]]
         raw = str(self._tokenizer.decode(tokens, skip_special_tokens=False))
         kept = str(self._tokenizer.decode([token for token in tokens if token not in self._special]))
         text = self._clean(" ".join(kept.split()))
-        known: list[Flag] = ["special_tokens"] if self._special.intersection(tokens) else []
+        noticed: list[Flag] = ["special_tokens"] if self._special.intersection(tokens) else []
         if row.limit is not None and count_words(text) > row.limit:
-            known.append("too_many_words")
+            noticed.append("too_many_words")
         finish: Literal["end", "length"] = "end" if ends else "length"
-        answer = CaptionAnswer(text=text, tokens=len(tokens), score=score, finish=finish, flags=flags(text, known))
+        answer = CaptionAnswer(text=text, tokens=len(tokens), score=score, finish=finish, flags=flags(text, noticed))
         if row.limit is None and not self.settings.keep_last:
             return Reply(answer, raw)
-        about = {} if row.limit is None else {"max_words": row.limit}
-        return Reply(answer, {"text": raw, "attempt": row.attempt, **about})
+        record: dict[str, Any] = {"text": raw, "attempt": row.attempt}
+        if row.limit is not None:
+            record["max_words"] = row.limit
+        return Reply(answer, record)
 
-    def _reject(self, flag: Flag, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    def _reject(self, flag: Flag, stimulus: Stimulus, reply: Reply) -> Finding | None:
         if not isinstance(reply.answer, CaptionAnswer) or flag not in reply.answer.flags:
             return None
         is_kept = self.settings.keep_last and reply.raw["attempt"] + 1 >= self.settings.attempts
-        return Verdict(flag, not is_kept, reply.answer.text[:200])
+        return Finding(flag, not is_kept, reply.answer.text[:200])
 
     def _clean(self, text: str) -> str:
         prompt = " ".join(self.settings.prompt.split())
@@ -301,61 +359,3 @@ class CaptionAgent(PretrainedAgent[C]):
         self._ends = frozenset(ends)
         self._pad = ends[0] if pad is None else pad
         model.generation_config = GenerationConfig(bos_token_id=start, eos_token_id=ends, pad_token_id=self._pad)
-
-
-class PartsCaptioner(CaptionAgent[C]):
-    """The authors' files at ``source``, the first of the settings ``parts``, beside hub checkpoints."""
-
-    parts: ClassVar[tuple[str, ...]] = ("checkpoint", "clip", "language_model")
-    source: ClassVar[str | None] = None
-    last_needs: ClassVar[tuple[str, ...]] = ("config.json", checkpoints.TOKENIZER)
-    last_types: ClassVar[tuple[str, ...]] = ()
-
-    def checkpoint(self) -> tuple[str | None, str | None]:
-        """The name; the revisions of it and the other parts."""
-        if self.random:
-            return super().checkpoint()
-        (name, revision), *others = (checkpoints.identity(*self._named(part)) for part in self.parts)
-        return name, " ".join([str(revision), *(f"{other}@{at}" for other, at in others)])
-
-    def weight_paths(self) -> Sequence[Path]:
-        first, *others = (checkpoints.find(*self._named(part)) for part in self.parts)
-        return [checkpoints.weights_file(first), *others]
-
-    def missing(self) -> str | None:
-        if self.random or self.missing_packages() is not None:
-            return super().missing()
-        for part in self.parts:
-            how = f"run `turinglike fetch {self.name}` where there is a network"
-            if part == "checkpoint" and self.source is not None:
-                how = self.source
-            how = f"{how}, or give a local copy with --set {self.name}.{part}=PATH"
-            try:
-                path = checkpoints.find(*self._named(part))
-            except UnavailableError as error:
-                return f"{error}: {how}"
-        wrong = checkpoints.problem(path, self.last_needs, self.last_types)
-        return None if wrong is None else f"{path} {wrong}: {how}"
-
-    def fetch(self) -> Sequence[Download]:
-        return [hub.fetch(*self._named(part)) for part in self.parts]  # first what no hub has
-
-    def open(self) -> None:
-        from transformers import AutoTokenizer
-
-        from agents.vision.clip_towers import input_size
-        from agents.vision.network_tools import ClipPixels
-
-        self._clip, self._gpt = (checkpoints.find(*self._named(part)) for part in ("clip", "language_model"))
-        self._pixels = ClipPixels(input_size(self._clip))
-        self._tokenizer = load_part(AutoTokenizer, self._gpt, "tokenizer")
-
-    def _named(self, part: str) -> tuple[str, str | None]:
-        return getattr(self.settings, part), self.settings.revision if part == "checkpoint" else None
-
-
-def check_shape(pixels: NDArray[np.uint8]) -> None:
-    """Raises AnswerError for an image, uint8 [height, width, 3], too thin to enlarge."""
-    height, width, _ = pixels.shape
-    if max(height, width) > THINNEST * min(height, width):
-        raise AnswerError("image_too_narrow", f"{width} x {height} is thinner than 1 to {THINNEST}")

@@ -1,4 +1,4 @@
-"""CLIP's image towers (Radford et al. 2021): ViTs by transformers, ResNets (section 2.4) by timm."""
+"""CLIP's image towers (Radford et al. 2021, arXiv 2103.00020): ViTs by transformers, ResNets (section 2.4) by timm."""
 
 import math
 from pathlib import Path
@@ -12,15 +12,22 @@ from agents.errors import UnavailableError
 from agents.models import checkpoints
 from agents.models.hub import OPEN_CLIP
 from agents.models.loading import load_pretrained
-from agents.vision.network_tools import assign, layers_of
+from agents.vision.weights import assign, layers_of
 
-STRIDE = 32  # pixels of the image per cell of a ResNet's last feature map
+STRIDE = 32
+"""Pixels of the image for each cell of a ResNet's last feature map, along a side."""
 PREFIX = "visual."
+"""What stands before the tower's weights in a file of a whole CLIP."""
 CPU = torch.device("cpu")
+"""Where weights are read."""
 
 
 def load_tower(path: Path) -> nn.Module:
-    """A folder of transformers' form, or an open_clip ResNet. Raises UnavailableError."""
+    """The tower in a folder of transformers' form, or in open_clip's file of a ResNet; float32 on the CPU. Raises
+    UnavailableError.
+
+    A ResNet's sizes are read from the shapes of its weights.
+    """
     weights = _resnet_weights(path)
     if weights is None:
         return load_pretrained(CLIPVisionModelWithProjection, path, CPU, torch.float32)  # type: ignore[no-any-return]
@@ -49,12 +56,12 @@ def load_tower(path: Path) -> nn.Module:
 
 
 def output_size(tower: Any) -> int:
-    """How many features it has of an image."""
+    """How many features a tower gives of an image."""
     return int(tower.num_classes if hasattr(tower, "num_classes") else tower.config.projection_dim)
 
 
 def input_size(path: Path) -> int:
-    """The side in pixels of the tower's images. Raises UnavailableError."""
+    """The side, in pixels, of the square images that the tower at ``path`` takes. Raises UnavailableError."""
     if (weights := _resnet_weights(path)) is not None:
         return _grid(weights) * STRIDE
     if wrong := checkpoints.problem(path, ("config.json", checkpoints.WEIGHTS), ("clip", "clip_vision_model")):

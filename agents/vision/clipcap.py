@@ -1,4 +1,4 @@
-"""ClipCap (Mokady et al. 2021, arXiv 2111.09734)."""
+"""ClipCap (Mokady et al. 2021, arXiv 2111.09734): CLIP's features become a prefix that GPT-2 continues."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from agents.contract import GIB
-from agents.vision.captioner import CaptionRow, PartsCaptioner, Prepared
+from agents.contract import GIB, Declaration
+from agents.vision.captioner import CaptionRow
 from agents.vision.captions import CaptionSettings
+from agents.vision.parts_captioner import PartsCaptioner
+from agents.vision.pixels import Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,19 +21,22 @@ if TYPE_CHECKING:
 
 
 class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
-    """Beams are ranked by the mean per token; ``length_penalty`` is ignored."""
+    """Captions by ClipCap. Beams are ranked by the mean log-probability per token, as by the authors;
+    ``length_penalty`` has no effect."""
 
     class Settings(CaptionSettings):
+        """The three parts, and the authors' beam search."""
+
         checkpoint: str
         """The authors' file (``coco_weights.pt``), or a folder with that file alone."""
         mapper: Literal["transformer", "mlp"]
         """Which of the two mappers the file holds."""
         clip: str
-        """CLIP's image tower: an id or folder in transformers' or open_clip's form."""
+        """CLIP's image tower: an id or a folder in transformers' or open_clip's form."""
         language_model: str = "openai-community/gpt2"
-        """An id or folder with GPT-2's tokenizer and configuration; and its weights if the file has none."""
+        """An id or a folder with GPT-2's tokenizer and configuration, and its weights if the file has none."""
         normalise: None = None
-        """Features are divided by their length as the authors do: with the transformer alone."""
+        """Features are divided by their length where the authors do it: before the transformer mapper alone."""
         search: Literal["averaged"] = "averaged"
         """How beams are ranked: the authors' way."""
         beams: int = Field(5, ge=1, le=64)
@@ -39,18 +44,22 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
         max_tokens: int = Field(67, ge=1, le=900)
         """The largest number of tokens, the full stop included."""
         revision: None = None
-        """Of no use here: the file is on no hub, and the other two are what was fetched last."""
+        """Of no use here: the file is on no hub, and the other two parts are what was fetched last."""
 
-    packages = ("timm", "torch", "torchvision", "transformers")
-    memory = 4 * GIB
-    device_memory = 4 * GIB
+    declares = Declaration(
+        packages=("timm", "torch", "torchvision", "transformers"),
+        memory=4 * GIB,
+        device_memory=4 * GIB,
+    )
     keeps_end = True
     source = "download the authors' file, which github.com/rmokady/CLIP_prefix_caption links"
     last_types = ("gpt2",)
 
     def open(self) -> None:
+        """As the base class does; also find the full stop, which ends a caption. Raises UnavailableError."""
         super().open()
-        self._stop = self._pad = self._ids(".")[0]
+        self._stop = self._ids(".")[0]
+        self._pad = self._stop
         self._ends = frozenset([self._stop])
 
     def _load_model(self, folder: Path) -> Any:
@@ -80,11 +89,13 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
 
         if self.width == 1:
             return []
-        chosen = self.settings
-        before = self._model.clip_project.prefix_length + len(self._ids(chosen.prompt)) if chosen.count_prompt else 0
-        least = max(chosen.min_tokens - before, 0)
+        settings = self.settings
+        least = settings.min_tokens
+        if settings.count_prompt:
+            prompt_length = self._model.clip_project.prefix_length + len(self._ids(settings.prompt))
+            least = max(settings.min_tokens - prompt_length, 0)
         rule = MinNewTokensLengthLogitsProcessor(0, least, self._stop, device=str(self._device))
-        return [rule, AveragedBeams(self._stop, chosen.beams)]
+        return [rule, AveragedBeams(self._stop, settings.beams)]
 
     def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
         import torch

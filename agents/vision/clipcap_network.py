@@ -1,4 +1,5 @@
-"""ClipCap (Mokady et al. 2021, arXiv 2111.09734), by the authors' names of weights."""
+"""ClipCap's network (Mokady et al. 2021, arXiv 2111.09734), by the authors' names of weights, and their beam
+search."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,21 +13,29 @@ from transformers import GenerationConfig, GPT2Config, GPT2LMHeadModel, LogitsPr
 from agents.errors import UnavailableError
 from agents.models import checkpoints
 from agents.models.loading import load_pretrained
+from agents.vision.beams import BeamSums
 from agents.vision.clip_towers import CPU, load_tower, output_size
-from agents.vision.network_tools import BeamSums, assign, attention, layers_of
+from agents.vision.multi_head import attention
+from agents.vision.weights import assign, layers_of
 
-HEADS = 8  # of the transformer mapper; no weight's shape tells
+HEADS = 8
+"""Heads of the transformer mapper, as no weight's shape tells them."""
 MAPPER = "clip_project."
+"""What stands before the mapper's weights in the authors' file."""
 GPT = "gpt."
+"""What stands before GPT-2's weights there."""
 MapperName = Literal["transformer", "mlp"]
-# The weights whose shapes are the sizes of a mapper.
+"""The two mappers."""
 SIZED: dict[MapperName, tuple[str, ...]] = {
     "transformer": ("linear.weight", "prefix_const", "transformer.layers.0.mlp.fc1.weight"),
     "mlp": ("model.0.weight", "model.2.weight"),
 }
+"""The weights whose shapes are the sizes of a mapper."""
 
 
 class MapperAttention(nn.Module):
+    """The mapper's attention to itself; keys and values are one projection."""
+
     def __init__(self, width: int) -> None:
         super().__init__()
         self.to_queries = nn.Linear(width, width, bias=False)
@@ -34,11 +43,14 @@ class MapperAttention(nn.Module):
         self.project = nn.Linear(width, width)
 
     def forward(self, x: Tensor) -> Tensor:
+        """States [batch, n, width] to states of the same shape."""
         keys, values = self.to_keys_values(x).chunk(2, dim=-1)
         return self.project(attention(self.to_queries(x), keys, values, HEADS))  # type: ignore[no-any-return]
 
 
 class Layer(nn.Module):
+    """A layer of the transformer mapper, with norms before its two parts."""
+
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(width)
@@ -47,12 +59,18 @@ class Layer(nn.Module):
         self.mlp = nn.ModuleDict({"fc1": nn.Linear(width, hidden), "fc2": nn.Linear(hidden, width)})
 
     def forward(self, x: Tensor) -> Tensor:
+        """States [batch, n, width] to states of the same shape."""
         x = x + self.attn(self.norm1(x))
         return x + self.mlp["fc2"](functional.relu(self.mlp["fc1"](self.norm2(x))))  # type: ignore[no-any-return]
 
 
 class TransformerMapper(nn.Module):
-    """Section 3.2: features [batch, features] and learned constants to a prefix [batch, length, width]."""
+    """The transformer mapper (section 3.2): features and learned constants go through a transformer, and what the
+    constants became is the prefix.
+
+    Sizes: ``features`` of an image, ``width`` of an embedding, ``prefix`` embeddings, ``clip_length`` states that the
+    features become, ``hidden`` units between the linear layers.
+    """
 
     def __init__(self, features: int, width: int, prefix: int, clip_length: int, layers: int, hidden: int) -> None:
         super().__init__()
@@ -64,6 +82,7 @@ class TransformerMapper(nn.Module):
         self.transformer = nn.ModuleDict({"layers": nn.ModuleList(Layer(width, hidden) for _ in range(layers))})
 
     def forward(self, features: Tensor) -> Tensor:
+        """Features [batch, features], divided by their length, to a prefix [batch, prefix, width]."""
         features = features / features.norm(dim=-1, keepdim=True)
         image = self.linear(features).unflatten(-1, (self.clip_length, -1))
         x = torch.cat((image, self.prefix_const.expand(len(image), -1, -1)), dim=1)
@@ -73,7 +92,7 @@ class TransformerMapper(nn.Module):
 
 
 class PerceptronMapper(nn.Module):
-    """Section 3.2: [batch, features] to [batch, prefix length, width]."""
+    """The mapper that is a perceptron with one hidden layer (section 3.2)."""
 
     def __init__(self, features: int, hidden: int, width: int, prefix: int) -> None:
         super().__init__()
@@ -82,13 +101,17 @@ class PerceptronMapper(nn.Module):
         self.model = nn.Sequential(nn.Linear(features, hidden), nn.Tanh(), nn.Linear(hidden, prefix * width))
 
     def forward(self, features: Tensor) -> Tensor:
+        """Features [batch, features] to a prefix [batch, prefix, width]."""
         return self.model(features).unflatten(-1, (self.prefix_length, -1))  # type: ignore[no-any-return]
 
 
 Mapper = TransformerMapper | PerceptronMapper
+"""Either mapper."""
 
 
 class ClipCapModel(nn.Module):
+    """Tower, mapper and GPT-2 together."""
+
     def __init__(self, tower: nn.Module, mapper: Mapper, gpt: Any) -> None:
         super().__init__()
         self.tower = tower
@@ -98,14 +121,15 @@ class ClipCapModel(nn.Module):
         gpt.generation_config = GenerationConfig()
 
     def prefix(self, pixel_values: Tensor) -> Tensor:
-        """Prepared images [batch, 3, size, size] to embeddings [batch, prefix length, width]."""
+        """Prepared images [batch, 3, size, size] to the embeddings that GPT-2 continues [batch, prefix, width]."""
         output = self.tower(pixel_values)
         features: Tensor = output if isinstance(output, Tensor) else output.image_embeds
         return self.clip_project(features)  # type: ignore[no-any-return]
 
 
 def load_clipcap(path: Path, clip: Path, gpt: Path, kind: MapperName) -> Any:
-    """A :class:`ClipCapModel` in float32 on the CPU. Raises UnavailableError if the parts do not fit."""
+    """A :class:`ClipCapModel` in float32 on the CPU, of the authors' file at ``path``, a tower and a GPT-2. Raises
+    UnavailableError if the parts do not fit."""
     path = checkpoints.weights_file(path)
     weights = checkpoints.read_weights(path)
     language = _load_gpt(weights, gpt, path)
@@ -152,8 +176,13 @@ def _load_gpt(weights: Mapping[str, Tensor], folder: Path, path: Path) -> Any:
 
 
 class AveragedBeams(LogitsProcessor):
-    """As ClipCap's authors rank beams: finished and unfinished together, by the mean log-probability per token. Scores
-    are differences of means; a finished beam goes on with token 0. ``stop`` must not end a beam."""
+    """Ranks beams as ClipCap's authors do: finished and unfinished ones together, by the mean log-probability per
+    token.
+
+    Why so: transformers adds up scores and keeps finished beams apart. So this rule gives it differences of means,
+    which add up to the mean, and lets a finished beam go on with token 0 at no cost. ``stop`` must therefore not end a
+    beam for transformers; :class:`AllStopped` ends the search.
+    """
 
     def __init__(self, stop: int, beams: int) -> None:
         self._stop = stop
@@ -176,7 +205,7 @@ class AveragedBeams(LogitsProcessor):
 
 
 class AllStopped(StoppingCriteria):
-    """Ends a search when every beam holds ``stop``."""
+    """Ends a search when each of its ``beams`` holds ``stop``."""
 
     def __init__(self, stop: int, beams: int) -> None:
         self._stop = stop

@@ -16,18 +16,23 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
-from agents.contract import GIB, NO_ANSWER, Address, Agent, Draw, Reply, Settings
+from agents.contract import GIB, NO_ANSWER, Address, Agent, Declaration, Draw, Reply, Settings
 from agents.errors import AnswerError, code_of, quoted
 from agents.stimuli import Stimulus, Task
 from agents.vision import colors
 from agents.vision.captions import flags
 
-INVALID_ARGUMENT = 3  # of google.rpc.Code: "Bad image data."
-LABELS = 3  # how many of a service's labels the papers take
-PASSING = ("server_busy", "server_unreachable")  # what another try may mend
+INVALID_ARGUMENT = 3
+"""Google's code of errors that are the picture's, such as "Bad image data.", as opposed to the service's."""
+LABELS = 3
+"""How many of a service's labels the papers take."""
+PASSING = ("server_busy", "server_unreachable")
+"""Errors that another try may mend."""
 
 
 class ServiceSettings(Settings):
+    """How patient the service's client is."""
+
     concurrency: int = Field(8, ge=1, le=1000, json_schema_extra=NO_ANSWER)
     """How many requests a worker has under way at once."""
     timeout_s: float = Field(60.0, gt=0, le=3600, json_schema_extra=NO_ANSWER)
@@ -36,55 +41,76 @@ class ServiceSettings(Settings):
     """How often a request is tried again, after waits of 0.8 s, 1.6 s and so on to a minute."""
 
 
-Picture = tuple[Task, bytes, str]  # as it is sent: as it is ("original") or as a PNG ("png")
+Picture = tuple[Task, bytes, str]
+"""A picture on its way: the task, the file's bytes, and whether they are the original's or a PNG made of it."""
 S = TypeVar("S", bound=ServiceSettings)
 
 
 class PictureService(Agent[S]):
-    """A subclass connects, asks and classifies errors."""
+    """Base of the services. A subclass connects, asks, and says what the errors of its client are.
 
-    extra = "cloud"
-    memory = 1 * GIB  # photographs that are decoded to be looked at
-    parallel = False
+    The clients block, so that each request has a thread of its own, and each thread a client.
+    """
+
+    declares = Declaration(
+        extra="cloud",
+        memory=1 * GIB,  # photographs that are decoded to be looked at
+        parallel=False,
+    )
     service: ClassVar[str]
+    """The service's name in messages."""
     distribution: ClassVar[str]
+    """The client's package."""
     keys: ClassVar[tuple[str, ...]]
+    """Variables with keys, all of which are needed."""
     optional_keys: ClassVar[tuple[str, ...]] = ()
+    """Variables with keys of which some accounts have none."""
     formats: ClassVar[tuple[str, ...]]
-    codes: ClassVar[dict[str, str]] = {}  # of the service's names for errors
+    """The kinds of files that are sent as they are; any other picture is sent as a PNG."""
+    codes: ClassVar[dict[str, str]] = {}
+    """This project's codes for the service's names of errors."""
 
     def __init__(self, settings: S, name: str) -> None:
         super().__init__(settings, name)
-        self.max_in_flight = settings.concurrency
         self._threads = ThreadPoolExecutor(settings.concurrency, thread_name_prefix=name)
         self._thread = threading.local()
         self._connecting = threading.Lock()
 
+    def declaration(self) -> Declaration:
+        """With as many calls at a time as the settings allow."""
+        return super().declaration().replace(max_in_flight=self.settings.concurrency)
+
     def environment(self) -> tuple[str, ...]:
+        """The variables with keys."""
         return self.keys + self.optional_keys
 
     def missing(self) -> str | None:
+        """What the base class says; also the first key that is not set."""
         for key in self.keys:
             if not os.environ.get(key, "").strip():
                 return (
                     f"{self.service} wants a key, and the environment variable {key} holds none: set it where the "
                     "agent runs (before Ray is started there, if --address names a cluster)"
                 )
-        return self.missing_packages()
+        return super().missing()
 
     def prepare(self, stimulus: Stimulus) -> Picture:
+        """The file as it will be sent. Raises ImageError."""
         data, form, _ = stimulus.image.sendable(self.formats)  # type: ignore[union-attr]
         return stimulus.task, data, form
 
     async def respond_one(self, prepared: Picture, draw: Draw) -> Reply:
+        """The service's answer, in a thread. Raises AnswerError."""
         task, data, form = prepared
         reply = await asyncio.get_running_loop().run_in_executor(self._threads, self._patiently, task, data)
         return Reply(reply.answer, {**reply.raw, "image": form})
 
     def provenance(self) -> dict[str, Any]:
+        """The client's version."""
         return {self.distribution: version(self.distribution)}
 
     def close(self) -> None:
+        """Let the threads end."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _patiently(self, task: Task, data: bytes, attempt: int = 0) -> Reply:
@@ -114,15 +140,16 @@ class PictureService(Agent[S]):
 
     @abstractmethod
     def connect(self) -> Any:
-        """A client that does not retry."""
+        """A client that does not retry by itself."""
 
     @abstractmethod
     def ask(self, client: Any, task: Task, data: bytes) -> Reply:
-        """Raises the client's errors, and AnswerError."""
+        """The answer to ``task`` of the picture ``data``. Raises the client's errors, and AnswerError where a reply has
+        no answer."""
 
     @abstractmethod
     def failure(self, error: Exception) -> tuple[str, str] | None:
-        """(code, message) of a client's error, else None."""
+        """(code, message) of an error that is the client's; None for any other."""
 
 
 def _codes(**names: str) -> dict[str, str]:
@@ -130,14 +157,18 @@ def _codes(**names: str) -> dict[str, str]:
 
 
 class RekognitionAgent(PictureService["RekognitionAgent.Settings"]):
-    """Labels, as in the papers' rekognition_test.py."""
+    """Labels by Amazon Rekognition, as in the papers' rekognition_test.py."""
 
     class Settings(ServiceSettings):
-        region: str = Field("us-east-1", pattern=r"^[a-z0-9-]{1,40}$")
-        """The region of Amazon's whose service is asked."""
+        """Which service is asked."""
 
-    tasks = ("object_detection",)
-    packages = ("boto3",)
+        region: str = Field("us-east-1", pattern=r"^[a-z0-9-]{1,40}$")
+        """The region in which Amazon's service is asked."""
+
+    declares = Declaration(
+        tasks=("object_detection",),
+        packages=("boto3",),
+    )
     service = "Amazon Rekognition"
     distribution = "boto3"
     keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
@@ -151,6 +182,7 @@ class RekognitionAgent(PictureService["RekognitionAgent.Settings"]):
     )
 
     def connect(self) -> Any:
+        """A client with the keys of the environment."""
         import boto3
         from botocore.config import Config
 
@@ -160,37 +192,45 @@ class RekognitionAgent(PictureService["RekognitionAgent.Settings"]):
         return boto3.Session(key, secret, token, self.settings.region).client("rekognition", config=config)
 
     def ask(self, client: Any, task: Task, data: bytes) -> Reply:
+        """The first three labels, in small letters."""
         reply = client.detect_labels(Image={"Bytes": data})
         labels = [(label["Name"], label["Confidence"]) for label in _present(reply.get("Labels"), "labels")]
         answer = _first_labels([(name, percent / 100) for name, percent in labels])
         return Reply(answer, {"labels": labels, "model": reply.get("LabelModelVersion")})
 
     def failure(self, error: Exception) -> tuple[str, str] | None:
+        """By the service's name for the error, else by its HTTP status."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         if isinstance(error, ClientError):
-            about = error.response["Error"]
+            details = error.response["Error"]
             status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-            code = self.codes.get(about["Code"], code_of(status))
-            return code, f"answered {status}: {about['Code']}: {about['Message']}"
+            code = self.codes.get(details["Code"], code_of(status))
+            return code, f"answered {status}: {details['Code']}: {details['Message']}"
         return ("server_unreachable", str(error)) if isinstance(error, BotoCoreError) else None
 
 
 class GoogleVisionAgent(PictureService["GoogleVisionAgent.Settings"]):
-    """As in run_google_cloud.py and compile_color_responses.ipynb: fractions of the colour are cut off."""
+    """Labels and colours by Google Cloud Vision, as in run_google_cloud.py and compile_color_responses.ipynb: of a
+    colour's numbers the fractions are cut off."""
 
     class Settings(ServiceSettings):
+        """Which service is asked."""
+
         endpoint: Address = "https://vision.googleapis.com"
         """The service's address; https://eu-vision.googleapis.com keeps pictures in the European Union."""
 
-    tasks = ("color_estimation", "object_detection")
-    packages = ("google.cloud.vision",)
+    declares = Declaration(
+        tasks=("color_estimation", "object_detection"),
+        packages=("google.cloud.vision",),
+    )
     service = "Google Cloud Vision"
     distribution = "google-cloud-vision"
     keys = ("GOOGLE_APPLICATION_CREDENTIALS",)
     formats = ("JPEG", "PNG", "GIF", "BMP", "WEBP")
 
     def missing(self) -> str | None:
+        """What the base class says; also that the variable names no file."""
         missing = super().missing()
         [key] = self.keys
         if missing is None and not Path(os.environ[key]).is_file():
@@ -198,12 +238,14 @@ class GoogleVisionAgent(PictureService["GoogleVisionAgent.Settings"]):
         return missing
 
     def connect(self) -> Any:
+        """A client by HTTP, as gRPC does not go through every proxy."""
         from google.cloud import vision
 
         # By HTTP, as gRPC does not go through every proxy.
         return vision.ImageAnnotatorClient(client_options={"api_endpoint": self.settings.endpoint}, transport="rest")
 
     def ask(self, client: Any, task: Task, data: bytes) -> Reply:
+        """The first three labels, or the word for the dominant colour of the highest score."""
         from google.cloud.vision import Feature
 
         is_color = task == "color_estimation"
@@ -229,6 +271,7 @@ class GoogleVisionAgent(PictureService["GoogleVisionAgent.Settings"]):
         return Reply(answer, {"dominant_colors": [(list(rgb), round(score, 6)) for rgb, score in dominant]})
 
     def failure(self, error: Exception) -> tuple[str, str] | None:
+        """By the HTTP status, or by the kind of error of the client's libraries."""
         from google.api_core.exceptions import GoogleAPICallError
         from google.auth.exceptions import GoogleAuthError, TransportError
         from google.protobuf.json_format import ParseError
@@ -245,16 +288,21 @@ class GoogleVisionAgent(PictureService["GoogleVisionAgent.Settings"]):
 
 
 class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
-    """Image analysis 3.2, as in azure_test.py and compile_color_responses.ipynb."""
+    """Colours, labels and captions by Azure's image analysis 3.2, as in azure_test.py and
+    compile_color_responses.ipynb."""
 
     class Settings(ServiceSettings):
+        """Which resource is asked for which model."""
+
         endpoint: Address | None = None
         """The address of your resource, as in https://NAME.cognitiveservices.azure.com."""
         model_version: Literal["latest", "2021-04-01", "2021-05-01"] = "latest"
         """The model that is asked for; a record holds the model that answered."""
 
-    tasks = ("color_estimation", "object_detection", "image_captioning")
-    packages = ("azure.cognitiveservices.vision.computervision",)
+    declares = Declaration(
+        tasks=("color_estimation", "object_detection", "image_captioning"),
+        packages=("azure.cognitiveservices.vision.computervision",),
+    )
     service = "Azure AI Vision"
     distribution = "azure-cognitiveservices-vision-computervision"
     keys = ("VISION_KEY",)
@@ -264,12 +312,14 @@ class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
     )
 
     def missing(self) -> str | None:
+        """What the base class says; also that no resource is named."""
         if self.settings.endpoint is None:
             example = "https://NAME.cognitiveservices.azure.com"
             return f"{self.name} asks a resource of yours: --set {self.name}.endpoint={example}"
         return super().missing()
 
     def connect(self) -> Any:
+        """A client of the resource."""
         from azure.cognitiveservices.vision.computervision import ComputerVisionClient
         from msrest.authentication import CognitiveServicesCredentials
 
@@ -280,6 +330,7 @@ class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
         return client
 
     def ask(self, client: Any, task: Task, data: bytes) -> Reply:
+        """The first three tags, the first dominant colour, or the first caption."""
         answer: BaseModel
         image = io.BytesIO(data)
         options = {"model_version": self.settings.model_version}
@@ -304,6 +355,7 @@ class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
         return Reply(answer, {**raw, "model": reply.model_version, "request": reply.request_id})
 
     def failure(self, error: Exception) -> tuple[str, str] | None:
+        """By the service's name for the error, else by its HTTP status."""
         from azure.core.exceptions import DeserializationError
         from msrest.exceptions import ClientException, HttpOperationError
 

@@ -1,5 +1,8 @@
-"""Colours (sRGB), CSS3 names, and the eleven colour words of the test. The map reconstructs that of
-kreimanlab/TuringTest (colorDetection/Feedback_Color/color_extraction.ipynb)."""
+"""Colours (sRGB), CSS3 names, and the eleven colour words of the test.
+
+The map of names to words was lost; it is reconstructed after kreimanlab/TuringTest,
+colorDetection/Feedback_Color/color_extraction.ipynb, and the published answers.
+"""
 
 from collections.abc import Mapping, Set
 from functools import cache
@@ -8,10 +11,12 @@ from types import MappingProxyType
 from PIL import ImageColor
 
 RGB = tuple[int, int, int]
+"""Red, green and blue, each 0 to 255."""
 Lab = tuple[float, float, float]
+"""CIELAB's L*, a* and b*."""
 
-# The eleven words, in the order in which people were offered them.
 WORDS = ("red", "pink", "orange", "yellow", "purple", "green", "blue", "brown", "gray", "black", "white")
+"""The eleven words, in the order in which people were offered them."""
 _NAMES = {
     "red": "crimson darkred firebrick indianred maroon red tomato",
     "pink": "deeppink hotpink lightcoral lightpink magenta mediumvioletred mistyrose palevioletred pink salmon",
@@ -44,7 +49,7 @@ _NAMES = {
 }
 
 WORD: Mapping[str, str] = MappingProxyType(dict(sorted((n, word) for word, row in _NAMES.items() for n in row.split())))
-"""The word for each of our names, in alphabetical order."""
+"""The word for each of our CSS3 names, in alphabetical order of the names."""
 
 CSS3: Mapping[str, RGB] = MappingProxyType({name: ImageColor.getrgb(name)[:3] for name in WORD})
 """The 138 CSS3 colours by our name for them, in alphabetical order."""
@@ -55,7 +60,8 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 """The nine other CSS3 names, each with ours."""
 
 PALE = frozenset(name for name, rgb in CSS3.items() if min(rgb) >= 205 and max(rgb) - min(rgb) > 5)
-"""The 22 names of which the published map is taken to say "none": white, whitesmoke, snow and light grays stay."""
+"""The 22 names for which the published map is taken to say "none"; white, whitesmoke, snow and light grays are not
+among them."""
 
 FOCAL: Mapping[str, Lab] = MappingProxyType(
     {
@@ -69,29 +75,33 @@ FOCAL: Mapping[str, Lab] = MappingProxyType(
         "brown": (30.4, 18.0, 30.0),  # 5YR 3/6
     }
 )
-"""The best examples of the eight chromatic words, in CIELAB: the Munsell chips of Heider, "Universals in color naming
-and memory" (1972), after Berlin and Kay (1969), converted with the renotation of 1943 under its own illuminant, C."""
+"""The best examples of the eight chromatic words, in CIELAB.
+
+They are the Munsell chips of Heider, "Universals in color naming and memory" (1972), after Berlin and Kay (1969),
+converted with the renotation of 1943 under its own illuminant, C.
+"""
 
 
 def word_of(name: str) -> str:
-    """The colour word of a CSS3 name. Raises KeyError for others."""
+    """The colour word for a CSS3 name. Raises KeyError for any other name."""
     return WORD[ALIASES.get(name, name)]
 
 
 def nearest_rgb(rgb: RGB, left_out: Set[str] = frozenset()) -> str:
-    """The CSS3 name nearest by Euclidean distance; of equals the first by letters."""
+    """The CSS3 name nearest to ``rgb`` by Euclidean distance, of equally near ones the first in the alphabet;
+    ``left_out`` names do not count."""
     names = [name for name in CSS3 if name not in left_out]
     return min(names, key=lambda name: sum((ours - its) ** 2 for ours, its in zip(CSS3[name], rgb, strict=True)))
 
 
 def nearest_word(rgb: RGB) -> str:
-    """The word of the prototype nearest in CIELAB (CIE 1976); of equals the first name by letters."""
+    """The word whose prototype is nearest to ``rgb`` in CIELAB (CIE 1976): CSS3 colours and the focal colours."""
     lightness, a, b = lab(rgb)
     return min(_prototypes(), key=lambda p: (p[0][0] - lightness) ** 2 + (p[0][1] - a) ** 2 + (p[0][2] - b) ** 2)[1]
 
 
 def lab(rgb: RGB) -> Lab:
-    """CIELAB (L*, a*, b*) of sRGB: IEC 61966-2-1, white point D65, 2 degree observer."""
+    """``rgb`` as CIELAB: IEC 61966-2-1, white point D65, 2 degree observer."""
     r, g, b = (_linear_light(value / 255) for value in rgb)
     x = _response((0.4124564 * r + 0.3575761 * g + 0.1804375 * b) / 0.95047)
     y = _response(0.2126729 * r + 0.7151522 * g + 0.0721750 * b)

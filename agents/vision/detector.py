@@ -1,4 +1,4 @@
-"""Object detectors: batches, boxes, torchvision's Mask R-CNN, DETR."""
+"""Object detectors: batches, boxes, torchvision's Mask R-CNN, and DETR."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
 from agents.answers import ObjectAnswer
-from agents.contract import GIB, Agent, Draw, Reply
+from agents.contract import GIB, Agent, Declaration, Draw, Reply
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError
 from agents.models import checkpoints
@@ -24,71 +24,92 @@ from agents.models.pretrained import (
     download_torchvision,
     torch_hub_path,
 )
-from agents.stimuli import ObjectStimulus, Stimulus, Task
+from agents.stimuli import ObjectStimulus, Stimulus
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
     from numpy.typing import NDArray
 
-STEP = 2.0**-20  # scores are compared in these steps: a batch's rounding should not decide between two labels
-NAMELESS = frozenset({"__background__", "N/A"})  # COCO has 80 classes, numbered with gaps up to 90
+STEP = 2.0**-20
+"""Scores are compared in steps of this size, so that a batch's rounding does not decide between two labels."""
+NAMELESS = frozenset({"__background__", "N/A"})
+"""Classes that are none: COCO has 80 classes, numbered with gaps up to 90."""
 
 
 class DetectionSettings(BaseSettings):
+    """Which boxes become labels, and at what size images are seen."""
+
     threshold: float = Field(0.05, ge=0, lt=1)
     """A box counts if its score is above this; 0.05 is Detectron2's default."""
     top: int = Field(3, ge=1, le=100)
     """How many labels an answer has at most."""
     distinct: bool = False
-    """Whether each label stands once; otherwise two boxes may have the same."""
+    """Whether each label stands once only; otherwise two boxes may have the same label."""
     label_words: Literal["all"] = "all"
-    """Of a label of several words all are in the answer, as in the published answers."""
+    """A label of several words stands in the answer whole, as in the published answers."""
     short_edge: int | None = Field(None, ge=32, le=4096)
-    """The resized image's shorter side in pixels; none: as published (800)."""
+    """The shorter side of the resized image, in pixels; none: as published (800)."""
     long_edge: int | None = Field(None, ge=32, le=8192)
-    """What the resized image's longer side may not exceed; none: as published (1333)."""
+    """The most pixels that the resized image's longer side may have; none: as published (1333)."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """Arithmetic of the model; auto is fp32 everywhere: bf16 has steps of 0.004 below 1, where the best scores are."""
 
 
 class PreparedImage(NamedTuple):
-    """Pixels [3, height, width], and the original's (height, width)."""
+    """An image as the model takes it."""
 
     pixels: torch.Tensor
+    """The resized image [3, height, width]."""
     size: tuple[int, int]
+    """(height, width) of the original, in pixels."""
 
 
 class Detections(NamedTuple):
-    """Classes [n], scores [n], corners [n, 4]: left, top, right, bottom in the image's pixels."""
+    """The boxes of an image, in the order in which the model gives them."""
 
     classes: torch.Tensor
+    """Class numbers [n]."""
     scores: torch.Tensor
+    """Scores [n], from 0 to 1."""
     corners: torch.Tensor
+    """Corners [n, 4]: left, top, right, bottom, in pixels of the original."""
 
 
 D = TypeVar("D", bound=DetectionSettings)
 
 
 class Detector(Agent[D]):
-    """A subclass sets ``names`` by class number, and calls :meth:`_install` in ``load``. In fp32 only rounding depends
-    on the batch."""
+    """Base of the detectors. A subclass sets ``names`` by class number, and calls ``_install`` in ``load``.
 
-    tasks: ClassVar[tuple[Task, ...]] = ("object_detection",)
-    extra = "vision"
-    packages = ("torch", "torchvision", "transformers")
-    # Measured of Mask R-CNN on CPU at 800 x 1199, in MiB: 1007 loaded, 1445 with one image, 3012 with 4; on a GPU by
-    # estimate.
-    memory = 4 * GIB
-    device_memory = 6 * GIB
-    batch_size = 4
+    In fp32 only rounding depends on the batch.
+    """
+
+    declares = Declaration(
+        tasks=("object_detection",),
+        extra="vision",
+        packages=("torch", "torchvision", "transformers"),
+        # Measured of Mask R-CNN on CPU at 800 x 1199, in MiB: 1007 loaded, 1445 with one image, 3012 with 4.
+        # On a GPU it is an estimate.
+        memory=4 * GIB,
+        device_memory=6 * GIB,
+        batch_size=4,
+    )
     names: Sequence[str]
+    """The classes' names, by number."""
     model: Any = None
+    """The model, once it is loaded."""
     device: torch.device
+    """Where the model is."""
     _finite: list[torch.Tensor]
 
     def _install(self, model: torch.nn.Module, device: str, heads: Iterable[torch.nn.Module]) -> None:
-        """Keeps ``model`` in evaluation mode; outputs of ``heads`` must be finite."""
+        """Keep ``model`` in evaluation mode on ``device``, and watch whether outputs of ``heads`` are finite.
+
+        Why so: the models drop boxes with scores that are no numbers, so that a broken answer would look like an empty
+        image. What breaks: a hook sees what a head gives as it is, a tensor, a mapping or a sequence; ``_finite`` must
+        be emptied before each call, as the flags stay on the GPU until the whole batch is fetched.
+        """
         import torch
 
         self.device = torch.device(device)
@@ -101,6 +122,7 @@ class Detector(Agent[D]):
             head.register_forward_hook(lambda head, args, output: self._note(output))
 
     def _note(self, output: Any) -> None:
+        """Remember whether every number of a head's output is finite."""
         if hasattr(output, "isfinite"):
             self._finite.append(output.isfinite().all())
         else:
@@ -109,10 +131,11 @@ class Detector(Agent[D]):
 
     @abstractmethod
     def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
-        """The boxes in images [n, 3, height, width]; ``sizes`` are the originals' (height, width)."""
+        """The boxes in resized images [n, 3, height, width]; ``sizes`` are the originals' (height, width)."""
 
     def respond(self, batch: Sequence[PreparedImage], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        """If a head's output is not finite, each image runs alone."""
+        """The labels of each image. Images of one shape are detected together; where a head's output is not finite,
+        each image of its group runs alone."""
         import torch
 
         from agents.models.transfer import downloaded, uploaded
@@ -147,12 +170,17 @@ class Detector(Agent[D]):
         return [replies[index] for index in range(len(batch))]
 
     def close(self) -> None:
+        """Release the model."""
         self.model = None
         super().close()
 
 
 def decode(stimulus: Stimulus, longest: int | None) -> NDArray[np.uint8]:
-    """Pixels, uint8 [height, width, 3]. Raises ImageError, and AnswerError for an image too thin for ``longest``."""
+    """The image's pixels, uint8 [height, width, 3].
+
+    Raises ImageError. Raises AnswerError for an image that would have less than two pixels across with ``longest``
+    along.
+    """
     assert isinstance(stimulus, ObjectStimulus)
     pixels = stimulus.image.decode()
     height, width, _ = pixels.shape
@@ -162,8 +190,11 @@ def decode(stimulus: Stimulus, longest: int | None) -> NDArray[np.uint8]:
 
 
 def pick(detections: Detections, names: Sequence[str], size: tuple[int, int], settings: DetectionSettings) -> Reply:
-    """Labels, scores and boxes [x, y, width, height], cut at ``size`` (height, width); equals go by class, left,
-    top."""
+    """The answer of an image with the given ``size`` (height, width): labels, scores, and boxes [x, y, width, height]
+    that are cut at its edges.
+
+    The best scores come first; equal ones go by class, left edge and top edge.
+    """
     all_scores = detections.scores.float()
     counts = all_scores > settings.threshold
     scores = all_scores[counts].tolist()
@@ -174,18 +205,18 @@ def pick(detections: Detections, names: Sequence[str], size: tuple[int, int], se
         for index, (number, score, box) in enumerate(zip(classes, scores, corners, strict=True))
         if names[number] not in NAMELESS
     )
-    chosen: list[int] = []
+    kept: list[int] = []
     labels: list[str] = []
     for _, number, _, index in ranked:
         if not (settings.distinct and names[number] in labels) and len(labels) < settings.top:
             labels.append(names[number])
-            chosen.append(index)
-    boxes = [_box(corners[index], *size) for index in chosen]
-    answer = ObjectAnswer(labels=labels, scores=[round(scores[index], 4) for index in chosen], boxes=boxes)
+            kept.append(index)
+    boxes = [_box(corners[index], *size) for index in kept]
+    answer = ObjectAnswer(labels=labels, scores=[round(scores[index], 4) for index in kept], boxes=boxes)
     raw: dict[str, Any] = {"detections": len(ranked)}
-    if len(chosen) < settings.top:
+    if len(kept) < settings.top:
         what = "distinct labels" if settings.distinct else "objects"
-        raw["note"] = f"{len(chosen)} of {settings.top} {what} scored above {settings.threshold:g}"
+        raw["note"] = f"{len(kept)} of {settings.top} {what} scored above {settings.threshold:g}"
     return Reply(answer, raw)
 
 
@@ -198,22 +229,28 @@ def _box(corners: Sequence[float], height: int, width: int) -> list[float]:
 class TorchvisionMaskRCNNAgent(
     Detector["TorchvisionMaskRCNNAgent.Settings"], WeightsFileAgent["TorchvisionMaskRCNNAgent.Settings"]
 ):
-    """He et al. 2017, with a ResNet-50-FPN, trained on COCO; without masks."""
+    """Mask R-CNN (He et al. 2017, arXiv 1703.06870) with a ResNet-50-FPN, trained on COCO; its branch of masks is left
+    out."""
 
     class Settings(DetectionSettings, WeightsFileSettings):
+        """Which weights, and which boxes count."""
+
         variant: Literal["v1"] = "v1"
         """torchvision's maskrcnn_resnet50_fpn."""
 
     licence = "BSD-3-Clause"
-    reports = ("torchvision", "torch")
+    declares = Declaration(reports=("torchvision", "torch"))
 
     def published(self) -> Path:
+        """Where torchvision's COCO_V1 lies, or would lie, in torch's cache."""
         return torch_hub_path("maskrcnn_resnet50_fpn_coco-bf2d0c1e.pth")  # torchvision's COCO_V1
 
     def download(self, path: Path) -> None:
+        """Download torchvision's file to ``path``."""
         download_torchvision(path)
 
     def open(self) -> None:
+        """Make ready the names and torchvision's own resizing."""
         from torchvision.models.detection import MaskRCNN_ResNet50_FPN_Weights
         from torchvision.models.detection.transform import GeneralizedRCNNTransform
 
@@ -223,6 +260,7 @@ class TorchvisionMaskRCNNAgent(
         self._transform = GeneralizedRCNNTransform(short, long, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]).eval()
 
     def load(self, device: str) -> None:
+        """Build the network and give it the file's weights. Raises UnavailableError."""
         from torchvision.models.detection import FasterRCNN
         from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
         from torchvision.ops import FrozenBatchNorm2d
@@ -236,6 +274,7 @@ class TorchvisionMaskRCNNAgent(
         self._install(model, device, [model.rpn.head, model.roi_heads.box_predictor])
 
     def prepare(self, stimulus: Stimulus) -> PreparedImage:
+        """The image, normalised and resized as torchvision does. Raises ImageError, AnswerError."""
         import torch
 
         pixels = decode(stimulus, self._transform.max_size)
@@ -244,6 +283,7 @@ class TorchvisionMaskRCNNAgent(
         return PreparedImage(resized, (pixels.shape[0], pixels.shape[1]))
 
     def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
+        """As in the base class; the batch is padded as torchvision does."""
         from torchvision.models.detection.image_list import ImageList
 
         shapes = [(image.shape[1], image.shape[2]) for image in pixels]
@@ -256,26 +296,38 @@ class TorchvisionMaskRCNNAgent(
 
 
 class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Settings"]):
-    """Carion et al. 2020. A score is the best class's, without "no object"; images are never padded."""
+    """DETR (Carion et al. 2020, arXiv 2005.12872). A score is the best class's, "no object" left out; images are never
+    padded."""
 
     class Settings(DetectionSettings, PretrainedSettings):
+        """Which checkpoint, and which boxes count."""
+
         checkpoint: str = Field("facebook/detr-resnet-50", min_length=1)
         """An id on the Hugging Face hub, or a local folder."""
 
     model_types = ("detr",)
-    reports = ("transformers",)
-    # Measured on CPU at 800 x 1199, in MiB: 778 loaded, 1355 with one image, 1908 with 4; on a GPU, by estimate, less.
-    memory = device_memory = working_memory = 3 * GIB
+    declares = Declaration(
+        reports=("transformers",),
+        # Measured on CPU at 800 x 1199, in MiB: 778 loaded, 1355 with one image, 1908 with 4.
+        # On a GPU it is less, by estimate.
+        memory=3 * GIB,
+        device_memory=3 * GIB,
+    )
+    working_memory = 3 * GIB
 
     def open(self) -> None:
+        """Open the image processor. Raises UnavailableError."""
         import transformers
 
         self._processor = load_part(transformers.AutoImageProcessor, self.folder(), "image processor", backend="pil")
-        chosen = {"shortest_edge": self.settings.short_edge, "longest_edge": self.settings.long_edge}
-        edges = {name: edge for name, edge in chosen.items() if edge is not None}
-        self._size = {**dict(self._processor.size), **edges}
+        self._size = dict(self._processor.size)
+        if self.settings.short_edge is not None:
+            self._size["shortest_edge"] = self.settings.short_edge
+        if self.settings.long_edge is not None:
+            self._size["longest_edge"] = self.settings.long_edge
 
     def load(self, device: str) -> None:
+        """Load the model, whose configuration names the classes. Raises UnavailableError."""
         import torch
         import transformers
 
@@ -286,6 +338,7 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
         self.drop_folder()
 
     def prepare(self, stimulus: Stimulus) -> PreparedImage:
+        """The image as the processor resizes it. Raises ImageError, AnswerError."""
         pixels = decode(stimulus, self._size.get("longest_edge"))
         inputs = self._processor(
             images=pixels, size=self._size, do_pad=False, input_data_format="channels_last", return_tensors="pt"
@@ -293,6 +346,7 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
         return PreparedImage(inputs["pixel_values"][0], (pixels.shape[0], pixels.shape[1]))
 
     def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
+        """As in the base class."""
         import torch
         from torchvision.ops import box_convert
 
@@ -305,4 +359,5 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
         return [Detections(*boxes) for boxes in zip(classes, scores, corners, strict=True)]
 
     def provenance(self) -> dict[str, Any]:
+        """What the base class says; also the processor's class."""
         return {**super().provenance(), "processor": type(self._processor).__name__}

@@ -1,4 +1,4 @@
-"""Detectron2's Mask R-CNN, its pickled weights read without executing anything."""
+"""Detectron2's Mask R-CNN. Its weights are published as a pickle, which is read without executing anything."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from agents.contract import Declaration
 from agents.errors import UnavailableError
 from agents.models import checkpoints
 from agents.models.pretrained import WeightsFileAgent, WeightsFileSettings, download
@@ -22,13 +23,15 @@ from agents.vision.detector import Detections, DetectionSettings, Detector, Prep
 if TYPE_CHECKING:
     import torch
 
-COMMIT = "02b5c4e295e990042a714712c21dc79b731e8833"  # of 6 June 2026
+COMMIT = "02b5c4e295e990042a714712c21dc79b731e8833"
+"""Detectron2's commit of 6 June 2026, which this module was written for."""
 CONFIG: Final = "COCO-InstanceSegmentation/mask_rcnn_R_50_FPN_3x.yaml"
+"""The model in Detectron2's zoo."""
 INSTALL = (
     "detectron2 is not installed; it is built from its repository, after torch: `pip install 'setuptools<81' ninja`, "
     f"then `pip install --no-build-isolation 'git+https://github.com/facebookresearch/detectron2@{COMMIT}'`"
 )
-# What a published file holds beyond this model: the branches that are left out, and constants of older versions.
+"""How Detectron2 is installed."""
 UNUSED = (
     "roi_heads.mask_",
     "roi_heads.keypoint_",
@@ -37,6 +40,7 @@ UNUSED = (
     "pixel_mean",
     "pixel_std",
 )
+"""What a published file holds beyond this model: the branches that are left out, and constants of older versions."""
 ALLOWED = (
     "numpy.ndarray",
     "numpy.dtype",
@@ -45,30 +49,37 @@ ALLOWED = (
     "_codecs.encode",  # how protocol 2 writes bytes
     "collections.OrderedDict",
 )
+"""The names that its pickle may import; ``_codecs.encode`` is how protocol 2 writes bytes."""
 
 
 class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["Detectron2Agent.Settings"]):
-    """He et al. 2017, as Detectron2's ``DefaultPredictor``; without masks."""
+    """Mask R-CNN (He et al. 2017, arXiv 1703.06870), as Detectron2's ``DefaultPredictor`` runs it; its branch of masks
+    is left out."""
 
     class Settings(DetectionSettings, WeightsFileSettings):
+        """Which weights, and which boxes count."""
+
         threshold: float = Field(0.5, ge=0, lt=1)
         """A box counts if its score is above this; 0.5 as in the papers' notebook, 0.05 is Detectron2's default."""
         distinct: bool = True
-        """Whether each label stands once, as in all published answers; otherwise two boxes may have the same."""
+        """Whether each label stands once only, as in all published answers; otherwise two boxes may share one."""
         config: Literal["COCO-InstanceSegmentation/mask_rcnn_R_50_FPN_3x.yaml"] = CONFIG
-        """The config of Detectron2's model zoo."""
+        """The configuration in Detectron2's model zoo."""
 
     licence = "CC-BY-SA-3.0"
-    reports = ("detectron2", "torch")
+    declares = Declaration(reports=("detectron2", "torch"))
 
     def published(self) -> Path:
+        """Where the downloaded weights lie, or would lie, in the cache."""
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         return (cache / "turinglike" / "detectron2" / self.settings.config).with_suffix(".safetensors")
 
     def missing(self) -> str | None:
+        """What the base class says; also that Detectron2 is not installed."""
         return INSTALL if importlib.util.find_spec("detectron2") is None else super().missing()
 
     def download(self, path: Path) -> None:
+        """Download the zoo's pickle and keep its arrays in ``path``. Raises UnavailableError."""
         from safetensors.numpy import save_file
 
         if importlib.util.find_spec("detectron2") is None:
@@ -86,6 +97,7 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
             os.replace(made, path)
 
     def open(self) -> None:
+        """Make ready Detectron2's configuration, resizing and names."""
         import detectron2
         from detectron2.config import get_cfg
         from detectron2.data import MetadataCatalog, transforms
@@ -103,6 +115,7 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
         self.names = tuple(MetadataCatalog.get(config.DATASETS.TEST[0]).thing_classes)
 
     def load(self, device: str) -> None:
+        """Build the network and give it the file's weights. Raises UnavailableError."""
         from detectron2.modeling import build_model
 
         model = build_model(self._config)
@@ -110,6 +123,7 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
         self._install(model, device, [model.proposal_generator.rpn_head, model.roi_heads.box_predictor])
 
     def prepare(self, stimulus: Stimulus) -> PreparedImage:
+        """The image as Detectron2 resizes it, blue first. Raises ImageError, AnswerError."""
         import torch
 
         pixels = decode(stimulus, self._resize.max_size)
@@ -119,6 +133,7 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
         return PreparedImage(torch.from_numpy(np.ascontiguousarray(resized.transpose(2, 0, 1))), (height, width))
 
     def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
+        """As in the base class."""
         images = [
             {"image": image, "height": height, "width": width}
             for image, (height, width) in zip(pixels, sizes, strict=True)
@@ -128,8 +143,8 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays under ``model`` in a pickle of the model zoo. Raises UnavailableError."""
-    from agents.vision.network_tools import read_pickle
+    """The arrays under ``model`` in a pickle of the model zoo, by name. Raises UnavailableError."""
+    from agents.vision.weights import read_pickle
 
     content = read_pickle(path, ALLOWED)
     model = content.get("model") if isinstance(content, dict) else None

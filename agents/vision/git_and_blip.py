@@ -1,14 +1,15 @@
-"""GIT, BLIP and BLIP-2, by transformers."""
+"""The captioners GIT, BLIP and BLIP-2, by transformers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from agents.contract import GIB
+from agents.contract import GIB, Declaration
 from agents.errors import UnavailableError
-from agents.vision.captioner import CaptionAgent, CaptionRow, LengthNorm, Prepared
+from agents.vision.captioner import CaptionAgent, CaptionRow, LengthNorm
 from agents.vision.captions import CaptionSettings
+from agents.vision.pixels import ClipPixels, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,23 +18,26 @@ if TYPE_CHECKING:
 
 
 class GitAgent(CaptionAgent["GitAgent.Settings"]):
-    """Wang et al. 2022, arXiv 2205.14100."""
+    """GIT (Wang et al. 2022, arXiv 2205.14100): a decoder reads an image's patches before the text."""
 
     class Settings(CaptionSettings):
+        """How beams are ranked."""
+
         length_norm: Literal["original", "transformers"] = "original"
         """A beam of n tokens is divided by ((5 + n) / 6)^penalty, as in the authors' program, or by n^penalty."""
 
-    memory = 4 * GIB  # git-large is 1.6 GB in fp32, read while the model is built
-    device_memory = 6 * GIB
+    declares = Declaration(
+        memory=4 * GIB,  # git-large is 1.6 GB in fp32, read while the model is built
+        device_memory=6 * GIB,
+    )
     model_class = "GitForCausalLM"
     model_types = ("git",)
 
     def open(self) -> None:
-        from agents.vision.network_tools import ClipPixels
-
+        """As the base class does; also prepare images as GIT's authors do, by CLIP's way."""
         super().open()
-        about = self._images
-        self._pixels = ClipPixels(about.crop_size.height, about.image_mean, about.image_std)
+        processor = self._images
+        self._pixels = ClipPixels(processor.crop_size.height, processor.image_mean, processor.image_std)
 
     def _load_model(self, folder: Path) -> Any:
         model = super()._load_model(folder)
@@ -67,8 +71,13 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         return generated, prompts.shape[1]
 
     def _read_text(self, input_ids: Tensor, past_key_values: Any, **_: Any) -> Any:
-        """The model's forward for tokens [rows, n]: transformers (5.17) counts cached patches as positions of the
-        text."""
+        """The model's forward for tokens [rows, n], in place of transformers' own.
+
+        Why so: transformers (5.17) counts the image's patches in the cache as positions of the text, which then begins
+        far behind its first position. What breaks: ``generate`` must go on to call this with ``input_ids`` and
+        ``past_key_values`` alone; a version of transformers that mends its count makes this needless. A test compares
+        the texts with those of the model's own ``generate``.
+        """
         import torch
         from transformers.modeling_outputs import BaseModelOutputWithPast
 
@@ -86,14 +95,18 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
 
 
 class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
-    """Li et al. 2022, arXiv 2201.12086."""
+    """BLIP (Li et al. 2022, arXiv 2201.12086): a decoder attends to an image's patches."""
 
     class Settings(CaptionSettings):
-        length_norm: Literal["original", "transformers"] = "original"
-        """What is divided by: tokens with the prompt's, as in the authors' transformers 4.15, or as in today's."""
+        """How beams are ranked."""
 
-    memory = 5 * GIB  # blip-large is 1.9 GB in fp32, read while the model is built
-    device_memory = 6 * GIB
+        length_norm: Literal["original", "transformers"] = "original"
+        """What scores are divided by: tokens with the prompt's, as in the authors' transformers 4.15, or as today."""
+
+    declares = Declaration(
+        memory=5 * GIB,  # blip-large is 1.9 GB in fp32, read while the model is built
+        device_memory=6 * GIB,
+    )
     model_class = "BlipForConditionalGeneration"
     model_types = ("blip",)
 
@@ -130,6 +143,11 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
 
 
 def _add_mask(text: Any, args: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Give BLIP's decoder a mask of additions, [1, 1, n, keys], in place of ones and zeros.
+
+    Why so: transformers looks into ones and zeros at every step, for which a GPU must wait. No row is padded, so that
+    the mask is causal and nothing else.
+    """
     from agents.models.padding import additive_mask
 
     mask = additive_mask(named["input_ids"].shape[1], named["attention_mask"].shape[1], text.dtype, text.device)
@@ -137,13 +155,15 @@ def _add_mask(text: Any, args: Any, named: dict[str, Any]) -> tuple[Any, dict[st
 
 
 class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
-    """Li et al. 2023, arXiv 2301.12597: OPT reads 32 embeddings of the image."""
+    """BLIP-2 (Li et al. 2023, arXiv 2301.12597): OPT reads 32 embeddings of the image."""
 
     class Settings(CaptionSettings):
         """As for every captioner."""
 
-    memory = 18 * GIB  # blip2-opt-2.7b is 15 GB in fp32
-    device_memory = 20 * GIB  # 8 GB in bf16, twice that in fp32, and the cache of the beams
+    declares = Declaration(
+        memory=18 * GIB,  # blip2-opt-2.7b is 15 GB in fp32
+        device_memory=20 * GIB,  # 8 GB in bf16, twice that in fp32, and the cache of the beams
+    )
     model_class = "Blip2ForConditionalGeneration"
     model_types = ("blip-2",)
 

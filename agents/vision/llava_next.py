@@ -1,5 +1,8 @@
-"""LLaVA-NeXT (Liu et al. 2024), as in kreimanlab/TuringTest, MiscellaneousCode/LLaVa_*.py. Colours and objects are the
-majority of five runs."""
+"""LLaVA-NeXT (Liu et al. 2024), as in kreimanlab/TuringTest, MiscellaneousCode/LLaVa_*.py.
+
+A colour or three objects are the majority of five runs. The instructions for captions are also those of the universal
+agents.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from agents.answers import ColorAnswer, ObjectAnswer
-from agents.contract import GIB, Draw, Reply
+from agents.contract import GIB, Declaration, Draw, Reply
 from agents.errors import AnswerError
 from agents.models.loading import load_part
 from agents.stimuli import Stimulus, Task
 from agents.vision import colors
-from agents.vision.captioner import CaptionAgent, CaptionRow, Prepared
+from agents.vision.captioner import CaptionAgent, CaptionRow
 from agents.vision.captions import CaptionSettings
 from agents.vision.picture_replies import COLOR, OBJECTS, unparsable
+from agents.vision.pixels import Prepared
 from agents.word_boundaries import count_words
 
 if TYPE_CHECKING:
@@ -42,8 +46,11 @@ INSTRUCTIONS = (  # indented, as in the program
     "    Do not use proper names for people.\n"
     "    Do not describe what a person in the image might say."
 )
+"""The instructions for a caption, with the program's spaces and quotation marks; {words} is the most words."""
 QUESTIONS: dict[Task, str] = {"color_estimation": COLOR, "object_detection": OBJECTS}
-TEMPLATE = "[INST] <image>\n{prompt} [/INST]"  # Mistral's, for checkpoints without a chat template
+"""The questions for the other tasks."""
+TEMPLATE = "[INST] <image>\n{prompt} [/INST]"
+"""Mistral's form of a chat, for checkpoints without a chat template."""
 
 
 def _read_lengths(value: object) -> object:
@@ -62,13 +69,18 @@ Lengths = Annotated[
     BeforeValidator(_read_lengths, json_schema_input_type=tuple[int, ...] | str),
     Field(min_length=1),
 ]
-LENGTHS: Lengths = (8, 9, 9, 10, 10, 10, 11, 11, 12, 13, 14, 16)  # of COCO's captions, in words
+"""Lengths in words: numbers, or a file of records from which those of people's captions are read."""
+LENGTHS: Lengths = (8, 9, 9, 10, 10, 10, 11, 11, 12, 13, 14, 16)
+"""Lengths of COCO's captions, in words."""
 
 
 class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
-    """Texts are padded on the left: on a CPU those of similar length, on a GPU all."""
+    """Captions, colours and objects by LLaVA-NeXT. Texts are padded on the left: on a CPU those of similar length, on a
+    GPU all."""
 
     class Settings(CaptionSettings):
+        """What is asked, how often, and how long a caption may be."""
+
         prompt: str = INSTRUCTIONS
         """The instructions; {words} stands for the drawn number of words."""
         lengths: Lengths = LENGTHS
@@ -78,14 +90,18 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         runs: int = Field(5, ge=1, le=100)
         """How many runs a colour or objects have; what most of them say is the answer."""
 
-    tasks = ("image_captioning", "color_estimation", "object_detection")
-    memory = 32 * GIB  # 7.6 thousand million weights in fp32
-    device_memory = 24 * GIB
-    batch_size = 8
+    declares = Declaration(
+        tasks=("image_captioning", "color_estimation", "object_detection"),
+        memory=32 * GIB,  # 7.6 thousand million weights in fp32
+        device_memory=24 * GIB,
+        batch_size=8,
+    )
     model_class = "LlavaNextForConditionalGeneration"
     model_types = ("llava_next",)
 
     def open(self) -> None:
+        """As the base class does; also open the processor, as only it knows how many tokens an image takes. Raises
+        UnavailableError."""
         from transformers import LlavaNextProcessor
 
         super().open()
@@ -94,6 +110,8 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         self._processor = load_part(LlavaNextProcessor, self.folder(), "processor", **parts)
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
+        """The image's tensors, with the number of its tokens, the stimulus's id and the task. Raises ImageError,
+        AnswerError."""
         prepared = super().prepare(stimulus)
         marks = self._processor.replace_image_token({name: [value] for name, value in prepared.items()}, 0)
         length = len(marks) // len(self._processor.image_token)
@@ -152,9 +170,9 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
             alike.setdefault(len(image["pixel_values"]), []).append(index)
         features: dict[int, Tensor] = {}
         for indices in alike.values():
-            chosen = [images[index] for index in indices]
-            sizes = torch.stack([torch.as_tensor(image["image_sizes"]) for image in chosen])
-            encoded = self._model.model.get_image_features(self._stack(chosen), sizes, return_dict=True)
+            group = [images[index] for index in indices]
+            sizes = torch.stack([torch.as_tensor(image["image_sizes"]) for image in group])
+            encoded = self._model.model.get_image_features(self._stack(group), sizes, return_dict=True)
             features.update(zip(indices, encoded.pooler_output, strict=True))
         return [features[index] for index in range(len(images))]
 
@@ -191,7 +209,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
 
 
 def majority_color(texts: Sequence[str]) -> ColorAnswer:
-    """The most frequent text, by letters alone. Raises AnswerError if it is no colour word."""
+    """The word that most ``texts`` are, compared by letters alone. Raises AnswerError if it is no colour word."""
     [(word, _)] = Counter(_lower_letters(text) for text in texts).most_common(1)
     if word not in colors.WORDS:
         raise unparsable(" / ".join(texts), "colour")
@@ -199,7 +217,7 @@ def majority_color(texts: Sequence[str]) -> ColorAnswer:
 
 
 def majority_objects(texts: Sequence[str]) -> ObjectAnswer:
-    """The three most frequent parts between commas. Raises AnswerError."""
+    """The three parts between commas that come most often in ``texts``. Raises AnswerError if there is none."""
     labels = Counter(filter(None, (_lower_letters(part) for text in texts for part in text.split(","))))
     if not labels:
         raise unparsable(" / ".join(texts), "objects")
@@ -211,9 +229,11 @@ def _lower_letters(text: str) -> str:
 
 
 def run_seed(seed: int, run: int) -> int:
+    """The seed of a run after the first, of 53 bits, drawn from the first run's."""
     return random.Random(f"run {seed} {run}").getrandbits(53)
 
 
 def drawn_length(lengths: Lengths, stimulus: str, sample: int) -> int:
-    """The answer's length in words, the same at every attempt."""
+    """The most words of a caption, drawn from ``lengths`` by the stimulus and the sample: the same at every
+    attempt."""
     return random.Random(f"words {stimulus} {sample}").choice(lengths)

@@ -1,6 +1,8 @@
-"""The dominant colour by modified median cut (Bloomberg 2008, Leptonica) in the form of Color Thief: boxes of 5 bits
-per channel are cut, the most populous first, then the largest population times volume. A colour is the mean of bin
-centres."""
+"""The dominant colour by modified median cut (Bloomberg 2008, Leptonica), in the form of the program Color Thief.
+
+Colours are counted in bins of 5 bits per channel. Boxes of bins are cut in two: first the most populous, then the one
+with the largest population times volume. A colour is the mean of a box's bin centres.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,26 +14,37 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from agents.answers import ColorAnswer, Swatch
-from agents.contract import MIB, Agent, Draw, Reply, Verdict
+from agents.contract import MIB, Agent, Declaration, Draw, Finding, Reply
 from agents.contract import Settings as BaseSettings
 from agents.stimuli import ColorStimulus, Stimulus
 from agents.vision import colors
 
 RGB = colors.RGB
-Palette = list[tuple[RGB, int]]  # colours with their populations, dominant first
+"""Red, green and blue, each 0 to 255."""
+Palette = list[tuple[RGB, int]]
+"""Colours with their numbers of pixels, the dominant first."""
 
 WHITE: RGB = (255, 255, 255)
+"""White."""
 NEARLY_WHITE = 251
-SIDE = 32  # bins per channel: 5 bits
-BIN = 8  # width of a bin
+"""A pixel with all three channels at least this is white, and does not count."""
+SIDE = 32
+"""Bins per channel: 5 bits."""
+BIN = 8
+"""The width of a bin."""
 NEUTRAL = ("black", "gray", "white")
-PIXELS_AT_ONCE = 1 << 20  # keeps what is allocated beside a large image small, and float32 counts exact
+"""The words that are no hue."""
+PIXELS_AT_ONCE = 1 << 20
+"""How many pixels are counted at once. It keeps memory beside a large image small, and counts in float32 exact."""
 
 
 class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
-    """Transparency is white; white pixels do not count, but a white image is "white"."""
+    """Says the dominant colour. Transparency is white; white pixels do not count, but an image of white alone is
+    "white"."""
 
     class Settings(BaseSettings):
+        """How pixels are counted, and how a colour becomes a word."""
+
         quality: int = Field(1, ge=1, le=1_000_000)
         """1 counts every pixel, 2 every second in row order, and so on."""
         colors: int = Field(5, ge=2, le=256)
@@ -41,27 +54,32 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
         naming: Literal["css", "lab"] = "css"
         """The word: that of the nearest CSS3 colour, or the nearest in CIELAB; the CSS3 name stands beside it."""
         names: Literal["without_pale", "all"] = "without_pale"
-        """Which CSS3 names may be nearest: all, or not those that the published program leaves out, by our guess."""
+        """Which CSS3 names may be nearest: all, or all but those that the published program leaves out [?]."""
 
-    tasks = ("color_estimation",)
-    extra = "vision"
-    packages = ("cv2",)
-    memory = 512 * MIB  # numpy and OpenCV, and a few photographs of a camera's size being decoded at once
-    batch_size = 64
+    declares = Declaration(
+        tasks=("color_estimation",),
+        extra="vision",
+        packages=("cv2",),
+        memory=512 * MIB,  # numpy and OpenCV, and a few photographs of a camera's size being decoded at once
+        batch_size=64,
+    )
 
-    def __init__(self, settings: Settings, name: str) -> None:
-        super().__init__(settings, name)
-        if settings.naming == "css":
-            self.filters = (gray_with_a_hue,)
+    def declaration(self) -> Declaration:
+        """With a note where a pixel with a hue is called gray, which CSS names do."""
+        declared = super().declaration()
+        return declared.replace(filters=(gray_with_a_hue,)) if self.settings.naming == "css" else declared
 
     def open(self) -> None:
+        """Import OpenCV once, before there are threads."""
         import cv2  # noqa: F401, once, before there are threads
 
     def prepare(self, stimulus: Stimulus) -> Palette:
+        """The image's palette: all the work is done here, in any thread. Raises ImageError."""
         assert isinstance(stimulus, ColorStimulus)
         return palette(stimulus.image.decode(), self.settings.colors, self.settings.quality)
 
     def respond(self, batch: Sequence[Palette], draws: Sequence[Draw]) -> Sequence[Reply]:
+        """The word for each palette's first colour."""
         pale = colors.PALE if self.settings.names == "without_pale" else frozenset[str]()
         replies = []
         for swatches in batch:
@@ -73,10 +91,12 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
         return replies
 
 
-def gray_with_a_hue(stimulus: Stimulus, reply: Reply) -> Verdict | None:
-    """The filter that notes a neutral dominant colour whose word is a hue: its channels differ by a bin at most, and
-    the papers' map calls every gray from 36 to 83 green, as the nearest CSS3 name is "darkslategray". The answer
-    stands."""
+def gray_with_a_hue(stimulus: Stimulus, reply: Reply) -> Finding | None:
+    """The filter that notes a neutral dominant colour whose word is a hue.
+
+    The papers' map calls every gray from 36 to 83 green, as the nearest CSS3 name is "darkslategray". A colour is
+    neutral if its channels differ by a bin at most. The answer stands.
+    """
     assert isinstance(reply.answer, ColorAnswer)
     red, green, blue = reply.answer.rgb or WHITE
     if max(red, green, blue) - min(red, green, blue) > BIN or reply.answer.color in NEUTRAL:
@@ -86,29 +106,34 @@ def gray_with_a_hue(stimulus: Stimulus, reply: Reply) -> Verdict | None:
         f"the dominant colour ({red}, {green}, {blue}) is a neutral gray, which the papers' map calls "
         f"{reply.answer.color}; mmcq-lab says {other}"
     )
-    return Verdict("gray_with_a_hue", False, found)
+    return Finding("gray_with_a_hue", False, found)
 
 
 class Box(NamedTuple):
-    """Bins from ``low`` up to but without ``high``."""
+    """A box of bins, with its pixels."""
 
     low: RGB
+    """Its first bins of red, green and blue."""
     high: RGB
+    """The bins after its last ones."""
     population: int
+    """The number of its pixels."""
 
     @property
     def population_volume(self) -> int:
+        """Population times volume, the volume in bins."""
         return self.population * math.prod(high - low for low, high in zip(self.low, self.high, strict=True))
 
 
 def palette(pixels: NDArray[np.uint8], n: int = 5, quality: int = 1) -> Palette:
-    """Colours of uint8 [height, width, 3] with populations, dominant first; white for an all-white image."""
+    """The colours of an image, uint8 [height, width, 3], in about ``n`` boxes; every ``quality``-th pixel counts. White
+    for an image of white alone."""
     counts = histogram(pixels, quality)
     return [(_mean(counts, box), box.population) for box in median_cut(counts, n)] or [(WHITE, 0)]
 
 
 def histogram(pixels: NDArray[np.uint8], quality: int = 1) -> NDArray[np.int64]:
-    """Counts, int64 [32, 32, 32], of every ``quality``-th pixel in row order."""
+    """How many of every ``quality``-th pixel, in row order, lie in each bin: int64 [32, 32, 32]."""
     import cv2
 
     row = pixels.reshape(-1, 3)[::quality]
@@ -126,7 +151,8 @@ def histogram(pixels: NDArray[np.uint8], quality: int = 1) -> NDArray[np.int64]:
 
 
 def median_cut(counts: NDArray[np.int64], n: int) -> list[Box]:
-    """Boxes that are not empty, the largest population times volume first."""
+    """The boxes of a histogram that are not empty, the largest population times volume first. How many there are
+    follows the reference, which cuts once less or once more than ``n`` says."""
     used = [np.flatnonzero(counts.any(axis=axes)) for axes in ((1, 2), (0, 2), (0, 1))]
     if not len(used[0]):
         return []

@@ -1,5 +1,5 @@
-"""OFA (Wang et al. 2022, arXiv 2202.03052); defaults of the authors' run_scripts/caption/evaluate_caption.sh and
-utils/eval_utils.py."""
+"""OFA (Wang et al. 2022, arXiv 2202.03052). Defaults are those of the authors' run_scripts/caption/evaluate_caption.sh
+and utils/eval_utils.py."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from agents.answers import CaptionAnswer
-from agents.contract import GIB, Reply
+from agents.contract import GIB, Declaration, Reply
 from agents.errors import UnavailableError
 from agents.models import checkpoints
-from agents.vision.captioner import CaptionAgent, CaptionRow, PartsCaptioner, Prepared
+from agents.vision.captioner import CaptionAgent, CaptionRow
 from agents.vision.captions import CaptionSettings
+from agents.vision.parts_captioner import PartsCaptioner
+from agents.vision.pixels import ClipPixels, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,11 +27,14 @@ if TYPE_CHECKING:
     from agents.vision.ofa_network import OFAEncoderOutput
 
 PUNCTUATION = str.maketrans("", "", string.punctuation)
+"""A table that takes out punctuation."""
 
 
 class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
+    """Captions by OFA, of the authors' fairseq file."""
+
     class Settings(CaptionSettings):
-        """``max_tokens`` does not count the end token."""
+        """The authors' beam search. ``max_tokens`` does not count the end token."""
 
         prompt: str = Field(" what does the image describe?", max_length=1000)
         """The question; the space before it is part of it."""
@@ -40,7 +45,7 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         temperature: float = Field(1.0, ge=0, le=10)
         """Divides the logits, in beam search too, as in fairseq; 0 (drawn captions only) takes the likeliest token."""
         no_repeat_ngram: int = Field(3, ge=0, le=20)
-        """No sequence of so many tokens occurs twice; 0: no such rule."""
+        """A sequence of this many tokens stands once at most; 0: no such rule."""
         min_tokens: int = Field(1, ge=0, le=4096)
         """The least number of tokens before the text may end."""
         max_tokens: int = Field(16, ge=1, le=1023)
@@ -52,21 +57,25 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         strip_punctuation: bool = True
         """Whether punctuation is taken out of the caption, as the authors' evaluation does."""
 
-    memory = 12 * GIB  # huge is 3.7 GB in fp32, read while the model is built
-    device_memory = 10 * GIB
+    declares = Declaration(
+        memory=12 * GIB,  # huge is 3.7 GB in fp32, read while the model is built
+        device_memory=10 * GIB,
+    )
     model_types = ("ofa",)
     parts = ("checkpoint", "dictionary")
     source = "fairseq's files are on no hub; github.com/OFA-Sys/OFA lists them in checkpoints.md"
     last_needs = ("vocab.json", "merges.txt")
 
     def checkpoint(self) -> tuple[str | None, str | None]:
+        """As for every checkpoint, without the dictionary, which is the same for all sizes."""
         return CaptionAgent.checkpoint(self)  # without the dictionary, which is the same for all
 
     def weight_paths(self) -> Sequence[Path]:
+        """The authors' file or its folder."""
         return [self.folder()]
 
     def open(self) -> None:
-        from agents.vision.network_tools import ClipPixels
+        """Open the preparation of images and the dictionary. Raises UnavailableError."""
         from agents.vision.ofa_fairseq import load_tokenizer
 
         half = (0.5, 0.5, 0.5)  # as in data/mm_data/caption_dataset.py
@@ -74,11 +83,13 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         self._tokenizer = load_tokenizer(checkpoints.find(*self._named("dictionary")))
 
     def load(self, device: str) -> None:
+        """As the base class does; also mark the codes of images and the coordinates as no words. Raises
+        UnavailableError."""
         from agents.vision.ofa_fairseq import OWN_TOKENS
 
         super().load(device)
-        known = len(self._tokenizer)
-        self._special |= frozenset(range(known - OWN_TOKENS, known))  # codes and coordinates are no words
+        size = len(self._tokenizer)
+        self._special |= frozenset(range(size - OWN_TOKENS, size))  # codes and coordinates are no words
 
     def _named(self, part: str) -> tuple[str, str | None]:
         name, revision = super()._named(part)
@@ -90,13 +101,14 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         model: Any = load_ofa(folder)
         model.to(self._device, self._dtype)
         config = model.config
-        known = len(self._tokenizer)
-        if known != config.vocab_size:
-            raise UnavailableError(f"the dictionary has {known} tokens, {folder} {config.vocab_size}")
+        size = len(self._tokenizer)
+        if size != config.vocab_size:
+            raise UnavailableError(f"the dictionary has {size} tokens, {folder} {config.vocab_size}")
         self._use_tokens(model, start=config.bos_token_id, end=config.eos_token_id, pad=config.pad_token_id)
         self._positions = config.max_position_embeddings + len(self._ids(self.settings.prompt)), 2
         heat = self.settings.temperature
-        if not self._drawn and heat not in (0, 1):  # drawn texts are warped later
+        # fairseq divides the logits in a beam search, too; transformers has no option for it. Drawn texts have a warp.
+        if not self._drawn and heat not in (0, 1):
             model.register_forward_hook(lambda _, args, output: replace(output, logits=output.logits / heat))
         return model
 
@@ -121,9 +133,10 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
     def _rules(self) -> list[Any]:
         from agents.vision.ofa_fairseq import FairseqEnd
 
-        chosen = self.settings
-        least, most = (0, None) if chosen.count_prompt else (chosen.min_tokens, chosen.max_tokens)
-        beams = 1 if self._drawn or not chosen.early_stopping else chosen.beams
+        settings = self.settings
+        least = 0 if settings.count_prompt else settings.min_tokens
+        most = None if settings.count_prompt else settings.max_tokens
+        beams = 1 if self._drawn or not settings.early_stopping else settings.beams
         return [FairseqEnd(least, most, min(self._ends), self._pad, beams)]
 
     def _reply(self, tokens: list[int], score: float | None, row: CaptionRow) -> Reply:

@@ -1,4 +1,4 @@
-"""OFA's fairseq file, dictionary, pixels and rules for the end."""
+"""What OFA has of fairseq: the file of weights, the dictionary, and how a text ends."""
 
 import re
 from collections import OrderedDict
@@ -12,12 +12,13 @@ from transformers import GenerationConfig, LogitsProcessor, RobertaTokenizer
 
 from agents.errors import UnavailableError
 from agents.models import checkpoints
-from agents.vision.network_tools import INERT, BeamSums, Inert, assign, layers_of
+from agents.vision.beams import BeamSums
 from agents.vision.ofa_network import RESNET_BLOCKS, OFAConfig, OFAModel
+from agents.vision.weights import INERT, Inert, assign, layers_of
 
 Weights = Mapping[str, Tensor]
+"""Tensors by name."""
 
-# fairseq's names of what the model here, as the authors' branch of transformers, calls otherwise.
 RENAMED = (
     (".encoder_attn_layer_norm.", ".cross_attn_layer_norm."),
     (".encoder_attn.", ".cross_attn."),
@@ -26,21 +27,27 @@ RENAMED = (
     (".attn_ln.", ".self_attn_mid_layer_norm."),
     (".ffn_layernorm.", ".ffn_layer_norm."),
 )
-# What only making images, training or classifying needs, tables that are computed here, and copies of the embedding.
+"""fairseq's names of what the model here calls otherwise, as the authors' branch of transformers does."""
 UNUSED = re.compile(
     r"decoder\.(embed_image_positions|image_pos_ln|code_layernorm_embedding|image_rel_pos_table_list)\..*"
     r"|decoder\.image_position_idx|(en|de)coder\.(version|token_rp_bucket|image_rp_bucket)|classification_heads\..*"
     r"|decoder\.(embed_tokens|output_projection)\.weight"
 )
+"""What only making images, training or classifying needs, tables that are computed here, and copies of the
+embedding."""
 EMBEDDING = "encoder.embed_tokens.weight"
-# tokens of image codes and of coordinates, after those of the vocabulary
+"""The embedding of tokens."""
 CODES = 8192
+"""Tokens of image codes, after those of the vocabulary."""
 BINS = 1000
+"""Tokens of coordinates, after those."""
 OWN_TOKENS = CODES + BINS
+"""All tokens that are no words."""
 
 
 def load_ofa(path: Path) -> OFAModel:
-    """The model in float32 on the CPU. Raises UnavailableError for another architecture."""
+    """The model in float32 on the CPU, its sizes read from the shapes of its weights. Raises UnavailableError for
+    another architecture."""
     path = checkpoints.weights_file(path)
     weights = _read_weights(path)
     config = _infer_config(weights, path)
@@ -76,11 +83,11 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
 
 def _infer_config(weights: Weights, path: Path) -> OFAConfig:
     def shape(name: str) -> tuple[int, ...]:
-        checkpoints.check_names(path, [name] * (name not in weights))
+        checkpoints.check_names(path, [] if name in weights else [name])
         return tuple(weights[name].shape)
 
     blocks = tuple(layers_of(weights, f"encoder.embed_images.layer{stage}.") for stage in (1, 2, 3))
-    kinds = [kind for kind, known in RESNET_BLOCKS.items() if known == blocks]
+    kinds = [kind for kind, numbers in RESNET_BLOCKS.items() if numbers == blocks]
     image_offsets = shape("encoder.image_rel_pos_table_list.0.weight")[0]
     vocabulary, width = shape(EMBEDDING)
     if not kinds:
@@ -104,7 +111,8 @@ def _infer_config(weights: Weights, path: Path) -> OFAConfig:
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """Byte-level BPE of vocab.json and merges.txt with OFA's 9192 special tokens. Raises UnavailableError."""
+    """Byte-level BPE of vocab.json and merges.txt with OFA's 9192 tokens that are no words. Raises
+    UnavailableError."""
     from tokenizers.models import BPE
 
     try:
@@ -124,8 +132,11 @@ def load_tokenizer(folder: Path) -> Any:
 
 
 class FairseqEnd(LogitsProcessor):
-    """fairseq's end (models/sequence_generator.py): after ``least`` tokens, forced after ``most``. With ``beams`` texts
-    keep places."""
+    """Ends texts as fairseq does (models/sequence_generator.py).
+
+    The end is allowed after ``least`` tokens and forced after ``most``. With ``beams``, that many texts of an image may
+    end: in a step in which more would, the likeliest take the places that are left, and the others' ends are barred.
+    """
 
     def __init__(self, least: int, most: int | None, end: int, pad: int, beams: int = 1) -> None:
         self.least = least

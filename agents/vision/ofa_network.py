@@ -1,5 +1,8 @@
-"""OFA (Wang et al. 2022), with NormFormer's layers (Shleifer et al. 2021), by the names of the authors' transformers
-branch."""
+"""OFA's network (Wang et al. 2022, arXiv 2202.03052), with NormFormer's layers (Shleifer et al. 2021, arXiv
+2110.09456), by the names of the authors' branch of transformers.
+
+In shapes B is the batch, D the width, q queries, k keys, n states, S states of the source, L tokens of text.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,18 @@ from transformers import Cache, EncoderDecoderCache, GenerationMixin, PreTrained
 from transformers.modeling_outputs import Seq2SeqLMOutput
 from transformers.utils.generic import ModelOutput
 
-# Blocks in the three stages of the image embedding; the fourth stage of the usual networks is left out.
 RESNET_BLOCKS = {"resnet50": (3, 4, 6), "resnet101": (3, 4, 23), "resnet152": (3, 8, 36)}
-IMAGE_CHANNELS = 1024  # of the third stage of any of them
-SCALE_FACTOR = 2  # attention has two addends, content and position; "attn_scale_factor" of the published files
-LOG_REACH = 1024  # the distance at which the last token bucket ends, whatever the number of positions
+"""Blocks in the three stages of the image embedding; the usual networks' fourth stage is left out."""
+IMAGE_CHANNELS = 1024
+"""Channels of the third stage of any of them."""
+SCALE_FACTOR = 2
+"""Attention has two addends, content and position; "attn_scale_factor" of the published files."""
+LOG_REACH = 1024
+"""The distance at which the last token bucket ends, whatever the number of positions."""
 
 
 class OFAConfig(PreTrainedConfig):
-    """By the names of the published config.json (table 1)."""
+    """The network's sizes, by the names of the published config.json (table 1)."""
 
     model_type: ClassVar[str] = "ofa"
     keys_to_ignore_at_inference: ClassVar[list[str]] = ["past_key_values"]
@@ -34,40 +40,61 @@ class OFAConfig(PreTrainedConfig):
     }
 
     vocab_size: int = 59457
+    """Tokens, with image codes and coordinates."""
     d_model: int = 512
+    """The width of a state."""
     encoder_layers: int = 4
+    """Layers of the encoder."""
     encoder_ffn_dim: int = 2048
+    """Units between an encoder layer's linear maps."""
     encoder_attention_heads: int = 8
+    """Heads of the encoder's attention."""
     decoder_layers: int = 4
+    """Layers of the decoder."""
     decoder_ffn_dim: int = 2048
+    """Units between a decoder layer's linear maps."""
     decoder_attention_heads: int = 8
+    """Heads of the decoder's attention."""
     max_position_embeddings: int = 1024
+    """Positions of texts."""
     resnet_type: str = "resnet101"
+    """The image embedding, a key of :data:`RESNET_BLOCKS`."""
     token_bucket_size: int = 256
+    """Half of the buckets of relative positions of tokens."""
     image_bucket_size: int = 42
+    """The side of the grid of image positions."""
     use_cache: bool = True
+    """Whether keys and values are kept."""
     pad_token_id: int = 1
+    """The token that fills a text up."""
     bos_token_id: int = 0
+    """The token that begins a text."""
     eos_token_id: int = 2
+    """The token that ends a text."""
     decoder_start_token_id: int = 0
+    """The token that the decoder begins with."""
     is_encoder_decoder: bool = True
-    tie_word_embeddings: bool = False  # one matrix stands in the model once: there is nothing to tie
+    """What transformers must know of the architecture."""
+    tie_word_embeddings: bool = False
+    """The one matrix stands in the model once, so that there is nothing to tie."""
 
 
 class ImageEmbedding(ResNet):
-    """Three ResNet stages: [B, 3, H, W] -> [B, 1024, H / 16, W / 16], rounded up."""
+    """The first three stages of a ResNet; ``kind`` is a key of :data:`RESNET_BLOCKS`."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(Bottleneck, [*RESNET_BLOCKS[kind], 1])
         del self.layer4, self.avgpool, self.fc
 
     def forward(self, images: Tensor) -> Tensor:
+        """Images [B, 3, H, W] to a feature map [B, 1024, H / 16, W / 16], sides rounded up."""
         stem = self.maxpool(self.relu(self.bn1(self.conv1(images))))
         return self.layer3(self.layer2(self.layer1(stem)))  # type: ignore[no-any-return]
 
 
 def token_buckets(queries: Tensor, keys: Tensor, size: int) -> Tensor:
-    """Buckets [q, k] of relative positions: single up to half of ``size``, then logarithmic."""
+    """The bucket [q, k] of each relative position, from 0: a bucket for each distance up to half of ``size``, beyond
+    that on a logarithmic scale."""
     relative = queries[:, None] - keys[None, :]
     middle = size // 2
     distance = torch.where(relative.abs() < middle, middle - 1, relative.abs())
@@ -77,13 +104,14 @@ def token_buckets(queries: Tensor, keys: Tensor, size: int) -> Tensor:
 
 
 def image_positions(height: int, width: int, size: int, device: torch.device | None = None) -> Tensor:
-    """Positions of a grid's patches, by rows, in the ``size`` x ``size`` embeddings; from 1."""
+    """The positions [height * width], from 1, of a grid's patches by rows, in the grid of ``size`` x ``size`` that has
+    embeddings."""
     rows, columns = (torch.arange(side, device=device) for side in (height, width))
     return (rows[:, None] * size + columns[None, :]).flatten() + 1
 
 
 def image_buckets(positions: Tensor, size: int) -> Tensor:
-    """Buckets [n, n]: one per offset in rows and columns."""
+    """The bucket [n, n] of each pair of image ``positions`` [n]: one for each offset in rows and columns."""
     rows = (positions - 1) // size
     columns = (positions - 1) % size
     down = rows[:, None] - rows[None, :] + size - 1
@@ -92,24 +120,25 @@ def image_buckets(positions: Tensor, size: int) -> Tensor:
 
 
 def split_heads(states: Tensor, heads: int) -> Tensor:
-    """[B, n, D] -> [B, heads, n, D / heads]."""
+    """States [B, n, D] by heads: [B, heads, n, D / heads]."""
     return states.view(*states.shape[:2], heads, -1).transpose(1, 2)
 
 
 def bucket_bias(table: nn.Module, buckets: Tensor) -> Tensor:
-    """Buckets [q, k] -> [1, heads, q, k]."""
+    """A ``table``'s values for ``buckets`` [q, k], as what attention adds: [1, heads, q, k]."""
     bias: Tensor = table(buckets)
     return bias.permute(2, 0, 1)[None]
 
 
 def position_bias(queries: Tensor, keys: Tensor, heads: int) -> Tensor:
-    """[1, q, D] and [1, k, D] -> [1, heads, q, k]."""
+    """What attention adds for positions: queries [1, q, D] with keys [1, k, D], [1, heads, q, k]."""
     scale = float(queries.shape[2] / heads * SCALE_FACTOR) ** -0.5
     return torch.matmul(split_heads(queries, heads) * scale, split_heads(keys, heads).transpose(2, 3))
 
 
 class Source:
-    """``states`` [B, S, D] and ``positions`` [1, S, D], each image once."""
+    """What a decoder attends to, each image once: ``states`` [B, S, D] and ``positions`` [1, S, D]. Each layer's keys
+    and values are kept here once they are computed, so that all beams of an image share them."""
 
     def __init__(self, states: Tensor, positions: Tensor) -> None:
         self.states = states
@@ -120,18 +149,24 @@ class Source:
 
 @dataclass
 class OFAEncoderOutput(ModelOutput):
-    """``generate`` changes its arguments: pass it :meth:`rows` to reuse the images."""
+    """What the encoder made of images and question. ``generate`` changes its arguments: give it :meth:`rows` of this to
+    use the images again."""
 
     last_hidden_state: Tensor | None = None
+    """States [B, S, D], as transformers wants to see them."""
     source: Source | None = None
+    """The same as the decoder reads them."""
 
-    def rows(self, chosen: list[int] | Tensor) -> OFAEncoderOutput:
+    def rows(self, images: list[int] | Tensor) -> OFAEncoderOutput:
+        """A new output with the states of these ``images``, numbers or a tensor of them."""
         assert self.source is not None
-        states = self.source.states[chosen]
+        states = self.source.states[images]
         return OFAEncoderOutput(states, Source(states, self.source.positions))
 
 
 class OFAAttention(nn.Module):
+    """Attention whose heads have learned factors, as in NormFormer."""
+
     def __init__(self, width: int, heads: int, layer: int = 0) -> None:
         super().__init__()
         self.heads = heads
@@ -144,14 +179,16 @@ class OFAAttention(nn.Module):
         self.c_attn = nn.Parameter(torch.ones(heads))
 
     def forward(self, states: Tensor, bias: Tensor, cache: Cache | None = None) -> Tensor:
-        """To itself and the cache: [B, q, D] -> [B, q, D]; ``bias`` [1, heads, q, k]."""
+        """Attention of states [B, q, D] to themselves and the ``cache``: [B, q, D]. ``bias`` [1, heads, q, k] is added
+        to the logits."""
         key, value = self._keys(states)
         if cache is not None:
             key, value = cache.update(key, value, self.layer)
         return self._mix(split_heads(self.q_proj(states), self.heads), key, value, bias)
 
     def attend(self, states: Tensor, bias: Tensor, source: Source) -> Tensor:
-        """To the source: [B x n, q, D] -> [B x n, q, D]; ``bias`` [1, heads, 1 or n x q, S]."""
+        """Attention to the source of n rows per image: states [B x n, q, D] to the same shape. ``bias`` is [1, heads, 1
+        or n x q, S]."""
         if self.layer not in source.keys:
             source.keys[self.layer] = self._keys(source.states)
         key, value = source.keys[self.layer]
@@ -169,6 +206,8 @@ class OFAAttention(nn.Module):
 
 
 class EncoderLayer(nn.Module):
+    """A layer with NormFormer's norms: before and after its attention, and within its linear maps."""
+
     def __init__(self, width: int, heads: int, inner: int, layer: int = 0) -> None:
         super().__init__()
         self.fc1 = nn.Linear(width, inner)
@@ -180,18 +219,23 @@ class EncoderLayer(nn.Module):
         self.self_attn_mid_layer_norm = nn.LayerNorm(width)
 
     def forward(self, states: Tensor, bias: Tensor) -> Tensor:
+        """States [B, n, D] to the same shape; ``bias`` [1, heads, n, n]."""
         return self.feed_forward(self.attend_itself(states, bias))
 
     def attend_itself(self, states: Tensor, bias: Tensor, cache: Cache | None = None) -> Tensor:
+        """States [B, q, D] after attention to themselves and the ``cache``."""
         attended = self.self_attn(self.self_attn_layer_norm(states), bias, cache)
         return states + self.self_attn_mid_layer_norm(attended)  # type: ignore[no-any-return]
 
     def feed_forward(self, states: Tensor) -> Tensor:
+        """States [B, q, D] after the linear maps."""
         inner = F.gelu(self.fc1(self.final_layer_norm(states)))
         return states + self.fc2(self.ffn_layer_norm(inner))  # type: ignore[no-any-return]
 
 
 class DecoderLayer(EncoderLayer):
+    """A layer that also attends to the source."""
+
     def __init__(self, width: int, heads: int, inner: int, layer: int) -> None:
         super().__init__(width, heads, inner, layer)
         self.cross_attn = OFAAttention(width, heads, layer)
@@ -199,6 +243,7 @@ class DecoderLayer(EncoderLayer):
         self.cross_attn_mid_layer_norm = nn.LayerNorm(width)
 
     def decode(self, states: Tensor, bias: Tensor, source: Source, source_bias: Tensor, cache: Cache | None) -> Tensor:
+        """States [B x n, q, D] to the same shape; ``bias`` is for themselves, ``source_bias`` for the source."""
         states = self.attend_itself(states, bias, cache)
         attended = self.cross_attn.attend(self.cross_attn_layer_norm(states), source_bias, source)
         return self.feed_forward(states + self.cross_attn_mid_layer_norm(attended))
@@ -209,6 +254,8 @@ def _tables(layers: int, buckets: int, heads: int) -> nn.ModuleList:
 
 
 class OFAEncoder(nn.Module):
+    """Reads an image's patches and the question together."""
+
     main_input_name = "input_ids"
 
     def __init__(self, config: OFAConfig) -> None:
@@ -235,7 +282,8 @@ class OFAEncoder(nn.Module):
         self.image_rel_pos_table_list = _tables(count, (2 * config.image_bucket_size - 1) ** 2 + 3, heads)
 
     def forward(self, input_ids: Tensor, pixel_values: Tensor) -> OFAEncoderOutput:
-        """``input_ids`` [B, L] without padding; ``pixel_values`` [B, 3, H, W] in -1 to 1."""
+        """Tokens ``input_ids`` [B, L] without padding and ``pixel_values`` [B, 3, H, W] from -1 to 1 to states of
+        patches, then tokens."""
         config = self.config
         patches = self.embed_images(pixel_values)
         height, width = patches.shape[-2:]
@@ -264,6 +312,8 @@ class OFAEncoder(nn.Module):
 
 
 class OFADecoder(nn.Module):
+    """Writes a text about the source."""
+
     def __init__(self, config: OFAConfig) -> None:
         super().__init__()
         self.config = config
@@ -283,15 +333,15 @@ class OFADecoder(nn.Module):
         self.token_rel_pos_table_list = _tables(count, 2 * config.token_bucket_size - 1, heads)
 
     def forward(self, embedded: Tensor, source: Source, cache: Cache | None) -> Tensor:
-        """Embeddings [B, q, D] that are not in ``cache`` -> states [B, q, D]."""
+        """Embeddings [B, q, D] of tokens that are not in the ``cache`` to states [B, q, D]."""
         config = self.config
         heads = self.config.decoder_attention_heads
         kept = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
         past = 0 if kept is None else kept.get_seq_length()
         steps = torch.arange(past + embedded.shape[1], device=embedded.device)
-        at = self.pos_ln(self.embed_positions(steps)[None])
-        now = at[:, past:]
-        everywhere = position_bias(self.self_pos_q_linear(now), self.self_pos_k_linear(at), heads)
+        positions = self.pos_ln(self.embed_positions(steps)[None])
+        now = positions[:, past:]
+        everywhere = position_bias(self.self_pos_q_linear(now), self.self_pos_k_linear(positions), heads)
         if source.position_keys is None:
             source.position_keys = self.cross_pos_k_linear(source.positions)
         across = position_bias(self.cross_pos_q_linear(now), source.position_keys, heads)
@@ -308,6 +358,8 @@ class OFADecoder(nn.Module):
 
 
 class OFAModel(PreTrainedModel, GenerationMixin):
+    """Encoder and decoder, as transformers' ``generate`` wants them."""
+
     config_class = OFAConfig
     base_model_prefix = "model"
     main_input_name = "input_ids"
@@ -321,6 +373,7 @@ class OFAModel(PreTrainedModel, GenerationMixin):
         PreTrainedModel.post_init(self)
 
     def get_encoder(self, modality: str | None = None) -> OFAEncoder:
+        """What ``generate`` runs once, before the first token."""
         return self.encoder
 
     def forward(
@@ -331,7 +384,7 @@ class OFAModel(PreTrainedModel, GenerationMixin):
         use_cache: bool | None = None,
         return_dict: bool | None = None,
     ) -> Seq2SeqLMOutput:
-        """Logits [B, q, vocabulary] of tokens [B, q] after the cache."""
+        """Logits [B, q, vocabulary] after tokens [B, q] that follow the cache's."""
         embedding = self.encoder.embed_tokens
         assert encoder_outputs.source is not None
         states = self.decoder(embedding(decoder_input_ids), encoder_outputs.source, past_key_values)

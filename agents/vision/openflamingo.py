@@ -8,26 +8,34 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from agents.contract import GIB
+from agents.contract import GIB, Declaration
 from agents.models import checkpoints
-from agents.vision.captioner import CaptionRow, LengthNorm, PartsCaptioner, Prepared
+from agents.vision.captioner import CaptionRow, LengthNorm
 from agents.vision.captions import CaptionSettings
+from agents.vision.parts_captioner import PartsCaptioner
+from agents.vision.pixels import Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from torch import Tensor
 
-ADDED = ("<|endofchunk|>", "<image>", "<PAD>")  # to the language model's tokens, in this order
+ADDED = ("<|endofchunk|>", "<image>", "<PAD>")
+"""What OpenFlamingo adds to the language model's tokens, in this order."""
 ANSWER = "Answer:"
+"""Behind this word stands the caption."""
 
 
 class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
+    """Captions by OpenFlamingo: GPT-NeoX, which looks at the image before some of its layers."""
+
     class Settings(CaptionSettings):
+        """The three parts, and how beams are ranked."""
+
         clip: str = "openai/clip-vit-large-patch14"
-        """CLIP's image tower: an id or folder in transformers' form."""
+        """CLIP's image tower: an id or a folder in transformers' form."""
         language_model: str = "togethercomputer/RedPajama-INCITE-Instruct-3B-v1"
-        """An id or folder with the GPT-NeoX that the checkpoint was trained for, and its tokenizer."""
+        """An id or a folder with the GPT-NeoX that the checkpoint was trained for, and its tokenizer."""
         tower: Literal["papers", "trained"] = "papers"
         """papers: GELU, patches after the last norm, as in open_clip since 2.29. trained: as OpenFlamingo learned."""
         prompt: str = (
@@ -37,15 +45,18 @@ class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
         beams: int = Field(3, ge=1, le=64)
         """Width of the beam search."""
         length_norm: Literal["original", "transformers"] = "original"
-        """What is divided by: tokens with the prompt's, as in the papers' transformers 4.32 to 4.34, or as today."""
+        """What scores are divided by: tokens with the prompt's, as in transformers 4.32 (the papers'), or as today."""
 
-    memory = 20 * GIB  # 4 thousand million weights in fp32
-    device_memory = 12 * GIB
+    declares = Declaration(
+        memory=20 * GIB,  # 4 thousand million weights in fp32
+        device_memory=12 * GIB,
+    )
     model_types = ("openflamingo",)
     last_needs = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
     last_types = ("gpt_neox",)
 
     def open(self) -> None:
+        """As the base class does; also add OpenFlamingo's tokens to the tokenizer. Raises UnavailableError."""
         super().open()
         self._tokenizer.clean_up_tokenization_spaces = False
         self._tokenizer.add_special_tokens({"extra_special_tokens": list(ADDED)})
@@ -54,17 +65,22 @@ class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
     def _load_model(self, folder: Path) -> Any:
         from agents.vision.openflamingo_network import load_openflamingo
 
-        chosen = self.settings
-        tokens = len(self._tokenizer)
-        place = (self._device, self._dtype)
-        as_in_papers = chosen.tower == "papers"
-        model = load_openflamingo(folder, self._clip, self._gpt, tokens, *place, as_in_papers=as_in_papers)
+        settings = self.settings
+        model = load_openflamingo(
+            folder,
+            self._clip,
+            self._gpt,
+            len(self._tokenizer),
+            self._device,
+            self._dtype,
+            as_in_papers=settings.tower == "papers",
+        )
         # GPT-NeoX's usual end of a text does not end a caption.
         self._use_tokens(model.language, start=self._image, end=self._end, pad=self._padding)
         self._positions = model.language.config.max_position_embeddings, 1
-        if chosen.length_norm == "original":  # the prompt counts, and the image, but not the end
-            prompt = len(self._ids(chosen.prompt))
-            self._length_penalty = LengthNorm(chosen.length_penalty, more=prompt, cut=chosen.max_tokens)
+        if settings.length_norm == "original":  # the prompt counts, and the image, but not the end
+            prompt = len(self._ids(settings.prompt))
+            self._length_penalty = LengthNorm(settings.length_penalty, more=prompt, cut=settings.max_tokens)
         return model
 
     def _encode(self, images: Sequence[Prepared]) -> Tensor:

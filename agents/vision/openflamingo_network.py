@@ -1,4 +1,5 @@
-"""OpenFlamingo (Awadalla et al. 2023, arXiv 2308.01390), after Flamingo (Alayrac et al. 2022, section 3.1)."""
+"""OpenFlamingo's network (Awadalla et al. 2023, arXiv 2308.01390), after Flamingo (Alayrac et al. 2022, arXiv
+2204.14198, section 3.1)."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,19 +12,30 @@ from transformers import CLIPVisionModel, GPTNeoXForCausalLM
 from agents.errors import UnavailableError
 from agents.models import checkpoints
 from agents.models.loading import load_pretrained
-from agents.vision.network_tools import assign, attention, layers_of
+from agents.vision.multi_head import attention
+from agents.vision.weights import assign, layers_of
 
-HEADS = 8  # of all attention that was trained; no weight's shape tells them
+HEADS = 8
+"""Heads of all attention that was trained, as no weight's shape tells them."""
 INNER = HEADS * 64
+"""The width of all heads together."""
 LATENTS = "perceiver.latents"
+"""The name of the resampler's latents."""
 DEPTH = "perceiver.layers."
+"""What stands before the resampler's layers."""
 EVERY = "gated_cross_attn_layers."
+"""What stands before the gated layers, one for each place."""
 EMBEDDING = "lang_encoder.gpt_neox.embed_in.weight"
+"""The name of the language model's embedding in the file."""
 HEAD = "lang_encoder.embed_out.weight"
-GATED = ("lang_encoder.gpt_neox.layers.", ".gated_cross_attn_layer.")  # around a layer's place
+"""The name of its output layer."""
+GATED = ("lang_encoder.gpt_neox.layers.", ".gated_cross_attn_layer.")
+"""What stands around a layer's place where a file names the gated layers among the language model's."""
 
 
 class MediaAttention(nn.Module):
+    """Attention of states to something seen, of ``width_seen``."""
+
     def __init__(self, width: int, width_seen: int) -> None:
         super().__init__()
         self.to_q = nn.Linear(width, INNER, bias=False)
@@ -31,30 +43,34 @@ class MediaAttention(nn.Module):
         self.to_out = nn.Linear(INNER, width, bias=False)
 
     def attend(self, x: Tensor, keys_values: Tensor) -> Tensor:
-        """[batch, n, width] and [batch, seen, 2 * INNER] to [batch, n, width]."""
+        """States [batch, n, width] over ``keys_values`` [batch, seen, 2 * INNER]: [batch, n, width]."""
         keys, values = keys_values.chunk(2, dim=-1)
         return self.to_out(attention(self.to_q(x), keys, values, HEADS))  # type: ignore[no-any-return]
 
 
 def feed_forward(width: int) -> nn.Sequential:
+    """A norm and two linear maps with GELU between them; it takes and gives states of ``width``."""
     up = nn.Linear(width, 4 * width, bias=False)
     down = nn.Linear(4 * width, width, bias=False)
     return nn.Sequential(nn.LayerNorm(width), up, nn.GELU(), down)
 
 
 class PerceiverAttention(MediaAttention):
+    """The resampler's attention: latents attend to patches and to themselves."""
+
     def __init__(self, width: int) -> None:
         super().__init__(width, width)
         self.norm_media = nn.LayerNorm(width)
         self.norm_latents = nn.LayerNorm(width)
 
     def forward(self, patches: Tensor, latents: Tensor) -> Tensor:
+        """Patches [batch, patches, width] and latents [batch, latents, width] to what is added to the latents."""
         latents = self.norm_latents(latents)
         return self.attend(latents, self.to_kv(torch.cat((self.norm_media(patches), latents), dim=1)))
 
 
 class PerceiverResampler(nn.Module):
-    """Patches [batch, patches, width] to [batch, latents, width]."""
+    """Turns the patches of an image into a fixed number of latents."""
 
     def __init__(self, width: int, latents: int, depth: int) -> None:
         super().__init__()
@@ -64,6 +80,7 @@ class PerceiverResampler(nn.Module):
         self.norm = nn.LayerNorm(width)
 
     def forward(self, patches: Tensor) -> Tensor:
+        """Patches [batch, patches, width] to latents [batch, latents, width]."""
         latents = self.latents.expand(len(patches), -1, -1)
         layer: Any
         for layer in self.layers:
@@ -73,15 +90,20 @@ class PerceiverResampler(nn.Module):
 
 
 class CrossAttention(MediaAttention):
+    """Attention of a text's states to the latents, after a norm."""
+
     def __init__(self, width: int, width_seen: int) -> None:
         super().__init__(width, width_seen)
         self.norm = nn.LayerNorm(width)
 
     def forward(self, x: Tensor, keys_values: Tensor) -> Tensor:
+        """States [batch, n, width] and ``keys_values`` [batch, latents, 2 * INNER] to what is added to the states."""
         return self.attend(self.norm(x), keys_values)
 
 
 class GatedCrossAttention(nn.Module):
+    """What a text's states see of the image; gates that are 0 at the beginning of training let it in."""
+
     def __init__(self, width: int, width_seen: int) -> None:
         super().__init__()
         self.attn = CrossAttention(width, width_seen)
@@ -90,14 +112,17 @@ class GatedCrossAttention(nn.Module):
         self.ff_gate = nn.Parameter(torch.zeros(1))
 
     def forward(self, x: Tensor, keys_values: Tensor) -> Tensor:
+        """States [batch, n, width] and ``keys_values`` [batch, latents, 2 * INNER] to states of the same shape."""
         x = x + self.attn(x, keys_values) * self.attn_gate.tanh()
         return x + self.ff(x) * self.ff_gate.tanh()  # type: ignore[no-any-return]
 
 
 class LookingLayer(nn.Module):
-    """A layer after attention to ``keys_values``, which is set from outside."""
+    """A layer of the language model, behind attention to an image."""
 
     keys_values: Tensor | None = None
+    """What the layer sees, [rows, latents, 2 * INNER]. It is set from outside before a text is generated, as the
+    language model has no argument for it."""
 
     def __init__(self, decoder_layer: nn.Module, gated: GatedCrossAttention) -> None:
         super().__init__()
@@ -105,11 +130,14 @@ class LookingLayer(nn.Module):
         self.gated_cross_attn_layer = gated
 
     def forward(self, hidden_states: Tensor, **options: Any) -> Any:
+        """States to whatever the language model's layer gives."""
         assert self.keys_values is not None
         return self.decoder_layer(self.gated_cross_attn_layer(hidden_states, self.keys_values), **options)
 
 
 class Trained(nn.Module):
+    """What OpenFlamingo's training made, by the file's names; ``places`` are the numbers of the layers that look."""
+
     def __init__(self, width: int, width_seen: int, places: Iterable[int], latents: int, depth: int) -> None:
         super().__init__()
         self.perceiver = PerceiverResampler(width_seen, latents, depth)
@@ -118,7 +146,11 @@ class Trained(nn.Module):
 
 
 class OpenFlamingo(nn.Module):
-    """``as_in_papers``: GELU, and a last norm of patches, as in open_clip since 2.29; training had neither."""
+    """Tower, language model and what was trained between them.
+
+    ``as_in_papers``: the tower has GELU and a last norm of patches, as in open_clip since 2.29. In training it had
+    neither.
+    """
 
     def __init__(self, tower: Any, language: Any, trained: Trained, *, as_in_papers: bool) -> None:
         super().__init__()
@@ -134,7 +166,8 @@ class OpenFlamingo(nn.Module):
             layers[int(place)] = LookingLayer(layers[int(place)], gated)  # type: ignore[arg-type]
 
     def see(self, pixel_values: Tensor) -> Tensor:
-        """Images [batch, 3, size, size] to keys and values [batch, looks, latents, 2 * INNER]."""
+        """Images [batch, 3, size, size] to keys and values for each layer that looks: [batch, looks, latents, 2 *
+        INNER]."""
         patches = self.tower(pixel_values).last_hidden_state
         if self.as_in_papers:
             patches = self.tower.post_layernorm(patches)
@@ -142,7 +175,7 @@ class OpenFlamingo(nn.Module):
         return torch.stack([layer.gated_cross_attn_layer.attn.to_kv(latents) for layer in self._looking()], dim=1)
 
     def generate(self, keys_values: Tensor, *, beams: int, **options: Any) -> Any:
-        """transformers' ``generate``, a row of ``keys_values`` per text."""
+        """transformers' ``generate`` with ``options``; ``keys_values`` hold a row for each text."""
         keys_values = keys_values.repeat_interleave(beams, dim=0)
         try:
             for number, layer in enumerate(self._looking()):
@@ -159,7 +192,8 @@ class OpenFlamingo(nn.Module):
 def load_openflamingo(
     path: Path, clip: Path, gpt: Path, tokens: int, device: torch.device, dtype: torch.dtype, *, as_in_papers: bool
 ) -> OpenFlamingo:
-    """``tokens`` counts OpenFlamingo's. Raises UnavailableError if the parts do not fit."""
+    """The model on ``device`` in ``dtype``. ``tokens`` is the number of tokens with OpenFlamingo's own. Raises
+    UnavailableError if the parts do not fit."""
     path = checkpoints.weights_file(path)
     weights = _trained(checkpoints.read_weights(path))
     tower = load_pretrained(CLIPVisionModel, clip, device, dtype)

@@ -1,4 +1,7 @@
-"""The papers' questions about pictures (2025 paper, Methods). Replies without answer raise ``unparsable``."""
+"""The papers' questions about pictures (2025 paper, Methods), and how replies to them are read.
+
+A reply without an answer raises the error ``unparsable``.
+"""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +16,9 @@ COLOR = (
     "What is the dominant color in this picture? Select from the options: red, pink, orange, yellow, purple, green, "
     "blue, brown, gray, black, white. Provide your answer with only one word."
 )
+"""The question for the dominant colour."""
 OBJECTS = "What objects do you see in this image? Please provide 3 different one-word responses."
+"""The question for three objects."""
 SCANPATH = (
     "Identify objects and regions that would attract a human's gaze during a natural viewing of the scene. Predict the "
     "sequence with {count} fixations a typical observer might make, explaining why each fixation occurs. The output "
@@ -23,14 +28,17 @@ SCANPATH = (
     "Fixation Duration(string): The estimated time spent fixating on this object.\n"
     "Justification(string): A short explanation of why this object or region attracted attention.\n"
 )
+"""The question for a scanpath; {count} fixations, {width} and {height} of the picture in pixels."""
 
-LONGEST = 4000  # characters of a reply in an error
-MOST_WORDS = 3  # of an object
+LONGEST = 4000
+"""Characters of a reply that an error quotes."""
+MOST_WORDS = 3
+"""The most words of an object or of a bare colour's name."""
 _FENCE = re.compile(r"```[\w-]*\n?")
 
 
 def unparsable(text: str, wanted: str) -> AnswerError:
-    """The error for what is no answer."""
+    """The error of a reply ``text`` in which there is no ``wanted``."""
     quoted = text if len(text) <= LONGEST else text[:LONGEST] + "…"
     return AnswerError("unparsable", f"no {wanted} in the reply: {quoted!r}")
 
@@ -42,7 +50,10 @@ _COLOR_IS = re.compile(r"\bcolou?r\b[^.]*?\b(?:is|would be|seems to be|appears t
 
 
 def read_color(text: str) -> tuple[str, str | None]:
-    """The colour word, of the eleven, and the CSS3 name ("teal") behind it, if any."""
+    """(colour word, None), or (colour word, CSS3 name) where a name such as "teal" was said. Raises AnswerError.
+
+    Of several words the one behind "the color is" counts, else the first; "blue-green" is green.
+    """
     plain = unmarked(text).lower()
     matches = [(match.start(), match.end(), match[0].replace("grey", "gray")) for match in _COLOR_WORD.finditer(plain)]
     beyond = (len(plain) + 2, 0, "")
@@ -70,8 +81,11 @@ _BEFORE_OBJECTS = re.compile(
 
 
 def read_objects(text: str, most: int = 3) -> list[str]:
-    """The first ``most`` different objects, without articles."""
-    named = [] if is_apology(text) else _named_in_json(text) or _named_in_lines(text) or _named_in_prose(text)
+    """The first ``most`` different objects, in small letters without articles. Lists in JSON, in lines and in prose are
+    read. Raises AnswerError."""
+    named: list[str] = []
+    if not is_apology(text):
+        named = _named_in_json(text) or _named_in_lines(text) or _named_in_prose(text)
     objects = list(dict.fromkeys(filter(None, map(_object, named))))
     if not objects:
         raise unparsable(text, "objects")
@@ -116,7 +130,7 @@ _HEADING = re.compile(
 
 
 def read_caption(text: str) -> str:
-    """The caption on a line, without heading and marks."""
+    """The caption on one line, without a heading, Markdown or quotation marks around it. Raises AnswerError."""
     plain = " ".join(re.sub(r"[*_`#]+", "", _FENCE.sub("", text)).split())
     plain = _HEADING.sub("", plain)
     if len(plain) > 1 and plain[0] in "\"“'‘" and plain[-1] in "\"”'’":
@@ -161,15 +175,18 @@ _MOST_SECONDS = 20  # a larger number without a unit is in milliseconds
 
 @dataclass(frozen=True, slots=True)
 class Fixation:
-    """A place in pixels, and its duration if known."""
+    """A fixation as a model named it, which may lie beside the picture."""
 
     x: int | float
+    """Pixels from the left."""
     y: int | float
+    """Pixels from the top."""
     duration_ms: float | None = None
+    """How long, in milliseconds, if it is said."""
 
 
 def read_scanpath(text: str) -> list[Fixation]:
-    """The fixations. A duration without a unit is in seconds up to 20, in milliseconds beyond."""
+    """The fixations in a numbered list, in a table or in running text. Raises AnswerError if there is none."""
     fixations = max(_in_text(_table_as_text(text)), _in_text(text), key=len)
     if len(fixations) < (3 if is_apology(text) else 1):
         raise unparsable(text, "fixation")
@@ -177,7 +194,8 @@ def read_scanpath(text: str) -> list[Fixation]:
 
 
 def duration_ms(text: str) -> float | None:
-    """The first duration with a unit, or after "duration"."""
+    """The first duration in ``text`` in milliseconds: one with a unit, or a number behind "duration". Without a unit,
+    numbers up to 20 are seconds. Of a range it is the middle."""
     span = _WITH_UNIT.search(text)
     unit = None if span is None else span[3]
     span = span or _AFTER_DURATION.search(text)
@@ -209,9 +227,10 @@ def _table_as_text(text: str) -> str:
 
 def _columns(cells: Sequence[str]) -> list[int]:
     names = [re.sub(r"\(.*?\)|[^a-z]", "", cell[:60].lower()) for cell in cells]
-    axes = [[at for at, name in enumerate(names) if re.fullmatch(f"{axis}(coord.*|pos.*)?", name)] for axis in "xy"]
-    spans = [at for at, name in enumerate(names) if "duration" in name or "time" in name]
-    return [axes[0][0], axes[1][0], *spans[:1]] if all(axes) else []
+    across = [column for column, name in enumerate(names) if re.fullmatch("x(coord.*|pos.*)?", name)]
+    down = [column for column, name in enumerate(names) if re.fullmatch("y(coord.*|pos.*)?", name)]
+    durations = [column for column, name in enumerate(names) if "duration" in name or "time" in name]
+    return [across[0], down[0], *durations[:1]] if across and down else []
 
 
 def _in_text(text: str) -> list[Fixation]:
@@ -220,8 +239,8 @@ def _in_text(text: str) -> list[Fixation]:
     matches = max(([*pattern.finditer(text)] for pattern in _PLACES), key=len)
     starts = [match.start() for match in matches]
     ends = [match.end() for match in matches]
-    about = [text[end:start] for end, start in zip(ends, [*starts[1:], len(text)], strict=False)]
-    return [_fixation(match, words) for match, words in zip(matches, about, strict=True)]
+    behind = [text[end:start] for end, start in zip(ends, [*starts[1:], len(text)], strict=False)]
+    return [_fixation(match, words) for match, words in zip(matches, behind, strict=True)]
 
 
 def _entries(text: str) -> list[str]:
@@ -238,5 +257,5 @@ def _first(entry: str) -> Fixation | None:
     return place and _fixation(place, f"{entry[: place.start()]} {entry[place.end() :]}")
 
 
-def _fixation(place: re.Match[str], about: str) -> Fixation:
-    return Fixation(_number(place[1]), _number(place[2]), duration_ms(about))
+def _fixation(place: re.Match[str], words: str) -> Fixation:
+    return Fixation(_number(place[1]), _number(place[2]), duration_ms(words))

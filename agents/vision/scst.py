@@ -1,4 +1,5 @@
-"""SCST (Rennie et al. 2017, arXiv 1612.00563); defaults of tools/eval.py of ruotianluo/self-critical.pytorch."""
+"""SCST (Rennie et al. 2017, arXiv 1612.00563). Defaults are those of tools/eval.py in
+ruotianluo/self-critical.pytorch."""
 
 from __future__ import annotations
 
@@ -7,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from agents.contract import GIB
+from agents.contract import GIB, Declaration
 from agents.errors import AnswerError, UnavailableError
-from agents.vision.captioner import CaptionRow, PartsCaptioner, Prepared
+from agents.vision.captioner import CaptionRow
 from agents.vision.captions import CaptionSettings
+from agents.vision.parts_captioner import PartsCaptioner
+from agents.vision.pixels import Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,30 +23,36 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import GenerationConfig
 
-FILES = ("model-best.pth", "infos_fc_rl-best.pkl", "resnet101.pth")  # of weights, of words, of the ResNet's weights
-# the sides that the first layers need, and what memory is reckoned for
+FILES = ("model-best.pth", "infos_fc_rl-best.pkl", "resnet101.pth")
+"""The published files: of weights, of words, and of the ResNet's weights."""
 SHORTEST = 3
+"""The shortest side, in pixels, that the first layers need."""
 MOST_PIXELS = 1 << 24
+"""The most pixels of a picture, for which memory is reckoned."""
 
 
 class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
+    """Captions by the FC model of SCST, which sees pictures whole and at their own size."""
+
     class Settings(CaptionSettings):
-        """``max_tokens`` counts the end."""
+        """The published beam search. ``max_tokens`` counts the end."""
 
         checkpoint: str
         """A folder with the published model-best.pth, infos_fc_rl-best.pkl and resnet101.pth."""
         prompt: Literal[""] = ""
         """Of no use here: the model continues no text."""
         length_penalty: float = Field(0.0, ge=-10, le=10)
-        """Beam scores are divided by the length, the end counted, to this power."""
+        """Beam scores are divided by the length, the end included, to this power."""
         max_tokens: int = Field(20, ge=1, le=4096)
         """The largest number of tokens, the end included."""
         revision: None = None
         """Of no use here: the files are on no hub."""
 
     working_memory = 6 * GIB  # a picture of MOST_PIXELS takes four of them
-    memory = 7 * GIB
-    device_memory = 7 * GIB
+    declares = Declaration(
+        memory=7 * GIB,
+        device_memory=7 * GIB,
+    )
     model_types = ("scst",)
     parts = ("checkpoint",)
     last_needs = FILES
@@ -53,13 +62,16 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
     )
 
     def weight_paths(self) -> Sequence[Path]:
+        """The files of the decoder's weights and of the ResNet's, by whose sizes memory is reckoned."""
         weights, _, resnet = FILES
         return [self.folder() / weights, self.folder() / resnet]
 
     def open(self) -> None:
+        """Read the words. Raises UnavailableError."""
         from agents.vision.scst_network import make_word_tokenizer, read_words
 
-        self._pixels, self._tokenizer = _whole_picture, make_word_tokenizer(read_words(self.folder() / FILES[1]))
+        self._pixels = _whole_picture
+        self._tokenizer = make_word_tokenizer(read_words(self.folder() / FILES[1]))
 
     def _load_model(self, folder: Path) -> Any:
         from agents.vision.scst_network import END, load_scst

@@ -1,4 +1,5 @@
-"""SCST's FC model (Rennie et al. 2017, arXiv 1612.00563, section 2), "newfc" of ruotianluo/self-critical.pytorch."""
+"""SCST's FC model (Rennie et al. 2017, arXiv 1612.00563, section 2), which is "newfc" in
+ruotianluo/self-critical.pytorch."""
 
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,31 +12,44 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from agents.errors import UnavailableError
 from agents.models import checkpoints
-from agents.vision.network_tools import INERT, assign, layers_of, read_pickle
+from agents.vision.weights import INERT, assign, layers_of, read_pickle
 
-# of red, green and blue, as torchvision's
 MEAN = (0.485, 0.456, 0.406)
+"""Means of red, green and blue, from 0 to 1, as torchvision's."""
 DEVIATION = (0.229, 0.224, 0.225)
-END = 0  # begins a text, ends it and pads it
+"""Standard deviations of the three."""
+END = 0
+"""The token that begins a text, ends it and pads it."""
 END_WORD = "<end>"
+"""How that token is written."""
 UNKNOWN = "UNK"
+"""The word for words that were too rare in training."""
 
 
 class SCSTConfig(PreTrainedConfig):
+    """The network's sizes."""
+
     model_type: ClassVar[str] = "scst"
     keys_to_ignore_at_inference: ClassVar[list[str]] = ["past_key_values"]
 
-    vocab_size: int = 9488  # the end's place counts
+    vocab_size: int = 9488
+    """Words, and a place for the end."""
     embedding_size: int = 512
+    """The width of a word's embedding."""
     hidden_size: int = 512
-    blocks: tuple[int, ...] = (3, 4, 23, 3)  # of the ResNet's stages
+    """The width of the LSTM."""
+    blocks: tuple[int, ...] = (3, 4, 23, 3)
+    """Blocks of the ResNet's four stages."""
     bos_token_id: int = END
+    """The token that begins a text."""
     eos_token_id: int = END
+    """The token that ends a text."""
     pad_token_id: int = END
+    """The token that fills a text up."""
 
 
 class MeanFeatures(ResNet):
-    """Caffe's ResNet: pictures [batch, 3, height, width] to means [batch, 2048]."""
+    """Caffe's ResNet, whose last feature map is averaged."""
 
     def __init__(self, blocks: tuple[int, ...]) -> None:
         super().__init__(Bottleneck, list(blocks))
@@ -46,13 +60,14 @@ class MeanFeatures(ResNet):
             stage[0].conv2.stride = (1, 1)
 
     def forward(self, images: Tensor) -> Tensor:
+        """Pictures [batch, 3, height, width] to features [batch, 2048]."""
         x = self.maxpool(self.relu(self.bn1(self.conv1(images))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return x.mean(3).mean(2)  # type: ignore[no-any-return]
 
 
 class State(Cache):
-    """The LSTM's hidden state and cell [rows, width]."""
+    """The LSTM's hidden state and cell, each [rows, width], in the form of transformers' caches."""
 
     def __init__(self, hidden: Tensor, cell: Tensor) -> None:
         super().__init__(layers=[])
@@ -60,12 +75,14 @@ class State(Cache):
         self.cell = cell
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
+        """Let rows go on from the beams ``beam_idx`` [rows]."""
         self.hidden = self.hidden[beam_idx]
         self.cell = self.cell[beam_idx]
 
 
 class Decoder(nn.Module):
-    """With maxout instead of a tanh."""
+    """An LSTM whose input is a maximum of two maps instead of a tanh; it reads the image's features before the first
+    word."""
 
     def __init__(self, config: SCSTConfig, features: int) -> None:
         super().__init__()
@@ -77,6 +94,7 @@ class Decoder(nn.Module):
         self.logit = nn.Linear(width, config.vocab_size)
 
     def begin(self, features: Tensor) -> State:
+        """The state after the image's ``features`` [rows, 2048]."""
         nothing = features.new_zeros(len(features), self.logit.in_features)
         state = State(nothing, nothing)
         self._step(self.fc_embed(features), state)
@@ -96,7 +114,7 @@ class Decoder(nn.Module):
 
 
 class SCSTModel(PreTrainedModel, GenerationMixin):
-    """``generate`` takes :meth:`Decoder.begin` as ``past_key_values``."""
+    """The whole model; ``generate`` takes :meth:`Decoder.begin` as ``past_key_values``."""
 
     config_class = SCSTConfig
     base_model_prefix = "model"
@@ -110,7 +128,7 @@ class SCSTModel(PreTrainedModel, GenerationMixin):
         PreTrainedModel.post_init(self)
 
     def features(self, pixels: Tensor) -> Tensor:
-        """Means [batch, 2048] of pictures [batch, 3, height, width], 0 to 255."""
+        """Features [batch, 2048] of pictures [batch, 3, height, width] with numbers from 0 to 255."""
         channels = zip(pixels.float().unbind(1), MEAN, DEVIATION, strict=True)
         normal = torch.stack([(channel / 255 - mean) / deviation for channel, mean, deviation in channels], dim=1)
         return self.resnet(normal.to(self.dtype))  # type: ignore[no-any-return]
@@ -128,14 +146,20 @@ class SCSTModel(PreTrainedModel, GenerationMixin):
         return CausalLMOutputWithPast(logits=logits, past_key_values=past_key_values)
 
     def _get_running_beams_for_next_iteration(self, topk_log_probs: Tensor, *others: Any, **named: Any) -> Any:
-        """As in self-critical.pytorch: ended beams leave their places empty for a step."""
+        """Let ended beams leave their places empty for a step, as in self-critical.pytorch.
+
+        Why so: transformers looks at twice as many candidates as beams, so that others take the places of those that
+        ended. The authors look at no more than the beams. What breaks: this is a private step of transformers' beam
+        search; a version that renames it would search on in its own way. tests/agents/vision/test_scst.py compares with
+        a plain search.
+        """
         narrowed = topk_log_probs.clone()
         narrowed[:, named["num_beams"] :] = -torch.inf
         return super()._get_running_beams_for_next_iteration(narrowed, *others, **named)
 
 
 def load_scst(weights: Path, resnet: Path) -> Any:
-    """The model in float32 on the CPU. Raises UnavailableError."""
+    """The model in float32 on the CPU, of the files of weights and of the ResNet's. Raises UnavailableError."""
     decoder = checkpoints.read_weights(weights)
     encoder = checkpoints.read_weights(resnet)
     needed = ("embed.weight", "_core.h2h.weight")
@@ -151,7 +175,7 @@ def load_scst(weights: Path, resnet: Path) -> Any:
 
 
 def read_words(path: Path) -> list[str]:
-    """Words of ``vocab`` in infos.pkl by number, the end first. Raises UnavailableError."""
+    """The words in infos.pkl by number, the end first. Raises UnavailableError."""
     infos = read_pickle(path, inert=INERT)
     vocabulary = infos.get("vocab") if isinstance(infos, dict) else None
     numbered = vocabulary if isinstance(vocabulary, dict) else {}
@@ -162,11 +186,12 @@ def read_words(path: Path) -> list[str]:
 
 
 def make_word_tokenizer(words: list[str]) -> PreTrainedTokenizerFast:
+    """A tokenizer for which every word is a token."""
     from tokenizers import Tokenizer, models
 
-    known = {word: number for number, word in enumerate(words)}
+    numbers = {word: number for number, word in enumerate(words)}
     return PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer(models.WordLevel(known, UNKNOWN)),
+        tokenizer_object=Tokenizer(models.WordLevel(numbers, UNKNOWN)),
         eos_token=END_WORD,
         clean_up_tokenization_spaces=False,
     )

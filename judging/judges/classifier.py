@@ -9,7 +9,8 @@ import numpy as np
 from pydantic import Field
 
 from agents import catalogue
-from agents.contract import GIB, Download
+from agents.capabilities import Keyed, checkpoint_of
+from agents.contract import GIB, Declaration, Download
 from agents.errors import InputError, UnavailableError
 from agents.language.minilm import PACKAGE
 from agents.language.word_embeddings import EmbeddingAgent
@@ -71,10 +72,12 @@ class ClassifierSettings(TrainedSettings):
 
 
 class ClassifierJudge(TrainedJudge[ClassifierSettings]):
-    judges = TASKS
+    declares = Declaration(
+        judges=TASKS,
+        packages=("sklearn", "torch", "transformers"),
+        memory=3 * GIB,
+    )
     Settings = ClassifierSettings
-    packages = ("sklearn", "torch", "transformers")
-    memory = 3 * GIB
     settings: ClassifierSettings
     _embedder: features.Embedder | None = None
 
@@ -82,10 +85,11 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         return checkpoints.identity(self.settings.checkpoint)
 
     def environment(self) -> tuple[str, ...]:
-        return tuple(name for agent in self._word_agents().values() for name in agent.environment())
+        agents = self._word_agents().values()
+        return tuple(name for agent in agents if isinstance(agent, Keyed) for name in agent.environment())
 
     def missing(self) -> str | None:
-        if (lacking := self.missing_packages()) is not None:
+        if (lacking := self.declares.missing_package()) is not None:
             return lacking
         needs = self._needs()
         try:
@@ -127,7 +131,7 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
     def provenance(self) -> dict[str, Any]:
         chosen = self.settings.model_dump()
         why = {task: list(differences_from_paper("2025", task, chosen)) for task in TASKS}
-        words = {name: agent.checkpoint() for name, agent in self._word_agents().items()}
+        words = {name: checkpoint_of(agent) for name, agent in self._word_agents().items()}
         known = {"instead_of_the_papers": {task: why[task] for task in TASKS if why[task]}}
         return {**super().provenance(), **known, **({"words": words} if words else {})}
 
@@ -202,13 +206,15 @@ class CueJudge(TrainedJudge[CueSettings]):
     """A classifier of a single cue."""
 
     Settings = CueSettings
-    packages = ("sklearn", "wordfreq")
-    memory = GIB
+    declares = Declaration(
+        packages=("sklearn", "wordfreq"),
+        memory=GIB,
+    )
     settings: CueSettings
 
-    def __init__(self, settings: CueSettings, name: str) -> None:
-        super().__init__(settings, name)
-        self.judges = TASKS_OF_CUES[settings.cue]
+    def declaration(self) -> Declaration:
+        """With the tasks whose answers have the cue."""
+        return super().declaration().replace(judges=TASKS_OF_CUES[self.settings.cue])
 
     def extract(self, task: Asked, trials: Sequence[dict[str, Any]], device: str) -> Mapping[str, Features]:
         match self.settings.cue:

@@ -109,7 +109,7 @@ class Embedder:
     def __init__(self, checkpoint: str, pooling: Pooling, device: str) -> None:
         folder = folder_of(checkpoint)
         self._model = SentenceModel(folder, device, pooling)
-        self._about = {"texts": checkpoints.identity(str(folder))[1], "pooling": pooling, **self._model.about}
+        self._about = {"texts": checkpoints.identity(str(folder))[1], "pooling": pooling, **self._model.facts}
 
     def vectors(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         distinct = sorted(set(texts))

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from agents.answers import VerdictAnswer
-from agents.contract import GIB, Draw, Reply, Verdict, derive_seed
+from agents.contract import GIB, Declaration, Draw, Finding, Reply, derive_seed
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
@@ -149,16 +149,20 @@ class Group(NamedTuple):
 
 
 class LanguageJudge(EngineAgent[JudgeSettings]):
-    tasks = ("judgement",)
+    declares = Declaration(tasks=("judgement",))
 
     def __init__(self, settings: JudgeSettings, name: str) -> None:
         super().__init__(settings, name)
-        self.attempts = settings.attempts
-        self.filters = (self._has_no_verdict, *self.filters)
-        self.judges = TASKS if settings.without_picture or self.reads_pictures() else WITHOUT_PICTURE
+        self._judges = TASKS if settings.without_picture or self.reads_pictures() else WITHOUT_PICTURE
         self._groups: Mapping[str, Sequence[JudgementStimulus]] = {}
         self._tasks: dict[int, asyncio.Future[GeneratedText]] = {}  # of grids, by seed
         self._known: dict[int, GeneratedText | Exception] = {}
+
+    def declaration(self) -> Declaration:
+        """With the attempts at a verdict, and the tasks that a model which may be blind can judge."""
+        declared = super().declaration()
+        filters = (self._has_no_verdict, *declared.filters)
+        return declared.replace(attempts=self.settings.attempts, filters=filters, judges=self._judges)
 
     def open(self) -> None:
         super().open()
@@ -261,25 +265,27 @@ class LanguageJudge(EngineAgent[JudgeSettings]):
             word = summary[order.index(trial.id)] if summary is not None else None
         return VerdictAnswer(verdict=word) if word is not None else None
 
-    def _has_no_verdict(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    def _has_no_verdict(self, stimulus: Stimulus, reply: Reply) -> Finding | None:
         answer = reply.answer
         if not isinstance(answer, VerdictAnswer) or answer.verdict in ("human", "machine"):
             return None
-        return Verdict(answer.verdict, reply.raw["attempt"] + 1 < self.attempts, reply.raw["text"][:200])
+        return Finding(answer.verdict, reply.raw["attempt"] + 1 < self.settings.attempts, reply.raw["text"][:200])
 
 
 class OpenAIJudge(LanguageJudge, ServerAgent[Any]):
     class Settings(ChatSettings, JudgeSettings):
         """Which server and model, and how it is asked."""
 
-    memory = 1 * GIB  # photographs that are decoded
+    declares = Declaration(
+        memory=1 * GIB,  # photographs that are decoded
+    )
 
 
 class AnthropicJudge(LanguageJudge, ServerAgent[Any]):
     class Settings(AnthropicSettings, JudgeSettings):
         """A model of Anthropic's as judge."""
 
-    memory = OpenAIJudge.memory
+    declares = Declaration(memory=OpenAIJudge.declares.memory)
     engine = AnthropicEngine
 
 

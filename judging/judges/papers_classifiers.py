@@ -39,4 +39,5 @@ def differences_from_paper(paper: str, task: str, chosen: Mapping[str, Any]) -> 
     if chosen.get("split", "stimulus") not in ("stimulus", "row") or chosen.get("unique") or chosen.get("train"):
         yield "trained on a part of the trials"
     if (number := chosen.get("partitions", 1)) not in (0, PARTITIONS.get(task, number)):
-        yield f"{number} partition{'s' * (number > 1)} into folds where theirs were {PARTITIONS[task]}"
+        partitions = "partition" if number == 1 else "partitions"
+        yield f"{number} {partitions} into folds where theirs were {PARTITIONS[task]}"

@@ -17,7 +17,7 @@ import orjson
 from pydantic import Field
 
 from agents.answers import VerdictAnswer
-from agents.contract import Agent, Draw, Reply
+from agents.contract import Agent, Declaration, Draw, Reply
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import Asked, JudgementStimulus, Stimulus
@@ -67,10 +67,12 @@ T = TypeVar("T", bound=TrainedSettings)
 
 
 class TrainedJudge(Agent[T]):
-    tasks = ("judgement",)
-    extra = "judging"
-    batch_size = 1 << 16  # one worker judges all trials at once
-    max_samples = 1
+    declares = Declaration(
+        tasks=("judgement",),
+        extra="judging",
+        batch_size=1 << 16,  # one worker judges all trials at once
+        max_samples=1,
+    )
 
     @abstractmethod
     def extract(self, task: Asked, trials: Sequence[dict[str, Any]], device: str) -> Mapping[str, Features]:
@@ -111,10 +113,11 @@ class TrainedJudge(Agent[T]):
 
     def read_trials(self) -> dict[Asked, list[dict[str, Any]]]:
         """The trials that it judges, by task; none before they are known."""
+        judges = self.declaration().judges
         by_task: dict[Asked, list[dict[str, Any]]] = defaultdict(list)
         path = self.settings.trials
         for trial in map(orjson.loads, path.read_bytes().splitlines() if path else ()):
-            if trial["asked"] in self.judges:
+            if trial["asked"] in judges:
                 by_task[trial["asked"]].append(trial)
         return by_task
 
@@ -123,7 +126,7 @@ class TrainedJudge(Agent[T]):
         return stimulus.id
 
     def respond(self, batch: Sequence[str], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        others = AnswerError("no_features", f"{self.name} judges {', '.join(self.judges)} alone")
+        others = AnswerError("no_features", f"{self.name} judges {', '.join(self.declaration().judges)} alone")
         return [self._replies.get(trial) or self._lacks.get(trial, others) for trial in batch]
 
     def provenance(self) -> dict[str, Any]:

@@ -254,7 +254,8 @@ def _over(panels: Panels, what: str, figure: Any) -> None:
     numbers stand evenly, in their order; numbers of single points to scale."""
     from matplotlib.lines import Line2D
 
-    points = [(place, series) for of_panel in panels.values() for series, of in of_panel.items() for place, _ in of]
+    all_series = [item for panel in panels.values() for item in panel.items()]
+    points = [(place, series) for series, estimates in all_series for place, _ in estimates]
     names = list(dict.fromkeys(series for _, series in points))
     places = list(dict.fromkeys(at for at, _ in points))
     are_numbers = all(isinstance(place, Real) for place in places)

@@ -236,7 +236,8 @@ class CiderD:
         self._pictures_with = Grams()
         for captions in references:
             pictures += 1
-            self._pictures_with.update({gram for words in captions for grams in ngrams(words) for gram in grams})
+            by_length = [grams for words in captions for grams in ngrams(words)]
+            self._pictures_with.update({gram for grams in by_length for gram in grams})
         self._log_pictures = math.log(pictures) if pictures else 0.0
 
     def score(self, words: Words, references: Sequence[Words]) -> float:

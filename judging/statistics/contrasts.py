@@ -201,7 +201,8 @@ def by_column(verdicts: pd.DataFrame, column: str) -> list[ByColumn]:
         )
         if all(compared):
             weights = _weights(compared)
-            cells = np.array([of & part for part in (is_it, ~is_it) for side in compared for of in side])
+            masks = [mask for side in compared for mask in side]
+            cells = np.array([mask & part for part in (is_it, ~is_it) for mask in masks])
             result = rates_of_judges(is_right(judged), cells, clusters(judged))
             [figures] = _tested(result, np.arange(len(cells))[None], np.concatenate([weights, -weights]))
             test = replace(test, **figures)

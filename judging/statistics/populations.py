@@ -115,8 +115,9 @@ def populations(answers: Iterable[Answer]) -> Table[Population]:
     rows: list[Population] = []
     for task in (task for task in TASKS if task in by_task):
         of_agents = _by_agent(longest_excerpts(by_task[task]))
-        if each := [answer for answered in of_agents.values() for block in answered for answer in block.answers]:
-            measures = measures_of(task, each)
+        blocks = [block for answered in of_agents.values() for block in answered]
+        if compared := [answer for block in blocks for answer in block.answers]:
+            measures = measures_of(task, compared)
             of_task = [row for agent in of_agents for row in _rows(task, agent, measures, of_agents[agent])]
             corrected = holm([row.p for row in of_task])
             rows += [replace(row, holm=p, family=len(of_task)) for row, p in zip(of_task, corrected, strict=True)]

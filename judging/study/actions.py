@@ -15,16 +15,30 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agents.errors import InputError, UnavailableError, printable
 from agents.stimuli import TASKS, parse_row
-from judging.study import events, presets
-from judging.study.codes import hashed
+from judging.study.design import presets
+from judging.study.design.settings import FILE, JudgesSettings, read_settings
 from judging.study.folder import Study as StudyFolder
+from judging.study.kinds import material_of
+from judging.study.log.codes import hashed
+from judging.study.log.files import (
+    EVENTS,
+    LINKS,
+    append,
+    append_lines,
+    forget,
+    read_exports,
+    read_person,
+    read_personal,
+    read_state,
+)
+from judging.study.log.participant_events import StudyClosed
+from judging.study.meetings.material import MeetingMaterial
 from judging.study.pages.material import Material
-from judging.study.pages.materials import MeetingMaterial, material_of, only_task
 from judging.study.pages.phrases import phrase_warnings, read_phrases
 from judging.study.pages.pool import HOW_TO_CATCH, TrialPool
+from judging.study.pages.stimulus_material import only_task
 from judging.study.pages.trial_material import TrialMaterial
 from judging.study.results import status as study_status
-from judging.study.settings import FILE, JudgesSettings, read_settings
 from judging.study.study import Study
 from judging.trial_sets.trial_set import TRIALS_FILE
 from serving.files.atomic_files import lock, write_json
@@ -139,7 +153,7 @@ def check_study(study: Path) -> None:
         print(printable(problem), file=sys.stderr)
     if problems:
         raise InputError(f"{study}: {count(len(problems), 'problem')}")
-    _say(material.about())
+    _say(material.summary())
     _say(f"no problems; now: turinglike study serve {study}")
 
 
@@ -151,7 +165,7 @@ def make_links(study: Path, number: int, address: str) -> None:
     if set("?#") & set(address):
         raise InputError(f"study links: --address {address}: give it without ? and #; each link adds ?link=…")
     tokens = [secrets.token_urlsafe(16) for _ in range(number)]
-    events.append(study / events.LINKS, [{"link": hashed(token), "at": now()} for token in tokens])
+    append(study / LINKS, [{"link": hashed(token), "at": now()} for token in tokens])
     for token in tokens:
         print(f"{address.rstrip('/')}/?link={token}")
 
@@ -294,7 +308,7 @@ def export_study(study: Path, out: Path, *, personal: bool, judge: str | None, f
                 "study export: --judge writes all that is kept of a person, what is personal too: leave --personal out"
             )
         refuse_existing([out], force=force)
-        write_json(out, events.read_person(study, judge))
+        write_json(out, read_person(study, judge))
         _say(f"{out}: all that is kept of {judge}")
         return
     material = material_of(study)
@@ -331,7 +345,7 @@ def import_kits(study: Path, files: Sequence[Path]) -> None:
 
     material = material_of(study)
     added = _in_study(study, material, lambda running: import_answers(running, files))
-    state = events.read_state(study)
+    state = read_state(study)
     for code, number in added.items():
         if (judge := state.judges.get(code)) is None:
             _say(f"{code}: passed over, for nothing is known of this judge any more")
@@ -357,7 +371,7 @@ def close_study(study: Path) -> None:
     """End a study: nobody may answer any more. Raises InputError."""
     read_settings(study)
     with lock(study):
-        events.append(study / events.EVENTS, [{"event": "closed", "at": now()}])
+        append_lines(study / EVENTS, [StudyClosed(at=now()).line])
     _say(f"{study} is closed; next: turinglike study export {study} -o verdicts")
 
 
@@ -365,12 +379,12 @@ def forget_judge(study: Path, judge: str) -> None:
     """Remove all that is known of a judge, given by code. Raises InputError."""
     read_settings(study)
     with lock(study):
-        known = {**events.read_personal(study), **events.read_state(study).judges}
-        if judge not in known:
+        people = read_personal(study).keys() | read_state(study).judges.keys()
+        if judge not in people:
             raise InputError(f"{study} has no judge {judge}")
-        events.forget(study, [judge])
+        forget(study, [judge])
     _say(f"nothing is known of {judge} any more")
-    for export in events.read_exports(study):
+    for export in read_exports(study):
         _say(f"  it may be in the export of {export['at'][:10]}, which still has it: {export['out']}")
 
 

@@ -3,24 +3,26 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from judging.study.codes import hashed
-from judging.study.events import Judge
+from judging.study.design.tables import People
+from judging.study.log.codes import hashed
+from judging.study.log.state import Judge
 from judging.study.pages.page_answers import read_panel_id
-from judging.study.settings import People
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """``link``: the SHA-256 of a personal link's token. ``panel_id``: a person's id at a panel; "" where the panel has
-    not filled its parameter in; None where the address has no such parameter. ``parameters``: what else is kept.
+    """What an address says about who has opened it.
 
     People share browsers: the cookie says who was here last, the address who is here now. So an id decides before
     anything else, then a link. Only an address with neither leaves it to the cookie, as of who loads the page again.
     """
 
     link: str | None = None
+    """The SHA-256 of a personal link's token; None for none."""
     panel_id: str | None = None
+    """A person's id at a panel; "" where the panel has not filled its parameter in; None for no such parameter."""
     parameters: Mapping[str, str] = field(default_factory=dict)
+    """What else is kept, by the parameter."""
 
     def is_of(self, judge: Judge, panel_id: str) -> bool:
         """Whether the judge, whose id at the panel is ``panel_id`` ("": none), may go on here by their cookie."""
@@ -32,6 +34,7 @@ class Address:
 
     @property
     def is_personal(self) -> bool:
+        """Whether the address is for one person, by a panel's id or a link."""
         return bool(self.panel_id) or self.link is not None
 
 
@@ -42,8 +45,11 @@ def read_address(
     panel_id: str | None,
     parameters: Mapping[str, str | None],
 ) -> Address:
-    """From what a page found in its address; ``links`` are the hashes of those that were made. An unknown link is
-    nobody's where people enter by links, and means nothing elsewhere. Raises Refused."""
+    """The address by what a page found in it: a ``link``'s token, a panel's id, and other ``parameters``.
+
+    ``links`` are the hashes of the links that were made. An unknown link is nobody's where people enter by links, and
+    means nothing elsewhere. Raises Refused for what no id can be.
+    """
     token = hashed(link) if link else None
     sent = {name: read_panel_id(parameters.get(name), name) for name in settings.parameters}
     return Address(

@@ -11,13 +11,15 @@ from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from agents.errors import StorageError
-from judging.study.events import Judge, read_personal, read_state
+from judging.study.log.files import read_personal, read_state
+from judging.study.log.state import Judge
 from judging.study.meetings.lobby import Lobby
 from judging.study.pages.material import TYPES
 from judging.study.pages.page_answers import BadAnswer, Refused
 from judging.study.pages.phrases import phrases_sent
 from judging.study.results.status import status_of
-from judging.study.study import STUDY_STATIC, Study, media_of, view
+from judging.study.step_pages import STUDY_STATIC, media_of, view
+from judging.study.study import Study
 from serving.files.row_problems import strict_json
 from serving.http.errors import ApiError, on_fault, on_http_error, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type, unless_gone
@@ -27,8 +29,11 @@ from serving.http.server import UvicornServer, config
 from serving.pages.rendering import STATIC
 
 OWN_FILES = frozenset(path.name for path in STUDY_STATIC.iterdir())
-KEPT = 30 * 24 * 3600  # seconds of the cookie
-IDLE_SECONDS = 120  # of a connection: a judge thinks longer than a program
+"""The files under /static that are a study's own; others are shared with the viewer."""
+KEPT = 30 * 24 * 3600
+"""Seconds for which a browser keeps the cookie."""
+IDLE_SECONDS = 120
+"""Seconds for which a connection without a request stays open: a judge thinks longer than a program."""
 REFUSALS = {
     "no_link": (403, "this study is entered by a personal link"),
     "closed": (403, "this study is closed"),
@@ -47,6 +52,11 @@ def create_app(
     admin_key: str | None,
     on_end: Callable[[FinishedRequest], None] = lambda request: None,
 ) -> Guard:
+    """The application that serves a study: its pages, its routes and the guard before them.
+
+    ``phrases`` are the pages' words. ``admin_key`` opens the status page; with None nobody sees it. ``on_end`` is
+    called after each request.
+    """
     app = FastAPI(
         openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, dependencies=[Depends(check_type)]
     )
@@ -106,8 +116,7 @@ def create_app(
         judge = _poster(study, request, body)
         number = _number(body, "step", least=0)
         receipt = await study.answer(judge, number, body.get("answer"))
-        about = {"new": receipt.is_new, "told": receipt.flags, "truth": receipt.truth}
-        return _json({**about, "next": view(study, judge)})
+        return _json({"new": receipt.is_new, "told": receipt.flags, "truth": receipt.truth, "next": view(study, judge)})
 
     @app.post("/leave")
     async def leave(request: Request) -> Response:
@@ -122,8 +131,8 @@ def create_app(
     async def news(request: Request) -> Response:
         """Wait for more messages of a conversation than ``after``, or another view of a test than ``version``."""
         judge, lobby, body = await _in_lobby(study, request)
-        known = _number(body, "after") if lobby.kind == "talk" else _string(body, "version") or ""
-        return _json(await unless_gone(request, lobby.at(judge, known)))
+        shown = _number(body, "after") if lobby.kind == "talk" else _string(body, "version") or ""
+        return _json(await unless_gone(request, lobby.at(judge, shown)))
 
     @app.post("/say")
     @app.post("/act")
@@ -166,13 +175,13 @@ def create_app(
 
 
 async def _on_known(request: Request, error: Exception) -> Response:
-    known = ApiError(503, "unavailable", "nothing can be written")  # the page keeps its answer and tries again
+    fault = ApiError(503, "unavailable", "nothing can be written")  # the page keeps its answer and tries again
     if isinstance(error, Refused):
         status, message = REFUSALS[error.why]
-        known = ApiError(status, error.why, message)
+        fault = ApiError(status, error.why, message)
     elif isinstance(error, BadAnswer):
-        known = ApiError(422, "invalid_request", str(error))
-    return known.response(request_id(request))
+        fault = ApiError(422, "invalid_request", str(error))
+    return fault.response(request_id(request))
 
 
 def _judge(study: Study, request: Request) -> Judge:
@@ -194,7 +203,7 @@ def _poster(study: Study, request: Request, body: dict[str, Any]) -> Judge:
 async def _in_lobby(study: Study, request: Request) -> tuple[Judge, Lobby[Any], dict[str, Any]]:
     body = await _body(request)
     judge = _poster(study, request, body)
-    if study.lobby is None or judge.current is None or judge.current["kind"] != study.lobby.kind:
+    if study.lobby is None or judge.current is None or judge.current.kind != study.lobby.kind:
         raise Refused("not_yet")
     return judge, study.lobby, body
 

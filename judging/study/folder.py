@@ -7,11 +7,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from judging.study import events
-from judging.study.pages.materials import material_of
+from judging.study.design.settings import read_settings
+from judging.study.kinds import material_of
+from judging.study.log.files import EXPORTS, append, read_exports, read_personal, read_state
 from judging.study.results.export import export
 from judging.study.results.status import status_of
-from judging.study.settings import read_settings
 from serving.files.timestamps import now
 
 
@@ -51,9 +51,9 @@ class Study:
         """What `turinglike study status --json` prints: judges, verdicts, exclusions by rule, agents so far.
 
         Raises InputError where trials or key have changed."""
-        state = events.read_state(self.path)
-        status = status_of(state, material_of(self.path), events.read_personal(self.path))
-        status["exports"] = [past for past in events.read_exports(self.path) if past["deleted"]]
+        state = read_state(self.path)
+        status = status_of(state, material_of(self.path), read_personal(self.path))
+        status["exports"] = [past for past in read_exports(self.path) if past["deleted"]]
         return status
 
     def export(self, out: str | PathLike[str], *, personal: bool = False, force: bool = False) -> Exported:
@@ -64,5 +64,5 @@ class Study:
         StorageError."""
         folder = Path(out)
         number, left_out = export(self.path, material_of(self.path), folder, personal=personal, force=force)
-        events.append(self.path / events.EXPORTS, [{"at": now(), "out": str(folder.resolve())}])
+        append(self.path / EXPORTS, [{"at": now(), "out": str(folder.resolve())}])
         return Exported(folder, number, left_out)

@@ -12,27 +12,35 @@ from typing import Any
 import orjson
 
 from agents.errors import InputError
-from judging.study.codes import draw_code
-from judging.study.events import Judge
+from judging.study.design.settings import StudySettings
+from judging.study.log.codes import draw_code
+from judging.study.log.participant_events import Answered, ConsentAnswered
+from judging.study.log.state import Judge
 from judging.study.pages.material import TYPES
 from judging.study.pages.page_answers import BadAnswer, visible
 from judging.study.pages.phrases import phrases_sent
-from judging.study.settings import StudySettings
-from judging.study.study import STUDY_STATIC, Study, media_of, view
+from judging.study.step_pages import STUDY_STATIC, media_of, view
+from judging.study.study import Study
 from serving.files.atomic_files import replacing
 from serving.pages.rendering import STATIC, with_files_inside
 
 SCHEMA = "turinglike.kit/1"
+"""The form of a file of answers."""
 POLICY = (
     "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
     "form-action 'none'"
 )
-LEFT = "left"  # instead of answers: the judge has left, and what earlier files had of them is deleted
+LEFT = "left"
+"""Stands in a file in place of answers: the judge has left, and what earlier files had of them is deleted."""
 Answers = list[dict[str, Any]]
+"""The answers of a judge in a file: ``step``, ``answer`` as the page sends it, and the time ``at``."""
 
 
 async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: Path) -> None:
-    """Enlist ``number`` judges and write their kit. Raises InputError, Refused, StorageError."""
+    """Enlist ``number`` judges and write their kit to ``out``: an HTML file with all that they see.
+
+    ``phrases`` are the pages' words. Raises InputError for a study that no kit can hold, and StorageError.
+    """
     if study.material.kind != "trial":
         raise InputError("a kit is for judges: participants' answers are checked by the server")
     if study.settings.questions.out:
@@ -40,7 +48,7 @@ async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: 
     kit = f"kit-{draw_code()}"
     judges = [await study.enlist(secrets.token_urlsafe(24), kit=kit) for _ in range(number)]
     files = {name: path for judge in judges for name, path in media_of(study, judge).items()}
-    about = {
+    content = {
         "kit": kit,
         **phrases_sent(study.settings, phrases, kit),
         "judges": [_judge(study, judge) for judge in judges],
@@ -48,7 +56,7 @@ async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: 
     }
     page, hashes = with_files_inside((STUDY_STATIC / "study.html").read_text("utf-8"), [STUDY_STATIC, STATIC])
     meta = f'<meta http-equiv="Content-Security-Policy" content="{POLICY.format(scripts=hashes)}">'
-    data = orjson.dumps(about).replace(b"<", b"\\u003c").decode()  # no tag may end the element
+    data = orjson.dumps(content).replace(b"<", b"\\u003c").decode()  # no tag may end the element
     page = page.replace("<title>", f"{meta}\n<title>", 1)
     page = page.replace("</head>", f'<script type="application/json" id="kit">{data}</script>\n</head>', 1)
     with replacing(out) as file:
@@ -74,7 +82,8 @@ def unused_in_kits(settings: StudySettings) -> list[str]:
 
 def _judge(study: Study, judge: Judge) -> dict[str, Any]:
     steps = [
-        {"view": view(study, judge, at), "truth": study.material.truth(step)} for at, step in enumerate(judge.steps)
+        {"view": view(study, judge, number), "truth": study.material.truth(step)}
+        for number, step in enumerate(judge.steps)
     ]
     # The judge's code, which proves nothing: a file can be read without a single answer.
     code = judge.code
@@ -92,21 +101,24 @@ def _data_address(path: Path) -> str:
 
 
 async def import_answers(study: Study, paths: Sequence[Path]) -> dict[str, int]:
-    """Take files of answers in, each in full or not at all, and delete who has left; by judge, how many were new.
-    Raises InputError."""
+    """Take files of answers in, each in full or not at all, and delete who has left.
+
+    Returns, by judge, how many answers were new: a file may come again, with more answers than before. Raises
+    InputError for a file that is damaged, of another study, or at odds with what is there; and StorageError.
+    """
     added: dict[str, int] = {}
     for path in paths:
         kit, judges, left = _read(path)
         if not any(judge.kit == kit for judge in study.state.judges.values()):
             raise InputError(f"{path}: is not of a kit of this study")
-        known = study.state.judges
-        there = {code: known[code] for code in judges if code in known and known[code].ended != LEFT}
+        people = study.state.judges
+        there = {code: people[code] for code in judges if code in people and people[code].ended != LEFT}
         for code, judge in there.items():
             _check(study, judge, judges[code], path)
             if study.state.closed and len(judges[code]) > judge.step:
                 raise InputError(f"{study.folder} is closed: it takes no answers any more")
-        for code in left & known.keys():
-            await study.leave(known[code])
+        for code in left & people.keys():
+            await study.leave(people[code])
         before = {code: judge.step for code, judge in there.items()}
         calls = [
             study.answer(judge, answer["step"], answer["answer"], at=answer["at"])
@@ -126,18 +138,20 @@ def _check(study: Study, judge: Judge, answers: Answers, path: Path) -> None:
         if step == len(judge.steps):
             raise InputError(f"{where}: there is no such step")
         try:
-            kept, _ = study.checked(judge, judge.steps[step], answer["answer"])
+            event, _ = study.checked(judge, step, answer["answer"], answer["at"])
         except BadAnswer as error:
             raise InputError(f"{where}: {error}") from None
-        if step < judge.step and not kept.items() <= _as_read_now(judge.answers[step]).items():
+        if step < judge.step and not _said(event).items() <= _said(judge.answers[step]).items():
             raise InputError(f"{where}: is there already, and differs")
-        if kept.get("agree") is False and step + 1 < len(answers):
+        declines = isinstance(event, ConsentAnswered) and not event.agree
+        if declines and step + 1 < len(answers):
             raise InputError(f"{where}: who does not agree answers nothing more")
 
 
-def _as_read_now(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer that is there: older versions kept a reason that shows nothing as it was sent."""
-    return {**answer, "reason": visible(answer["reason"])} if "reason" in answer else answer
+def _said(answer: Answered) -> dict[str, Any]:
+    """What a judge said, as it is read now: older versions kept a reason that shows nothing as it was sent."""
+    said = answer.model_dump(exclude_unset=True, exclude={"event", "judge", "at", "step", "consent", "seconds"})
+    return {**said, "reason": visible(said["reason"])} if "reason" in said else said
 
 
 def _read(path: Path) -> tuple[str, dict[str, Answers], set[str]]:

@@ -1,4 +1,7 @@
-"""A study while it is served: judges join, are sent a step, answer it. An answer is on disk before its page goes on."""
+"""A study while it is served: people join, answer a step, leave. An answer is on disk before its page goes on.
+
+What a page shows of a step is in :mod:`judging.study.step_pages`, what is kept of its answer is the material's.
+"""
 
 import asyncio
 import random
@@ -7,108 +10,112 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import Annotated, Any, Literal
 
-import orjson
+from pydantic import Field
 
 from agents.errors import InputError
-from judging.study import events
 from judging.study.addresses import Address, read_address
-from judging.study.codes import draw_code, hashed
-from judging.study.events import ASKED, EVENTS, PERSONAL, Judge, State, Step
-from judging.study.meetings.lobby import Lobby, TalkLobby
-from judging.study.meetings.lobby_of_tests import OnlineLobby
-from judging.study.meetings.lobby_with_clock import InterrogationLobby
-from judging.study.pages.material import Material
-from judging.study.pages.materials import TalkMaterial
-from judging.study.pages.page_answers import (
-    BadAnswer,
-    InstructionsAnswer,
-    Refused,
-    ToldError,
-    parsed,
-    read_questions,
+from judging.study.design.settings import JudgesSettings
+from judging.study.kinds import lobby_of
+from judging.study.log.codes import draw_code, hashed
+from judging.study.log.files import read_links
+from judging.study.log.participant_events import (
+    Answered,
+    AnswerReturned,
+    Blocked,
+    BreakOver,
+    Consent,
+    ConsentAnswered,
+    InstructionsRead,
+    Joined,
+    Left,
+    PageLoaded,
+    QuestionsAnswered,
+    ScreenSeen,
+    SessionBegan,
+    SettingsChosen,
 )
+from judging.study.log.state import Judge, State, count_pages
+from judging.study.log.steps import Instructions, MaterialStep, Page, Step, with_breaks
+from judging.study.log.study_log import StudyLog
+from judging.study.pages.material import Material
+from judging.study.pages.page_answers import BadAnswer, Refused, Sent, ToldError, parsed, read_questions
 from judging.study.pages.trial_material import TrialMaterial
-from judging.study.results.exclusions import completion_code
-from judging.study.settings import InterrogationSettings, JudgesSettings, OnlineSettings
 from serving.files.timestamps import now
-from serving.runs.run import Store
 
-AHEAD = 3  # trials whose pictures are got before they are shown
-STUDY_STATIC = Path(__file__).with_name("static")
+Side = Annotated[int, Field(ge=1, le=20_000)]
+
+
+class Device(Sent):
+    """What a browser tells of its device."""
+
+    touch: bool
+    """Whether its main pointer is a finger."""
+    screen: Annotated[list[Side], Field(min_length=2, max_length=2)]
+    """Width and height in CSS pixels."""
+
+
+class InstructionsAnswer(Sent):
+    """What the page of instructions sends."""
+
+    device: Device | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """``flags`` are phrases, for which the step must be answered anew; ``truth`` is None where it is not shown."""
+    """What became of an answer."""
 
     is_new: bool
+    """Whether it was kept now; False where the step had been answered before, or must be answered anew."""
     flags: Sequence[str] = ()
+    """Phrases that say why the step must be answered anew."""
     truth: list[str] | None = None
+    """What was right, where the page shows it."""
 
 
 class Study:
-    """A study, whose lock the caller holds (``check``). Raises InputError where anything is missing or has changed."""
+    """The study in ``folder``, which shows ``material``.
+
+    The caller holds the study's lock; ``check`` may raise StorageError before each write where it is lost. Raises
+    InputError where anything is missing, or is another than people of this study began with.
+    """
 
     def __init__(self, folder: Path, material: Material, check: Callable[[], None]) -> None:
         self.folder = folder
         self.settings = material.settings
         self.material = material
-        self._forget(events.read_state(folder))  # who has left a server that was killed
-        self.state: State = events.read_state(folder)
-        self.store = Store(check, interval=0.01)
-        self._writer: asyncio.Task[None] | None = None
-        self.personal = events.read_personal(folder)
-        # Also of who left and deleted, until this process ends and the files are without them: at the same browser
-        # somebody else must not be taken for them, and they themselves are told that they have left.
-        self._panel_ids = {code: str(said["worker"]) for code, said in self.personal.items() if "worker" in said}
+        self.log = StudyLog(folder, check)
+        self.state: State = self.log.state
+        self.lobby = lobby_of(material, self.log)
+        """Where people meet; None for a study in which nobody meets anybody."""
         began_with = (self.state.settings or {}).get("task", self.settings.task)
         if self.state.judges and began_with != self.settings.task:
             raise InputError(f"{folder}: the people of this study began with {began_with}")
         if self.state.sha256 not in (None, material.sha256):
             raise InputError(f"{self.settings.source}: is not the set that the people of this study began with")
-        self.lobby = self._lobby()
-        kept = self.settings.model_dump(mode="json", by_alias=True, exclude={"texts"})
-        consent = self.settings.texts.consent
-        about = {"settings": kept, "consent": {"sha256": hashed(consent), "text": consent}}
-        self._begin: dict[str, Any] = {"event": "settings", "at": now(), **about, "sha256": material.sha256}
+        text = self.settings.texts.consent
+        self.consent = Consent(sha256=hashed(text), text=text)
         for problem in material.problems():
             raise InputError(f"{folder}: {problem}")
 
-    def _lobby(self) -> Lobby[Any] | None:
-        if isinstance(self.settings, OnlineSettings):
-            return OnlineLobby(self, self.settings)
-        if isinstance(self.settings, InterrogationSettings):
-            return InterrogationLobby(self, self.settings)
-        if isinstance(self.material, TalkMaterial):
-            return TalkLobby(self, self.material)
-        return None
-
     def start(self) -> asyncio.Task[None]:
-        """Begin to write; the task ends with StorageError where nothing can be written."""
-        for name in (EVENTS, PERSONAL):
-            self.store.open(self.folder / name)
-        if (self._begin["settings"], self._begin["consent"]) != (self.state.settings, self.state.consent):
-            self._put(self._begin)
-        self._writer = asyncio.create_task(self.store.run())
-        return self._writer
+        """Begin to write; the task ends with StorageError where nothing can be written any more."""
+        writer = self.log.start()
+        settings = self.settings.model_dump(mode="json", by_alias=True, exclude={"texts"})
+        if (settings, self.consent) != (self.state.settings, self.state.consent):
+            self.log.put(SettingsChosen(at=now(), settings=settings, consent=self.consent, sha256=self.material.sha256))
+        return writer
 
     async def close(self) -> None:
+        """End what is going on, and delete who has left. Raises StorageError."""
         if self.lobby is not None:
             await self.lobby.close()
-        if self._writer is not None:
-            await self.store.finish(self._writer)
-            self._forget(self.state)
-
-    def _forget(self, state: State) -> None:
-        events.forget(self.folder, [code for code, judge in state.judges.items() if judge.ended == "left"])
-
-    # judges
+        await self.log.close()
 
     @property
     def cookie(self) -> str:
+        """The name of the cookie, by which studies at one address are told apart."""
         return f"judge-{hashed(f'{self.state.began} {self.state.sha256}')[:8]}"
 
     def find(
@@ -119,27 +126,34 @@ class Study:
         *,
         code: str | None = None,
     ) -> Judge | None:
-        """The judge of the browser that holds the ``token``, as far as they are whom its address is for. An address
-        that names nobody is for the judge whose ``code`` the page has, or for whoever was here last. Raises Refused."""
+        """The participant of the browser that holds the ``token``, as far as they are whom its address is for.
+
+        An address that names nobody is for the participant whose ``code`` the page has, or for whoever was here last.
+        Raises Refused.
+        """
         judge = None if not token else self.state.by_session.get(hashed(token))
         if judge is None:
             return None
         address = self._address(link, panel_id)
         is_other_page = code not in (None, judge.code) and not address.is_personal
-        return judge if address.is_of(judge, self.panel_id(judge.code)) and not is_other_page else None
+        is_theirs = address.is_of(judge, self.log.panel_id(judge.code))
+        return judge if is_theirs and not is_other_page else None
 
     async def join(
         self, link: str | None, panel_id: str | None, parameters: Mapping[str, str | None] | None = None
     ) -> tuple[Judge, str]:
-        """A judge, the same for the same ``link`` or ``panel_id``, and their session's token. Raises Refused."""
+        """A participant and their session's token. The same ``link`` or ``panel_id`` is the same participant.
+
+        Raises Refused where nobody new may begin, and StorageError.
+        """
         settings = self.settings.judges
         token = secrets.token_urlsafe(24)
         address = self._address(link, panel_id, parameters)
-        if settings.entry == "links" and address.link not in events.read_links(self.folder):
+        if settings.entry == "links" and address.link not in read_links(self.folder):
             raise Refused("no_link")
         judge = self._judge_of(address)
         if judge is not None:
-            await self.note({"event": "session", "judge": judge.code, "session": hashed(token)})
+            await self.log.note(SessionBegan(judge=judge.code, session=hashed(token), at=now()))
             await self.entered(judge, parameters or {})
             await self.loaded(judge)
             return judge, token
@@ -154,217 +168,192 @@ class Study:
         personal = dict(address.parameters)
         if address.panel_id:
             personal["worker"] = address.panel_id
-        return await self.enlist(token, link=address.link, about=personal), token
+        return await self.enlist(token, link=address.link, said=personal), token
 
     def _address(
         self, link: str | None, panel_id: str | None, parameters: Mapping[str, str | None] | None = None
     ) -> Address:
-        links = events.read_links(self.folder) if link else set[str]()
+        links = read_links(self.folder) if link else set[str]()
         return read_address(self.settings.judges, links, link, panel_id, parameters or {})
 
     def _judge_of(self, address: Address) -> Judge | None:
         """The judge who has the id, or else the link. Raises Refused for a link of somebody with another id."""
         for code, judge in self.state.judges.items():
-            if address.panel_id and self.panel_id(code) == address.panel_id:
+            if address.panel_id and self.log.panel_id(code) == address.panel_id:
                 return judge
         judges = self.state.judges.values()
         judge_of_link = next((judge for judge in judges if address.link and judge.link == address.link), None)
         if judge_of_link is not None and address.panel_id:
-            if self.panel_id(judge_of_link.code):
+            if self.log.panel_id(judge_of_link.code):
                 raise Refused("no_link")
-            self._keep(judge_of_link.code, {"worker": address.panel_id})
+            self.log.keep(judge_of_link.code, {"worker": address.panel_id})
         return judge_of_link
 
     async def enlist(
-        self, token: str, *, link: str | None = None, kit: str | None = None, about: Mapping[str, str] | None = None
+        self, token: str, *, link: str | None = None, kit: str | None = None, said: Mapping[str, str] | None = None
     ) -> Judge:
+        """Somebody new, with steps drawn for them; ``said`` is what is known of them by the address.
+
+        ``link`` is the hash of a personal link's token, ``kit`` the id of the kit that gets the steps. Raises
+        StorageError.
+        """
         number = len(self.state.judges) + 1
         code = draw_code()
         while code in self.state.judges:
             code = draw_code()
-        keys = list(self.settings.trials.keys) if isinstance(self.settings, JudgesSettings) else []
-        of_pairs = isinstance(self.material, TrialMaterial) and self.material.pool.of_pairs
-        self._keep(code, about or {})
-        await self.note(
-            {
-                "event": "joined",
-                "judge": code,
-                "session": hashed(token),
-                "number": number,
-                "link": link,
-                "kit": kit,
-                # Counterbalanced: the first is for "human". Of pairs the left is the first conversation's, "machine".
-                "keys": keys if number % 2 and not of_pairs else keys[::-1],
-                "steps": self._steps(),
-                "end_code": self.settings.end.code or draw_code().upper(),
-            }
+        self.log.keep(code, said or {})
+        await self.log.note(
+            Joined(
+                judge=code,
+                session=hashed(token),
+                number=number,
+                link=link,
+                kit=kit,
+                keys=self._keys(number),
+                steps=self._steps(),
+                end_code=self.settings.end.code or draw_code().upper(),
+                at=now(),
+            )
         )
         return self.state.judges[code]
 
+    def _keys(self, number: int) -> list[str]:
+        """The keys for "human" and "machine" of the participant of a number; they are exchanged for every other one."""
+        if not isinstance(self.settings, JudgesSettings):
+            return []
+        keys = list(self.settings.trials.keys)
+        if isinstance(self.material, TrialMaterial) and self.material.pool.of_pairs:
+            return keys[::-1]  # the left key says that the first conversation has the machine
+        return keys if number % 2 else keys[::-1]
+
     async def entered(self, judge: Judge, parameters: Mapping[str, str | None]) -> None:
-        """Keep what the address has beside the id where it is new: who comes again from a panel may have another
-        assignment there. What was so at the end stays, for by that the judge was paid. Raises Refused."""
-        kept = self.personal.get(judge.code, {})
+        """Keep what the address has beside the id where it is new.
+
+        Who comes again from a panel may have another assignment there. What was so at the end stays, for by that the
+        participant was paid. Raises Refused, StorageError.
+        """
+        kept = self.log.personal.get(judge.code, {})
         sent = self._address(None, None, parameters).parameters
         news = {name: value for name, value in sent.items() if kept.get(name) != value}
         if judge.ended is None and news:
-            self._keep(judge.code, news)
-            await self.written()
+            self.log.keep(judge.code, news)
+            await self.log.written()
 
     async def loaded(self, judge: Judge) -> None:
-        """Note a reload, and block the judge if the settings say so."""
-        events = ["loaded"]
+        """Note a reload, and block the participant if the settings say so. Raises StorageError."""
+        events: list[PageLoaded | Blocked] = [PageLoaded(judge=judge.code, at=now())]
         if self.settings.judges.reload == "block" and judge.current is not None and judge.counted(judge.step):
-            events.append("blocked")
-        await self.note(*({"event": event, "judge": judge.code} for event in events))
+            events.append(Blocked(judge=judge.code, at=now()))
+        await self.log.note(*events)
 
     async def leave(self, judge: Judge) -> None:
-        """Nothing of the judge counts any more; the files are without them once this process ends."""
-        self.personal.pop(judge.code, None)
-        await self.note({"event": "left", "judge": judge.code})
+        """Nothing of the participant counts any more; the files are without them once this process ends."""
+        self.log.personal.pop(judge.code, None)
+        await self.log.note(Left(judge=judge.code, at=now()))
         if self.lobby is not None:
             self.lobby.stop(self.state.present.get(judge.code))
 
-    async def answer(self, judge: Judge, step: int, answer: Any, *, at: str | None = None) -> Receipt:
-        """Keep the answer to a step, on disk on return. Raises Refused out of turn, and BadAnswer."""
-        if step < judge.step:
-            await self.written()
-            return Receipt(is_new=False, truth=self.material.truth(judge.steps[step]))
-        current = judge.current
-        if current is None or step > judge.step:
+    async def answer(self, judge: Judge, number: int, answer: Any, *, at: str | None = None) -> Receipt:
+        """Keep the answer to the step of a number, on disk on return; ``at`` is when it was given, if not now.
+
+        The answer to a step that was answered before changes nothing: a page that is not sure sends it again. Raises
+        Refused out of turn, BadAnswer and StorageError.
+        """
+        if number < judge.step:
+            await self.log.written()
+            return Receipt(is_new=False, truth=self.material.truth(judge.steps[number]))
+        step = judge.current
+        if step is None or number > judge.step:
             raise Refused("not_yet")
         if self.state.closed:
             raise Refused("closed")
-        event = {"event": "step", "judge": judge.code, "at": at or now(), "step": step, "kind": current["kind"]}
+        when = at or now()
         try:
-            kept, personal = self.checked(judge, current, answer)
+            event, said = self.checked(judge, number, answer, when)
         except ToldError as error:
-            await self.note(event | {"event": "told", "said": error.text, "flags": error.flags})
+            await self.log.note(
+                AnswerReturned(
+                    judge=judge.code, at=when, step=number, kind=step.kind, said=error.text, flags=error.flags
+                )
+            )
             return Receipt(is_new=False, flags=error.flags)
-        if event["kind"] == "consent":
-            event["consent"] = judge.consent if judge.kit else self._begin["consent"]["sha256"]
-        elif event["kind"] == "break":
-            began, over = (datetime.fromisoformat(each) for each in (judge.answers[-1]["at"], event["at"]))
-            event["seconds"] = round((over - began).total_seconds(), 3)
-        self._keep(judge.code, personal)
-        await self.note(event | kept)
-        return Receipt(is_new=True, truth=self.material.truth(current))
+        self.log.keep(judge.code, said)
+        await self.log.note(event)
+        return Receipt(is_new=True, truth=self.material.truth(step))
 
-    def checked(self, judge: Judge, step: Step, answer: Any) -> tuple[dict[str, Any], dict[str, str]]:
-        """What is kept of an answer, and what is personal of it. Raises Refused, BadAnswer and ToldError."""
+    def checked(self, judge: Judge, number: int, answer: Any, at: str) -> tuple[Answered, dict[str, str]]:
+        """The event of an answer to the step of a number, and what the participant says of themselves in it.
+
+        Nothing is kept yet. Raises Refused where a meeting goes on, BadAnswer and ToldError.
+        """
         if not isinstance(answer, dict):
             raise BadAnswer("an answer is an object")
-        match step["kind"]:
-            case "consent":
-                if not isinstance(answer.get("agree"), bool):
-                    raise BadAnswer("agree: must be true or false")
-                return {"agree": answer["agree"]}, {}
-            case "questions" | "after" as kind:
-                chosen = self.settings.questions
-                # Nobody of a kit can be asked again: what its page let pass does not cost their other answers.
-                required = chosen.required if judge.kit is None else []
-                about = read_questions(chosen.before if kind == "questions" else chosen.after, required, answer)
-                is_out = any(value in chosen.out.get(name, ()) for name, value in about.items())  # type: ignore[call-overload]
-                return ({"screened": True}, {}) if is_out else ({}, about)
-            case "instructions":
-                return parsed(InstructionsAnswer, answer).model_dump(exclude_none=True), {}
-            case "break":
-                return {}, {}
-            case "talk" | "test":  # its end, or that of the time in the lobby where nobody came
-                assert self.lobby is not None
-                result = self.lobby.result(judge)
-                is_alone = self.lobby.meeting_of(judge.code) is None
-                if result is None and not (is_alone and answer.get("nobody") is True):
-                    raise Refused("not_yet")
-                about = {name: value for name, value in answer.items() if name != "nobody"}
-                return {step["kind"]: result, **self.material.read(judge, step, about)}, {}
-        return self.material.read(judge, step, answer), {}
+        step = judge.steps[number]
+        if isinstance(step, MaterialStep):
+            if step.kind in ("talk", "test"):
+                return self._end_of_meeting(judge, number, answer, at), {}
+            return self.material.read(judge, number, answer, at), {}
+        if isinstance(step, Instructions):
+            device = parsed(InstructionsAnswer, answer).device
+            seen = {} if device is None else {"device": ScreenSeen(touch=device.touch, screen=device.screen)}
+            return InstructionsRead(judge=judge.code, at=at, step=number, kind="instructions", **seen), {}
+        if step.kind == "break":
+            before = judge.answers[-1].at if judge.answers else judge.joined
+            seconds = round((datetime.fromisoformat(at) - datetime.fromisoformat(before)).total_seconds(), 3)
+            return BreakOver(judge=judge.code, at=at, step=number, kind="break", seconds=seconds), {}
+        if step.kind == "consent":
+            return self._consent(judge, number, answer, at), {}
+        return self._questions(judge, step, number, answer, at)
 
-    def panel_id(self, code: str) -> str:
-        return self._panel_ids.get(code, "")
+    def _end_of_meeting(self, judge: Judge, number: int, answer: dict[str, Any], at: str) -> Answered:
+        """The end of a meeting, or of the time in the lobby where nobody came."""
+        assert self.lobby is not None
+        meeting = self.lobby.result(judge)
+        is_alone = self.lobby.meeting_of(judge.code) is None
+        if meeting is None and not (is_alone and answer.get("nobody") is True):
+            raise Refused("not_yet")
+        said = {name: value for name, value in answer.items() if name != "nobody"}
+        return self.material.read(judge, number, said, at, meeting)
 
-    # what is written
+    def _consent(self, judge: Judge, number: int, answer: dict[str, Any], at: str) -> ConsentAnswered:
+        agree = answer.get("agree")
+        if not isinstance(agree, bool):
+            raise BadAnswer("agree: must be true or false")
+        # Who has a kit saw the text that was in force when the kit was made.
+        consent = judge.consent if judge.kit else self.consent.sha256
+        return ConsentAnswered(judge=judge.code, at=at, step=number, kind="consent", consent=consent, agree=agree)
 
-    async def note(self, *events: dict[str, Any]) -> None:
-        """Take events in; on return they are on disk."""
-        for event in events:
-            self._put({**event, "at": event.get("at") or now()})
-        await self.written()
-
-    def _put(self, event: dict[str, Any]) -> None:
-        line = orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)  # what cannot be written never happened
-        self.state.apply(event)
-        self.store.put(self.folder / EVENTS, line)
-
-    def _keep(self, code: str, about: Mapping[str, str]) -> None:
-        if about:
-            self.personal.setdefault(code, {}).update(about)
-            if "worker" in about:
-                self._panel_ids[code] = about["worker"]
-            line = {"judge": code, "at": now(), "said": about}
-            self.store.put(self.folder / PERSONAL, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
-
-    async def written(self) -> None:
-        await self.store.written([self.folder / EVENTS, self.folder / PERSONAL])
-
-    # lists
+    def _questions(
+        self, judge: Judge, step: Page, number: int, answer: dict[str, Any], at: str
+    ) -> tuple[QuestionsAnswered, dict[str, str]]:
+        questions = self.settings.questions
+        # Nobody of a kit can be asked again: what its page let pass does not cost their other answers.
+        required = questions.required if judge.kit is None else []
+        kind: Literal["questions", "after"] = "questions" if step.kind == "questions" else "after"
+        fields: Sequence[str] = questions.before if kind == "questions" else questions.after
+        said = read_questions(fields, required, answer)
+        if any(said.get(name) in values for name, values in questions.out.items()):
+            return QuestionsAnswered(judge=judge.code, at=at, step=number, kind=kind, screened=True), {}
+        return QuestionsAnswered(judge=judge.code, at=at, step=number, kind=kind), said
 
     def _steps(self) -> list[Step]:
         settings = self.settings
         chance = random.Random(secrets.token_bytes(16))
-        before: list[Step] = [{"kind": "consent"}] if settings.texts.consent else []
-        before += [{"kind": "questions"}] if settings.questions.before else []
-        after: list[Step] = [{"kind": "after"}] if settings.questions.after else []
-        seen = events.count_pages(self.state.judges.values(), self.away())
-        steps = events.with_breaks(self.material.steps(seen, chance), settings.judges.break_every)
+        before: list[Step] = []
+        if settings.texts.consent:
+            before.append(Page(kind="consent"))
+        if settings.questions.before:
+            before.append(Page(kind="questions"))
+        after: list[Step] = [Page(kind="after")] if settings.questions.after else []
+        seen = count_pages(self.state.judges.values(), self.away())
+        steps = with_breaks(self.material.steps(seen, chance), settings.judges.break_every)
         return [*before, *steps, *after]
 
     def away(self) -> set[str]:
+        """The codes of those who have done nothing for ``judges.hours``: their trials go to others.
+
+        Who has a kit is never away, for nothing is heard of a kit until it comes back.
+        """
         oldest = datetime.now(UTC) - timedelta(hours=self.settings.judges.hours)
         at_it = [judge for judge in self.state.judges.values() if judge.ended is None and judge.kit is None]
-        return {judge.code for judge in at_it if datetime.fromisoformat(judge.at) < oldest}
-
-
-def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
-    """The next step, or step ``at``, as JSON."""
-    step = judge.current if at is None else judge.steps[at]
-    if step is None or study.state.closed:
-        return {"step": judge.step, "list": judge.code, **_end(study, judge)}
-    at = judge.step if at is None else at
-    page: dict[str, Any] = {"step": at, "list": judge.code, "kind": step["kind"]}
-    settings = study.settings
-    match step["kind"]:
-        case "consent":
-            return page | {"text": settings.texts.consent}
-        case "questions" | "after" as kind:
-            fields = settings.questions.before if kind == "questions" else settings.questions.after
-            return page | {"fields": fields, "required": settings.questions.required}
-        case "instructions":
-            page |= {"text": settings.texts.instructions, **study.material.instructions(judge, step)}
-        case "break":
-            page |= {"number": judge.counted(at), "of": judge.counted()}
-        case _:
-            page |= {**study.material.show(judge, step), "number": judge.counted(at) + 1, "of": judge.counted()}
-    following = [step for step in judge.steps[at + 1 :] if step["kind"] in ASKED][:AHEAD]
-    return page | {"ahead": [f"media/{name}" for step in following for name in study.material.files(step)]}
-
-
-def media_of(study: Study, judge: Judge) -> dict[str, Path]:
-    return {name: path for step in judge.steps for name, path in study.material.files(step).items()}
-
-
-def _end(study: Study, judge: Judge) -> dict[str, Any]:
-    settings = study.settings
-    kept = study.personal.get(judge.code, {})
-    code = completion_code(judge, settings)
-    address = settings.end.redirect if code else ""
-    values = {name: kept.get(name, "") for name in ("worker", *settings.judges.parameters)}
-    for name, value in {**values, "code": code}.items():
-        address = address.replace(f"{{{name}}}", quote(value, safe=""))
-    kind = "end" if judge.ended == "finished" else judge.ended or "closed"
-    text = settings.texts.thanks if kind == "end" else ""
-    page: dict[str, Any] = {"kind": kind, "text": text, "code": code, "redirect": address or None}
-    if kind == "end" and not study.state.has_finished(judge):  # what they took part in does not count: they are told
-        causes = {meeting.cause() for meeting in study.state.met(judge) if meeting is not None}
-        page["note"] = "end_fault" if "fault" in causes else "end_uncounted"
-    return page
+        return {judge.code for judge in at_it if datetime.fromisoformat(judge.last_seen) < oldest}

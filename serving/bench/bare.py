@@ -182,9 +182,9 @@ class BareAgent:
         folder = str(setup.source.parent)
         self._worker = Worker(WorkerSpec(setup.entry, setup.settings, folder, setup.device, self.threads))
         self.agent = self._worker.agent
-        machine.set_up_process(continuous=self.agent.continuous())
+        machine.set_up_process(continuous=self.agent.declaration().batches_by_itself)
         free = machine.available()
-        if free is not None and setup.device == "cpu" and not self.agent.continuous():
+        if free is not None and setup.device == "cpu" and not self.agent.declaration().batches_by_itself:
             # To want more is an error here; otherwise the system may end other programs first.
             resource.setrlimit(resource.RLIMIT_DATA, (free, resource.getrlimit(resource.RLIMIT_DATA)[1]))
         self._worker.load()
@@ -209,7 +209,7 @@ class BareAgent:
 
     async def _measure(self, size: int, seconds: float) -> Tally:
         source = cycle(self.requests)
-        continuous = self.agent.continuous()
+        continuous = self.agent.declaration().batches_by_itself
         tally = Tally(Window(seconds, time.perf_counter(), together=size if continuous else 1))
         each, under_way = (1, size) if continuous else (size, 2)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from agents.capabilities import device_bytes
 from agents.catalogue.selection import checked_agents, read_names, resolve
 from agents.contract import GIB, Agent
 from agents.errors import InputError, TuringlikeError, UnavailableError, printable
@@ -53,7 +54,7 @@ def bench(
     setups = []
     for name, agent in checked_agents(selection.entries, selection.settings).items():
         agent_task, agent_mode = _task_and_mode(name, agent, task, mode)
-        runs_on = "cuda:0" if result.device.kind == "cuda" and agent.device_memory > 0 else "cpu"
+        runs_on = "cuda:0" if result.device.kind == "cuda" and agent.declaration().device_memory > 0 else "cpu"
         agent_settings = selection.settings.get(name, {})
         setups.append(Setup(selection.entries[name], agent_settings, runs_on, agent_task, agent_mode, seconds))
     if out is not None:
@@ -72,14 +73,15 @@ def bench(
 
 
 def _task_and_mode(name: str, agent: Agent[Any], task: Task | None, mode: Mode | None) -> tuple[Task, Mode | None]:
-    tasks = [own for own in agent.tasks if task in (None, own)]
+    declared = agent.declaration()
+    tasks = [own for own in declared.tasks if task in (None, own)]
     if not tasks:
-        raise InputError(f"--task {task}: {name} answers {', '.join(agent.tasks)}")
+        raise InputError(f"--task {task}: {name} answers {', '.join(declared.tasks)}")
     if tasks[0] != "attention_prediction":
         return tasks[0], None
-    modes = [own for own in agent.modes if mode in (None, own)]
+    modes = [own for own in declared.modes if mode in (None, own)]
     if not modes:
-        raise InputError(f"--mode {mode}: {name} answers {', '.join(agent.modes)}")
+        raise InputError(f"--mode {mode}: {name} answers {', '.join(declared.modes)}")
     return tasks[0], modes[0]
 
 
@@ -107,11 +109,11 @@ def check_room(agent: Agent[Any], device: str, result: BenchResult) -> None:
     """Raises UnavailableError for an agent whose declared memory is more than ``device`` ("cpu", "cuda:0") has. The
     system might end other programs before it refused the memory."""
     if device == "cpu":
-        needed = agent.memory
+        needed = agent.declaration().memory
         free = machine.available() or result.host.memory
         what = "memory"
     else:
-        needed = agent.device_bytes(1) + CONTEXT
+        needed = device_bytes(agent, 1) + CONTEXT
         free = result.device.memory
         what = "GPU memory"
     if needed > free:

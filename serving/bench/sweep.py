@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
+from agents.capabilities import provenance_of
 from agents.errors import AgentStoppedError
 from serving.bench.bare import BareAgent, DiedError, Setup, in_child
 from serving.bench.results import Measured, Size, rate
@@ -33,7 +34,7 @@ def sweep(setup: Setup, sizes: Sequence[int] | None, log: Callable[[str], None])
         digest=entry["digest"],
         settings=entry["settings"],
         device=setup.device,
-        continuous=agent.continuous(),
+        continuous=agent.declaration().batches_by_itself,
     )
     log(f"{name}: loading")
     logged = 0
@@ -62,7 +63,7 @@ def measure_sizes(
     with closing(BareAgent(setup)) as bare:
         measured.load_s = bare.load_s
         measured.first_answer_s = bare.first_answer_s
-        measured.random_weights = bool(bare.agent.provenance().get("random_weights"))
+        measured.random_weights = bool(provenance_of(bare.agent).get("random_weights"))
         for size in _doubling(bare) if sizes is None else sizes:
             try:
                 measured.sizes.append(_measure(setup, bare, size))
@@ -86,7 +87,7 @@ def best(sizes: Sequence[Size]) -> Size:
 
 
 def _doubling(bare: BareAgent) -> Iterator[int]:
-    most = max(1, bare.agent.max_in_flight) if bare.agent.continuous() else LARGEST
+    most = bare.agent.declaration().max_in_flight or LARGEST
     size = 1
     while size < most:
         yield size
@@ -129,5 +130,5 @@ def _measure(setup: Setup, bare: BareAgent, size: int) -> Size:
         tokens_s=None if tally.tokens is None else tally.tokens / seconds,
         fixations_s=None if tally.fixations is None else tally.fixations / seconds,
         peak_device_bytes=None if cuda is None else int(cuda.max_memory_reserved()),
-        busy=None if bare.agent.continuous() else min(1.0, tally.responding / seconds),
+        busy=None if bare.agent.declaration().batches_by_itself else min(1.0, tally.responding / seconds),
     )

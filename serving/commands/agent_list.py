@@ -9,6 +9,7 @@ import orjson
 from rich.text import Text
 
 from agents import __version__, catalogue
+from agents.capabilities import OnDisk, Templated, checkpoint_of, limits_of
 from agents.contract import GIB, Entry
 from agents.errors import TuringlikeError, UnavailableError, printable
 from agents.models.hub import readable
@@ -46,16 +47,18 @@ def _free_memory() -> tuple[int, int]:
 
 def _needs(entry: Entry, free_memory: tuple[int, int]) -> dict[str, Any]:
     try:
-        sized = agent = entry.make()
+        agent = entry.make()
+        declared = agent.declaration()
+        sized = declared
         missing = agent.missing()
         takes_random = entry.takes_random_weights()
         if missing is not None and takes_random:  # the same model with random weights has the same size
-            sized = entry.make({"checkpoint": RANDOM})
+            sized = entry.make({"checkpoint": RANDOM}).declaration()
     except (Exception, SystemExit) as error:  # of another package's code
         missing = str(error) if isinstance(error, TuringlikeError) else f"its code fails: {error!r}"
         return {"memory": 0, "device_memory": 0, "fits": True, "missing": missing, "random_weights": False}
     lacks = {"missing": missing, "random_weights": takes_random}
-    if entry.typed and not agent.parameters and not agent.is_elsewhere():  # nothing of it is here
+    if entry.typed and not declared.parameters and not declared.is_elsewhere:  # nothing of it is here
         return {"memory": 0, "device_memory": 0, "fits": None, **lacks}
     host_memory, gpu_memory = free_memory
     fits = sized.memory <= host_memory or 0 < sized.device_memory <= gpu_memory
@@ -107,12 +110,13 @@ def described(entry: Entry) -> dict[str, Any]:
     """All that ``turinglike agents NAME --json`` tells about an agent, as JSON values. Opens the agent where it can
     run, and loads no weights."""
     agent = entry.make()
+    declared = agent.declaration()
     needs = _needs(entry, _free_memory())
     is_here = needs["missing"] is None
     checkpoint = getattr(agent.settings, "checkpoint", None)
     revision = None
-    if is_here or agent.is_elsewhere():  # a folder that is no checkpoint may be large
-        checkpoint, revision = agent.checkpoint()
+    if is_here or declared.is_elsewhere:  # a folder that is no checkpoint may be large
+        checkpoint, revision = checkpoint_of(agent)
     if is_here:
         try:
             agent.open()
@@ -120,24 +124,24 @@ def described(entry: Entry) -> dict[str, Any]:
             is_here = False
             needs["missing"] = str(error)
     limits = None
-    if is_here or agent.is_elsewhere():
-        limits = [*agent.limits()] or None
+    if is_here or declared.is_elsewhere:
+        limits = limits_of(agent) or None
     return {
         "name": entry.name,
         "runs_here": is_here,
         **{name: getattr(entry, name) for name in ENTRY_FIELDS},
         "tasks": list(entry.tasks),
-        "size": agent.size() if is_here else None,
+        "size": agent.size() if is_here and isinstance(agent, OnDisk) else None,
         **needs,
-        "modes": list(agent.modes) if "attention_prediction" in entry.tasks else None,
-        "judges": list(agent.judges) or None,
+        "modes": list(declared.modes) if "attention_prediction" in entry.tasks else None,
+        "judges": list(declared.judges) or None,
         "checkpoint": checkpoint,
         "revision": revision,
-        "parameters": agent.parameters or None,
-        "batch_size": agent.batch_size,
-        "continuous": agent.continuous(),
+        "parameters": declared.parameters or None,
+        "batch_size": declared.batch_size,
+        "continuous": declared.batches_by_itself,
         "settings": _settings(entry),
-        "template_adds": agent.template_adds() if is_here else None,
+        "template_adds": agent.template_adds() if is_here and isinstance(agent, Templated) else None,
         "limits": limits,
     }
 

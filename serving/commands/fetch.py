@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agents.capabilities import Fetching
 from agents.catalogue import Entry
 from agents.catalogue.selection import checked_agents, resolve
 from agents.contract import Agent, Download
@@ -63,7 +64,7 @@ def fetch(agents: Sequence[str], settings: Sequence[str], config: Path | None) -
 
 def _fetch(agent: Agent[Any], entry: Entry) -> Sequence[Download]:
     try:
-        downloads = agent.fetch()
+        downloads = agent.fetch() if isinstance(agent, Fetching) else ()
     except NoNetworkError as error:
         if agent.missing() is not None:
             raise

@@ -74,7 +74,7 @@ def serve(options: argparse.Namespace) -> int:
 def check_chats(name: str, agent: Agent[Any], log: ServerLog) -> None:
     """Open the agent, without its weights, and say what its chat template refuses of conversations that it begins.
     Raises InputError where it refuses those that a person begins."""
-    if "conversation" not in agent.tasks or not reads(type(agent)) or agent.missing() is not None:
+    if "conversation" not in agent.declaration().tasks or not reads(type(agent)) or agent.missing() is not None:
         return
     try:
         agent.open()

@@ -182,4 +182,4 @@ class Conversation:
 
 
 def _verdicts(judgements: list[Judgement]) -> list[dict[str, Any]]:
-    return [asdict(judgement.verdict()) for judgement in judgements]
+    return [asdict(judgement.finding()) for judgement in judgements]

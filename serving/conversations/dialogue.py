@@ -22,14 +22,14 @@ import orjson
 
 from agents import stimuli
 from agents.answers import Message, TurnAnswer, is_blank
-from agents.contract import Verdict
+from agents.contract import Finding
 from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.language.filters.policies import MEASURE, THRESHOLDS
 from agents.stimuli import ConversationStimulus
 from serving.conversations.journal import Turn, add_costs, turn_line
 from serving.conversations.pseudo import write_pseudo_dialogue
 from serving.conversations.scenario import QUIET_S, SIDES, DelaySettings, draw_scenario
-from serving.conversations.transcript import AgentPart, Transcript, lines_of, no_instructions
+from serving.conversations.transcript import AgentPart, Transcript, instructions_of, lines_of, no_instructions
 from serving.runs.records import RecordHeader
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import AgentRequest
@@ -52,7 +52,7 @@ class FlaggedMessage:
     """A message with the conversation filters' verdicts."""
 
     message: Message
-    flags: tuple[Verdict, ...] = ()
+    flags: tuple[Finding, ...] = ()
 
 
 class Dialogue:
@@ -76,7 +76,7 @@ class Dialogue:
         dispatcher = scheduler.dispatchers.get(agent)
         if dispatcher is None:
             raise AgentStoppedError(f"agent {agent} is not loaded")
-        if stimulus.pseudo is not None and not dispatcher.agent.writes_dialogues:
+        if stimulus.pseudo is not None and not dispatcher.declared.writes_dialogues:
             raise InputError(f"agent {agent} writes no pseudo-dialogues")
         self.person = SIDES.index(person)
         self.agent = agent
@@ -86,7 +86,7 @@ class Dialogue:
         self._id = stimulus.id
         self._seed = scheduler.run_seed if seed is None else seed
         self._order = scheduler.next_order()
-        prompts = dispatcher.agent.instructions
+        prompts = instructions_of(dispatcher.agent)
         drawn_seed = self._result().draw_seed()
         self._transcript = Transcript(
             draw_scenario(stimulus, drawn_seed),
@@ -164,7 +164,7 @@ class Dialogue:
         result.attempts = [attempt for turn in turns for attempt in turn["attempts"]]
         add_costs(result, turns)
         if judgements:
-            result.attempts.append(result.attempt_record([asdict(judged.verdict()) for judged in judgements]))
+            result.attempts.append(result.attempt_record([asdict(judged.finding()) for judged in judgements]))
         return header.line(result, "conversation")
 
     def _result(self) -> AgentRequest:
@@ -261,7 +261,8 @@ class BurstDialogue(Dialogue):
         if self._task is None:
             with self._at_work():
                 await self._write_pseudo(deadline)
-            self._deadline, self._since = deadline, self._clock()
+            self._deadline = deadline
+            self._since = self._clock()
             self._news = asyncio.Event()
             self._part = AgentPart(self._transcript, lambda: self._clock() - self._since, self._ask_agent, self._send)
             if (opener := self._transcript.opener()) is not None:
@@ -324,7 +325,7 @@ class BurstDialogue(Dialogue):
     def _say(self, side: int, answer: TurnAnswer, at: float) -> Message:
         judgements = self._transcript.judge_next(answer, side)
         message = self._transcript.say(side, answer, at)
-        self._flagged.append(FlaggedMessage(message, tuple(judged.verdict() for judged in judgements)))
+        self._flagged.append(FlaggedMessage(message, tuple(judged.finding() for judged in judgements)))
         self._notify()
         return message
 
@@ -337,4 +338,4 @@ def _add(draft: Transcript, answer: TurnAnswer, raw: Any) -> FlaggedMessage:
     judgements = draft.judge_next(answer, raw=raw)
     draft.raws.append(raw)
     draft.add(answer)
-    return FlaggedMessage(draft.messages[-1], tuple(judged.verdict() for judged in judgements))
+    return FlaggedMessage(draft.messages[-1], tuple(judged.finding() for judged in judgements))

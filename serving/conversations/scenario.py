@@ -169,7 +169,7 @@ class PairSettings(Settings):
 
     def policy_for(self, kind: ConversationType, pair: Sequence[Agent[Any]]) -> Policy:
         """What the filters lead to in a conversation of that type of the two agents."""
-        first, second = (agent.family for agent in pair)
+        first, second = (agent.declaration().family for agent in pair)
         return self.policy or papers_policy(kind, first, second)
 
 

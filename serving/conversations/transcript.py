@@ -26,18 +26,24 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from agents.answers import ConversationAnswer, Message, PseudoMessage, TurnAnswer, Withdrawn
-from agents.contract import Draw
+from agents.capabilities import Instructed
+from agents.contract import Agent, Draw
 from agents.language.filters.policies import FilterSettings, Judgement, Policy, judge_conversation
 from agents.language.sent_messages import leading_label, short_names
 from agents.stimuli import ConversationStimulus, Utterance
 from serving.conversations.scenario import QUIET_S, SIDES, DelaySettings
 
 Instructions = Callable[[ConversationStimulus, Draw], str | None]
-"""What an agent's prompt says before the messages, as :meth:`agents.contract.Agent.instructions`."""
+"""What an agent's prompt says before the messages, as :class:`agents.capabilities.Instructed`."""
 
 
 def no_instructions(stimulus: ConversationStimulus, draw: Draw) -> None:
     """No instructions, for a person or an agent without a prompt."""
+
+
+def instructions_of(agent: Agent[Any]) -> Instructions:
+    """What gives the texts that an agent's model reads before a conversation."""
+    return agent.instructions if isinstance(agent, Instructed) else no_instructions
 
 
 class Event(NamedTuple):

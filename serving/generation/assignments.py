@@ -13,6 +13,7 @@ from agents.errors import AgentStoppedError, InputError, Problem, UnavailableErr
 from agents.stimuli import ConversationType
 from serving.conversations.conversation import Conversation
 from serving.conversations.scenario import read_pair_settings
+from serving.conversations.transcript import instructions_of
 from serving.files.atomic_files import repair_tail
 from serving.runs.opening import Maker, ResumeState
 from serving.runs.records import RecordHeader
@@ -107,9 +108,9 @@ def check_usage(
         if "conversation" not in entries[member].tasks
     ]
     problems += [
-        Problem("--samples", None, name, f"has at most {agent.max_samples} answers to one stimulus, as it is set")
+        Problem("--samples", None, name, f"has at most {most} answers to one stimulus, as it is set")
         for name, agent in made.items()
-        if agent.max_samples is not None and agent.max_samples < samples
+        if (most := agent.declaration().max_samples) is not None and most < samples
     ]
     if problems:
         raise InputError("the agents cannot be used as asked", problems)
@@ -171,7 +172,7 @@ class ConversingPair:
             order=order,
             policy=self.policies[orjson.loads(row).get("type", "MM")],
             settings=self.settings,
-            instructions=(first.instructions, second.instructions),
-            writers=(first.writes_dialogues, second.writes_dialogues),
+            instructions=(instructions_of(first), instructions_of(second)),
+            writers=(first.declaration().writes_dialogues, second.declaration().writes_dialogues),
             **options,
         )

@@ -156,12 +156,15 @@ class Generation:
         on_cpu = self.options.device == "cpu" or not machine.may_have_gpu()
 
         def most(agent: Agent[Any]) -> int:
-            if agent.device_memory and (not on_cpu or agent.continuous()):
+            declared = agent.declaration()
+            if declared.device_memory and (not on_cpu or declared.batches_by_itself):
                 return 0  # an engine that batches a model by itself has processes of its own
-            return agent.max_in_flight if agent.continuous() else 2 * (self.options.batch_size or agent.batch_size)
+            if declared.batches_by_itself:
+                return declared.max_in_flight
+            return 2 * (self.options.batch_size or declared.batch_size)
 
         return all(
-            agent.is_elsewhere()
+            agent.declaration().is_elsewhere
             or sum(work.left(limit) for work in self.assignments if name in work.members) <= most(agent)
             for name, agent in self.agents.items()
         )
@@ -208,14 +211,17 @@ class Generation:
             await self.cluster.stop()
 
     def _batches(self, name: str) -> int:
-        agent = self.agents[name]
-        size = self.options.batch_size or agent.batch_size
-        return sum(
-            left if assignment.is_pair or agent.continuous() else -(-left // size)
-            for assignment in self.assignments
-            if name in assignment.members
-            for left in [assignment.left(self.options.limit)]
-        )
+        declared = self.agents[name].declaration()
+        size = self.options.batch_size or self.pool.batch_size(name)
+        batches = 0
+        for assignment in self.assignments:
+            if name in assignment.members:
+                left = assignment.left(self.options.limit)
+                if assignment.is_pair or declared.batches_by_itself:
+                    batches += left
+                else:
+                    batches += -(-left // size)
+        return batches
 
     async def _fulfil(self, assignment: Assignment) -> None:
         async with self.pool.admission.admit(assignment.members):

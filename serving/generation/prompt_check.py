@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from agents import catalogue
+from agents.capabilities import Prompted, limits_of
 from agents.contract import Agent, Draw, Entry, derive_seed
 from agents.errors import AnswerError, InputError, Problem, UnavailableError
 from agents.stimuli import ConversationStimulus, Stimulus, Utterance, parse_row
@@ -66,7 +67,7 @@ def check_prompts(
             agent.open()
         except (UnavailableError, InputError):  # as its worker will say
             continue
-        checked.cannot[member] = [*agent.limits()]
+        checked.cannot[member] = limits_of(agent)
         for name, members in reading.items():
             if member in members:
                 of_agent = [row for row in forms.values() if is_asked(asked[name], kind_of(orjson.loads(row)))]
@@ -88,7 +89,7 @@ def _members(name: str) -> list[str]:
 
 def reads(cls: type[Agent[Any]]) -> bool:
     """Whether its agents are models of texts."""
-    return cls.prompt is not Agent.prompt
+    return issubclass(cls, Prompted)
 
 
 def form(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -103,6 +104,7 @@ def _try_all(
     checked: CheckedPrompts, name: str, agent: Agent[Any], rows: Sequence[bytes], root: Path | None, seed: int
 ) -> None:
     pair = catalogue.pair(name) if "~" in name else ()
+    assert isinstance(agent, Prompted)
     sides = [side for side, member in enumerate(pair) if member == agent.name] or [0, 1]
     for row in rows:
         for stimulus, draw in _moments(parse_row(row, root=root), name, sides, seed):

@@ -86,11 +86,12 @@ def router(service: Service) -> APIRouter:
 
 def _about(service: Service, name: str) -> dict[str, Any]:
     agent = service.agents[name]
+    declared = agent.declaration()
     header = service.headers[name]
     return {
         "name": name,
-        "tasks": list(agent.tasks),
-        "modes": list(agent.modes) if "attention_prediction" in agent.tasks else [],
+        "tasks": list(declared.tasks),
+        "modes": list(declared.modes) if "attention_prediction" in declared.tasks else [],
         "kind": header.kind,
         "checkpoint": header.checkpoint,
         "revision": header.revision,

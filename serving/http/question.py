@@ -67,12 +67,12 @@ def stimulus_of_question(service: Service, question: Question) -> tuple[Stimulus
 
 
 def _first_task(service: Service, name: str, likely: Sequence[Task]) -> Task:
-    agent = service.agent(name)
+    tasks = service.agent(name).declaration().tasks
     for task in likely:
-        if task in agent.tasks:
+        if task in tasks:
             return task
     wanted = "images" if likely is IMAGE_TASKS else "text without an image"
-    raise ApiError(422, "wrong_task", f"agent {name} answers {', '.join(agent.tasks)}: {wanted} is not for it")
+    raise ApiError(422, "wrong_task", f"agent {name} answers {', '.join(tasks)}: {wanted} is not for it")
 
 
 def _conversation(service: Service, question: Question) -> Stimulus:

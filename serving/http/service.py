@@ -78,7 +78,7 @@ class Service:
             raise UnavailableError("; ".join(f"agent {name}: {lacking}" for name, lacking in self._errors.items()))
         self._usable = {name: agent for name, agent in agents.items() if name not in self._errors}
         self._loading: dict[str, asyncio.Task[None]] = {}
-        here = options.address is None and all(agent.is_elsewhere() for agent in self._usable.values())
+        here = options.address is None and all(agent.declaration().is_elsewhere for agent in self._usable.values())
         self._cluster = ThisProcess.of(agents, options.device) if here else Cluster(options.address)
         if here:
             declare_answers_here()
@@ -221,10 +221,11 @@ class Service:
     def check(self, name: str, stimulus: Stimulus) -> None:
         """Raises ApiError for an unfit stimulus."""
         agent = self.agent(name)
-        if stimulus.task not in agent.tasks:
-            raise ApiError(422, "wrong_task", f"agent {name} answers {', '.join(agent.tasks)}, not {stimulus.task}")
-        if isinstance(stimulus, AttentionStimulus) and stimulus.mode not in agent.modes:
-            raise ApiError(422, "wrong_task", f"agent {name} answers mode {', '.join(agent.modes)} only")
+        declared = agent.declaration()
+        if stimulus.task not in declared.tasks:
+            raise ApiError(422, "wrong_task", f"agent {name} answers {', '.join(declared.tasks)}, not {stimulus.task}")
+        if isinstance(stimulus, AttentionStimulus) and stimulus.mode not in declared.modes:
+            raise ApiError(422, "wrong_task", f"agent {name} answers mode {', '.join(declared.modes)} only")
 
     async def answer(
         self,
@@ -295,7 +296,7 @@ class Service:
         return self.headers[item.agent].line(item, task)
 
     def _task(self, item: AgentRequest) -> str:
-        tasks = self.agents[item.agent].tasks
+        tasks = self.agents[item.agent].declaration().tasks
         return tasks[0] if len(tasks) == 1 else task_of(item.row)
 
     def _in_full(self, item: AgentRequest) -> AgentRequest:

@@ -42,7 +42,9 @@ Index = dict[Key, IndexEntry]
 @contextmanager
 def folder_of_run(out: Path, names: Sequence[str]) -> Iterator[None]:
     """Make the folder of agents' and pairs' answers; remove a new one after InputError. Raises StorageError, too."""
-    parts = ["records"] + ["turns"] * any("~" in name for name in names)
+    parts = ["records"]
+    if any("~" in name for name in names):
+        parts.append("turns")
     fresh = not out.exists()
     with writing(f"to {out}"):
         refuse_other_folder(out)

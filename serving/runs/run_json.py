@@ -11,6 +11,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents import __version__
+from agents.capabilities import checkpoint_of, identity_of, template_effects_of
 from agents.catalogue import NAME, Entry
 from agents.contract import Agent
 from agents.errors import InputError
@@ -125,11 +126,13 @@ def run_entry(members: Sequence[tuple[Entry, Agent[Any]]], pair: Mapping[str, An
 
 
 def _agent_entry(entry: Entry, agent: Agent[Any]) -> dict[str, Any]:
-    checkpoint, revision = agent.checkpoint()
-    modes = set[str](agent.judges or agent.modes)
+    checkpoint, revision = checkpoint_of(agent)
+    declared = agent.declaration()
+    modes = set[str](declared.judges or declared.modes)
+    effects = template_effects_of(agent)
     identity = {
         "agent": entry.identity,
-        "settings": agent.identity(),
+        "settings": identity_of(agent),
         "checkpoint": checkpoint,
         "revision": revision,
     }
@@ -139,7 +142,7 @@ def _agent_entry(entry: Entry, agent: Agent[Any]) -> dict[str, Any]:
         "kind": entry.role,
         "digest": _sha256_of_json(identity),
         "settings": agent.settings.model_dump(mode="json"),
-        **({"chat_template": dict(effects)} if (effects := agent.template_effects()) else {}),
+        **({"chat_template": effects} if effects else {}),
         "checkpoint": checkpoint,
         "revision": revision,
         **_code(type(agent)),

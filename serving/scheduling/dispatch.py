@@ -7,13 +7,13 @@ import itertools
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import orjson
 
 from agents import answers, stimuli
-from agents.contract import Agent, Reply
+from agents.contract import Agent, Declaration, Reply
 from agents.errors import AgentStoppedError
 from serving.files.timestamps import now
 from serving.scheduling.ray_workers import RemoteWorker
@@ -61,9 +61,10 @@ class Dispatcher:
     ) -> None:
         self.name = agent.name
         self.agent = agent
-        self.continuous = agent.continuous()
-        self.batch_size = 1 if self.continuous else batch_size or agent.batch_size
-        self.max_in_flight = max(1, agent.max_in_flight) if self.continuous else 2  # batches in hand of a worker
+        self.declared = agent.declaration()
+        self.continuous = self.declared.batches_by_itself
+        self.batch_size = 1 if self.continuous else batch_size or self.declared.batch_size
+        self.max_in_flight = self.declared.max_in_flight if self.continuous else 2  # batches in hand of a worker
         self.timeout = timeout
         self.load_timeout = load_timeout
         self.provenance: dict[str, Any] | None = None
@@ -273,7 +274,7 @@ class Dispatcher:
                 request.status = "ok"
                 request.answer = answer
                 try:
-                    if self.agent.filters and _is_retried(request, self.agent):
+                    if self.declared.filters and _is_retried(request, self.declared):
                         self.submit(request)
                         continue
                 except Exception as error:  # a filter is an agent's own code: what it raises fails this request alone
@@ -312,7 +313,8 @@ class Dispatcher:
         if self.stopped is not None:
             return
         self.stopped = error
-        left = [request for replica in self._replicas for batch in replica.in_flight for request in batch]
+        batches = [batch for replica in self._replicas for batch in replica.in_flight]
+        left = [request for batch in batches for request in batch]
         left += [*self._suspects, *(request for _, _, request in sorted(self._queue))]
         for replica in self._replicas:
             replica.worker.kill()
@@ -330,21 +332,19 @@ class Dispatcher:
         await cancel(*(task for task in self._tasks if task is not asyncio.current_task()))
 
 
-def _is_retried(request: AgentRequest, agent: Agent[Any]) -> bool:
-    """Note the filters' verdicts on an answer; returns whether another attempt follows."""
+def _is_retried(request: AgentRequest, declared: Declaration) -> bool:
+    """Note what the filters find in an answer; returns whether another attempt follows."""
     stimulus = stimuli.parse_row(request.row)
     model = answers.TurnAnswer if stimulus.task == "conversation" else answers.BY_TASK[stimulus.task]
     assert request.answer is not None
     reply = Reply(model.model_validate_json(request.answer), None if request.raw is None else orjson.loads(request.raw))
-    verdicts = [verdict for judge in agent.filters if (verdict := judge(stimulus, reply)) is not None]
-    if not verdicts:
+    findings = [finding for look in declared.filters if (finding := look(stimulus, reply)) is not None]
+    if not findings:
         return False
-    request.attempts.append(
-        request.attempt_record([{"filter": v.filter, "rejected": v.rejected, "found": v.found} for v in verdicts])
-    )
-    if not any(verdict.rejected for verdict in verdicts):
+    request.attempts.append(request.attempt_record([asdict(finding) for finding in findings]))
+    if not any(finding.rejected for finding in findings):
         return False
-    if request.attempt + 1 >= agent.attempts:
+    if request.attempt + 1 >= declared.attempts:
         request.status = "rejected"
         return False
     request.attempt += 1

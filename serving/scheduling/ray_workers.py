@@ -20,7 +20,7 @@ class WorkerActor:
     def __init__(self, spec: WorkerSpec) -> None:
         os.environ.update(spec.environment)
         self.worker = Worker(spec)
-        machine.set_up_process(continuous=self.worker.agent.continuous())
+        machine.set_up_process(continuous=self.worker.declared.batches_by_itself)
 
     async def place(self) -> tuple[str, list[str]]:
         import ray

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents import stimuli
+from agents.capabilities import Keyed, SeveralGPUs, device_bytes
 from agents.contract import Agent, Entry
 from agents.errors import AgentStoppedError, AnswerError, UnavailableError
 from agents.stimuli import Stimulus
@@ -180,6 +181,7 @@ class ReplicaPool:
     breaker: bool = True
     admission: Admission = field(init=False)
     _loads: dict[str, asyncio.Task[None]] = field(init=False, default_factory=dict)
+    _batch_sizes: dict[str, int] = field(init=False, default_factory=dict)  # of agents whose batches were halved
 
     def fit(self, groups: Iterable[Sequence[str]], batches: Callable[[str], int]) -> None:
         """Place agents, whose ``groups`` are loaded together; ``batches`` counts an agent's. Raises InputError for
@@ -195,7 +197,7 @@ class ReplicaPool:
         if self.options.replicas is None:
             for name, need in needs.items():
                 # A server's limit of calls at once is for all its workers.
-                is_server = self.agents[name].continuous() and not need.device_memory
+                is_server = self.agents[name].declaration().batches_by_itself and not need.device_memory
                 needs[name] = replace(need, replicas=1 if is_server else most_replicas(need, batches(name), nodes))
             needs = fitting_replicas(needs, groups, nodes)
         self.admission = Admission(nodes, needs, self.unload)
@@ -205,26 +207,44 @@ class ReplicaPool:
         needs = {}
         replicas = self.options.replicas or 1
         for name, agent in self.agents.items():
-            needs[name] = Need(name, agent.memory, replicas=replicas)
-            if has_gpu and self.options.device != "cpu" and agent.device_memory > 0:
+            declared = agent.declaration()
+            needs[name] = Need(name, declared.memory, replicas=replicas)
+            if has_gpu and self.options.device != "cpu" and declared.device_memory > 0:
                 self._spread(agent)
-                memory = agent.memory if agent.memory_beside_gpu is None else agent.memory_beside_gpu
-                size = min(self.options.batch_size or agent.batch_size, agent.batch_size)
-                on_gpu = agent.device_bytes(size) + CONTEXT
-                needs[name] = Need(name, memory, on_gpu, replicas, agent.devices)
+                declared = agent.declaration()
+                memory = declared.memory if declared.memory_beside_gpu is None else declared.memory_beside_gpu
+                largest = self.batch_size(name)
+                on_gpu = device_bytes(agent, min(self.options.batch_size or largest, largest)) + CONTEXT
+                needs[name] = Need(name, memory, on_gpu, replicas, declared.devices)
         return needs
 
     def _spread(self, agent: Agent[Any]) -> None:
-        most = min(agent.most_devices, max(node.gpu_count for node in self.cluster.nodes))
+        """Double the GPUs of an agent until it fits, where it can be spread."""
+        if not isinstance(agent, SeveralGPUs):
+            return
+        declared = agent.declaration()
+        size = self.batch_size(agent.name)
+        most = min(declared.most_devices, max(node.gpu_count for node in self.cluster.nodes))
         each = max(node.gpu_memory for node in self.cluster.nodes if node.gpu_count)
-        while 2 * agent.devices <= most and agent.device_bytes(agent.batch_size) + CONTEXT > each:
-            agent.use_devices(2 * agent.devices)
+        devices = declared.devices
+        while 2 * devices <= most and device_bytes(agent, size) + CONTEXT > each:
+            devices *= 2
+            agent.use_devices(devices)
+
+    def batch_size(self, name: str) -> int:
+        """Stimuli in a batch of the agent at most: as many as it declares, or fewer where memory is short."""
+        return self._batch_sizes.get(name) or self.agents[name].declaration().batch_size
 
     def _halve_batches(self, needs: Mapping[str, Need]) -> bool:
-        agents = (agent for name, agent in self.agents.items() if needs[name].device_memory and agent.batch_size > 1)
-        large = [agent for agent in agents if agent.device_bytes(agent.batch_size) > agent.device_memory]
-        for agent in large:
-            agent.batch_size //= 2
+        """Halve the batches of agents on GPUs whose memory grows with them; returns whether there was one."""
+        sizes = {name: self.batch_size(name) for name in self.agents if needs[name].device_memory}
+        large = [
+            name
+            for name, size in sizes.items()
+            if size > 1 and device_bytes(self.agents[name], size) > self.agents[name].declaration().device_memory
+        ]
+        for name in large:
+            self._batch_sizes[name] = sizes[name] // 2
         return bool(large)
 
     async def load(self, name: str) -> None:
@@ -254,7 +274,7 @@ class ReplicaPool:
         nodes = self.cluster.nodes
         places = self.admission.places[name]
         # The keys that an agent reads; on a cluster they are where its owner has set them.
-        keys = () if self.cluster.address else agent.environment()
+        keys = agent.environment() if isinstance(agent, Keyed) and not self.cluster.address else ()
         environment = {key: os.environ[key] for key in keys if key in os.environ}
         spec = WorkerSpec(options.entries[name], options.settings.get(name, {}), self.root, environment=environment)
 
@@ -273,7 +293,7 @@ class ReplicaPool:
         dispatcher = Dispatcher(
             agent,
             make_worker,
-            batch_size=options.batch_size,
+            batch_size=options.batch_size or self.batch_size(name),
             timeout=options.timeout,
             load_timeout=options.load_timeout,
             breaker=self.breaker,

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agents.capabilities import Connected
 from agents.contract import Agent
 from serving.scheduling import machine
 from serving.scheduling.placement import DeviceChoice, Node, Place
@@ -62,8 +63,10 @@ class LocalWorker:
         self._process.ending.add(asyncio.create_task(self._end()))
 
     async def _end(self) -> None:
-        with contextlib.suppress(Exception):  # of a library: nothing more is wanted of it
-            await self.worker.agent.aclose()
+        agent = self.worker.agent
+        if isinstance(agent, Connected):
+            with contextlib.suppress(Exception):  # of a library: nothing more is wanted of it
+                await agent.aclose()
         self.worker.close()
 
 
@@ -79,7 +82,7 @@ class ThisProcess:
 
     @classmethod
     def of(cls, agents: Mapping[str, Agent[Any]], device: DeviceChoice) -> ThisProcess:
-        wanted = device == "auto" and any(agent.device_memory for agent in agents.values())
+        wanted = device == "auto" and any(agent.declaration().device_memory for agent in agents.values())
         return cls(has_use_for_gpu=wanted or device == "cuda")
 
     async def start(self, log_progress: Callable[[str], None] = lambda text: None) -> None:

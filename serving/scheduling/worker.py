@@ -21,6 +21,7 @@ import orjson
 from pydantic import BaseModel
 
 from agents import answers, stimuli
+from agents.capabilities import BatchesByItself, SeveralGPUs, provenance_of
 from agents.contract import Agent, Draw, Entry, Reply, derive_seed
 from agents.errors import AnswerError
 from agents.models import loading
@@ -180,7 +181,10 @@ class Worker:
         self.spec = spec
         self.agent: Agent[Any] = spec.entry.make(spec.settings)
         if spec.devices > 1:
+            assert isinstance(self.agent, SeveralGPUs)
             self.agent.use_devices(spec.devices)
+        self.declared = self.agent.declaration()
+        self._one_by_one = self.agent if isinstance(self.agent, BatchesByItself) else None
         self.limit = 1 << 30
         self._preparers = ThreadPoolExecutor(spec.threads, "prepare", initializer=machine.yield_to_device)
         self._device = ThreadPoolExecutor(1, "device")
@@ -191,11 +195,11 @@ class Worker:
         if missing is not None:
             raise AnswerError("unavailable", missing)
         self.agent.open()
-        if IMAGE_TASKS.intersection(self.agent.tasks):
+        if IMAGE_TASKS.intersection(self.declared.tasks):
             importlib.import_module("PIL.Image")  # decodes what the agent will see, and so belongs to the versions
         device = self.spec.device
         # An engine that batches by itself has its own process, which gets its share there.
-        on_gpu = device.startswith("cuda") and not self.agent.continuous()
+        on_gpu = device.startswith("cuda") and not self.declared.batches_by_itself
         if on_gpu:
             import torch
 
@@ -203,7 +207,7 @@ class Worker:
             if self.spec.memory_fraction is not None:
                 torch.cuda.set_per_process_memory_fraction(self.spec.memory_fraction, device)
         self._device.submit(self._load, device).result()
-        about = self.agent.provenance()
+        about = provenance_of(self.agent)
         if on_gpu:
             about = {**about, "device": loading.gpu_provenance()}
         return {**about, "versions": machine.versions()}
@@ -212,7 +216,7 @@ class Worker:
         # In the thread that will use it: torch's thread count and current device belong to a thread.
         self.agent.load(device)
         if device == "cpu" and (torch := sys.modules.get("torch")) is not None:
-            torch.set_num_threads(self.spec.threads if self.agent.parallel else 1)
+            torch.set_num_threads(self.spec.threads if self.declared.parallel else 1)
 
     def close(self) -> None:
         """Let go of the agent after its batch in hand."""
@@ -223,7 +227,7 @@ class Worker:
 
     async def answer(self, batch: Sequence[PackedRequest], listeners: Listeners = NOBODY) -> BatchReply:
         """Reply to each request, in order; ``listeners`` run in other threads. Raises FatalDeviceError."""
-        if self.agent.continuous():
+        if self.declared.batches_by_itself:
             return await self._answer_one(batch[0], listeners.get(0))
         parts = deque([list(range(len(batch)))])
         if any(b'"image":' in row for row, *_ in batch):
@@ -282,8 +286,9 @@ class Worker:
         if prepared.error is not None:
             reply = prepared.error
         else:
+            assert self._one_by_one is not None
             try:
-                reply = await self.agent.respond_one(prepared.value, _draw(request, listener))
+                reply = await self._one_by_one.respond_one(prepared.value, _draw(request, listener))
             except Exception as error:
                 reply = _without_traceback(error)
         return BatchReply([_pack(reply, prepared)], time.perf_counter() - began, 1)

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 import torch
 
-from agents import contract
+from agents import declaration
+from agents.capabilities import WithCheckpoint, provenance_of
 from agents.catalogue import Entry
 from agents.contract import Agent
 from agents.errors import ImageError, UnavailableError
@@ -115,9 +116,10 @@ def test_a_missing_checkpoint_is_one_sentence(name: str, tiny: Tiny, tmp_path: P
 @pytest.mark.parametrize("name", NAMES)
 def test_a_missing_package_is_one_sentence(name: str, tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = ENTRIES[name].make(tiny(name)[0])
-    monkeypatch.setattr(contract, "is_installed", lambda module: module not in agent.packages[-1:])
+    packages = agent.declares.packages
+    monkeypatch.setattr(declaration, "is_installed", lambda module: module not in packages[-1:])
     message = agent.missing() or ""
-    assert ("pip install" in message) == bool(agent.packages)
+    assert ("pip install" in message) == bool(packages)
     assert "\n" not in message
 
 
@@ -131,10 +133,11 @@ def test_a_missing_package_of_no_registry_is_one_sentence_too(name: str, monkeyp
 def test_the_provenance_says_what_ran(name: str, tiny: Tiny, agents: Callable[[str], Agent[Any]]) -> None:
     settings, _ = tiny(name)
     agent = agents(name)
-    about = json.loads(json.dumps(agent.provenance()))
+    about = json.loads(json.dumps(provenance_of(agent)))
     assert about.get("random_weights") == (True if is_marked(settings.get("checkpoint")) else None)
     assert all(about.values())
     if name in PRETRAINED:
+        assert isinstance(agent, WithCheckpoint)
         checkpoint, revision = agent.checkpoint()
         assert checkpoint == settings["checkpoint"]
         assert str(revision).startswith("sha256:")

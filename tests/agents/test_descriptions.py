@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,3 +28,15 @@ def test_every_setting_is_described_on_one_line(name: str) -> None:
     settings = catalogue.get(name).load_class().Settings
     said = {field: about.description or "" for field, about in settings.model_fields.items()}
     assert [field for field, text in said.items() if not text.endswith(".") or "\n" in text] == []
+
+
+def test_the_examples_of_the_page_on_agents_run(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs/agents.md").read_text()
+    names: dict[str, Any] = {"__name__": "echo_agent"}
+    for example in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        exec(example, names)
+    assert capsys.readouterr().out == "sun?\n"
+    counted = names["Counted"](names["EchoSettings"](suffix="!!!"), "counted")
+    assert counted.declaration().max_samples == 3
+    [reply] = counted.respond(["o"], [names["Draw"](seed=1)])
+    assert names["too_short"](None, reply) is None

@@ -30,7 +30,7 @@ def test_what_is_asked_is(chosen: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("inside", [LocalChatAgent.Settings, OpenAIChatAgent.Settings])
-def test_a_file_counts_by_what_is_in_it(tmp_path: Path, inside: type[Settings]) -> None:
+def test_a_file_counts_by_what_is_in_it(tmp_path: Path, inside: Any) -> None:
     given = {"checkpoint": "c"} if inside is LocalChatAgent.Settings else {"model": "m"}
 
     def identity(name: str, text: str | None) -> dict[str, Any]:

@@ -343,7 +343,7 @@ def test_a_tiff_whose_zero_is_white_is_no_negative(kind: type) -> None:
     """In every depth the picture is the negative of the one whose zero is black, as Pillow has it in 8 bits."""
     steps = np.linspace(0, 1, 12).reshape(3, 4)
     largest = 1 if kind is np.float32 else np.iinfo(kind).max
-    values = (steps * largest).astype(kind)
+    values: NDArray[Any] = (steps * largest).astype(kind)
     assert np.array_equal(decoded(values, 0), 255 - decoded(values, 1))
     assert np.abs(decoded(values, 1)[..., 0] - 255 * steps).max() <= 1
 
@@ -352,7 +352,7 @@ def test_a_tiff_whose_zero_is_white_is_no_negative(kind: type) -> None:
 def test_the_largest_number_of_32_bits_is_white(kind: type) -> None:
     """Pillow reads unsigned numbers as signed ones, so that the upper half of them would be dark."""
     steps = np.linspace(0, 1, 12).reshape(3, 4)
-    values = (steps * np.iinfo(kind).max).astype(kind)
+    values: NDArray[Any] = (steps * np.iinfo(kind).max).astype(kind)
     assert np.abs(decoded(values, 1)[..., 0] - 255 * steps).max() <= 1
     with pytest.raises(ImageError, match="a damaged TIFF"):  # Pillow knows no such file, and so it is refused
         decoded(values, 0)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from agents import catalogue
 from agents.catalogue.selection import checked_agents, resolve
 from agents.errors import InputError
-from judging.study.settings import MachineAgents
+from judging.study.design.tables import MachineAgents
 from serving.cli import main
 from tests.helpers import misbehaving_server, tiny_language
 from tests.helpers.task_stimuli import picture
@@ -130,7 +130,7 @@ def test_what_is_sent_to_servers(
             misbehaving_server.anthropic("teal") if is_claude else misbehaving_server.answer("teal")
         )
         typed = f"{engine}:model-1"
-        url = server.url.removesuffix("/v1" * is_claude)
+        url = server.url.removesuffix("/v1" if is_claude else "")
         for asked in (["--cue", "dog"], ["--image", str(tmp_path / "a.png"), "--task", "color"]):
             assert main(["ask", typed, *asked, "--set", f"{typed}.base_url={url}"]) == 0
     request, pictured = server.requests

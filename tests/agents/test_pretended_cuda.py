@@ -139,7 +139,7 @@ def test_the_script_that_checks_a_gpu(monkeypatch: pytest.MonkeyPatch, run: Call
     [row] = said["agents"]
     assert (code, row["broken"], row["other_than_cpu"], row["other_alone"]) == (0, [], 0, 0)
     assert (row["waits_step"], row["waits_batch_ours"]) == (1, 1)  # transformers looks whether all are at their end
-    waits: tuple[Waits, Waits] = {"agents/vision/git.py:1": 2.0}, {}
+    waits: tuple[Waits, Waits] = {"agents/vision/git_and_blip.py:1": 2.0}, {}
     monkeypatch.setattr(device_cases, "count_waits", lambda *arguments, **options: waits)
     code, said = run("--pretend", "--agents", "detr-resnet-50")
     assert (code, said["agents"][0]["broken"]) == (1, ["2.0 waits of ours in every step"])

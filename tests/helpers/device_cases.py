@@ -108,7 +108,7 @@ def _server(folder: Path, entry: Entry, stack: ExitStack) -> dict[str, Any]:
     return {"base_url": stack.enter_context(misbehaving_server.running()).url, **FEW}
 
 
-VIEW = {"long_side": 96, "radius": 64, "margin": 16, "deg2px": [8, 4, 3, 2, 2], "fovea": 2}
+VIEW: dict[str, Any] = {"long_side": 96, "radius": 64, "margin": 16, "deg2px": [8, 4, 3, 2, 2], "fovea": 2}
 CASES: dict[str, Maker] = {
     "agents.vision.git_and_blip:GitAgent": _checkpoint(tiny_captioners.git),
     "agents.vision.git_and_blip:BlipAgent": _checkpoint(tiny_captioners.blip),
@@ -140,7 +140,7 @@ CASES: dict[str, Maker] = {
 
 def entries() -> dict[str, Entry]:
     """Every agent of ours that computes with torch, by name, whether its packages are here or not."""
-    ours = (entry for entry in catalogue.BUILT_IN if "torch" in entry.load_class().packages)
+    ours = (entry for entry in catalogue.BUILT_IN if "torch" in entry.load_class().declares.packages)
     return {entry.name: entry for entry in ours}
 
 

@@ -19,8 +19,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from huggingface_hub import constants, file_download
-from huggingface_hub.utils import close_session
+from huggingface_hub import close_session, constants, file_download
 
 from agents.models.checkpoints import PINNED
 
@@ -101,12 +100,11 @@ class _Handler(BaseHTTPRequestHandler):
         if parts[:2] == ["api", "models"]:
             self._info("/".join(parts[2:4]), unquote(parts[5]) if len(parts) > 5 else "main")
         elif parts[0] == "content":
+            commits = [files for model in self.hub.models.values() for files in model.commits.values()]
             content = next(
-                content
-                for model in self.hub.models.values()
-                for files in model.commits.values()
-                for name, content in files.items()
-                if hashlib.sha256(content).hexdigest() == parts[1] and name == parts[2]
+                files[parts[2]]
+                for files in commits
+                if parts[2] in files and hashlib.sha256(files[parts[2]]).hexdigest() == parts[1]
             )
             self._content(parts[2], content, {"ETag": f'"{parts[1]}"'})
         elif parts[2:3] != ["resolve"]:
@@ -132,7 +130,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _info(self, name: str, revision: str) -> None:
         if (model := self._allowed(name)) is None or (commit := self._commit(model, revision)) is None:
             return
-        about = {"id": name, "modelId": name, "sha": commit, "cardData": model.card, "gated": model.gated, "tags": []}
+        about: dict[str, Any] = {
+            "id": name,
+            "modelId": name,
+            "sha": commit,
+            "cardData": model.card,
+            "gated": model.gated,
+            "tags": [],
+        }
         about["siblings"] = [{"rfilename": file} for file in model.commits[commit]]
         self._send(200, json.dumps(about).encode(), {"Content-Type": "application/json"})
 

@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from agents import catalogue
+from agents.capabilities import Connected
 from agents.contract import GIB
 from serving.scheduling.dispatch import Dispatcher, ReplicaWorker
 from serving.scheduling.placement import Node
@@ -33,7 +34,8 @@ class InProcess(LocalWorker):
         self._loader = ThreadPoolExecutor(1)
 
     async def _end(self) -> None:
-        await self.worker.agent.aclose()
+        if isinstance(self.worker.agent, Connected):
+            await self.worker.agent.aclose()
 
 
 class Mortal(InProcess):

@@ -74,5 +74,6 @@ def linger(send: Callable[[object], None]) -> None:
 
 KINDS = (Killed, Hungry, Raising, Unloadable, Missing)
 ENTRIES = {
-    cls.__name__.lower(): Entry(cls.__name__.lower(), f"{__name__}:{cls.__name__}", cls.tasks, "", "") for cls in KINDS
+    cls.__name__.lower(): Entry(cls.__name__.lower(), f"{__name__}:{cls.__name__}", cls.declares.tasks, "", "")
+    for cls in KINDS
 }

@@ -142,7 +142,7 @@ def all_replies(agent: Any, stimulus: Any, draws: Iterable[Draw]) -> list[tuple[
             await agent.aclose()
 
     def rejections(reply: Any) -> dict[str, bool]:
-        verdicts = [verdict for test in agent.filters if (verdict := test(stimulus, reply)) is not None]
+        verdicts = [verdict for test in agent.declaration().filters if (verdict := test(stimulus, reply)) is not None]
         return {verdict.filter: verdict.rejected for verdict in verdicts}
 
     return [(reply, rejections(reply)) for reply in asyncio.run(main())]

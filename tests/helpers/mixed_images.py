@@ -25,7 +25,7 @@ def make(folder: Path) -> list[Path]:
 
     turned = Image.Exif()
     turned[0x0112] = 6
-    made = {
+    made: dict[str, tuple[Image.Image, dict[str, Any]]] = {
         "wide.png": (picture(200, 60), {}),
         "tall.jpg": (picture(61, 190), {"quality": 95}),
         "turned.jpg": (picture(120, 80), {"exif": turned}),

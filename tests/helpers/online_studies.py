@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from judging.study.events import Judge
+from judging.study.log.state import Judge
 from judging.study.study import Study
 from serving.cli import main
 from tests.helpers.study_folders import changed, lobby_of
@@ -55,5 +55,5 @@ def replies(monkeypatch: pytest.MonkeyPatch, said: Callable[[str, dict[str, Any]
     monkeypatch.setattr("judging.study.meetings.agent_server.AgentClient.record", post)
     monkeypatch.setattr("judging.study.meetings.agent_server.PAUSE", 0.0)
     served = {name: ["conversation"] for name in AGENTS.values()}
-    monkeypatch.setattr("judging.study.pages.materials.served_agents", lambda server: (served, ""))
+    monkeypatch.setattr("judging.study.meetings.material.served_agents", lambda server: (served, ""))
     return asked

@@ -144,7 +144,7 @@ def resnet(
     """What the last of the ResNet's stages gives for pictures. In Caffe's the first convolution of a block strides, in
     torchvision's the second, and the pool rounds up."""
 
-    def layer(x: torch.Tensor, convolution: str, norm: str, **how: int) -> torch.Tensor:
+    def layer(x: torch.Tensor, convolution: str, norm: str, **how: Any) -> torch.Tensor:
         x = functional.conv2d(x, weights[f"{root}{convolution}.weight"], **how)
         bias, mean, spread, scale = (
             weights[f"{root}{norm}.{name}"][:, None, None] for name in ("bias", "running_mean", "running_var", "weight")

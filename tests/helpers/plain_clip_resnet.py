@@ -76,4 +76,4 @@ class ClipResNet(nn.Module):
         x = functional.avg_pool2d(functional.relu(self.bn3(self.conv3(x))), 2)
         for stage in (1, 2, 3, 4):
             x = self.get_submodule(f"layer{stage}")(x)
-        return self.attnpool(x)  # type: ignore[no-any-return]
+        return self.attnpool(x)

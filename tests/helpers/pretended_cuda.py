@@ -46,12 +46,16 @@ ATTENTION = "scaled_dot_product_attention"  # one operation, as on the CPU; its 
 class Pretended(Tensor):
     """A tensor on the device; ``inner``, on the CPU, has its values."""
 
-    inner: Tensor
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    inner: Tensor  # type: ignore[assignment]
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @staticmethod
     def __new__(cls, inner: Tensor) -> Any:
-        layout = {"strides": inner.stride(), "storage_offset": inner.storage_offset(), "dtype": inner.dtype}
+        layout: dict[str, Any] = {
+            "strides": inner.stride(),
+            "storage_offset": inner.storage_offset(),
+            "dtype": inner.dtype,
+        }
         return Tensor._make_wrapper_subclass(cls, inner.size(), device=CUDA, **layout)
 
     def __init__(self, inner: Tensor) -> None:
@@ -64,7 +68,9 @@ class Pretended(Tensor):
         raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first.")
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         raise RuntimeError(f"{func} of a pretended device's tensor, outside pretended_cuda() or in another thread")
 
 
@@ -73,7 +79,7 @@ class Pretence(TorchDispatchMode):
     where)."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.asked = self.done = 0  # kernels and copies so far, and how many of them the host knows to be done
         self._pinned: dict[int, Any] = {}
         self._arriving: list[tuple[int, Tensor, Tensor]] = []  # when it was asked, where to, what

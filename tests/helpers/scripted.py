@@ -3,11 +3,13 @@
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
 
 from agents.answers import TurnAnswer
+from agents.contract import Declaration, Draw
 from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.conversation import STRIDE, Conversation
@@ -53,8 +55,7 @@ class Scripted:
         item.status = "ok"
         item.answer = TurnAnswer(text=text).model_dump_json().encode()
         if (turn, first_attempt) in self.own:
-            # type: ignore[assignment]
-            item.status = self.own[turn, first_attempt]
+            item.status = self.own[turn, first_attempt]  # type: ignore[assignment]
             item.error = None
             item.attempts = [item.attempt_record([{"filter": "noted", "rejected": False, "found": "x"}, OWN])]
         item.raw = orjson.dumps({"tokens": 10 * turn + first_attempt % STRIDE})
@@ -71,15 +72,19 @@ def hold(
     return asyncio.run(talk.run(scheduler)), lines  # type: ignore[arg-type]
 
 
+class _Talker:
+    def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
+        return f"You are {draw.options['speaker']}."
+
+
 class SlowScheduler:
     """A scheduler of one agent, which takes a while over the next of its ``replies``, a text or an error."""
 
     run_seed = 7
 
     def __init__(self, replies: Sequence[str | Exception], seconds: float = 1.0) -> None:
-        agent = type("Talker", (), {"tasks": ("conversation",), "writes_dialogues": True})()
-        agent.instructions = lambda stimulus, draw: f"You are {draw.options['speaker']}."
-        self.dispatchers = {"talker": type("Dispatcher", (), {"agent": agent})()}
+        declared = Declaration(tasks=("conversation",), writes_dialogues=True)
+        self.dispatchers = {"talker": SimpleNamespace(agent=_Talker(), declared=declared)}
         self.replies = list(replies)
         self.seconds = seconds
         self.requests: list[list[str]] = []

@@ -18,9 +18,12 @@ import pytest
 from PIL import Image as PILImage
 
 from agents.stimuli import canonical, parse_row
-from judging.study.events import Judge
-from judging.study.pages.materials import material_of
-from judging.study.presets import study_of_judges
+from judging.study.design.presets import study_of_judges
+from judging.study.kinds import material_of
+from judging.study.log.events import Event
+from judging.study.log.participant_events import Joined
+from judging.study.log.state import Judge
+from judging.study.log.steps import MaterialStep
 from judging.study.study import Study
 from judging.trial_sets.trial_set import COLUMNS, QUESTION_OF_PAIRS, QUESTIONS, about_path, key_path
 from serving.cli import main
@@ -121,9 +124,9 @@ def write_trials(folder: Path, rows: list[tuple[Row, Row]]) -> Path:
         cells = {"sha256": digest, "columns": "{}", "said": "x"} | key | {"catch": catch}
         table.append(",".join('"' + str(cells.get(name, "")).replace('"', '""') + '"' for name in COLUMNS))
     (folder / "trials.jsonl").write_text("\n".join(lines) + "\n")
-    key = ("\n".join(table) + "\n").encode()
-    key_path(folder).write_bytes(key)
-    about_path(folder).write_text(json.dumps({"key_sha256": hashlib.sha256(key).hexdigest()}))
+    written = ("\n".join(table) + "\n").encode()
+    key_path(folder).write_bytes(written)
+    about_path(folder).write_text(json.dumps({"key_sha256": hashlib.sha256(written).hexdigest()}))
     return folder
 
 
@@ -184,9 +187,9 @@ async def machines_stop(lobby: Any) -> None:
 async def arrived(study: Study, kind: str) -> Judge:
     """Somebody new, at their first step of that kind."""
     judge, _ = await study.join(None, None)
-    while judge.current is not None and judge.current["kind"] != kind:
+    while judge.current is not None and judge.current.kind != kind:
         said = {"consent": {"agree": True}, "questions": {"country": "Iceland"}}
-        await study.answer(judge, judge.step, said.get(judge.current["kind"], {}))
+        await study.answer(judge, judge.step, said.get(judge.current.kind, {}))
     return judge
 
 
@@ -205,9 +208,9 @@ async def arrivals(
     patch.setattr("judging.study.meetings.lobby.SWEEP", 1e9)
     patch.setattr(type(lobby), "drive", lambda self, meeting: None)
 
-    async def note(*events: dict[str, Any]) -> None:
+    async def note(*events: Event) -> None:
         for event in events:
-            state.apply({**event, "at": "2026-01-01T00:00:00Z"})
+            state.apply(event.model_copy(update={"at": "2026-01-01T00:00:00Z"}))
 
     lobby.note = note
     here: list[tuple[Judge, float]] = []
@@ -216,9 +219,9 @@ async def arrivals(
         clock[0] += 1
         if chance.random() < rates[clock[0] % 7200 >= 3600]:
             name = f"p{len(state.judges)}"
-            about = {"session": name, "number": 1, "keys": [], "end_code": "", "link": None, "kit": None}
-            step = {"kind": kind, "trials": [], "phase": "test", "again": False}
-            await note({"event": "joined", "judge": name, "steps": [step], **about})
+            about = {"session": name, "number": 1, "keys": [], "end_code": "", "link": None, "kit": None, "at": ""}
+            step = MaterialStep(kind=kind, trials=[], phase="test", again=False)  # type: ignore[arg-type]
+            await note(Joined(judge=name, steps=[step], **about))
             here.append((state.judges[name], clock[0]))
         for judge, came in list(here):
             lobby.seen[judge.code] = clock[0]

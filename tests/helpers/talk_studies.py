@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from judging.study.events import Judge
+from judging.study.log.state import Judge
 from judging.study.pages.page_answers import BadAnswer
 from judging.study.study import Study
 from serving.cli import main
 from tests.helpers.study_folders import arrived, changed, lobby_of
 
 AT_ONCE = {"base": 0, "type_mean": 0, "type_sd": 0, "read_mean": 0, "read_sd": 0, "think_scale": 0}
-ALONE = {"agent": "eliza", "machines": 1.0}
+ALONE: dict[str, Any] = {"agent": "eliza", "machines": 1.0}
 
 
 def made(folder: Path, exchanges: int = 4, mode: str = "ping-pong", **talk: Any) -> Path:

@@ -53,7 +53,7 @@ def resnet(path: Path, generator: torch.Generator) -> Path:
     # What random weights make of every image alike is taken away, so that features tell images apart.
     colours = functional.interpolate(torch.randn(16, 3, 4, 4, generator=generator), 64, mode="bicubic")
     with torch.no_grad():
-        tower.attnpool.c_proj.bias -= tower(colours).mean(dim=0)
+        tower.attnpool.c_proj.bias.sub_(tower(colours).mean(dim=0))
     weights = {f"visual.{name}": value for name, value in tower.state_dict().items()}
     torch.save(weights | {"logit_scale": torch.tensor(4.6), "text_projection": torch.zeros(8, FEATURES)}, path)
     return path

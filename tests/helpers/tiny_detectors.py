@@ -46,7 +46,7 @@ def answers(agent: Agent[Any], shown: Sequence[ObjectStimulus]) -> list[ObjectAn
     agent.load("cpu")
     replies = agent.respond([agent.prepare(each) for each in shown], [Draw(1)] * len(shown))
     assert all(isinstance(reply, Reply) for reply in replies), replies
-    return [reply.answer for reply in replies]  # type: ignore[misc, union-attr]
+    return [reply.answer for reply in replies]  # type: ignore[misc]
 
 
 @torch.no_grad()
@@ -64,6 +64,7 @@ def spread(run: Callable[[], Any], *layers: tuple[nn.Conv2d | nn.Linear, float])
         mean = values.mean(0)
         scale = deviation / (values - mean).std()
         layer.weight.mul_(scale)
+        assert layer.bias is not None
         layer.bias.copy_((layer.bias - mean) * scale)
 
 

@@ -5,6 +5,7 @@ Rows 3, 4, 10, 12 and 15 are about models and servers, and stand elsewhere.
 
 import csv
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -119,10 +120,7 @@ def test_06_two_factors_without_variance_in_their_cells() -> None:
             "education": school,
             "gender*education": f"{sex}, {school}",
         }
-        for sex in "fm"
-        for school in "bm"
-        for judge in range(2)
-        for at in range(4)
+        for sex, school, judge, at in product("fm", "bm", range(2), range(4))
     ]
     tests = between_values(pd.DataFrame(rows), "gender*education")
     assert not [test for test in tests if test.p is not None or test.statistic is not None]
@@ -150,9 +148,7 @@ def test_08_a_trend_under_separation() -> None:
             "sample": 0,
             "length": float(length),
         }
-        for judge in range(8)
-        for length in range(1, 5)
-        for again in (0, 1)
+        for judge, length, again in product(range(8), range(1, 5), (0, 1))
     ]
     found = trends(pd.DataFrame(rows), "length")
     assert found

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -94,7 +95,7 @@ def test_a_worker_killed_in_the_middle_costs_nothing(
     output, _ = command.communicate()
     assert command.returncode == 0, output
     [path] = (folder / "records").glob("*.jsonl")
-    records = {record["stimulus"]: record for record in map(json.loads, path.read_text().splitlines())}
+    records: dict[str, Any] = {row["stimulus"]: row for row in map(json.loads, path.read_text().splitlines())}
     assert len(path.read_text().splitlines()) == len(records) == COUNT
     for record in records.values():
         assert (record["status"], len(record["answer"]["messages"])) == ("ok", EXCHANGES)

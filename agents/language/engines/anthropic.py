@@ -6,15 +6,10 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from agents.contract import Address
-from agents.language.engines.clients import (
-    ClientSettings,
-    KeyVariable,
-    ServerEngine,
-    ServerReply,
-    ServerText,
-    encoded,
-)
+from agents.language.engines.clients import ServerEngine, encoded
 from agents.language.engines.reply_parts import Parts
+from agents.language.engines.server_replies import ServerReply, ServerText
+from agents.language.engines.server_settings import ClientSettings, KeyVariable
 from agents.language.engines.text_request import ChatMessage, Finish, TextRequest
 
 FINISH: dict[str | None, Finish] = {
@@ -22,9 +17,12 @@ FINISH: dict[str | None, Finish] = {
     "model_context_window_exceeded": "length",
     "refusal": "filtered",
 }
+"""How this project calls a reply's ``stop_reason``; any other is "stop"."""
 
 
 class AnthropicSettings(ClientSettings):
+    """A server with Anthropic's interface."""
+
     base_url: Address = "https://api.anthropic.com"
     """The server's address, without a version."""
     key_variable: KeyVariable = "ANTHROPIC_API_KEY"
@@ -41,12 +39,16 @@ class _Block(BaseModel):
 
 
 class MessageReply(ServerReply):
+    """The used fields of a reply to a chat."""
+
     content: list[_Block]
+    """The reply's blocks: texts, and thoughts."""
     stop_reason: str | None = None
+    """Why the text ended."""
 
 
 class AnthropicEngine(ServerEngine[AnthropicSettings]):
-    """Chats, also about images, by the Messages interface, version 2023-06-01."""
+    """Chats, also about images, by the Messages interface, version 2023-06-01. It takes no seed."""
 
     package = "anthropic"
     extra = "cloud"
@@ -55,6 +57,22 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
     used_up = "enforced_spend_limit_reached"
 
     async def generate(self, request: TextRequest, seed: int) -> ServerText:
+        """The reply to a chat. ``seed`` is not sent, as the interface has none. Raises AnswerError."""
+        reply, tries = await self._post("messages", MessageReply, **self._options(request))
+        text = self._cleared(" ".join(block.text for block in reply.content if block.text))
+        return self._text(
+            reply,
+            request.sampling,
+            Parts(None, text),
+            FINISH.get(reply.stop_reason, "stop"),
+            self._cleared("\n\n".join(block.thinking for block in reply.content if block.thinking)),
+            prompt_tokens=reply.count("input_tokens"),
+            tokens=reply.count("output_tokens"),
+            tries=tries,
+        )
+
+    def _options(self, request: TextRequest) -> dict[str, Any]:
+        """The parameters of a request. Top-p and top-k are sent only where they leave tokens out."""
         settings = self._settings
         sampling = request.sampling
         options: dict[str, Any] = {"model": settings.model, "max_tokens": sampling.limit}
@@ -73,23 +91,13 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
             budget = {"type": "enabled", "budget_tokens": sampling.reasoning_tokens}
             options["thinking"] = budget if settings.send_temperature else {"type": "adaptive"}
         elif settings.send_temperature:  # which the package's own function no longer knows
-            options["extra_body"] = {
-                "temperature": sampling.temperature,
-                **({"top_p": sampling.top_p} if sampling.top_p < 1 else {}),
-                **({"top_k": sampling.top_k} if sampling.top_k else {}),
-            }
-        reply, tries = await self._post("messages", MessageReply, **options)
-        text = self._cleared(" ".join(block.text for block in reply.content if block.text))
-        return self._text(
-            reply,
-            sampling,
-            Parts(None, text),
-            FINISH.get(reply.stop_reason, "stop"),
-            self._cleared("\n\n".join(block.thinking for block in reply.content if block.thinking)),
-            prompt_tokens=reply.count("input_tokens"),
-            tokens=reply.count("output_tokens"),
-            tries=tries,
-        )
+            body: dict[str, Any] = {"temperature": sampling.temperature}
+            if sampling.top_p < 1:
+                body["top_p"] = sampling.top_p
+            if sampling.top_k:
+                body["top_k"] = sampling.top_k
+            options["extra_body"] = body
+        return options
 
 
 def _content(message: ChatMessage) -> str | list[dict[str, Any]]:

@@ -1,30 +1,41 @@
-"""Which prompts are generated together."""
+"""Which prompts are generated together: groups of similar length, as padding costs time."""
 
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from agents.language.engines.text_request import TextRequest
 
-CHUNK = 64  # rows of a call, beams not counted
-# A step takes as long as so many tokens of a prompt, beside its rows: it reads all weights. Measured on a CPU.
+CHUNK = 64
+"""The most rows of a call; beams are not counted."""
 TOKENS_PER_STEP = {"cpu": 32, "cuda": 400}
+"""How many tokens of a prompt take as long as a step's reading of all weights, by device. The CPU's was measured."""
 
 
 class Row(Protocol):
+    """What grouping needs to know of a text."""
+
     @property
-    def place(self) -> int: ...
+    def place(self) -> int:
+        """Its index in the batch, by which rows of equal length are ordered: groups are the same in each run."""
+
     @property
-    def request(self) -> TextRequest: ...
+    def request(self) -> TextRequest:
+        """What is asked, and with it the most tokens of the reply."""
+
     @property
-    def prompt(self) -> list[int]: ...
+    def prompt(self) -> list[int]:
+        """The prompt's tokens."""
 
 
 R = TypeVar("R", bound=Row)
 
 
 def cheapest(rows: Sequence[R], per_step: int) -> list[list[R]]:
-    """Groups of at most :data:`CHUNK` rows of similar length. A group costs its prompts' tokens with their padding, and
-    for each step the weights and a token of each row."""
+    """``rows`` in groups of at most :data:`CHUNK`, so that all together cost least.
+
+    A group costs its prompts' tokens, padded to the longest, and for each step of its longest reply the weights
+    (``per_step`` tokens) and a token of each row. The best cut of the rows by length is found by dynamic programming.
+    """
     rows = sorted(rows, key=lambda row: (len(row.prompt), row.place))
     best: list[tuple[int, int]] = [(0, 0)]  # of the first rows: the cost, and where the last group begins
     for end in range(1, len(rows) + 1):
@@ -46,8 +57,8 @@ def cheapest(rows: Sequence[R], per_step: int) -> list[list[R]]:
 
 
 def common_start(prompts: Sequence[list[int]]) -> int:
-    """With how many equal tokens all begin; each has a token after them."""
+    """With how many equal tokens all ``prompts`` begin, so that each has a token after them."""
     first = min(prompts)
     last = max(prompts)
     shortest = min(map(len, prompts)) - 1
-    return next((at for at in range(shortest) if first[at] != last[at]), shortest)
+    return next((index for index in range(shortest) if first[index] != last[index]), shortest)

@@ -1,5 +1,7 @@
-"""What a checkpoint's template makes of chats: the prompt, and facts about it that are found by rendering. Names of
-models play no part, since a copy of a checkpoint may have any template."""
+"""What a checkpoint's template makes of chats: the prompt, and facts about the template that are found by rendering.
+
+Names of models play no part, since a copy of a checkpoint may have any template.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +18,23 @@ from agents.language.engines.reply_marks import TAG
 from agents.language.engines.text_request import ChatMessage, Role, TextRequest
 
 Begins = Literal["kept", "merged"]
+"""What becomes of a system text where the assistant begins: it stays where it is, or becomes the first user
+message."""
 Chat = tuple[ChatMessage, ...]
+"""A chat's messages, in order; a system's message stands first, if there is one."""
 
 DATE = datetime.date(2024, 7, 26)
-"""The day of a prompt whose template writes one, as Llama's templates have it where nobody says another."""
-OTHER_DATE = datetime.date(1999, 12, 31)  # by which it is found that a template writes one
-DATE_STRING = "%d %b %Y"  # the form of Llama's templates
-KEPT = 256  # rendered prompts: each is wanted two or three times
+"""The day of a prompt whose template writes one: Llama's templates have it where nobody says another."""
+OTHER_DATE = datetime.date(1999, 12, 31)
+"""A day by which it is found that a template writes one."""
+DATE_STRING = "%d %b %Y"
+"""The form of a date in Llama's templates."""
+KEPT = 256
+"""How many rendered prompts are kept, as each is wanted two or three times."""
 PROBE = "PROBE"
-SHORT_PROMPT = 300  # letters of what a template adds
-# Variables by which templates close or open the reasoning, beside those that every template gets: (values that close
-# it, values that open it), the strongest first. Which a template knows is found by rendering.
+"""A word that no template writes, by which messages are found in a rendered prompt."""
+SHORT_PROMPT = 300
+"""Letters that are shown of what a template adds."""
 SWITCHES: Mapping[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "reasoning": ((False,), (True,)),
     "thinking_budget": ((0,), ()),
@@ -34,15 +42,24 @@ SWITCHES: Mapping[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "thinking_option": (("off",), ("on",)),
     "reasoning_effort": (("none", "no_think", "minimal"), ("high",)),
 }
-OPENING = "(the chat begins)"  # an example
+"""Variables by which templates close or open the reasoning, beside those that every template gets, the strongest first:
+(values that close it, values that open it). Which of them a template knows is found by rendering."""
+OPENING = "(the chat begins)"
+"""An example of a first user message."""
 USE_OPENING = f'give it a first user message: --set AGENT.opening="{OPENING}"'
+"""What helps where a template refuses chats that the assistant begins."""
 IN_A_ROW = "it takes no two messages of one speaker in a row, as other programs send none: --set AGENT.program=gpt-4o"
+"""What helps where a template refuses two messages of a speaker in a row."""
 
 
 class ChatTemplate:
-    """A tokenizer's own template, or ``template`` (Jinja). ``lists``: whether messages may be lists of parts, as
-    pictures need; ``date`` is the day that prompts name. Its methods raise AnswerError for chats that the template
-    refuses."""
+    """A tokenizer's own template, or ``template`` (Jinja) in its place.
+
+    - ``lists``: whether messages may be lists of parts, as pictures need
+    - ``date``: the day that prompts name, if the template names one
+
+    Methods raise AnswerError for chats that the template refuses.
+    """
 
     def __init__(
         self, tokenizer: Any, template: str | None, *, lists: bool = False, date: datetime.date = DATE
@@ -63,8 +80,13 @@ class ChatTemplate:
         clock: datetime.date | None = None,
         switches: Mapping[str, Any] | None = None,
     ) -> str:
-        """The prompt of just these messages. ``date`` and ``clock`` replace the date where templates take it as a text
-        and where they ask for the time; ``switches`` replace those that :attr:`switches` has."""
+        """The prompt of just these messages, after which the assistant is to speak.
+
+        - ``as_parts``: whether messages are written as lists of parts; None: as the template takes them
+        - ``thinks``: whether the model may think before it answers
+        - ``date``, ``clock``: other days, where the template takes a date as a text, and where it asks for the time
+        - ``switches``: other variables than :meth:`switches` finds
+        """
         plain = [{"role": message.role, "content": message.text} for message in messages]
         as_parts = self.takes_parts if as_parts is None else as_parts
         if switches is None:
@@ -76,8 +98,8 @@ class ChatTemplate:
             raise AnswerError("bad_prompt", f"the chat template refuses this chat: {error}") from None
 
     def written(self, messages: Sequence[Mapping[str, Any]], is_prompt: bool, thinks: bool) -> str:
-        """A chat whose messages may have more than a role and a content, such as earlier thoughts; ``is_prompt``:
-        a reply follows. Raises whatever the program in the template does."""
+        """The text of a chat whose messages may have more than a role and a content, such as earlier thoughts.
+        ``is_prompt``: a reply follows. Raises whatever the program in the template does."""
         chat = [dict(message) for message in messages]
         if self.takes_parts:
             for message in chat:
@@ -126,7 +148,7 @@ class ChatTemplate:
         </think> for a thought, whoever opened it, and leave it out: of an answer that mentions the mark its end alone
         is left."""
         text = self._rendered(messages, thinks)
-        if len(messages) > 1 and not self.keeps_history and any(each.role == "assistant" for each in messages):
+        if len(messages) > 1 and not self.keeps_history and any(message.role == "assistant" for message in messages):
             raise AnswerError(
                 "bad_prompt", "the chat template leaves out earlier messages, or writes them in another order"
             )
@@ -167,13 +189,16 @@ class ChatTemplate:
 
     @cached_property
     def takes_system(self) -> bool:
-        """Whether it writes a system text before a user's message."""
+        """Whether the template writes a system's text before a user's message."""
         return self._writes("system", as_parts=self.takes_parts)
 
     @cached_property
     def begins(self) -> Begins:
-        """What becomes of a system text where the assistant begins: "merged" where the template drops it in one of
-        the chats of such a conversation, and keeps it in all as the first user message."""
+        """What becomes of a system's text where the assistant begins a conversation.
+
+        It is "merged" where the template drops the text in any of the chats of such a conversation, and keeps it in all
+        of them as the first user message.
+        """
         chats = [_conversation(count) for count in (0, 2, 4)]
         if not self.takes_system or not any(self._loses(chat) for chat in chats):
             return "kept"
@@ -181,7 +206,8 @@ class ChatTemplate:
 
     @cached_property
     def keeps_history(self) -> bool:
-        """Whether a chat's messages stand in its prompt, and in their order, as far as the template takes a chat."""
+        """Whether a chat's messages stand in its prompt in their order, as far as the template takes such a chat at
+        all."""
         roles: tuple[Role, Role] = ("user", "assistant")
         words = [f"{PROBE}{letter}" for letter in "ABCDE"]
         try:
@@ -205,12 +231,12 @@ class ChatTemplate:
 
     @cached_property
     def asks_for_the_time(self) -> bool:
-        """Whether a prompt has the day on which it is made, unless it is told another."""
+        """Whether a prompt names the day on which it is made, unless it is told another."""
         return self._differs(clock=OTHER_DATE)
 
     @cached_property
     def takes_a_date(self) -> bool:
-        """Whether a prompt has the date of the settings."""
+        """Whether a prompt names the date of the settings."""
         return self.asks_for_the_time or self._differs(date=OTHER_DATE)
 
     def _differs(self, *, date: datetime.date | None = None, clock: datetime.date | None = None) -> bool:
@@ -265,7 +291,8 @@ class ChatTemplate:
         return end if found else None
 
     def adds(self) -> str | None:
-        """What stands in the prompt beside a user's message, in a line that may be shortened."""
+        """What stands in the prompt around a user's message, on a line that may be shortened; None if the template
+        refuses it."""
         try:
             before, _, behind = self.render([ChatMessage("user", PROBE)]).partition(PROBE)
         except AnswerError:
@@ -293,7 +320,7 @@ class ChatTemplate:
 
 
 def merged(messages: Chat) -> Chat:
-    """The chat with its system text as the first user message."""
+    """The chat with its system's text at the beginning of the first user message."""
     return TextRequest(messages=messages).without_system()
 
 
@@ -304,7 +331,7 @@ def _begins(messages: Chat) -> bool:
 
 
 def _conversation(count: int) -> Chat:
-    """A chat with so many messages, of which the assistant has the first."""
+    """A chat of ``count`` messages after a system's text; the assistant has the first, and the two take turns."""
     roles: tuple[Role, Role] = ("assistant", "user")
     talk = [ChatMessage(roles[index % 2], f"Message {index}") for index in range(count)]
     return (ChatMessage("system", PROBE), *talk)

@@ -1,4 +1,4 @@
-"""Prompts of models in a local folder: chat templates, tokens, what a reply's tokens say."""
+"""Prompts of models in a local folder: chat templates, tokens, and what a reply's tokens say."""
 
 from __future__ import annotations
 
@@ -29,14 +29,20 @@ if TYPE_CHECKING:
     import datetime
     from pathlib import Path
 
-PROMPT_END = 24  # tokens that may hold the mark by which a prompt opens what the model thinks
+PROMPT_END = 24
+"""How many last tokens of a prompt may hold the mark by which it opens what the model thinks."""
 
 
 class LocalEngine(Engine):
-    """A local model. ``template`` (Jinja) is for chats; ``positions`` limits prompt and reply together; ``date`` is the
-    day that prompts name whose template names one."""
+    """Base of the engines whose model lies in ``folder``.
 
-    sees: ClassVar[bool] = False  # whether it reads pictures, where the checkpoint does
+    - ``template``: a chat template (Jinja) in place of the checkpoint's
+    - ``positions``: the most tokens of prompt and reply together; None: as many as the model has
+    - ``date``: the day that prompts name, if their template names one
+    """
+
+    sees: ClassVar[bool] = False
+    """Whether the engine reads pictures, where the checkpoint does."""
     _size: int  # of the vocabulary that has embeddings
 
     def __init__(
@@ -48,7 +54,8 @@ class LocalEngine(Engine):
         self._date = date
 
     def open(self, *, chat: bool = False) -> None:
-        """Load the tokenizer. Raises UnavailableError, for ``chat`` also if the template writes none."""
+        """Load the tokenizer, and for ``chat`` learn from the template how the model writes its turns. Raises
+        UnavailableError, for ``chat`` also where there is no usable template."""
         from transformers import AutoConfig, AutoTokenizer
 
         self._config = load_part(AutoConfig, self.folder, "configuration")
@@ -85,7 +92,7 @@ class LocalEngine(Engine):
 
     @abstractmethod
     def load(self, device: str) -> None:
-        """Load the model. Raises UnavailableError."""
+        """Load the model onto ``device``. Raises UnavailableError."""
 
     async def aclose(self) -> None:
         """Close connections, before :meth:`close`."""
@@ -95,27 +102,34 @@ class LocalEngine(Engine):
         """Release the model."""
 
     def limits(self) -> list[str]:
+        """Says that the template knows no system role."""
         if not self._chats or self.chat_template.takes_system:
             return []
         return ["knows no system role: instructions begin the first message"]
 
     def prompt_text(self, request: TextRequest) -> str:
+        """The prompt's text as the template writes it, or the text to be continued; without special tokens of any
+        message."""
         return self._chat_text(request) if request.prompt is None else self._plain(request.prompt)
 
     def about_prompt(self, request: TextRequest) -> dict[str, Any]:
-        about = super().about_prompt(request)
+        """What the base class says; also the date that the prompt names."""
+        record = super().about_prompt(request)
         if request.prompt is None and self.chat_template.takes_a_date:
-            about["prompt_date"] = self._date.isoformat()
-        return about
+            record["prompt_date"] = self._date.isoformat()
+        return record
 
     def half_of_positions(self) -> int:
+        """Half of the model's positions."""
         return (self._positions or UNLIMITED) // 2
 
     def excess(self, request: TextRequest) -> int:
+        """How many tokens of the prompt find no room beside the reply."""
         return max(0, len(self.tokens(request)) - self._room(request.sampling))
 
     def fitted_tokens(self, request: TextRequest) -> list[int]:
-        """The prompt's newest tokens that fit the model. Raises AnswerError."""
+        """The prompt's newest tokens that fit the model. Raises AnswerError where there is no room, and where pictures
+        would be cut."""
         tokens = self.tokens(request)
         pictures = request.pictures()
         if not pictures and max(tokens) >= self._size:
@@ -131,7 +145,7 @@ class LocalEngine(Engine):
         return tokens[max(0, len(tokens) - room) :]
 
     def tokens(self, request: TextRequest) -> list[int]:
-        """The prompt's tokens, without special tokens in texts. Raises AnswerError."""
+        """The prompt's tokens; texts of messages bring no special tokens. Raises AnswerError."""
         is_chat = request.prompt is None
         text = self.prompt_text(request)
         with_special = not is_chat and not self._encodes
@@ -148,10 +162,10 @@ class LocalEngine(Engine):
 
     def _end_tokens(self, model_ends: int | Sequence[int] | None) -> list[int]:
         ends: Iterable[int | None] = model_ends if isinstance(model_ends, Sequence) else [model_ends]
-        known = {self._tokenizer.eos_token_id, self._turn_end, *ends} - {None}
-        if not known:
+        end_tokens = {self._tokenizer.eos_token_id, self._turn_end, *ends} - {None}
+        if not end_tokens:
             raise UnavailableError(f"{self.folder}: neither the tokenizer nor the model names an end token")
-        return sorted(known)
+        return sorted(end_tokens)
 
     def _room(self, sampling: Sampling) -> int:
         if not self._positions:
@@ -198,7 +212,8 @@ class LocalEngine(Engine):
         if parts.thought is None and not begun and parts.answer == raw:
             if self._special.isdisjoint(tokens):
                 return parts
-            return replace(parts, answer=self._decode_all([each for each in tokens if each not in self._special]))
+            plain = [token for token in tokens if token not in self._special]
+            return replace(parts, answer=self._decode_all(plain))
         thought = None if parts.thought is None else self._plain(parts.thought).strip()
         answer = None if parts.answer is None else self._plain(parts.answer).lstrip()
         return replace(parts, thought=thought, answer=answer)

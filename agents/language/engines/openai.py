@@ -1,4 +1,5 @@
-"""The engine of servers with OpenAI's interface."""
+"""The engine of servers with OpenAI's interface. Servers differ in what they take, so that refusals and replies are
+read."""
 
 import asyncio
 import io
@@ -13,17 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from agents.contract import LATER, Address
 from agents.errors import AnswerError
-from agents.language.engines.clients import (
-    RENAMED,
-    ClientSettings,
-    KeyVariable,
-    ServerEngine,
-    ServerReply,
-    ServerText,
-    encoded,
-    log,
-)
+from agents.language.engines.clients import RENAMED, ServerEngine, encoded, log
 from agents.language.engines.reasoning import Thinks, parted
+from agents.language.engines.server_replies import ServerReply, ServerText
+from agents.language.engines.server_settings import ClientSettings, KeyVariable
 from agents.language.engines.text_request import ChatMessage, Finish, Sampling, TextRequest
 
 
@@ -44,7 +38,7 @@ class SeededSettings(ServerSettings):
 
 
 class ChatSettings(SeededSettings):
-    """For models that chat."""
+    """What servers' models that chat do differently: the name of a limit, and how texts hold thoughts."""
 
     length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """What the limit of tokens is called in chats; where a server refuses or drops the name, the other is sent."""
@@ -68,14 +62,17 @@ class _Message(_Reply):
 
 
 class Choice(_Reply):
-    """A completion's ``text`` or a chat's ``message``."""
+    """A text of a reply: a completion's ``text`` or a chat's ``message``."""
 
     text: str | None = None
+    """The text of a completion."""
     message: _Message | None = None
+    """The message of a chat."""
     finish_reason: str | None = None
+    """Why the text ended."""
 
     def written(self) -> str | None:
-        """The text; "" after mere reasoning or a tool's use; None without any."""
+        """The text; "" after mere reasoning or the use of a tool; None if there is no text at all."""
         if self.message is None:
             return self.text
         content = self.message.content
@@ -84,17 +81,24 @@ class Choice(_Reply):
         return content or self.message.refusal or ""
 
     def thought(self) -> str | None:
-        fields = (self.message.reasoning_content, self.message.reasoning) if self.message else ()
+        """What the server sent apart as the model's thoughts, or None."""
+        if self.message is None:
+            return None
+        fields = (self.message.reasoning_content, self.message.reasoning)
         return next((field for field in fields if isinstance(field, str) and field), None)
 
     def is_filtered(self) -> bool:
-        """Whether the server or the model declined."""
+        """Whether the server or the model declined to answer."""
         return self.finish_reason == "content_filter" or bool(self.message and self.message.refusal)
 
 
 class TextReply(ServerReply):
+    """The used fields of a reply to a text or a chat."""
+
     choices: Annotated[list[Choice], Field(min_length=1)]
+    """The texts; one is asked for."""
     system_fingerprint: Any = None
+    """The server's own mark of its configuration."""
 
 
 class _Vector(_Reply):
@@ -103,20 +107,31 @@ class _Vector(_Reply):
 
 
 class VectorReply(_Reply):
+    """The used fields of a reply to texts that are to be embedded."""
+
     data: list[_Vector]
+    """The vectors, in any order."""
 
 
-MOST_STOPS = 4  # OpenAI takes no more; the others are cut off here
-# In the words of the chat templates of Gemma and others, and of Google's server.
+MOST_STOPS = 4
+"""How many stops are sent, as OpenAI takes no more. Texts are cut at the others here."""
 NO_SYSTEM = re.compile(r"system (role|message|prompt)s? (is |are )?not supported|developer instruction", re.IGNORECASE)
-TEMPLATE = 60  # tokens of a chat template around a message, at most
-BEYOND = 1  # tokens over the limit that show nothing: some servers count the one that ends the text
+"""A refused system message, in the words of the chat templates of Gemma and others, and of Google's server."""
+TEMPLATE = 60
+"""The most tokens of a chat template around a message."""
+BEYOND = 1
+"""Tokens over the limit that show nothing, as some servers count the one that ends the text."""
 
 
 class OpenAIEngine(ServerEngine[ServerSettings]):
-    """Completions, chats (with images) and embeddings."""
+    """Completions, chats (also about images) and embeddings.
 
-    package = extra = "openai"
+    It learns as it goes: that the model knows no system's messages, that it refuses a parameter, that a limit's name is
+    dropped, that pictures are left out. What was learnt holds for all later requests of the process.
+    """
+
+    package = "openai"
+    extra = "openai"
     client = "AsyncOpenAI"
     used_up = "insufficient_quota"
 
@@ -130,6 +145,7 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
         return super()._new_client()
 
     async def generate(self, request: TextRequest, seed: int) -> ServerText:
+        """The text of a completion or chat. Raises AnswerError, also where the server left a picture out."""
         reply, tries = await self._limited_reply(request, seed)
         if any(message.image for message in request.messages):
             await self._check_pictures(request, reply.count("prompt_tokens"))
@@ -197,6 +213,7 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
         return request.messages if self._takes_system else request.without_system()
 
     def prompt_text(self, request: TextRequest) -> str:
+        """The prompt as it is sent: without a system's message where the model takes none."""
         return super().prompt_text(replace(request, messages=tuple(self._sent(request))))
 
     async def _check_pictures(self, request: TextRequest, tokens: int | None) -> None:
@@ -222,13 +239,13 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             square = io.BytesIO()
             Image.new("RGB", (64, 64), color).save(square, "PNG")
             message = ChatMessage("user", "Which color does this picture have?", square.getvalue())
-            about = TextRequest(messages=(message,), sampling=Sampling(temperature=0, max_tokens=20))
-            reply, _ = await self._reply_to(about, 0)
+            question = TextRequest(messages=(message,), sampling=Sampling(temperature=0, max_tokens=20))
+            reply, _ = await self._reply_to(question, 0)
             texts.append(reply.choices[0].written())
         return texts[0] != texts[1]
 
     async def embed(self, texts: Sequence[str], batch: int = 1024) -> list[list[float]]:
-        """A vector per text, ``batch`` texts a request. Raises AnswerError."""
+        """The vector of each of ``texts``, of which ``batch`` go into a request. Raises AnswerError."""
         vectors: list[list[float]] = []
         for start in range(0, len(texts), batch):
             part = list(texts[start : start + batch])
@@ -304,7 +321,7 @@ def _is_json(text: str) -> bool:
 
 
 def openai_message(message: ChatMessage) -> dict[str, Any]:
-    """A message for OpenAI's interface. Raises AnswerError for other kinds of image."""
+    """A message in the form of OpenAI's interface. Raises AnswerError for an image of another kind."""
     if message.image is None:
         return {"role": message.role, "content": message.text}
     kind, data = encoded(message.image)

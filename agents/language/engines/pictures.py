@@ -1,4 +1,4 @@
-"""Prompts with pictures, by a checkpoint's own processor."""
+"""Prompts with pictures, made by a checkpoint's own processor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def load_reader(folder: Path, config: Any) -> PictureReader | None:
-    """None where the checkpoint reads no pictures. Raises UnavailableError."""
+    """The reader of a checkpoint's pictures, or None where it reads none. Raises UnavailableError."""
     from transformers import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING, AutoProcessor
 
     names = checkpoints.PROCESSOR.split("|")
@@ -32,7 +32,10 @@ def load_reader(folder: Path, config: Any) -> PictureReader | None:
 
 
 class PictureReader:
-    """Keeps the inputs of a batch, which are wanted twice, until :meth:`forget`."""
+    """Turns a prompt with pictures into a model's inputs.
+
+    The inputs are wanted twice, to count tokens and to generate; they are kept until :meth:`forget`.
+    """
 
     def __init__(self, processor: Any) -> None:
         self.tokenizer = processor.tokenizer
@@ -41,17 +44,18 @@ class PictureReader:
         self._kept: dict[tuple[str, tuple[bytes, ...]], dict[str, Tensor]] = {}
 
     def marks(self) -> set[str]:
-        """What stands for pictures in prompts, and no user may write."""
+        """What stands for pictures in prompts, and must not stand in anybody's message."""
         values = [value for name, value in vars(self._processor).items() if name.endswith("_token")]
         return {str(value) for value in values if len(str(value or "")) > 2}
 
     def adds_special_tokens(self, text: str) -> bool:
-        """As a processor's own chats do."""
+        """Whether a prompt still lacks its first special token; the checkpoints' processors decide so for chats."""
         bos = self.tokenizer.bos_token
         return bos is None or not text.startswith(bos)
 
     def inputs(self, text: str, pictures: Sequence[bytes]) -> dict[str, Tensor]:
-        """Of a batch of this prompt alone. Raises AnswerError."""
+        """The model's inputs for a batch of this prompt alone: tensors by name. Raises AnswerError if the processor
+        refuses a picture."""
         from PIL import Image as PILImage
 
         key = (text, tuple(pictures))
@@ -71,11 +75,13 @@ class PictureReader:
         return self._kept[key]
 
     def forget(self) -> None:
+        """Drop the kept inputs."""
         self._kept.clear()
 
 
 def samples() -> list[ChatMessage]:
-    """Questions about pictures of unlike size, by which batches are measured; the second is the shorter."""
+    """Two questions about pictures of unlike size, by which it is measured what batches change; the second is the
+    shorter."""
     from PIL import Image as PILImage
 
     messages = []
@@ -87,7 +93,7 @@ def samples() -> list[ChatMessage]:
 
 
 def contents(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
-    """Messages for a template that takes lists of parts."""
+    """Messages as a template takes them that wants lists of parts: the picture first, then the text."""
     return [
         {
             "role": message.role,
@@ -103,8 +109,11 @@ def contents(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
 def joined(
     rows: Sequence[Mapping[str, Tensor]], pad: int, device: torch.device, dtype: torch.dtype
 ) -> dict[str, Tensor]:
-    """A batch of single prompts' inputs: what is as long as its prompt is padded on the left, other sides with zeros at
-    the end."""
+    """The inputs of single prompts as a batch on ``device``.
+
+    What is as long as its prompt is padded on the left, with ``pad`` for tokens and zeros for all else. Other sides are
+    filled with zeros at the end. Numbers with fractions become ``dtype``.
+    """
     import torch
 
     names = dict.fromkeys(name for row in rows for name in row)

@@ -1,5 +1,9 @@
-"""Which prompts a model may read together, measured when it is loaded. Padding can change a recurrent state, positions
-or the parts of pictures: architectures differ, and so do their versions."""
+"""Which prompts a model may read together, measured when it is loaded.
+
+Padding can change a recurrent state, positions or the parts of pictures. Architectures differ in this, and so do their
+versions in transformers. So no list of models is kept: the same prompt is read alone and in a batch, and the logits of
+some steps are compared.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
@@ -8,27 +12,33 @@ import torch
 from torch import Tensor
 from transformers import LogitsProcessor
 
-STEPS = 3  # tokens
-TOLERANCE = {torch.float32: 1e-3}  # of the logits' spread
-ROUGH = 0.1  # the same of other types
+STEPS = 3
+"""How many tokens are generated for a comparison."""
+TOLERANCE = {torch.float32: 1e-3}
+"""By how much of their spread logits may differ."""
+ROUGH = 0.1
+"""The same for types of number with fewer digits."""
 
 R = TypeVar("R")
-# (rows, ready masks, whether a common start is read once, what reads the logits)
 Generate = Callable[[Sequence[R], bool, bool, LogitsProcessor], object]
+"""A function that generates for (rows, ready masks, whether a common start is read once, what reads the logits)."""
 
 
 class Joining(NamedTuple):
-    """Whether prompts of unlike length make a batch, by masks that are ready; whether prompts with pictures make a
-    batch; whether what prompts begin with is read once."""
+    """What may be done to prompts without a change of their texts."""
 
     pads: bool = False
+    """Prompts of unlike length may be a batch."""
     ready_masks: bool = False
+    """Their masks may be made beforehand, which is quicker."""
     pictures: bool = False
+    """Prompts with pictures may be a batch."""
     shares: bool = False
+    """What all prompts begin with may be read once."""
 
 
 class LastLogits(LogitsProcessor):
-    """Keeps those of the batch's last row."""
+    """Keeps the logits of the batch's last row, a tensor [vocabulary] for each step, and changes nothing."""
 
     def __init__(self) -> None:
         self.steps: list[Tensor] = []
@@ -39,7 +49,8 @@ class LastLogits(LogitsProcessor):
 
 
 def joining(generate: Generate[R], texts: Sequence[R], pictures: Sequence[R], dtype: torch.dtype) -> Joining:
-    """From two prompts of a kind, the second of which is the shorter; or none."""
+    """What a model allows, found with two texts and two prompts with pictures, if it reads any; the second of each is
+    the shorter."""
     pads = False
     is_ready = False
     if (alone := _logits(generate, texts[1:], False)) is not None:

@@ -1,33 +1,45 @@
-"""What a model thinks before it answers, apart from its answer: in the texts of servers, and as errors."""
+"""What a model thinks before it answers, told apart from its answer: in the texts of servers, and as errors."""
 
 from __future__ import annotations
 
 import re
 from typing import Literal
 
-from agents.contract import Reply, Verdict
+from agents.contract import Finding, Reply
 from agents.errors import AnswerError
 from agents.language.engines.reply_parts import Parts, ReplyForm, closed
 from agents.language.engines.text_request import GeneratedText
 from agents.stimuli import Stimulus
 
 Thinks = Literal["marks", "opened", "none"]
+"""How a server's texts have the model's thoughts: between marks, before a mark (the prompt opened them), or not
+at all."""
 
 SERVED = ReplyForm(cuts_turns=True)
-# What is left of marks where a server takes special tokens out of its texts, as vLLM does without --reasoning-parser.
-# Of Seed-OSS, Ministral, Magistral, Cohere's models and Apertus nothing is left; nobody can part their texts.
-HARMONY = re.compile(r"\s*(?:analysis|commentary)(?=[^\W\d_])")  # gpt-oss: "analysisThe user …assistantfinalHello"
-FINAL = re.compile(r"\s*final(?=[A-Z])")  # the same without a thought
-NAMED_FORM = re.compile(r" ?json\s*(?=[{\[A-Z])")  # which gpt-oss names behind its channel
-GEMMA = re.compile(r"\s*thought\n(?=\S)")  # Gemma 4: "thought", what it thinks, and the answer right behind
+"""The form of servers' texts: marks of every known model, and marks of a turn's end."""
+HARMONY = re.compile(r"\s*(?:analysis|commentary)(?=[^\W\d_])")
+"""gpt-oss without its marks: "analysisThe user …assistantfinalHello". A server that takes special tokens out of its
+texts, as vLLM does without --reasoning-parser, leaves only this. Of Seed-OSS, Ministral, Magistral, Cohere's models and
+Apertus it leaves nothing, and nobody can part their texts."""
+FINAL = re.compile(r"\s*final(?=[A-Z])")
+"""The same without a thought."""
+NAMED_FORM = re.compile(r" ?json\s*(?=[{\[A-Z])")
+"""The name of a form, which gpt-oss writes behind its channel."""
+GEMMA = re.compile(r"\s*thought\n(?=\S)")
+"""Gemma 4 without its marks: "thought", what it thinks, and the answer right behind."""
 SOLAR = re.compile(r"(?:[.!?…)\]\"”]|(?<=[a-z]))assistant(?=[A-Z])|[.!?…]assistant(?=[a-z])")
+"""Solar Open without its marks."""
 MUSE = re.compile(r"\s*to=(?:self|user)(?=[^\s<])")
+"""MuseGlimmer without its marks."""
 
 
 def parted(text: str, thinks: Thinks = "marks", *, is_whole: bool = True, has_thought: bool = False) -> Parts:
-    """The parts of a server's text. ``thinks``: by the marks in it ("marks"); the prompt, which nobody sees, opened
-    what the model thinks ("opened"); or the model does not think ("none"). ``is_whole``: the model ended the text
-    itself. ``has_thought``: the server sent what the model thinks apart from the text."""
+    """The parts of a server's text.
+
+    - ``thinks``: how thoughts are told, see :data:`Thinks`
+    - ``is_whole``: the model ended the text itself
+    - ``has_thought``: the server sent the thoughts apart from the text
+    """
     if thinks == "none":
         return Parts(None, text)
     if not has_thought:
@@ -63,18 +75,20 @@ def _without_marks(text: str, *, is_whole: bool) -> Parts | None:
     return Parts(None, text, fault=f"{found[0].strip()!r} in the reply is left of marks that the server took out")
 
 
-def reasoning_mark(stimulus: Stimulus, reply: Reply) -> Verdict | None:
-    """The filter of replies that mention a mark of a thought, such as "</think>". The reply stays as it is: whether the
-    model talks about the mark, or thinks aloud, is for a reader to say."""
+def reasoning_mark(stimulus: Stimulus, reply: Reply) -> Finding | None:
+    """The filter that notes replies in which a mark of a thought stands, such as "</think>".
+
+    The reply stays as it is. Whether the model talks about the mark, or thinks aloud, is for a reader to say.
+    """
     text = reply.raw.get("text") if isinstance(reply.raw, dict) else None
     if not isinstance(text, str):
         return None
     marks = SERVED.lone_marks(text)
-    return Verdict("reasoning_mark", False, ", ".join(marks)) if marks else None
+    return Finding("reasoning_mark", False, ", ".join(marks)) if marks else None
 
 
 def unfinished(text: GeneratedText) -> AnswerError:
-    """For a reply without an answer."""
+    """The error of a reply that ended within the model's thoughts."""
     why = "the model ended its reply within its reasoning"
     if text.finish == "length":
         why = "the reply's tokens did not suffice for its reasoning: raise reasoning_tokens"
@@ -82,5 +96,5 @@ def unfinished(text: GeneratedText) -> AnswerError:
 
 
 def unparted(text: GeneratedText, why: str, advice: str) -> AnswerError:
-    """For a reply in which nothing tells what is the answer; ``advice`` says what to do."""
+    """The error of a reply in which nothing tells what is the answer; ``advice`` says what to do."""
     return AnswerError("reasoning_unparted", f"{why}: {advice}", text.record())

@@ -15,35 +15,50 @@ from typing import Any
 from agents.language.engines.reply_marks import THOUGHTS, WORDED_THOUGHTS, Mark
 from agents.language.engines.reply_parts import ReplyForm
 
+HEADER_END = 40
+"""How many characters at a header's end may hold the beginning of the answer's mark."""
 MARK = re.compile(r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}[\[\]]")
+"""A mark in brackets, as templates write where they have no token for it."""
 
 Render = Callable[[Sequence[Mapping[str, Any]], bool, bool], str]
+"""A template: (messages, whether the prompt for a reply follows, whether the model is to think) to a text."""
 
 QUESTION = "Questionone"
+"""The known words of a question, by which it is found in a rendered chat."""
 THOUGHT = "Thoughttext"
+"""The known words of a thought."""
 ANSWER = "Answertext"
+"""The known words of an answer."""
 NEXT = "Questiontwo"
+"""The known words of a second question."""
 USER = {"role": "user", "content": QUESTION}
+"""The question as a message."""
 ASSISTANT = {"role": "assistant", "content": ANSWER}
-# What templates call an earlier turn's thoughts.
+"""The answer as a message."""
 THINKING = {**ASSISTANT, **dict.fromkeys(("reasoning_content", "reasoning", "thinking", "thoughts"), THOUGHT)}
+"""The answer with a thought, under every name that templates have for one."""
 FOLLOWING = {"role": "user", "content": NEXT}
+"""The second question as a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedForm:
-    """The ``form`` of replies, and the ``end`` token's text that the template writes behind an assistant's turn: ""
-    where it writes none, or where the same token also parts thoughts from answers."""
+    """What a template tells of a model's replies."""
 
     form: ReplyForm
+    """The marks of thoughts and answers."""
     end: str = ""
+    """The token that ends an assistant's turn and nothing else; "" where the template writes none such."""
 
 
 def learned(render: Render, source: str, tokens: Iterable[str]) -> LearnedForm:
-    """``render`` (messages, whether the prompt for a reply follows, whether the model is to think) raises whatever the
-    template does; ``source`` is the template, and ``tokens`` are the texts of all tokens that were added to the
-    vocabulary."""
-    worded = tuple(mark for mark in WORDED_THOUGHTS if any(each in source for each in (mark.opens, *mark.closes)))
+    """The form of a model's replies.
+
+    - ``render``: the template; it may raise anything
+    - ``source``: the template's text
+    - ``tokens``: the texts of all tokens that were added to the vocabulary
+    """
+    worded = tuple(mark for mark in WORDED_THOUGHTS if any(text in source for text in (mark.opens, *mark.closes)))
     form = ReplyForm(worded=worded)
     chat = _rendered(render, [USER, ASSISTANT, FOLLOWING])
     prompts = [prompt for thinks in (False, True) if (prompt := _behind(render, [USER], True, thinks))]
@@ -108,7 +123,8 @@ def _with_thoughts(render: Render, form: ReplyForm, prompts: Sequence[str]) -> t
 def _with_wrapper(form: ReplyForm, begun: str, header: int) -> ReplyForm:
     """With what stands before an answer without thoughts, where it is new. ``begun`` is what stands between question
     and answer, and its first ``header`` characters are in every prompt."""
-    for start in (header, *(each for each in _mark_starts(begun) if header - 40 <= each < header)):
+    just_before = [start for start in _mark_starts(begun) if header - HEADER_END <= start < header]
+    for start in (header, *just_before):
         parts = form.parts(f"{begun[start:]}{ANSWER}")
         if parts.answer is None or parts.answer.lstrip() == ANSWER:
             return form
@@ -137,8 +153,8 @@ def _with_end(
     behind = between.lstrip()
     end = max((token for token in tokens if token.strip() and behind.startswith(token)), key=len, default="")
     if end:
-        known = [mark for mark in form.thoughts if mark not in THOUGHTS or mark.opens in source]
-        if end in parting or any(end in close for mark in known for close in mark.closes):
+        own_marks = [mark for mark in form.thoughts if mark not in THOUGHTS or mark.opens in source]
+        if end in parting or any(end in close for mark in own_marks for close in mark.closes):
             return LearnedForm(replace(form, ends=(*form.ends, end)))
         return LearnedForm(form, end)
     # No token of the tokenizer's: a mark in brackets, or the next question's header, which begins the chat, too.

@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 
 class Mark(NamedTuple):
-    """A part of a reply begins with ``opens`` and ends before the first of ``closes``."""
+    """The marks of a part of a reply: it begins with ``opens`` and ends before the first of ``closes``."""
 
     opens: str
+    """What begins the part; "" if the part has begun already."""
     closes: tuple[str, ...]
+    """What ends the part, each a possible end."""
 
 
-# What a model thinks. After it another part may follow.
 THOUGHTS = (
     Mark("<|channel|>analysis<|message|>", ("<|end|>", "<|start|>assistant")),  # gpt-oss
     Mark("<|channel|>commentary<|message|>", ("<|end|>", "<|call|>")),  # gpt-oss: what it says about its use of tools
@@ -33,8 +34,7 @@ THOUGHTS = (
     Mark("<|begin_of_thought|>", ("<|end_of_thought|>",)),  # Sky-T1, OpenThinker
     Mark("<|im_start|>think", ("<|im_start|>answer",)),  # s1
 )
-# The same in words that any model could write. Without what closes them they are part of the answer, unless the prompt
-# or the template has them.
+"""What a model thinks. After it another part may follow."""
 WORDED_THOUGHTS = (
     Mark("Here are my reasoning steps:", ("[BEGIN FINAL RESPONSE]",)),  # Apriel
     Mark("Here is my thought process:", ("Here is my response:", "Here's my response:")),  # Granite 3.2
@@ -42,20 +42,22 @@ WORDED_THOUGHTS = (
     Mark("## Thinking\n", ("\n## Final Response\n",)),  # HuatuoGPT-o1
     Mark("think\n", ("\nanswer\n",)),  # s1, where a server takes its marks out
 )
-# gpt-oss names a form behind a channel: <|channel|>final <|constrain|>json<|message|>.
+"""The same in words that any model could write. Without what closes them they are part of the answer, unless the prompt
+or the template has them."""
 CHANNEL = re.compile(
     r"(<\|channel\|>(?:analysis|commentary|final))[^<\n]{0,100}(?:<\|constrain\|>\s*\w*\s*)?(?=<\|message\|>)"
 )
-# To whom it writes, before the channel.
+"""A form that gpt-oss names behind a channel: <|channel|>final <|constrain|>json<|message|>."""
 RECIPIENT = re.compile(r"\s+to=[\w.]{1,100}(?=<\|channel\|>)")
-# A speaker's label, before which models that follow a dialogue begin to think.
+"""To whom gpt-oss writes, before the channel."""
 LABEL = re.compile(r"\s*[*_]{0,2}\w[\w .'-]{0,30}[*_]{0,2}:[*_]{0,2}\s*")
-# Tags whose name says it: <think>, <thinking>, <thought>, <reasoning>, <seed:think>, <mm:think>, <longcat_think>,
-# <think:opensource>, <ifm|think_fast>. The name is in group 2; group 1 is the stroke of what closes.
+"""A speaker's label, before which models that follow a dialogue begin to think."""
 TAG = re.compile(r"<(/?)((?:[\w:.-]+\|)?[\w:.-]*(?:think|thought|reason)[\w:.-]*)>", re.IGNORECASE)
-BEGUN_TAG = re.compile(r"</?[\w:.|-]*")  # the beginning of such a tag
+"""Tags whose name says that they hold a thought: <think>, <thinking>, <thought>, <reasoning>, <seed:think>, <mm:think>,
+<longcat_think>, <think:opensource>, <ifm|think_fast>. The name is in group 2; group 1 is the stroke of what closes."""
+BEGUN_TAG = re.compile(r"</?[\w:.|-]*")
+"""The beginning of such a tag."""
 
-# What wraps an answer.
 ANSWERS = (
     Mark("<|channel|>final<|message|>", ("<|return|>", "<|end|>")),  # gpt-oss
     Mark("<|content|>", ("<|end|>",)),  # Solar Open
@@ -66,16 +68,17 @@ ANSWERS = (
     Mark("[BEGIN FINAL RESPONSE]", ("[END FINAL RESPONSE]",)),  # Apriel
     Mark("<|begin_of_solution|>", ("<|end_of_solution|>",)),  # Sky-T1, OpenThinker
 )
-# The same in tags that an answer may hold for other reasons: they wrap an answer only behind what the model thinks.
-# <answer>: Hunyuan, K2-Think, GLM-4.1V; <response>: Granite 3.3, ERNIE; <output>: Reflection; <Output>: Marco-o1.
+"""What wraps an answer."""
 ANSWERS_AFTER_THOUGHT = tuple(
     Mark(f"<{name}>", (f"</{name}>",)) for name in ("answer", "response", "output", "Answer", "Response", "Output")
 )
-BOX = ("<|begin_of_box|>", "<|end_of_box|>")  # of GLM's vision models, around the answer or a part of it
-# How a model begins another part within its own turn.
+"""What wraps an answer behind a thought, in tags that an answer may hold for other reasons. <answer>: Hunyuan,
+K2-Think, GLM-4.1V; <response>: Granite 3.3, ERNIE; <output>: Reflection; <Output>: Marco-o1."""
+BOX = ("<|begin_of_box|>", "<|end_of_box|>")
+"""What GLM's vision models write around the answer or a part of it."""
 AGAIN = ("<|start|>assistant", "<|begin|>assistant")
+"""How a model begins another part within its own turn."""
 
-# What ends a turn. A server that leaves special tokens in its texts sends it, and all that the model wrote behind it.
 TURN_ENDS = (
     "<|im_end|>",
     "</s>",
@@ -115,18 +118,20 @@ TURN_ENDS = (
     "[PAD]",
     "<|pad|>",
 )
-# The next speaker's mark, which ends a turn of GLM, Phi and Reka. It is one at the end of a text or of a line.
+"""What ends a turn. A server that leaves special tokens in its texts sends it, and all that the model wrote
+behind it."""
 NEXT_SPEAKERS = ("<|user|>", "<|observation|>", "<|system|>", "<|assistant|>")
-# The same in a form that nobody writes in a sentence. Marks in wide strokes are DeepSeek's and Hunyuan's.
+"""The next speaker's mark, which ends a turn of GLM, Phi and Reka if it stands at the end of a text or of a line."""
 CERTAIN_ENDS = re.compile(r"<sep> ?human:|<extra_id_1>User|<\uff5c[^<>\uff5c\s]{1,40}\uff5c>")
-# What begins a text or an assistant's turn, where a server leaves it before a reply.
+"""What ends a turn in a form that nobody writes in a sentence. Marks in wide strokes are DeepSeek's and Hunyuan's."""
 HEADS = re.compile(
     r"\s*(?:<bos>|<\|begin_of_text\|>|<\uff5cbegin\u2581of\u2581sentence\uff5c>|\[gMASK\]|<sop>|<\|startoftext\|>"
     r"|<\|im_start\|>assistant\n|<\|start_header_id\|>assistant<\|end_header_id\|>\n*|<start_of_turn>model\n"
     r"|<\uff5cAssistant\uff5c>|<\|assistant\|>\n?|\[\|assistant\|\])+"
 )
-# What begins the next turn behind it.
+"""What begins a text or an assistant's turn, where a server leaves it before a reply."""
 TURN_BEGINS = re.compile(
     r"<\|(?:im_start|start|begin|start_header_id|START_OF_TURN_TOKEN|start_of_role|user|system|user_start|open|im_user)"
     r"|<start_of_turn>|<\|turn>|<｜(?:User|begin)|<s>|\[INST\]|<seed:bos>|<beginning_of_sentence>|\]~b\]|<\|[\w▁]+\|>"
 )
+"""What begins the next turn behind one that has ended."""

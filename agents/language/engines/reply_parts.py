@@ -1,4 +1,15 @@
-"""The parts of a reply: what a model thinks, what it answers, and where its turn ends."""
+"""The parts of a reply: what a model thinks, what it answers, and where its turn ends.
+
+Why so: each family of models writes thoughts in its own marks. A server may leave the marks in, take them out, or cut a
+reply within one. So an answer is never guessed: where nothing tells thought and answer apart, the reply has a
+``fault``, and no answer is taken from it.
+
+What breaks: a thought that is taken for an answer is sent to a judge, and an answer that is taken for a thought is
+lost. A mark that stands in a sentence as words ("I use </think> tags") must stay words. Certain marks belong to
+``THOUGHTS`` and ``ANSWERS``; marks in words that any model could write belong to ``WORDED_THOUGHTS``, which need their
+end. A change here changes answers; tests/agents/language/engines/test_reply_forms.py and test_served_replies.py have
+the known families.
+"""
 
 from __future__ import annotations
 
@@ -26,34 +37,40 @@ from agents.language.engines.reply_marks import (
 )
 
 QUOTES = tuple("`'\"“”‘’«»(„*")
+"""What may stand around a mark that is only mentioned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Of a reply, or of its beginning. ``thought``: what the model thinks, None where nothing says that it does.
-    ``answer``: None within what it thinks. ``is_ended``: a mark says that nothing more belongs to the answer.
-    ``fault``: why thought and answer cannot be told apart."""
+    """The parts of a reply, or of the beginning of one."""
 
     thought: str | None
+    """What the model thinks; None where nothing says that it does."""
     answer: str | None
+    """What it answers; None within what it thinks."""
     is_ended: bool = False
+    """Whether a mark says that nothing more belongs to the answer."""
     fault: str | None = None
+    """Why thought and answer cannot be told apart; None if they can."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyForm:
-    """The marks in the replies of a model: those that are known of all, and its template's own. ``ends`` end an answer
-    wherever they stand in it; ``worded`` are those of :data:`WORDED_THOUGHTS` that its template has; ``cuts_turns``:
-    texts may hold marks of a turn's end, as of a server that leaves special tokens in them."""
+    """The marks in a model's replies: those that are known of any model, and its template's own."""
 
     thoughts: tuple[Mark, ...] = THOUGHTS
+    """The marks of what it thinks."""
     answers: tuple[Mark, ...] = ANSWERS
+    """The marks that wrap an answer."""
     ends: tuple[str, ...] = ()
+    """What ends an answer wherever it stands."""
     worded: tuple[Mark, ...] = ()
+    """Those of :data:`WORDED_THOUGHTS` that the template has."""
     cuts_turns: bool = False
+    """Whether texts may hold marks of a turn's end, as of a server that leaves special tokens in them."""
 
     def begun(self, prompt: str) -> str:
-        """The mark with which a prompt's end begins a part of the reply, or ""."""
+        """The mark with which the end of a ``prompt`` begins a part of the reply, or ""."""
         end = prompt.rstrip()
         for mark in (*self.thoughts, *WORDED_THOUGHTS, *self.answers):
             if end.endswith(mark.opens):
@@ -64,8 +81,12 @@ class ReplyForm:
         return ""
 
     def parts(self, text: str, begun: str = "", *, is_whole: bool = True, has_thought: bool = False) -> Parts:
-        """The parts of ``text``, which the prompt began with ``begun``. ``is_whole``: the model ended the text itself.
-        ``has_thought``: what it thinks is known from elsewhere."""
+        """The parts of ``text``.
+
+        - ``begun``: the mark with which the prompt began the reply
+        - ``is_whole``: the model ended the text itself
+        - ``has_thought``: what it thinks is known from elsewhere
+        """
         thoughts: list[str] = []
         rest = CHANNEL.sub(r"\1", RECIPIENT.sub("", begun + text))
         if self.cuts_turns:
@@ -136,40 +157,41 @@ class ReplyForm:
         return None
 
     def begins_thought(self, text: str) -> bool:
-        """Whether ``text`` begins with the mark of a thought."""
+        """Whether ``text`` begins with a mark that opens a thought."""
         mark = self._thought_at(text.lstrip())
         return mark is not None and mark.opens != ""
 
     def may_begin(self, text: str) -> bool:
-        """Whether ``text`` could be the beginning of a mark before an answer."""
+        """Whether ``text`` could be the beginning of a mark that stands before an answer."""
         start = text.lstrip()
         if BEGUN_TAG.fullmatch(start):
             return True
         marks = (*self.thoughts, *WORDED_THOUGHTS, *self.answers, *ANSWERS_AFTER_THOUGHT)
-        return any(mark.opens.startswith(start) for mark in marks) or any(each.startswith(start) for each in AGAIN)
+        return any(text.startswith(start) for text in (*AGAIN, *(mark.opens for mark in marks)))
 
     def closing(self) -> list[str]:
-        """All marks that may stand behind an answer, whose beginnings nobody should hear."""
+        """All marks that may stand behind an answer. Nobody should hear the beginning of one while the text is
+        generated."""
         marks = [*self.answers, *ANSWERS_AFTER_THOUGHT]
         return [*self.ends, *BOX, *(close for mark in marks for close in mark.closes)]
 
     def lone_marks(self, answer: str) -> list[str]:
-        """Marks of thoughts that an answer mentions, such as "</think>"."""
+        """The marks of thoughts in an answer, such as "</think>", each once."""
         return list(dict.fromkeys(answer[start:end] for start, end, _ in self._places(answer)))
 
     def _places(self, answer: str) -> list[tuple[int, int, bool]]:
         """Where marks of thoughts stand in an answer, and whether each closes a thought."""
         places = [(tag.start(), tag.end(), bool(tag[1])) for tag in TAG.finditer(answer)]
         for mark in self.thoughts:
-            for each in (mark.opens, *mark.closes):
-                index = answer.find(each)
-                if index >= 0 and each not in (*TURN_ENDS, *AGAIN):  # which stand for other things, too
-                    places.append((index, index + len(each), each != mark.opens))
+            for text in (mark.opens, *mark.closes):
+                index = answer.find(text)
+                if index >= 0 and text not in (*TURN_ENDS, *AGAIN):  # which stand for other things, too
+                    places.append((index, index + len(text), text != mark.opens))
         # Parts of gpt-oss's marks, too: a header that is damaged says nothing of what follows it.
-        for each in (*(mark.opens for mark in self.answers), "<|channel|>", "<|message|>"):
-            index = answer.find(each)
+        for text in (*(mark.opens for mark in self.answers), "<|channel|>", "<|message|>"):
+            index = answer.find(text)
             if index >= 0:
-                places.append((index, index + len(each), True))
+                places.append((index, index + len(text), True))
         return sorted(places)
 
     def _fault(self, answer: str) -> str | None:
@@ -182,7 +204,7 @@ class ReplyForm:
 
 
 def turn_end(answer: str) -> int:
-    """Where the mark of a turn's end stands behind which nothing follows but another turn, or -1."""
+    """The index of a turn's last mark, behind which nothing follows but another turn; -1 if there is none."""
     found = []
     for mark in (*TURN_ENDS, *NEXT_SPEAKERS):
         index = answer.find(mark)
@@ -223,7 +245,7 @@ def _is_wrapped(text: str, mark: Mark) -> bool:
 
 
 def closed(text: str, form: ReplyForm) -> Parts:
-    """The parts of a reply that begins within a thought, by whatever mark closes it first."""
+    """The parts of a reply that begins within a thought, which ends at whatever mark of ``form`` closes it first."""
     tags = [tag for tag in TAG.finditer(text) if tag[1]]
     places = [(tag.start(), tag[0]) for tag in tags[:1]]
     for mark in (*form.thoughts, *WORDED_THOUGHTS):

@@ -1,4 +1,5 @@
-"""Rules on a batch's rows: repetition, ends, the text while it is generated."""
+"""What ends a batch's rows: end tokens, limits, stops, and listeners that have heard enough. Also a rule on
+repetition."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +13,11 @@ from agents.models.transfer import HostCopy, uploaded
 
 
 class NoRepeats(NoRepeatNGramLogitsProcessor):
-    """No ``size`` tokens repeat in a text or from ``prompts``, int64 [rows, longest]; a row's beams stand together."""
+    """Keeps sequences of ``size`` tokens from standing twice in a text and its prompt.
+
+    ``prompts``, int64 [rows, longest], hold a row for each text; a row's beams stand together. transformers' own rule
+    looks at the decoder's tokens alone, and so would not see an encoder's prompt.
+    """
 
     def __init__(self, size: int, prompts: Tensor) -> None:
         super().__init__(size)
@@ -25,10 +30,18 @@ class NoRepeats(NoRepeatNGramLogitsProcessor):
 
 
 class RowEnds(StoppingCriteria):
-    """Which rows have ended; listeners hear what will not change. Where texts are read, a row on a GPU ends a token
-    late, which :meth:`kept` drops. Generated tokens begin at ``start``; ``decode`` gives a row's answer so far, and
-    whether a mark in its text has ended it. ``reads_all``: every row's text is read, not only where a request has stops
-    or listeners."""
+    """Says which rows of a batch have ended, and tells listeners the text that will not change any more.
+
+    - ``requests``: a request for each row, with its limit, stops and listener
+    - ``ends``: the model's end tokens
+    - ``start``: the number of tokens before the generated ones
+    - ``decode``: gives a row's answer so far, and whether a mark in its text has ended it
+    - ``reads_all``: every row's text is read, and not only where a request has stops or listeners
+
+    Why so: reading a token on the host makes a GPU wait. So each step reads the tokens of the step before, which have
+    arrived by then. A row on a GPU ends a token late for that, and :meth:`kept` drops the token. Without it, a text
+    would depend on where it was generated.
+    """
 
     def __init__(
         self,
@@ -67,7 +80,7 @@ class RowEnds(StoppingCriteria):
         return done | uploaded([stopped], done.device)[0]
 
     def kept(self, row: int, tokens: list[int]) -> list[int]:
-        """A row's ``tokens`` up to its stop or limit."""
+        """A row's generated ``tokens`` up to its stop or limit."""
         self._read_newest()
         return tokens[: self._lengths.get(row, self._requests[row].sampling.limit)]
 

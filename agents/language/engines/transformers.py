@@ -1,4 +1,5 @@
-"""The engine of transformers. In float32 a batch changes a row's logits by about 1e-6."""
+"""The engine of transformers. In float32 a batch changes a row's logits by about 1e-6, which changes no draw but by
+chance."""
 
 from __future__ import annotations
 
@@ -20,23 +21,32 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from torch import Tensor
+    from transformers import GenerationConfig
 
     from agents.language.engines.probing import Joining
 
 
 class PromptRow(NamedTuple):
-    """A text's place in the batch, its prompt's tokens, and a model's inputs where it has pictures."""
+    """A text of a batch on its way to the model."""
 
     place: int
+    """Its place in the batch."""
     seed: int
+    """The seed of its draws."""
     request: TextRequest
+    """What is asked."""
     prompt: list[int]
+    """The prompt's tokens."""
     inputs: dict[str, Tensor] | None = None
+    """The model's inputs, where the prompt has pictures."""
 
 
 class TransformersEngine(LocalEngine):
-    """A model, also of pictures with text, in turn on ``devices`` GPUs. ``beams`` are options of a beam search, without
-    temperature, top-k, top-p and penalties; its stops only cut the text."""
+    """A model that transformers knows, also one of pictures with text. ``devices`` GPUs hold its layers in turn.
+
+    ``beams`` are options of a beam search. Such a search has no temperature, top-k, top-p and penalties, and its stops
+    only cut the text.
+    """
 
     sees = True
 
@@ -58,6 +68,11 @@ class TransformersEngine(LocalEngine):
         self._generate: Any = None
 
     def load(self, device: str) -> None:
+        """Load the model, and measure which prompts it may read together. Raises UnavailableError.
+
+        Nothing of the checkpoint's generation_config.json counts but the tokens that begin and end a text: every choice
+        is a setting of the agent's.
+        """
         import torch
         from transformers import GenerationConfig
 
@@ -87,10 +102,10 @@ class TransformersEngine(LocalEngine):
             kinds = [(library.AutoModelForSeq2SeqLM, library.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING)]
         pictured = (library.AutoModelForImageTextToText, library.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING)
         kinds = [*kinds, pictured] if self._reader is None else [pictured]
-        return next((cls for cls, known in kinds if type(self._config) in known), kinds[0][0])
+        return next((cls for cls, configurations in kinds if type(self._config) in configurations), kinds[0][0])
 
     def generate_batch(self, batch: Sequence[TextRequest], seeds: Sequence[int]) -> list[GeneratedText | Exception]:
-        """A text, or the AnswerError, for each request."""
+        """For each request a text, or the AnswerError that came of it."""
         import torch
 
         texts: dict[int, GeneratedText | Exception] = {}
@@ -118,6 +133,7 @@ class TransformersEngine(LocalEngine):
             self._reader.forget()
 
     def provenance(self) -> dict[str, Any]:
+        """The classes of model and tokenizer, the type of numbers, the way of attention, and what is not batched."""
         joins = self._joining
         return {
             "engine": "transformers",
@@ -131,6 +147,7 @@ class TransformersEngine(LocalEngine):
         }
 
     def close(self) -> None:
+        """Let the model go."""
         self._model = self._generate = None
 
     # batches
@@ -210,20 +227,16 @@ class TransformersEngine(LocalEngine):
             return []
 
     def _generate_together(self, rows: Sequence[PromptRow]) -> list[GeneratedText | Exception]:
-        from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteriaList
+        """Texts of a group, in order, by one call of ``generate``; an AnswerError in place of a text that failed."""
+        from transformers import LogitsProcessorList, StoppingCriteriaList
 
-        from agents.language.engines.stopping import NoRepeats, RowEnds
-        from agents.models.sampling import Finite, Sampler, Warp
+        from agents.language.engines.stopping import RowEnds
+        from agents.models.sampling import Finite
         from agents.models.transfer import downloaded
 
         shares = self._joining.shares and self._beams is None and self._reader is None
         inputs, is_padded = self._inputs(rows, self._shared(rows) if shares else 0)
         start = 1 if self._encodes else inputs["input_ids"].shape[1]
-        samplings = [row.request.sampling for row in rows]
-        least = samplings[0].min_tokens
-        most = max(sampling.limit for sampling in samplings)
-        search: dict[str, Any] = dict(self._beams or {})
-        search["forced_eos_token_id"] = self._ends if search.get("forced_eos_token_id") else None
         begun = [self._begun(row.prompt) for row in rows]
         requests = [row.request for row in rows]
 
@@ -231,36 +244,68 @@ class TransformersEngine(LocalEngine):
             return self._settled(begun[row], tokens)
 
         row_ends = RowEnds(requests, self._ends, start, answer, self._device, reads_all=bool(self._form.ends))
-        finite = Finite(len(rows), normalised=search.get("num_beams", 1) > 1)
-        processors: list[Any] = [finite]
-        if self._beams is None:
-            warps = [
-                Warp(each.temperature, each.top_k, each.top_p, each.frequency_penalty, each.presence_penalty)
-                for each in samplings
-            ]
-            processors.append(Sampler([row.seed for row in rows], warps))
-        if (size := search.pop("no_repeat_ngram_size", 0)) > 0:
-            processors.append(NoRepeats(size, inputs["input_ids"]))
+        finite = Finite(len(rows), normalised=self._width() > 1)
         is_ready = self._joining.ready_masks and rows[0].inputs is None
         with self._masks(is_padded, is_ready), self._shared_sources() as cached:
             generated = self._generate(
                 **inputs,
                 **cached,
-                generation_config=GenerationConfig(
-                    do_sample=False, max_new_tokens=most, min_new_tokens=least or None, **search
-                ),
-                logits_processor=LogitsProcessorList(processors),
+                generation_config=self._config_of(rows),
+                logits_processor=LogitsProcessorList([finite, *self._rules(rows, inputs["input_ids"])]),
                 stopping_criteria=StoppingCriteriaList([row_ends] if self._beams is None else []),
             )
         tokens, bad = downloaded([generated[:, start:], finite.bad])
-        return [
-            AnswerError("bad_logits", "the model's logits were no numbers (NaN or infinite)")
-            if is_bad
-            else self._text(row, begun[place], row_ends.kept(place, generated_tokens))
-            for place, (row, generated_tokens, is_bad) in enumerate(
-                zip(rows, tokens.tolist(), bad.tolist(), strict=True)
-            )
-        ]
+        texts: list[GeneratedText | Exception] = []
+        for index, row in enumerate(rows):
+            if bool(bad[index]):
+                texts.append(AnswerError("bad_logits", "the model's logits were no numbers (NaN or infinite)"))
+            else:
+                kept = row_ends.kept(index, tokens[index].tolist())
+                texts.append(self._text(row, begun[index], kept))
+        return texts
+
+    def _width(self) -> int:
+        """How many beams a search keeps; 1 where texts are drawn."""
+        width: int = (self._beams or {}).get("num_beams", 1)
+        return width
+
+    def _config_of(self, rows: Sequence[PromptRow]) -> GenerationConfig:
+        """The options of a group's call. Sampling is this project's own rule, so ``do_sample`` is off."""
+        from transformers import GenerationConfig
+
+        search: dict[str, Any] = dict(self._beams or {})
+        search.pop("no_repeat_ngram_size", None)  # a rule of this project does it, for the prompt's tokens too
+        search["forced_eos_token_id"] = self._ends if search.get("forced_eos_token_id") else None
+        samplings = [row.request.sampling for row in rows]
+        return GenerationConfig(
+            do_sample=False,
+            max_new_tokens=max(sampling.limit for sampling in samplings),
+            min_new_tokens=samplings[0].min_tokens or None,
+            **search,
+        )
+
+    def _rules(self, rows: Sequence[PromptRow], prompts: Tensor) -> list[Any]:
+        """What changes the logits of a group's call: the draws of a sampling, or a beam search's rule on repetition."""
+        from agents.language.engines.stopping import NoRepeats
+        from agents.models.sampling import Sampler, Warp
+
+        rules: list[Any] = []
+        if self._beams is None:
+            samplings = [row.request.sampling for row in rows]
+            warps = [
+                Warp(
+                    sampling.temperature,
+                    sampling.top_k,
+                    sampling.top_p,
+                    sampling.frequency_penalty,
+                    sampling.presence_penalty,
+                )
+                for sampling in samplings
+            ]
+            rules.append(Sampler([row.seed for row in rows], warps))
+        if (size := (self._beams or {}).get("no_repeat_ngram_size", 0)) > 0:
+            rules.append(NoRepeats(size, prompts))
+        return rules
 
     def _masks(self, is_padded: bool, is_ready: bool) -> AbstractContextManager[None]:
         from agents.models.padding import ready_masks
@@ -272,7 +317,7 @@ class TransformersEngine(LocalEngine):
         """Arguments by which beams share a source."""
         from agents.models.padding import shared_cache, shared_sources
 
-        width = (self._beams or {}).get("num_beams", 1)
+        width = self._width()
         if not self._encodes or width == 1:
             yield {}
             return

@@ -1,5 +1,7 @@
-"""The engine of vLLM: a server that this process starts on a Unix socket, watches and ends. In bfloat16 and float16 a
-draw may depend on the rest of the batch."""
+"""The engine of vLLM: a server that this process starts on a Unix socket, watches and ends.
+
+In bfloat16 and float16 a draw may depend on the rest of the batch.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ from agents.errors import SECRET, AnswerError, EngineDeadError, UnavailableError
 from agents.images import Image
 from agents.language.engines import guardian
 from agents.language.engines.chat_template import DATE
-from agents.language.engines.clients import reason
 from agents.language.engines.local import LocalEngine
+from agents.language.engines.server_replies import reason
 from agents.language.engines.text_request import GeneratedText, TextRequest, settled
 from agents.models.loading import dtype_for, load_part
 
@@ -36,39 +38,48 @@ if TYPE_CHECKING:
 
     import httpx
 
-SEEDS = 1 << 63  # vLLM takes seeds of torch's generators, and no negative number
-ENDS_WITHIN = 60.0  # seconds for killed processes
-LONGEST = 45  # characters of the folder of temporary files; a socket's path has at most 107
-CPU_TOKENS = 8192  # of the prompts of a step, on the CPU
-AS_WRITTEN = "{{ messages[0]['content'][-1]['text'] }}"  # the chat template: the prompt is written here
+SEEDS = 1 << 63
+"""vLLM takes seeds of torch's generators, and no negative number: seeds are taken modulo this."""
+ENDS_WITHIN = 60.0
+"""Seconds in which killed processes must be gone."""
+LONGEST = 45
+"""The longest name, in characters, of the folder of temporary files; a socket's path has at most 107."""
+CPU_TOKENS = 8192
+"""Tokens of prompts in a step, on the CPU."""
+AS_WRITTEN = "{{ messages[0]['content'][-1]['text'] }}"
+"""The server's chat template: it writes the text as it is, since the prompt is rendered here."""
 ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",  # it would report each engine to its makers
     "HF_HUB_OFFLINE": "1",  # the model is a local folder
     "VLLM_HOST_IP": "127.0.0.1",  # where its processes of several GPUs meet
 }
+"""Variables of the server's environment: it reports no use to its makers, looks up nothing on the hub, and meets its
+own processes on this machine."""
 NOT_INSTALLED = "there is no command vllm in this environment or on the PATH: pip install 'turinglike[vllm]'"
-# An exception's line in a log, after a traceback that names its kind.
+"""What is told where there is no vLLM."""
 ERROR = re.compile(r"(?:\([\w-]+ pid=\d+\) )?(?:ERROR [^\]]*\] )?(?:\w+\.)*\w*(?:Error|Exception): (.+)")
-# Errors of processes that miss another, which says why it ended unless it was killed.
+"""An exception's line in the server's log, after a traceback that names its kind."""
 MISSED = ("Engine core initialization failed", "EngineCore encountered", "Executor failed", "WorkerProc initialization")
+"""Errors of processes that miss another one. That one says why it ended, unless it was killed."""
 KILLED = "a process ended without an error, as when the system kills it for want of memory"
+"""What is told where no error stands in the log."""
 
 
 class VLLMSettings(Settings):
     """How vLLM runs a model."""
 
     tensor_parallel: int = Field(1, ge=1, le=64)
-    """Among how many GPUs of a machine each layer is shared out, at least: a model too large for them gets more."""
+    """Over how many GPUs each layer is spread at least; a model that is too large for them gets more."""
     sequences: int = Field(256, ge=1, le=4096, json_schema_extra=NO_ANSWER)
     """How many texts are generated at once."""
     positions: int = Field(8192, ge=32, le=10_000_000)
     """The most tokens of a prompt and its reply together, where the model has positions for more."""
     cache_gib: float = Field(8.0, gt=0, le=2048, json_schema_extra=NO_ANSWER)
-    """Memory for the keys and values of the texts at hand, in GiB, on the GPU or the CPU, beside that for the model."""
+    """Memory beside the model's for the keys and values of the texts at hand, in GiB, on the GPU or the CPU."""
     load_format: Literal["auto", "dummy"] = "auto"
     """What the weights are: the checkpoint's, or random numbers (dummy), to measure speed."""
     enforce_eager: bool = False
-    """Whether nothing is compiled and no CUDA graph recorded: loaded sooner, slower afterwards."""
+    """Whether nothing is compiled and no CUDA graph is recorded: it loads sooner and is slower afterwards."""
 
     def cache(self) -> int:
         """Bytes for keys and values."""
@@ -76,13 +87,13 @@ class VLLMSettings(Settings):
 
 
 def vllm_program() -> str | None:
-    """The program of this environment, else of the search path."""
+    """The path of vLLM's command in this environment, or else on the search path; None if there is none."""
     here = Path(sys.executable).with_name("vllm")
     return str(here) if here.exists() else shutil.which("vllm")
 
 
 class VLLMEngine(LocalEngine):
-    """A model in ``device_memory`` bytes of a GPU, or on the CPU beside the settings' cache."""
+    """A model in ``device_memory`` bytes of each GPU, or on the CPU beside the settings' cache."""
 
     sees = True
 
@@ -103,6 +114,8 @@ class VLLMEngine(LocalEngine):
         self._client: httpx.AsyncClient | None = None
 
     def open(self, *, chat: bool = False) -> None:
+        """As the base class does; also read which tokens end a text, and the size of the vocabulary. Raises
+        UnavailableError."""
         from transformers import GenerationConfig
 
         super().open(chat=chat)
@@ -114,6 +127,10 @@ class VLLMEngine(LocalEngine):
         self._size = int(self._config.get_text_config().vocab_size)
 
     def load(self, device: str) -> None:
+        """Start the server and wait until it listens. Raises UnavailableError with the server's own last error.
+
+        Its folder may be entered by this user alone, as whoever reaches the socket may use the server.
+        """
         import httpx
 
         program = vllm_program()
@@ -144,7 +161,7 @@ class VLLMEngine(LocalEngine):
             raise
 
     def arguments(self, device: str) -> list[str]:
-        """Every choice that can change a text."""
+        """The server's arguments: every choice that can change a text, and how much memory it may take."""
         import torch
 
         self._dtype = str(dtype_for(self._precision, torch.device(device), self.folder)).removeprefix("torch.")
@@ -162,7 +179,9 @@ class VLLMEngine(LocalEngine):
             "chat-template-content-format": "openai",
             "mm-processor-cache-gb": 0,  # memory that nobody declares
         }
-        flags = ["--disable-log-stats", "--disable-uvicorn-access-log", *["--enforce-eager"] * settings.enforce_eager]
+        flags = ["--disable-log-stats", "--disable-uvicorn-access-log"]
+        if settings.enforce_eager:
+            flags.append("--enforce-eager")
         if device == "cpu":
             options["kv-cache-memory-bytes"] = settings.cache()
             # After a part of a prompt vLLM rewinds a request's generator, which the CPU's cannot do: the whole
@@ -174,7 +193,7 @@ class VLLMEngine(LocalEngine):
         return [f"--{name}={value}" for name, value in options.items()] + flags
 
     async def generate(self, request: TextRequest, seed: int) -> GeneratedText:
-        """Raises AnswerError, and EngineDeadError once a process of vLLM's has died."""
+        """The text for a request. Raises AnswerError, and EngineDeadError once a process of vLLM has died."""
         prompt = self.fitted_tokens(request)
         sampling = request.sampling
         say = request.say
@@ -192,7 +211,16 @@ class VLLMEngine(LocalEngine):
                 say(settled(text, sampling.stops) if end is None else text[:end])
 
         path, options = self._prompt(request, prompt)
-        options |= {
+        await self._post(path, options | self._options(request, seed), hear)
+        if finish not in ("stop", "length"):
+            raise AnswerError("no_text", f"vLLM ended the text early: {finish}")
+        is_full = finish == "length"
+        return self._generated(self._without_end(tokens), begun, sampling, len(prompt), is_full=is_full)
+
+    def _options(self, request: TextRequest, seed: int) -> dict[str, Any]:
+        """How the server draws the text; every choice is sent, so that none of its defaults counts."""
+        sampling = request.sampling
+        options: dict[str, Any] = {
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             "top_k": sampling.top_k,
@@ -204,15 +232,11 @@ class VLLMEngine(LocalEngine):
             "stop": sampling.unconditional_stops(),
             "stop_token_ids": self._ends,
             "return_token_ids": True,
-            "stream": say is not None,
+            "stream": request.say is not None,
         }
         if request.schema is not None:
             options["structured_outputs"] = {"json": dict(request.schema)}
-        await self._post(path, options, hear)
-        if finish not in ("stop", "length"):
-            raise AnswerError("no_text", f"vLLM ended the text early: {finish}")
-        is_full = finish == "length"
-        return self._generated(self._without_end(tokens), begun, sampling, len(prompt), is_full=is_full)
+        return options
 
     def _prompt(self, request: TextRequest, prompt: Sequence[int]) -> tuple[str, dict[str, Any]]:
         if self._reader is None or not request.pictures():
@@ -255,6 +279,7 @@ class VLLMEngine(LocalEngine):
         return list(tokens[:-1] if tokens and tokens[-1] in self._ends else tokens)
 
     def provenance(self) -> dict[str, Any]:
+        """vLLM's version, the architecture, the type of numbers, and what is not usual."""
         parallel = self._settings.tensor_parallel
         return {
             "engine": "vllm",
@@ -268,6 +293,7 @@ class VLLMEngine(LocalEngine):
         }
 
     async def aclose(self) -> None:
+        """Close the connections to the server."""
         client = self._client
         self._client = None
         if client is not None:
@@ -286,7 +312,7 @@ class VLLMEngine(LocalEngine):
             raise UnavailableError(f"processes of vLLM do not end within {ENDS_WITHIN:g} s")
 
     def _has_ended(self, within: float) -> bool:
-        """Whether no process is left, after at most so many seconds."""
+        """Whether no process is left; waits for it up to ``within`` seconds."""
         assert self._guardian is not None
         assert self._guardian.stdout is not None
         return bool(select.select([self._guardian.stdout], [], [], within)[0])
@@ -297,8 +323,9 @@ class VLLMEngine(LocalEngine):
         for line, following in pairwise(lines):
             if (error := ERROR.match(line)) and not error[1].startswith(MISSED):
                 more = following.rpartition("] ")[2].strip() if "validation error" in line else ""
-                said, is_advised, _ = f"{error[1]} {more}".strip().partition("Try increasing `gpu_memory")
-                return said[:300] + "Raise vllm.cache_gib or lower vllm.positions" * bool(is_advised)
+                message, is_advised, _ = f"{error[1]} {more}".strip().partition("Try increasing `gpu_memory")
+                advice = "Raise vllm.cache_gib or lower vllm.positions" if is_advised else ""
+                return message[:300] + advice
         last = "".join(lines[-2:])
         return last[:300] if "error:" in last else KILLED
 

@@ -1,4 +1,8 @@
-"""The filters: pure functions of texts and thresholds, linear in the text's length."""
+"""The filters of conversations: pure functions of texts and thresholds, linear in the text's length.
+
+``_OF_MESSAGES`` look at a message by itself, ``_OF_CONVERSATIONS`` at a message after those before it. Which of them
+reject is for :mod:`agents.language.filters.policies`.
+"""
 
 import re
 import unicodedata
@@ -17,54 +21,79 @@ from agents.word_boundaries import words
 
 
 class FilterSettings(Settings):
-    """A filter has a finding at its threshold, and none below."""
+    """The thresholds: a filter has a finding at its threshold, and none below. Lengths are in words unless stated."""
 
-    repeated_sentence: int = Field(3, ge=2)  # messages of a speaker with the same sentence
-    sentence_words: int = Field(4, ge=1)  # of a sentence that may not be repeated
-    repeated_block: int = Field(2, ge=1, le=100)  # messages in a row, repeated in their order by the same speakers
-    same_message: int = Field(3, ge=2)  # times that a speaker sends it, of whatever length
-    word_loop: int = Field(4, ge=2)  # times in a row that a word, or the same few, stand in a message
-    early_exit: int = Field(3, ge=0)  # last messages that may take leave
-    empty: int = Field(1, ge=1)  # characters of a message; spaces, dots, dashes and quotation marks do not count
-    other_speaker: int = Field(1, ge=1)  # labels of the other speaker ("Alice:") in a message
-    prompt_echo: int = Field(8, ge=2)  # words in a row of the prompt, in a message
-    too_long: int = Field(66, ge=1)  # most words; the drawn lengths of people's messages exceed 66 once in 1,000
-    list_lines: int = Field(3, ge=2)  # items on lines of their own, or numbered within the text
-    list_items: int = Field(8, ge=2)  # things in a row, one to three words each between commas
-    too_short: int = Field(1, ge=0)  # fewest words
-    self_disclosure: int = Field(1, ge=1)  # sentences of a message that say that the speaker is a machine
-    partner_echo: int = Field(8, ge=2)  # words in a row of the other speaker's last messages
-    cut_off: int = Field(1, ge=1)  # words after the last sentence of a text that ended at its limit of tokens
+    repeated_sentence: int = Field(3, ge=2)
+    """The same sentence in this many messages of a speaker."""
+    sentence_words: int = Field(4, ge=1)
+    """A sentence with fewer words may be repeated."""
+    repeated_block: int = Field(2, ge=1, le=100)
+    """This many messages in a row, repeated in their order by the same speakers."""
+    same_message: int = Field(3, ge=2)
+    """The same message this many times from a speaker, whatever its length."""
+    word_loop: int = Field(4, ge=2)
+    """A word, or the same few, this many times in a row in a message."""
+    early_exit: int = Field(3, ge=0)
+    """A farewell before this many last messages, which may take leave."""
+    empty: int = Field(1, ge=1)
+    """Fewer characters in a message; spaces, dots, dashes and quotation marks do not count."""
+    other_speaker: int = Field(1, ge=1)
+    """This many labels of the other speaker ("Alice:") in a message."""
+    prompt_echo: int = Field(8, ge=2)
+    """This many words in a row of the prompt, in a message."""
+    too_long: int = Field(66, ge=1)
+    """More words in a message; the drawn lengths of people's messages exceed 66 once in 1,000."""
+    list_lines: int = Field(3, ge=2)
+    """This many items on lines of their own, or numbered within the text."""
+    list_items: int = Field(8, ge=2)
+    """This many things in a row, one to three words each between commas."""
+    too_short: int = Field(1, ge=0)
+    """Fewer words in a message."""
+    self_disclosure: int = Field(1, ge=1)
+    """This many sentences in a message that say that the speaker is a machine."""
+    partner_echo: int = Field(8, ge=2)
+    """This many words in a row of the other speaker's last messages."""
+    cut_off: int = Field(1, ge=1)
+    """This many words after the last sentence of a text that ended at its limit of tokens."""
 
 
-class Finding(NamedTuple):
-    """A description, and how much of it: times, messages."""
+class Match(NamedTuple):
+    """What a filter matched in a message."""
 
     size: int
+    """How much of it: times that something came, or messages; 0 where there is nothing to count."""
     text: str
+    """What it was, for a reader."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedMessages:
-    """The messages from ``first`` on, in view of all."""
+    """What the filters look at: the messages from ``first`` on, in view of all before them."""
 
     messages: Sequence[tuple[str, str]]
+    """(speaker, text) of every message, in order."""
     first: int
+    """The index of the first message that is judged."""
     settings: FilterSettings
+    """The thresholds."""
     names: Collection[str]
+    """Further names that may be labels, also of speakers who have not spoken yet."""
     prompts: Mapping[str, str | None]
+    """By speaker the instructions that a model should not repeat; None for a person."""
     total: int
+    """How many messages are planned."""
     ended_at_limit: Collection[int]
+    """Indices of texts that had all their tokens."""
 
-    def findings(self, name: str) -> dict[int, Finding]:
-        """A filter's findings by message index."""
+    def findings(self, name: str) -> dict[int, Match]:
+        """What the filter ``name`` finds, by the message's index."""
         if name in _OF_CONVERSATIONS:
             return _OF_CONVERSATIONS[name](self)
         findings = {}
         for index in range(self.first, len(self.messages)):
             text = _OF_MESSAGES[name](self, *self.messages[index])
             if text is not None:
-                findings[index] = Finding(0, text)
+                findings[index] = Match(0, text)
         return findings
 
 
@@ -138,7 +167,8 @@ def _list(judged: JudgedMessages, _: str, text: str) -> str | None:
         return f"{most} items on lines of their own"
     counted = 0
     for number in _INLINE_NUMBER.finditer(text):
-        counted += int(number.group(1)) == counted + 1
+        if int(number.group(1)) == counted + 1:
+            counted += 1
     if counted >= lines:
         return f"items numbered from 1 to {counted}"
     if (named := max(map(_items, sentences(text)), default=0)) >= items:
@@ -147,26 +177,28 @@ def _list(judged: JudgedMessages, _: str, text: str) -> str | None:
 
 
 def _lines_after_colon(text: str) -> int:
-    most = count = 0
-    within = False
+    most = 0
+    count = 0
+    is_within = False
     for line in text.splitlines():
         bare = line.rstrip()
         if not words(bare):
             continue
         if bare.endswith((":", "：")):
-            within = True
+            is_within = True
             count = 0
-        elif within and not bare.endswith((".", "!", "?", "。", "！", "？")):
+        elif is_within and not bare.endswith((".", "!", "?", "。", "！", "？")):
             count += 1
             most = max(most, count)
         else:
-            within = False
+            is_within = False
     return most
 
 
 def _items(sentence: str) -> int:
     """The most comma-separated things in a row."""
-    most = count = 0
+    most = 0
+    count = 0
     for piece in _BETWEEN_ITEMS.split(sentence):
         count = count + 1 if 1 <= len(words(piece)) <= _ITEM_WORDS else 0
         most = max(most, count)
@@ -174,8 +206,8 @@ def _items(sentence: str) -> int:
 
 
 def _other_speaker(judged: JudgedMessages, speaker: str, text: str) -> str | None:
-    known = {*judged.names, *(name for name, _ in judged.messages)}
-    others = labels(text, known - {speaker})
+    speakers = {*judged.names, *(name for name, _ in judged.messages)}
+    others = labels(text, speakers - {speaker})
     if len(others) >= judged.settings.other_speaker:
         return f"{quoted(f'{others[0]}:')} {'once' if len(others) == 1 else f'{len(others)} times'}"
     return _short_label(judged, speaker, text, ("other", "nobody"))
@@ -227,11 +259,11 @@ _OF_MESSAGES: Mapping[str, Callable[[JudgedMessages, str, str], str | None]] = {
 # Filters in view of the messages before.
 
 
-def _repeated_sentence(judged: JudgedMessages) -> dict[int, Finding]:
+def _repeated_sentence(judged: JudgedMessages) -> dict[int, Match]:
     times = judged.settings.repeated_sentence
     least = judged.settings.sentence_words
     counts: Counter[tuple[str, str]] = Counter()
-    findings: dict[int, Finding] = {}
+    findings: dict[int, Match] = {}
     for i, (speaker, text) in enumerate(judged.messages):
         here: dict[tuple[str, str], str] = {}
         for sentence in sentences(text):
@@ -240,16 +272,16 @@ def _repeated_sentence(judged: JudgedMessages) -> dict[int, Finding]:
                 here.setdefault((speaker, " ".join(spoken)), sentence)
         counts.update(here.keys())
         if here and counts[most := max(here, key=counts.__getitem__)] >= times:
-            findings[i] = Finding(counts[most], f"{quoted(here[most])} in {counts[most]} messages from {speaker}")
+            findings[i] = Match(counts[most], f"{quoted(here[most])} in {counts[most]} messages from {speaker}")
     return findings
 
 
-def _repeated_block(judged: JudgedMessages) -> dict[int, Finding]:
+def _repeated_block(judged: JudgedMessages) -> dict[int, Match]:
     length = judged.settings.repeated_block
     numbers: dict[tuple[str, str], int] = {}
     codes = [numbers.setdefault((speaker, key(text)), len(numbers)) for speaker, text in judged.messages]
     first_end: dict[tuple[int, ...], int] = {}
-    findings: dict[int, Finding] = {}
+    findings: dict[int, Match] = {}
     before = -1
     run = 0
     for i in range(length - 1, len(codes)):
@@ -261,7 +293,7 @@ def _repeated_block(judged: JudgedMessages) -> dict[int, Finding]:
         # The block is as long as the messages go on together, up to where it would overlap itself.
         run = min(run + 1, i - end) if before >= 0 and end == before + 1 else length
         before = end
-        findings[i] = Finding(run, f"{_span(i, run)} as {_span(end, run)}")
+        findings[i] = Match(run, f"{_span(i, run)} as {_span(end, run)}")
     return findings
 
 
@@ -269,47 +301,47 @@ def _span(end: int, length: int) -> str:
     return f"message {end + 1}" if length == 1 else f"messages {end + 2 - length} to {end + 1}"
 
 
-def _same_message(judged: JudgedMessages) -> dict[int, Finding]:
+def _same_message(judged: JudgedMessages) -> dict[int, Match]:
     counts: Counter[tuple[str, str]] = Counter()
-    findings: dict[int, Finding] = {}
+    findings: dict[int, Match] = {}
     for i, (speaker, text) in enumerate(judged.messages):
         message = (speaker, key(text))
         counts[message] += 1
         if counts[message] >= judged.settings.same_message:
-            findings[i] = Finding(counts[message], f"{quoted(text)} {counts[message]} times from {speaker}")
+            findings[i] = Match(counts[message], f"{quoted(text)} {counts[message]} times from {speaker}")
     return findings
 
 
-def _early_exit(judged: JudgedMessages) -> dict[int, Finding]:
+def _early_exit(judged: JudgedMessages) -> dict[int, Match]:
     last = min(len(judged.messages), judged.total - judged.settings.early_exit)
     return {
-        index: Finding(0, f"{quoted(leave)}, {judged.total - index - 1} messages before the end")
+        index: Match(0, f"{quoted(leave)}, {judged.total - index - 1} messages before the end")
         for index in range(judged.first, last)
         if (leave := farewell(judged.messages[index][1])) is not None
     }
 
 
-def _partner_echo(judged: JudgedMessages) -> dict[int, Finding]:
+def _partner_echo(judged: JudgedMessages) -> dict[int, Match]:
     findings = {}
     for index in range(judged.first, len(judged.messages)):
         speaker, text = judged.messages[index]
         others = [line for name, line in judged.messages[:index] if name != speaker][-_PARTNERS_LAST:]
         if echo := _echo(text, others, judged.settings.partner_echo):
-            findings[index] = Finding(0, f"{quoted(echo)} of the other speaker")
+            findings[index] = Match(0, f"{quoted(echo)} of the other speaker")
     return findings
 
 
-def _cut_off(judged: JudgedMessages) -> dict[int, Finding]:
+def _cut_off(judged: JudgedMessages) -> dict[int, Match]:
     findings = {}
     for index in judged.ended_at_limit:
         text = judged.messages[index][1].rstrip()
         rest = text[max(sentence_ends(text), default=0) :]
         if len(words(rest)) >= judged.settings.cut_off and not rest.endswith(")"):  # "(laughs)" is complete
-            findings[index] = Finding(0, f"{quoted(rest.strip())} at the limit of tokens")
+            findings[index] = Match(0, f"{quoted(rest.strip())} at the limit of tokens")
     return findings
 
 
-_OF_CONVERSATIONS: Mapping[str, Callable[[JudgedMessages], dict[int, Finding]]] = {
+_OF_CONVERSATIONS: Mapping[str, Callable[[JudgedMessages], dict[int, Match]]] = {
     "repeated_sentence": _repeated_sentence,
     "repeated_block": _repeated_block,
     "same_message": _same_message,

@@ -1,4 +1,8 @@
-"""Sentences and labels in any script; farewells and disclosures in English."""
+"""Sentences and labels in texts of any script; farewells and disclosures in English.
+
+The patterns were written against real conversations of people and models. Each alternative stands for phrases that
+occur; the tests have phrases that must and that must not match.
+"""
 
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -134,12 +138,13 @@ _WITHIN = [
 
 
 def key(text: str) -> str:
-    """What equal texts share: their words, or else their other characters."""
+    """What equal texts share: their words in small letters, or without words their other characters."""
     return " ".join(words(text)) or " ".join(text.split())
 
 
 def sentence_ends(text: str) -> Iterator[int]:
-    """The index after each sentence, its quotation marks and brackets included; abbreviations end none."""
+    """The index after each sentence, its quotation marks and brackets included. Abbreviations ("Dr.", "p.m.") and
+    decimals end none."""
     for stop in _STOP.finditer(text):
         after = text[stop.end() : stop.end() + 1]
         marks = stop.group().rstrip("\"'”’»)]」』）")
@@ -154,7 +159,7 @@ def sentence_ends(text: str) -> Iterator[int]:
 
 
 def sentences(text: str) -> list[str]:
-    """The stripped sentences; a new line ends a sentence too."""
+    """The sentences, stripped; a new line ends a sentence, too."""
     parts: list[str] = []
     for line in text.splitlines():
         start = 0
@@ -166,7 +171,7 @@ def sentences(text: str) -> list[str]:
 
 
 def labels(text: str, names: Collection[str]) -> list[str]:
-    """The ``names`` that label a line or a sentence ("**alice**:"), in order."""
+    """Those of ``names`` that label a line or a sentence, in order: "**alice**: hi" has Alice's."""
     spelt = {name.casefold().strip(): name for name in names if name.strip()}
     if not spelt:
         return []
@@ -180,19 +185,20 @@ def labels(text: str, names: Collection[str]) -> list[str]:
 
 
 def quoted(text: str) -> str:
-    """A text's beginning, on a line, in quotation marks."""
+    """A text's beginning on one line, in quotation marks, of at most 60 characters."""
     line = " ".join(text[: 4 * _QUOTED].split())
     return f"“{line}”" if len(line) <= _QUOTED and len(text) <= 4 * _QUOTED else f"“{line[:_QUOTED].rstrip()}…”"
 
 
 def disclosures(text: str) -> list[str]:
-    """A machine's disclosures of itself, by sentence."""
+    """The words in which a machine says what it is, one for each sentence that does: "as an ai". Questions and
+    suppositions are none."""
     pieces = (_disclosure(_plain(sentence)) for sentence in sentences(text))
     return [piece for piece in pieces if piece is not None]
 
 
 def farewell(text: str) -> str | None:
-    """The words of a farewell, or None."""
+    """The words of the first farewell ("see you later"), or None."""
     for sentence in sentences(text):
         plain = _plain(sentence)
         for clause in _CLAUSE.finditer(plain):

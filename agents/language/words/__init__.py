@@ -1,1 +1,1 @@
-"""Vocabulary, rules of word association, vectors."""
+"""English words and their vectors, the rules of word association, and how a reply is read."""

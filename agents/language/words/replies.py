@@ -1,19 +1,34 @@
-"""How a reply to a cue word is read; the papers' way is not published."""
+"""How a reply to a cue word is read: which of its words is the answer. The papers' way is not published.
+
+A reply is read by its likeliest reading first: a single word; words in quotation marks; what follows "is" or "comes to
+mind"; short sentences. The first acceptable word of the first reading that has any is the answer. The words of the
+question, such as "associate", are no answers in readings of several words.
+
+What breaks: the order of readings decides. A pattern that is put first takes answers from all later ones, of every
+model and of people, whose words are read here too (:func:`read_word`). The data of
+tests/agents/language/words/test_replies.py are replies of real models; a pattern needs a reply that it reads, and must
+leave all the others as they are. Every repetition in a pattern has a limit, as a model may write anything.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agents.answers import Skipped, WordAnswer
-from agents.contract import Verdict
+from agents.contract import Finding
 from agents.language.words.rules import CUE, RuleSettings, is_stop_word, judge, letters
 from agents.stimuli import WordStimulus
 
-MOST = 10  # acceptable words of a reply that are in the record
-LONGEST = 20_000  # characters of a reply that are read
-ANSWERING = 1_000  # characters of those, after a model's thoughts, that may hold the answer
+MOST = 10
+"""How many acceptable words, and how many skipped ones, stand in the record."""
+LONGEST = 20_000
+"""Characters of a reply that are read."""
+ANSWERING = 1_000
+"""Characters of a reply, after a model's thoughts, that may hold the answer."""
 WORDS = Path(__file__).parent / "data" / "reply_words.txt"
-PROMPT = "prompt_word"  # the rule of words that belong to the question, whatever the settings
+"""Lists of words that tell what a sentence is about: of the question, of the form of replies, of the cue."""
+PROMPT = "prompt_word"
+"""The rule that drops words of the question, whatever the settings."""
 
 _APOLOGY = re.compile(
     r"\W*(?:unfortunately,? )?(?:(?:i['’]?m|i am) (?:very |so |really )?(?:sorry|unable|afraid|not able)|sorry\b|"
@@ -77,17 +92,18 @@ _PAUSE = re.compile(r"[,;:.!?…()\[\]/|—–]|\s-+\s|\b(?:because|since|as|whi
 
 
 def is_apology(text: str) -> bool:
-    """Whether a reply begins as "I'm sorry, …"."""
+    """Whether a reply begins as an apology or a refusal: "I'm sorry, …", "I cannot see …"."""
     return _APOLOGY.match(text.replace("*", "")) is not None
 
 
 def unmarked(text: str) -> str:
-    """The text without quotation marks and Markdown."""
+    """The text without quotation marks and Markdown's marks; apostrophes within words stay."""
     return _MARKS.sub("", text)
 
 
 def word_answer(stimulus: WordStimulus, text: str, rules: RuleSettings, *, cut: bool = False) -> WordAnswer:
-    """A reply's first acceptable word, or "", with the words before and after; ``cut``: it ended at its limit."""
+    """The first acceptable word of a reply, or "", with the acceptable words after it and the skipped ones before it.
+    ``cut``: the reply ended at its limit of tokens, so that its last word may be half of one."""
     candidates: list[str] = []
     skipped: list[Skipped] = []
     for reading in _readings(text, stimulus.cue, cut):
@@ -108,9 +124,9 @@ def word_answer(stimulus: WordStimulus, text: str, rules: RuleSettings, *, cut: 
 
 
 def read_word(text: str, cue: str, rules: RuleSettings) -> tuple[str, str | None]:
-    """The word of anybody's answer to ``cue``, as replies are read, and None; or "" and the rule that dropped it."""
+    """(word, None) for anybody's answer to ``cue``, read as replies are; ("", rule) where a rule dropped it."""
     # Not checked: a cue of an import, or of an invalid row, may be longer than a stimulus allows.
-    stimulus = WordStimulus.model_construct(id="cue", task="word_association", cue=cue)
+    stimulus = WordStimulus.model_construct(id="cue", task="word_association", cue=cue, meta={}, examples=[])
     answer = word_answer(stimulus, text, rules)
     if answer.word:
         return answer.word, None
@@ -119,12 +135,12 @@ def read_word(text: str, cue: str, rules: RuleSettings) -> tuple[str, str | None
     return "", judge(text, cue, rules).rule or "no_word"
 
 
-def no_word(answer: WordAnswer, text: str) -> Verdict | None:
-    """The filter of replies without an acceptable word; it names the skipped words."""
+def no_word(answer: WordAnswer, text: str) -> Finding | None:
+    """The filter that rejects replies without an acceptable word; it names the skipped words with their rules."""
     if answer.word:
         return None
     skipped = ", ".join(f"{entry.word} ({entry.rule})" for entry in answer.skipped)
-    return Verdict("no_word", True, f"{text[:200]} [{skipped}]" if skipped else text[:200])
+    return Finding("no_word", True, f"{text[:200]} [{skipped}]" if skipped else text[:200])
 
 
 def _readings(text: str, cue: str, cut: bool) -> Iterator[list[str]]:
@@ -145,8 +161,8 @@ def _readings(text: str, cue: str, cut: bool) -> Iterator[list[str]]:
             if opener is not None and _words(unmarked(part[opener.end() :])):
                 part = part[opener.end() :]
         sentences = [sentence for sentence in _SENTENCE.split(_ASIDE.sub("", part)) if sentence and sentence.strip()]
-        for at, sentence in enumerate(sentences):
-            is_cut = cut and at == len(sentences) - 1 and part.endswith(sentence)
+        for index, sentence in enumerate(sentences):
+            is_cut = cut and index == len(sentences) - 1 and part.endswith(sentence)
             for reading in _in_sentence(sentence, cues, is_cut):
                 if reading:
                     yield list(dict.fromkeys(reading))
@@ -154,8 +170,8 @@ def _readings(text: str, cue: str, cut: bool) -> Iterator[list[str]]:
 
 def _guesses(text: str, cue: str) -> list[str]:
     spelt = r"\s+".join(map(re.escape, cue.split()))
-    around = r"[\s\"'“”*\[\]]*"
-    again = list(re.finditer(rf"\bcue\s*:{around}{spelt}\b{around}[;,.]?\s*(?:guess\s*:)?", text, re.IGNORECASE))
+    marks = r"[\s\"'“”*\[\]]*"
+    again = list(re.finditer(rf"\bcue\s*:{marks}{spelt}\b{marks}[;,.]?\s*(?:guess\s*:)?", text, re.IGNORECASE))
     if again:
         text = text[again[-1].end() :]
     text = _CUE.split(text, maxsplit=1)[0]
@@ -185,6 +201,7 @@ def _in_sentence(sentence: str, cues: set[str], is_cut: bool) -> Iterator[list[s
 
 
 def _in_clause(text: str, cues: set[str], is_cut: bool) -> Iterator[list[str]]:
+    """Readings of a clause: what "comes to mind", what stands behind "is" and the like, and the clause itself."""
     if (mind := _COMES_TO_MIND.search(text)) is not None:
         before = _words(text[: mind.start()])
         if 1 <= len(before) <= 2 and not _is_question(before, cues):
@@ -192,24 +209,36 @@ def _in_clause(text: str, cues: set[str], is_cut: bool) -> Iterator[list[str]]:
     for match in _LEADS_TO.finditer(text):
         before = _words(text[: match.start()])
         meant = _PAUSE.split(text[match.end() :], maxsplit=1)[0]
-        is_open = is_cut and match.end() + len(meant) == len(text)  # who knows how it goes on
-        words = _words(meant)
         is_verb = match[0].lower().endswith(("is", "was", "be", "'s"))
-        others = [word for word in before if letters(word) not in cues]
         is_named = 1 <= len(before) <= 2 and not _is_question(before, cues) and not _is_about(before)
-        if is_verb and is_named and _PHRASES & set(words):  # "Butter is a word that …"
+        if is_verb and is_named and _PHRASES & set(_words(meant)):  # "Butter is a word that …"
             yield before
             return
-        if not 1 <= len(words) <= 3 or _is_question(words, cues) or any(map(_LEADS_TO.fullmatch, words)):
-            continue
-        if is_verb and len(others) == len(before) and not _NOUNS & set(before):
-            continue
-        has_article = _WORD.findall(meant)[0].lower() in _ARTICLES
-        # 'The word "bread" is a noun', "is derived from" are about the cue.
-        names_cue = is_verb and len(others) < len(before) and others in ([], ["word"], ["term"])
-        is_description = names_cue and (others if has_article else _ONWARDS & set(words[1:2]))
-        if not (is_description or (is_open and (has_article or len(words) > 2))):
-            yield words
+        is_open = is_cut and match.end() + len(meant) == len(text)  # who knows how it goes on
+        if _is_meant(before, meant, cues, is_verb=is_verb, is_open=is_open):
+            yield _words(meant)
+    yield from _short_clause(text)
+
+
+def _is_meant(before: Sequence[str], meant: str, cues: set[str], *, is_verb: bool, is_open: bool) -> bool:
+    """Whether ``meant``, which stands behind a verb or the like, is an answer: not about the cue, nor half of one."""
+    words = _words(meant)
+    if not 1 <= len(words) <= 3 or _is_question(words, cues) or any(map(_LEADS_TO.fullmatch, words)):
+        return False
+    others = [word for word in before if letters(word) not in cues]
+    if is_verb and len(others) == len(before) and not _NOUNS & set(before):
+        return False
+    has_article = _WORD.findall(meant)[0].lower() in _ARTICLES
+    if is_open and (has_article or len(words) > 2):
+        return False
+    # 'The word "bread" is a noun', "is derived from" are about the cue.
+    names_cue = is_verb and len(others) < len(before) and others in ([], ["word"], ["term"])
+    is_description = bool(others) if has_article else bool(_ONWARDS & set(words[1:2]))
+    return not (names_cue and is_description)
+
+
+def _short_clause(text: str) -> Iterator[list[str]]:
+    """A clause of a few words, or of things between commas; else what stands before the first comma, if it is short."""
     words = _words(text)
     if not words or _is_about(words) or (len(words) > 2 and words[0] in _QUESTION - _ORDINARY):
         return
@@ -234,5 +263,5 @@ def _is_about(words: Sequence[str]) -> bool:
 
 
 def _is_question(words: Sequence[str], cues: set[str]) -> bool:
-    none = _FORM if len(words) == 1 else _PHRASES
-    return bool(none & set(words)) or all(letters(word) in cues or is_stop_word(word) for word in words)
+    forbidden = _FORM if len(words) == 1 else _PHRASES
+    return bool(forbidden & set(words)) or all(letters(word) in cues or is_stop_word(word) for word in words)

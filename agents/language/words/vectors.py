@@ -30,36 +30,49 @@ if TYPE_CHECKING:
     Entries = Iterator[tuple[str, str, NDArray[np.float32]]]  # where in the file, the word, its vector
 
 Case = Literal["lower", "any"]
+"""How a word is looked up: in small letters alone, or else also as Word and WORD."""
 Metric = Literal["euclidean", "cosine"]
+"""How far apart two vectors are."""
 
-LONGEST = 1 << 20  # bytes of a word in a binary file
-STEPS = 2**20  # to which distances are rounded
-MOST = 2000  # nearest words of a vector
+LONGEST = 1 << 20
+"""The longest word of a binary file, in bytes: where a file is no such file, reading ends here."""
+STEPS = 2**20
+"""To how many steps of the largest possible distance a distance is rounded.
+
+Rounding makes the order of words the same on every processor, and in every batch: sums differ in their last bits, steps
+do not. Words at the same step go by their frequency.
+"""
+MOST = 2000
+"""How many nearest words a search gives."""
 
 log = logging.getLogger("turinglike.embeddings")
 
 
 @dataclass(slots=True)
 class WordVectors:
-    """``matrix`` float32 [words, dimensions]; ``rows`` by word as in the file."""
+    """Vectors of a file's words."""
 
     rows: dict[str, int]
+    """The matrix's row of each word, spelt as in the file."""
     matrix: NDArray[np.float32]
+    """The vectors, float32 [words, dimensions]."""
     case: Case
+    """How :meth:`row` looks a word up."""
 
     def row(self, word: str) -> int | None:
-        """The row of a word in small letters, for case "any" also of Word or WORD."""
+        """The row of a word that is given in small letters, or None."""
         return next((self.rows[form] for form in forms(word, self.case) if form in self.rows), None)
 
 
 def forms(word: str, case: Case) -> tuple[str, ...]:
-    """A word's forms, best first, for "any" with capitals."""
+    """The spellings of a word that are looked up, the best first: for "any" (word, Word, WORD)."""
     small = word.casefold()
     return (small,) if case == "lower" else (small, small.title(), small.upper())
 
 
 def read(path: Path, wanted: Collection[str], case: Case) -> WordVectors:
-    """The vectors of the ``wanted`` words (small letters). Raises UnavailableError that names the first bad line."""
+    """The vectors of those ``wanted`` words (in small letters) that the file at ``path`` has. Raises UnavailableError
+    that names the first bad line."""
     import numpy as np
 
     small = frozenset(wanted)
@@ -100,7 +113,8 @@ def _text_entries(file: BinaryIO, is_wanted: Callable[[str], bool]) -> Entries:
     import numpy as np
 
     header: tuple[int, int] | None = None
-    dimensions = number = 0
+    dimensions = 0
+    number = 0
     for number, line in enumerate(file, 1):
         line = line.rstrip()
         if number == 1 and (header := _header(line)):
@@ -141,13 +155,18 @@ def _binary_entries(file: BinaryIO, is_wanted: Callable[[str], bool]) -> Entries
 
 
 def embedded(
-    words: Sequence[str], about: Mapping[str, Any], embed: Callable[[Sequence[str]], NDArray[np.float32]]
+    words: Sequence[str], source: Mapping[str, Any], embed: Callable[[Sequence[str]], NDArray[np.float32]]
 ) -> NDArray[np.float32]:
-    """``embed(words)``, float32 [words, dimensions], cached by ``about`` (JSON)."""
+    """The vectors of ``words``, float32 [words, dimensions], from the cache or else by ``embed``, which fills the
+    cache.
+
+    ``source`` (JSON) tells what makes the vectors, and must differ where they would: it is the cache's key together
+    with the words. A cache that cannot be read or written is only warned of.
+    """
     from safetensors import SafetensorError
     from safetensors.numpy import load_file, save
 
-    key = hashlib.sha256(json.dumps([1, about, list(words)], sort_keys=True).encode()).hexdigest()
+    key = hashlib.sha256(json.dumps([1, source, list(words)], sort_keys=True).encode()).hexdigest()
     folder = cache_folder() / "embeddings"
     path = folder / f"{key}.safetensors"
     try:
@@ -168,7 +187,8 @@ def embedded(
 
 
 class NearestWords:
-    """Words by frequency, with finite vectors [words, dimensions]."""
+    """Searches words for the nearest to a vector. ``words`` are in the order of their frequency; ``vectors`` are their
+    finite vectors [words, dimensions]."""
 
     def __init__(self, words: Sequence[str], vectors: NDArray[np.floating], metric: Metric, device: str) -> None:
         import torch
@@ -180,8 +200,9 @@ class NearestWords:
         self._squares = (self._vectors**2).sum(dim=1)
         self._longest = self._squares.max().sqrt()
 
-    def around(self, vectors: NDArray[np.floating]) -> list[Iterator[tuple[str, float]]]:
-        """The nearest :data:`MOST` words and their distances to finite ``vectors`` [batch, dimensions]."""
+    def nearest(self, vectors: NDArray[np.floating]) -> list[Iterator[tuple[str, float]]]:
+        """For each of the finite ``vectors`` [batch, dimensions] the nearest :data:`MOST` words with their distances,
+        nearest first."""
         import torch
 
         from agents.models.transfer import downloaded, uploaded

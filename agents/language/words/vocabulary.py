@@ -1,12 +1,13 @@
 """English words of the letters a to z, by wordfreq and WordNet 3.0 (licence: header of ``data/wordnet.txt``).
 
-The papers' WordNetLemmatizer must know noun or verb, which an answer does not say. So :func:`lemma` decides:
+The papers' WordNetLemmatizer must be told whether a word is a noun or a verb, which an answer does not say. So
+:func:`lemma` decides:
 
 - A word that WordNet lacks is a plural if WordNet has its singular (bullets), else a verb's form (took).
-- A word that WordNet has stays: rose, saw, left.
-- But a plural with a sense of its own (words) becomes singular if that is at least a tenth as frequent. A plural never
-  so used in WordNet's marked texts (windows) does if the singular is.
-- A verb's form that is no adjective, and never used there as its own word, becomes the verb if that is (sang).
+- A word that WordNet has stays as it is: rose, saw, left.
+- But a plural with a sense of its own (words) becomes singular if the singular is at least a tenth as frequent. A
+  plural that is never used so in WordNet's marked texts (windows) becomes singular if the singular is used there.
+- A verb's form that is no adjective, and is never used there as its own word, becomes the verb if that is (sang).
 """
 
 import hashlib
@@ -20,11 +21,18 @@ from pathlib import Path
 from agents.errors import UnavailableError
 
 PACKAGE = "wordfreq"
+"""The package with the frequencies."""
 WORDNET = Path(__file__).parent / "data" / "wordnet.txt"
+"""WordNet's words with what each can be, how often it is used in marked texts, and the irregular forms."""
 WORDNET_VERSION = "3.0"
-TENTH = 1.0  # of a frequency, as a difference of decimal logarithms
-IN_DAILY_USE = 4.0  # a word in 100,000: "smartphone", which WordNet lacks, but not "recieve"
-USED = 10  # marked uses that a verb needs before an unused form is taken for its own
+"""The version that the file was made from."""
+TENTH = 1.0
+"""A tenth of a frequency, as a difference of decimal logarithms."""
+IN_DAILY_USE = 4.0
+"""From this frequency on a word is spelled right even if WordNet lacks it: a word in 100,000, such as "smartphone", but
+not "recieve"."""
+USED = 10
+"""How many marked uses a verb needs before an unused form is taken for its own."""
 _WORD = re.compile("[a-z]+")
 
 # WordNet's rules of detachment (morphy, in its manual): endings of plurals and of verbs' forms, and what they replace.
@@ -44,29 +52,30 @@ _NO_PLURALS = ("cola", "stamina")
 
 
 def most_frequent(count: int) -> tuple[str, ...]:
-    """The ``count`` most frequent words, in order."""
+    """The ``count`` most frequent words, the most frequent first. Raises UnavailableError without the package."""
     return tuple(_frequencies())[:count]
 
 
-def known() -> frozenset[str]:
-    """All words of wordfreq."""
+def all_words() -> frozenset[str]:
+    """All of wordfreq's English words. Raises UnavailableError without the package."""
     return frozenset(_frequencies())
 
 
 def rank(word: str) -> int | None:
-    """The word's place from 0; None if unknown."""
+    """The word's place by frequency, from 0; None if it is unknown."""
     entry = _frequencies().get(word)
     return None if entry is None else entry[0]
 
 
 def zipf(word: str) -> float:
-    """The decimal logarithm of a word's count in a thousand million; 0 if unknown."""
+    """The decimal logarithm of how often the word stands in a thousand million words: 7.73 for "the"; 0 if it is
+    unknown."""
     entry = _frequencies().get(word)
     return 0.0 if entry is None else entry[1]
 
 
 def describe(words: Iterable[str]) -> str:
-    """The package's version and the words' hash."""
+    """The package's version and the hash of ``words``, for a record."""
     digest = hashlib.sha256("\n".join(words).encode()).hexdigest()
     return f"{PACKAGE} {metadata.version(PACKAGE)} sha256:{digest}"
 
@@ -91,25 +100,26 @@ def _frequencies() -> Mapping[str, tuple[int, float]]:
 
 
 def in_wordnet(word: str) -> bool:
-    """Whether WordNet has the word as it stands."""
+    """Whether WordNet lists this very form, in small letters; "dogs" is none, though "dog" is."""
     return word in _tables().kinds
 
 
 def is_spelled_right(word: str) -> bool:
-    """Whether a word in small letters, or each part of one with hyphens, is WordNet's, its form, or in daily use."""
+    """Whether a word in small letters is WordNet's, a form of one, or in daily use. Of a word with hyphens each part
+    must be."""
     return all(in_wordnet(part) or bases(part) or zipf(part) >= IN_DAILY_USE for part in word.split("-"))
 
 
 @lru_cache(1 << 16)
 def lemma(word: str) -> str:
-    """The base form of a word in small letters, or the word itself."""
+    """The base form of a word in small letters, or the word itself: "window" for "windows"."""
     base = _listed_base(word) if in_wordnet(word) else _unlisted_base(word)
     return word if base is None else lemma(base)
 
 
 @lru_cache(1 << 16)
 def bases(word: str) -> frozenset[str]:
-    """WordNet's nouns and verbs that the word may be a form of."""
+    """Those of WordNet's nouns and verbs that the word may be a form of: {"see"} for "saw"."""
     return frozenset([*_singulars(word), *_verbs(word)]) - {word}
 
 

@@ -11,7 +11,6 @@ from typing import Any, Literal, get_args
 import orjson
 
 from agents import catalogue
-from agents.contract import COMPARED
 from agents.errors import InputError
 from judging.judges.papers_classifiers import differences_from_paper
 from judging.statistics.measures import ALL, Score, SettingsByJudge
@@ -135,7 +134,7 @@ def _other_agents(cell: Mapping[str, Any], agent: str, agents: Sequence[str]) ->
             yield f"also of {', '.join(more)}"
     elif not agent.startswith(PREFIX):
         with contextlib.suppress(InputError):  # a pair, or an agent that is not installed here
-            if catalogue.get(agent).in_paper != COMPARED:
+            if catalogue.get(agent).in_paper != "compared":
                 yield f"{agent} is not quite theirs: other weights or parts"
 
 

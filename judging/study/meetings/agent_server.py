@@ -14,26 +14,35 @@ from agents.loopback import client_options, is_loopback
 if TYPE_CHECKING:
     import httpx
 
-TRIES = 3  # of an answer, before what it was for is void
-PAUSE = 1.0  # seconds between tries
-LONGEST_MESSAGE = 2000  # letters of a message, of people and of agents
-MOST_AT_ONCE = 256  # requests
-MOST_BYTES = 1 << 22  # of a reply
+TRIES = 3
+"""How often an agent is asked for an answer before its meeting is void."""
+PAUSE = 1.0
+"""Seconds between tries."""
+MOST_AT_ONCE = 256
+"""Requests that are under way at a time."""
+MOST_BYTES = 1 << 22
+"""The size of a reply; a longer one is an error."""
 T = TypeVar("T")
 
 
 class NoAnswerError(Exception):
-    """The text names the agent and says why."""
+    """An agent gave no answer that can be used. The text names it and says why."""
 
 
 class AgentClient:
+    """Asks the servers of agents. What any of them sends is foreign: nothing in it may end the study's server."""
+
     def __init__(self) -> None:
         self._clients: dict[bool, httpx.AsyncClient] = {}  # of servers on this machine, and of others
 
     async def answer(
         self, server: str, agent: str, row: dict[str, Any], read: Callable[[Any], T], *, seconds: float, **more: Any
     ) -> T:
-        """What ``read`` makes of an agent's answer, from another sample at each try. Raises NoAnswerError."""
+        """What ``read`` makes of an agent's answer, from another sample at each try.
+
+        ``row`` is the stimulus, ``more`` are further keys of the request. An exception of ``read`` is a failed try.
+        Raises NoAnswerError after the last try, or after ``seconds``.
+        """
         why = ""
         try:
             async with asyncio.timeout(seconds):
@@ -51,7 +60,7 @@ class AgentClient:
         raise NoAnswerError(f"{agent}: {' '.join(why.split())}"[:300].strip(": "))
 
     async def record(self, server: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Raises OSError, ValueError, and the HTTP client's errors."""
+        """The record that a server replies to a request. Raises OSError, ValueError, and the HTTP client's errors."""
         async with self._client(server).stream("POST", f"{server.rstrip('/')}/answers", json=body) as reply:
             data = b""
             async for part in reply.aiter_raw():
@@ -67,6 +76,7 @@ class AgentClient:
         return value
 
     async def close(self) -> None:
+        """Close all connections."""
         for client in self._clients.values():
             await client.aclose()
 
@@ -84,7 +94,7 @@ class AgentClient:
 
 
 def text_of(answer: Any) -> str:
-    """What an agent says. Raises ValueError, KeyError, IndexError or TypeError for another answer."""
+    """The message in an agent's answer. Raises ValueError, KeyError, IndexError or TypeError where there is none."""
     text = answer["messages"][0]["text"]
     if not isinstance(text, str):
         raise ValueError("its message is no text")
@@ -93,13 +103,8 @@ def text_of(answer: Any) -> str:
     return text
 
 
-def tidy(text: str) -> str:
-    """A message on a single line that any file can hold."""
-    return " ".join(text.split()).encode("utf-8", "replace").decode()
-
-
 def served_agents(server: str) -> tuple[dict[str, list[str]], str]:
-    """A server's agents with their tasks, and why they are not known."""
+    """A server's agents with their tasks, and "" or, where they cannot be had, why. Raises nothing."""
     import httpx
 
     try:

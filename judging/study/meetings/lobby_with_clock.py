@@ -1,5 +1,8 @@
-"""The lobby of interrogations: both conversations are open at once, until the clock stops. The judge writes first; then
-everybody writes when they like. Each machine takes part in its conversation as in a burst dialogue."""
+"""The lobby of interrogations: both conversations are open at once, until the clock stops.
+
+The judge writes first; then everybody writes when they like. Each machine takes part in its conversation as in a burst
+dialogue.
+"""
 
 import asyncio
 from collections import Counter
@@ -9,33 +12,46 @@ from typing import Any
 
 from agents.answers import Message, Withdrawn
 from agents.stimuli import ConversationStimulus
-from judging.study.meetings.lobby import ConversingLobby, View
-from judging.study.meetings.lobby_of_tests import JudgedLobby
-from judging.study.meetings.meeting import SIDES, Interrogation, Pair
-from judging.study.pages.page_answers import TimedTextAct, TimedVerdictAct, parsed
-from judging.study.settings import InterrogationSettings
+from judging.study.design.settings import InterrogationSettings
+from judging.study.log.meeting import SIDES, Interrogation
+from judging.study.log.meeting_events import InterrogationBegan, TestSaid, TestWithdrawn
+from judging.study.meetings.acts import TimedTextAct, TimedVerdictAct
+from judging.study.meetings.conversing import ConversingLobby
+from judging.study.meetings.lobby import View
+from judging.study.meetings.lobby_of_tests import JudgedLobby, Seats
+from judging.study.pages.page_answers import parsed
+from serving.files.timestamps import now
 
-MOST_MESSAGES = 1000  # of a conversation
+MOST_MESSAGES = 1000
+"""Messages of a conversation, which a transcript wants to know; the clock ends it long before."""
 
 
 class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogation]):
+    """Where participants wait for an interrogation."""
+
     meeting = Interrogation
     settings: InterrogationSettings
 
-    def drawn(self, counted: Sequence[Interrogation], begun: int, kind: Pair) -> tuple[list[str], View]:
+    def drawn(self, seats: Seats, begun: int, counted: Sequence[Interrogation]) -> InterrogationBegan:
+        """The machines that took part in the fewest tests are in this one."""
         used = Counter(who for test in counted for who in test.people)
         chance = self.chance(f"machines {begun}")
         machines = sorted(self.settings.agents.machines, key=lambda name: (used[name], chance.random()))
-        seconds = round(60 * self.settings.tests.minutes, 3)
-        return list(islice(cycle(machines), len(SIDES))), {"seconds": seconds}
+        return InterrogationBegan(
+            test=seats.test,
+            judge=seats.judge,
+            parts=seats.parts,
+            agents=seats.agents(list(islice(cycle(machines), len(SIDES)))),
+            seconds=round(60 * self.settings.tests.minutes, 3),
+            at=now(),
+        )
 
     def shown(self, test: Interrogation, side: int, act: str | None) -> View:
+        """The messages of both conversations to the judge, of the own one to an agent, and the time that is left."""
         clock = self.clock(test)
         mine = "B" if side else "A"
-        chats = [
-            [{"mine": line.speaker == mine, "text": line.text} for line in test.lines(each)]
-            for each in ([side] if side else SIDES)
-        ]
+        agents = (side,) if side else SIDES
+        chats = [[{"mine": line.speaker == mine, "text": line.text} for line in test.lines(agent)] for agent in agents]
         return {
             "act": "say" if test.is_open(clock) else act,
             "has_begun": test.began() is not None,
@@ -43,44 +59,67 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
             "chats": chats,
         }
 
-    async def acted(self, test: Interrogation, side: int, body: Mapping[str, Any], event: View) -> str | None:
+    async def acted(self, test: Interrogation, side: int, body: Mapping[str, Any]) -> str | None:
+        """Take a message, or the verdict once the clock has stopped."""
         act = body.get("act")
         if act == "say":
             return await self._said(test, side, parsed(TimedTextAct, {**body, "side": side or body.get("side")}))
         if act == "judge" and test.judged and not side:
             return None  # it was sent before
-        if (event["who"], side, act) not in self.due(test):
+        if (test.people[side], side, act) not in self.due(test):
             return "not_your_turn"
         sent = parsed(TimedVerdictAct, body)
         codes = [code for code in self.settings.tests.codes if code in sent.codes]
-        await self.judge(test, event, sent, confidence=sent.confidence, codes=codes)
+        await self.judge(test, sent, confidence=sent.confidence, codes=codes)
         return None
 
     async def _said(self, test: Interrogation, side: int, sent: TimedTextAct) -> str | None:
-        if any((message["who"], message["id"]) == (test.people[side], sent.id) for message in test.messages):
+        if any((message.who, message.id) == (test.people[side], sent.id) for message in test.messages):
             return None  # it was sent before
         transcript = self.part(test, sent.side).transcript
         if test.began() is None or (side and not transcript.messages):
             return "judge_first"  # no machine begins
         if not test.is_open(self.clock(test)) or transcript.ended:
             return "time_over"
-        await self.say(test, sent.side, min(side, 1), sent.text, id=sent.id)
+        await self.say(test, sent.side, min(side, 1), sent.text, sent.id)
         return None
 
     def stimulus(self, test: Interrogation, number: int) -> ConversationStimulus:
+        """A burst dialogue in which the judge writes first."""
         row = {"id": f"{test.id}/{number}", "task": "conversation", "type": "HM", "mode": "burst", "who_starts": "A"}
         return ConversationStimulus.model_validate({**row, "exchanges": MOST_MESSAGES})
 
-    def event_of(self, test: Interrogation, number: int, message: Message | Withdrawn) -> View:
-        about = {"test": test.id, "side": number, "who": message.agent, "text": message.text, "clock": message.at}
-        if isinstance(message, Withdrawn):
-            return {"event": "test_withdrawn", **about, "turn": message.turn, "why": message.why}
-        return {"event": "test_said", **about, "id": None}
+    def said(self, test: Interrogation, number: int, message: Message, id: str | None) -> TestSaid:
+        """A message; ``id`` is None for a machine's."""
+        return TestSaid(
+            test=test.id,
+            side=number,
+            who=message.agent,
+            text=message.text,
+            clock=message.at or 0.0,
+            id=id,
+            at=now(),
+        )
+
+    def withdrawn(self, test: Interrogation, number: int, message: Withdrawn) -> TestWithdrawn:
+        """A message of a machine that was interrupted, or whose time was over."""
+        return TestWithdrawn(
+            test=test.id,
+            side=number,
+            who=message.agent,
+            text=message.text,
+            clock=message.at,
+            turn=message.turn,
+            why=message.why,
+            at=now(),
+        )
 
     def machines(self, test: Interrogation) -> list[int]:
+        """The machines, while the clock runs: they may always have something to say."""
         return [side for side in SIDES if test.is_open(self.clock(test)) and test.parts[side - 1] == "machine"]
 
     async def play(self, test: Interrogation, side: int) -> None:
+        """As in any conversation, until the clock stops; what is not sent by then is withdrawn."""
         try:
             async with asyncio.timeout(test.seconds - self.clock(test)):
                 await super().play(test, side)

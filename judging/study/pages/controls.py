@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from agents.errors import InputError, Problem
-from agents.stimuli import Asked
+from judging.study.design.tables import OBJECT, TOPIC
 from serving.files.csv_tables import by_line, load_table
 
-TOPIC = "topic"
-OBJECT = "object"
-OBJECT_TASKS: tuple[Asked, ...] = ("color_estimation", "object_detection", "attention_prediction", "image_captioning")
 COLUMNS = ("stimulus", "question", "options", "right")
-TOPIC_OPTIONS = 5  # of which a single option is right
+TOPIC_OPTIONS = 5
+"""Topics among which judges choose, with a single right one."""
 CLIP_OPTIONS = 3
+"""Objects among which judges of a clip choose, with a single right one."""
 TOPICS = (
     "movies",
     "music",
@@ -32,26 +31,41 @@ TOPICS = (
     "books",
     "politics",
 )
-"""Of the papers' conversations."""
+"""The topics of the papers' conversations."""
 Rows = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
+    """A question beside a trial that shows whether somebody has looked at it."""
+
     question: str
+    """The study's own question; "" where ``phrase`` asks."""
     options: Sequence[str]
     correct: str
+    """The option that is right."""
     phrase: str = ""
+    """The name of the phrase that asks."""
     object: str = ""
+    """The object that the phrase asks about."""
 
     @property
     def sent(self) -> dict[str, Any]:
-        about = {"question": self.question, "phrase": self.phrase, "object": self.object}
-        return {**about, "options": list(self.options)}
+        """What the page gets, without the right option."""
+        return {
+            "question": self.question,
+            "phrase": self.phrase,
+            "object": self.object,
+            "options": list(self.options),
+        }
 
 
 def read_controls(name: str, study: Path, rows: Rows, seed: str) -> dict[str, Control]:
-    """The control question of each stimulus, by "", "topic", "object", or a table's path. Raises InputError."""
+    """The control question of each stimulus, by its id.
+
+    ``name`` is ``trials.control``: "" for none, "topic", "object", or the path of a table in the folder ``study``.
+    ``rows`` is the key of the trials, by their id. ``seed`` draws options. Raises InputError where any is lacking.
+    """
     stimuli = {str(row["stimulus"]): row for row in rows.values()}
     if not name:
         return {}
@@ -69,8 +83,11 @@ def _named(lacking: Collection[str], stimuli: Mapping[str, Any]) -> str:
 
 
 def uncertain_options(name: str, rows: Rows) -> str | None:
-    """A warning on clips of which nothing says what is absent, or None: the wrong options are the targets of other
-    searches then, which may be in the picture, too, so that a judge who looks well may be counted as wrong."""
+    """A warning on clips of which nothing says what is absent, or None.
+
+    The wrong options are then the targets of other searches, which may be in the picture, too: a judge who looks well
+    may be counted as wrong.
+    """
     stimuli = {str(row["stimulus"]): row for row in rows.values()}
     of_others = [
         stimulus
@@ -98,14 +115,14 @@ def _of_objects(stimuli: Rows, chance: random.Random) -> dict[str, Control]:
     chance.shuffle(order)
     controls = dict[str, Control]()
     lacking = dict[str, list[str]]()
-    for at, name in enumerate(order):
+    for number, name in enumerate(order):
         is_clip = stimuli[name]["asked"] == "attention_prediction"
-        number = CLIP_OPTIONS - 1 if is_clip else 1
+        needed = CLIP_OPTIONS - 1 if is_clip else 1  # objects that are not there
         absent = _absent(stimuli[name])
-        if is_clip and len(absent) < number:  # see uncertain_options
+        if is_clip and len(absent) < needed:  # see uncertain_options
             absent = [word for word in every if word not in present[name]]
         lacks = [] if present[name] else ["present"]
-        lacks += ["absent"] if len(absent) < number else []
+        lacks += ["absent"] if len(absent) < needed else []
         for field in lacks:
             lacking.setdefault(field, []).append(name)
         if lacks:
@@ -116,7 +133,7 @@ def _of_objects(stimuli: Rows, chance: random.Random) -> dict[str, Control]:
             options = [there, *chance.sample(absent, CLIP_OPTIONS - 1)]
             controls[name] = Control("", sorted(options), there, phrase="clip_shows")
         else:
-            right, word = ("yes", there) if at % 2 == 0 else ("no", not_there)
+            right, word = ("yes", there) if number % 2 == 0 else ("no", not_there)
             controls[name] = Control("", ("yes", "no"), right, phrase="is_there", object=word)
     if lacking:
         problems = [f"{_named(names, stimuli)} lack `{field}`" for field, names in lacking.items()]

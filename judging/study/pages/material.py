@@ -1,71 +1,84 @@
-"""What people of a study meet, step by step: what all kinds have."""
+"""What people of a study meet, step by step: what all kinds have.
+
+Below are :class:`judging.study.pages.trial_material.TrialMaterial`, ``AskMaterial`` in
+:mod:`judging.study.pages.stimulus_material`, ``TalkMaterial`` and ``TestsMaterial`` in
+:mod:`judging.study.meetings.material`. To add a kind of study, add a class here and name it in
+:func:`judging.study.kinds.material_of`.
+"""
 
 import random
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
-from judging.study.events import Judge, State, Step
-from judging.study.pages.page_answers import BadAnswer
+from judging.study.design.settings import StudySettings
+from judging.study.log.participant_events import Answered
+from judging.study.log.state import Judge
+from judging.study.log.steps import Instructions, MaterialKind, MaterialStep, Phase, Step
 from judging.study.pages.pool import Seen
-from judging.study.results.exclusions import VerdictRow
-from judging.study.settings import StudySettings
 
 TYPES = {"jpeg": "jpeg", "jpg": "jpeg", "png": "png", "gif": "gif", "webp": "webp", "bmp": "bmp", "tiff": "tiff"}
-INSTRUCTIONS: Step = {"kind": "instructions"}
+"""Media types of pictures (after ``image/``) by the ending of their names."""
 
 
-class Material:
-    """What a study shows, in ``number`` steps of a ``kind``; ``sha256`` is of what must not change meanwhile."""
+class Material(ABC):
+    """What a study shows: ``number`` steps of its kind for each participant."""
 
-    kind: str
+    kind: MaterialKind
     number: int
     sha256: str
+    """Of what must not change while the study goes on, in hexadecimal."""
     source: Path
+    """The file or folder that the material comes from."""
 
     def __init__(self, settings: StudySettings) -> None:
         self.settings = settings
 
     def problems(self) -> list[str]:
+        """All because of which the study cannot be served, without asking any other program."""
         return []
 
     def warnings(self) -> list[str]:
+        """What can be done, but hardly is what is wanted."""
         return []
 
     def served_problems(self) -> list[str]:
-        """The agents that their server does not answer for, if the material has any."""
+        """The agents that their server does not answer for; this asks the server."""
         return []
 
-    def about(self) -> str:
+    def summary(self) -> str:
+        """What each participant does, in a line for whoever runs the study."""
         return f"{self.settings.task}: {self.number:,} for each participant"
 
     def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
-        """A person's steps from the instructions on; ``seen`` counts how many had each page."""
-        return [INSTRUCTIONS, *(self.step() for _ in range(self.number))]
+        """A participant's steps from the instructions on; ``seen`` counts how many had each page."""
+        return [Instructions(kind="instructions"), *(self.step() for _ in range(self.number))]
 
-    def step(self, *trials: str, phase: str = "test", again: bool = False) -> Step:
-        return {"kind": self.kind, "trials": list(trials), "phase": phase, "again": again}
+    def step(self, *trials: str, phase: Phase = "test", again: bool = False) -> MaterialStep:
+        """A step of this kind, with the ids of its trials or stimulus."""
+        return MaterialStep(kind=self.kind, trials=list(trials), phase=phase, again=again)
 
-    def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
-        """What is kept of an answer. Raises BadAnswer, and ToldError."""
-        if answer:
-            raise BadAnswer("has parts that no page sends")
-        return {}
+    @abstractmethod
+    def read(self, judge: Judge, number: int, answer: dict[str, Any], at: str, meeting: str | None = None) -> Answered:
+        """The event of an answer to a step of this kind, which is checked.
 
-    def instructions(self, judge: Judge, step: Step) -> dict[str, Any]:
-        about = {"practice": 0, "feedback": 0, "samples": [], "four": True}
-        return {"trials": judge.counted(), "of": self.kind, **about}
+        ``number`` is the step's position and ``at`` the time of the answer. ``meeting`` is the id of the meeting that
+        the answer ends. Raises BadAnswer for what no page sends, and ToldError for what is to be answered anew.
+        """
 
-    def show(self, judge: Judge, step: Step) -> dict[str, Any]:
+    def instructions(self, judge: Judge, step: Instructions) -> dict[str, Any]:
+        """What the page of instructions shows beside the study's own text, as JSON."""
+        page = {"practice": 0, "feedback": 0, "samples": [], "four": True}
+        return {"trials": judge.counted(), "of": self.kind, **page}
+
+    def show(self, judge: Judge, step: MaterialStep) -> dict[str, Any]:
+        """What the page of a step shows, as JSON; never the truth."""
         return {"practice": False}
 
     def truth(self, step: Step) -> list[str] | None:
-        """Of a step after which the truth is shown."""
+        """What was right, where it is shown after the step; None elsewhere."""
         return None
 
     def files(self, step: Step) -> dict[str, Path]:
-        """A step's files by name."""
+        """A step's pictures and clips, by the name that the page asks for."""
         return {}
-
-    def rows(self, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[VerdictRow]:
-        return []

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.errors import InputError
-from judging.study.settings import StudySettings
+from judging.study.design.settings import StudySettings
 from judging.trial_sets.judge_questions import OPTIONS
 
 LATER = frozenset(
@@ -63,9 +63,14 @@ def phrase_warnings(study: Path, settings: StudySettings) -> list[str]:
 
 def phrases_sent(settings: StudySettings, phrases: Mapping[str, str], study: str) -> dict[str, Any]:
     """What a page is sent before its first step; ``study`` tells studies apart that a browser has at one address."""
-    about = {"language": settings.language, "title": settings.texts.title, "study": study}
-    about |= settings.judges.model_dump(include={"worker", "parameters", "screen"})
-    return {**about, "phrases": dict(phrases), "options": OPTIONS}
+    return {
+        "language": settings.language,
+        "title": settings.texts.title,
+        "study": study,
+        **settings.judges.model_dump(include={"worker", "parameters", "screen"}),
+        "phrases": dict(phrases),
+        "options": OPTIONS,
+    }
 
 
 def _english() -> dict[str, str]:

@@ -1,5 +1,8 @@
-"""Which trials a judge gets: half people's, the others equally the agents', those first that fewer judges saw. Pages of
-both speakers are equally of the four pairs (2025 paper's form); pages of two conversations of each agent and place."""
+"""Which trials a judge gets: half people's, the others equally the agents', those first that fewer judges saw.
+
+Where a page asks about both speakers of a conversation, the four pairs of truths are equally frequent (the form of the
+2025 paper). Where a page has two conversations, each agent is equally often in the first and in the second.
+"""
 
 import random
 from collections import Counter, defaultdict
@@ -7,48 +10,63 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
 from agents.errors import InputError
 from agents.stimuli import JudgementStimulus, canonical, parse_row
-from judging.study.settings import JudgesSettings
+from judging.study.design.settings import JudgesSettings
+from judging.study.log.steps import Phase
 from judging.trial_sets.candidates import PEOPLE_OF_PAIR
 from judging.trial_sets.drawing import arrange, shares
 from judging.trial_sets.trial_set import TRIALS_FILE, VERDICTS, check_trials, key_path, read_trial_key
 from serving.files.words import count
 
-Phase = Literal["practice", "feedback", "test"]
-Seen = Mapping[tuple[str, ...], int]  # by the trials of a page, the judges who had it
+Seen = Mapping[tuple[str, ...], int]
+"""By the trials of a page, how many judges had it."""
 HOW_TO_CATCH = "`turinglike generate SET --agents catch` and make the trials again with this run, too"
-CATCH = ("catch", "swapped")  # cells whose pages are no trials that are scored
+CATCH = ("catch", "swapped")
+"""The cells whose pages are no trials that are scored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is shown at once; ``cell`` is what quotas are of: human, an agent, "human machine", "catch", "swapped"."""
+    """What is shown at once."""
 
     trials: tuple[str, ...]
+    """The trials' ids: one, or one for each speaker."""
     cell: str
+    """What quotas are counted by: "human", an agent, a pair of truths such as "human machine", or one of ``CATCH``."""
     agents: tuple[str, ...]
+    """The agents who answered."""
     stimulus: str
     catch: bool
+    """Whether the page is a catch trial of either kind."""
     people: str | None = None
+    """Of pairs, the id of the conversation of people."""
 
     def known_by(self) -> set[str]:
+        """What nobody sees twice: the stimulus and, of pairs, the conversation of people."""
         return {self.stimulus} if self.people is None else {self.stimulus, self.people}
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
+    """A page in somebody's list."""
+
     page: Page
     phase: Phase
     again: bool = False
+    """Whether it comes a second time."""
 
 
 class TrialPool:
-    """Raises InputError for an unusable set or key."""
+    """The trials of a set that a study may show, and its key.
+
+    ``folder`` is the set, ``settings`` say how many of each kind are wanted. No judge sees a stimulus twice, except for
+    repeats: that is why few stimuli make short lists. Raises InputError for an unusable set or key.
+    """
 
     def __init__(self, folder: Path, settings: JudgesSettings) -> None:
         source = folder / TRIALS_FILE
@@ -95,7 +113,8 @@ class TrialPool:
             is_catch = any(key["catch"] for key in keys)
             cell = machines[0] if machines else "human"
             if is_catch:
-                cell = CATCH[any(key["swapped"] for key in keys)]
+                is_swapped = any(key["swapped"] for key in keys)
+                cell = "swapped" if is_swapped else "catch"
             elif together or self.of_pairs:
                 cell = " ".join([*(key["truth"] for key in keys), *(machines if self.of_pairs else ())])
             people = keys[0].get(f"meta.{PEOPLE_OF_PAIR}")
@@ -105,6 +124,7 @@ class TrialPool:
         return pages
 
     def problems(self) -> list[str]:
+        """All because of which no list can be drawn as the settings want it."""
         wanted = self.settings.trials
         problems = list[str]()
         kinds = {"machine" if page.agents else "human" for page in self.pages if not page.catch} | self.cells.keys()
@@ -124,7 +144,7 @@ class TrialPool:
         return problems
 
     def lacking(self) -> int:
-        """How many of the wanted trials a judge may not get."""
+        """How many of the wanted trials a judge may not get, by three lists that are drawn on trial."""
         drawn = [self.draw({}, random.Random(seed)) for seed in range(3)]
         fewest = min(sum(not turn.again for turn in turns) + len(examples) for turns, examples in drawn)
         return self.settings.trials.number + sum(self._beside().values()) - fewest
@@ -168,13 +188,19 @@ class TrialPool:
         return changed
 
     def truth(self, trials: Iterable[str]) -> list[str]:
+        """Of each trial by its id: "human" or "machine"."""
         return [self.key[name]["truth"] for name in trials]
 
     def has_catch(self) -> bool:
+        """Whether the set has catch trials of either kind."""
         return any(name in self.cells for name in CATCH)
 
     def draw(self, seen: Seen, chance: random.Random) -> tuple[list[Turn], list[Page]]:
-        """A judge's list, and the examples of their instructions; ``seen`` counts the judges who had a page."""
+        """A judge's list, and the examples of their instructions.
+
+        ``seen`` counts the judges who had a page: those come first that fewer had. Catch trials are drawn before all
+        else, and examples last, for these must be of stimuli that the judge does not meet.
+        """
         wanted = self.settings.trials
         used: Counter[str] = Counter()  # of machines: the remainder goes to those who had least
         for page in self.pages:
@@ -205,8 +231,11 @@ class TrialPool:
             return shares(number, sorted(cells), chance)
         people = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
         ranked = sorted(agents, key=lambda name: (used[name], chance.random()))
-        each, rest = divmod(number - people, len(agents))
-        return {"human": people, **{name: each + (at < rest) for at, name in enumerate(ranked)}}
+        per_agent, rest = divmod(number - people, len(agents))
+        quota = dict.fromkeys(ranked, per_agent)
+        for name in ranked[:rest]:
+            quota[name] += 1
+        return {"human": people, **quota}
 
     def _take(
         self, quota: Mapping[str, int], seen: Seen, used: Counter[str], stimuli: set[str], chance: random.Random

@@ -1,28 +1,50 @@
-"""Trials that people judge, with their control questions."""
+"""Trials that people judge, with their control questions: what a page shows, and what is kept of its answer."""
 
 import hashlib
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from agents.errors import InputError
-from judging.study.events import Judge, State, Step
+from judging.study.design.settings import JudgesSettings
+from judging.study.log.logged import HumanOrMachine, Sex
+from judging.study.log.participant_events import TrialJudged
+from judging.study.log.state import Judge
+from judging.study.log.steps import Instructions, MaterialStep, Step
 from judging.study.pages.controls import Control, read_controls, uncertain_options
-from judging.study.pages.material import INSTRUCTIONS, Material
-from judging.study.pages.page_answers import BadAnswer, TrialAnswer, parsed
+from judging.study.pages.material import Material
+from judging.study.pages.page_answers import LONGEST_REASON, ROUNDED, BadAnswer, SentWithTime, WrittenOrNot, parsed
 from judging.study.pages.pool import Seen, TrialPool
-from judging.study.results.exclusions import VerdictRow, verdict_rows
-from judging.study.settings import JudgesSettings
 from judging.trial_sets.trial_set import TRIALS_FILE, VERDICTS, key_path
 from serving.files.words import count
 
-SENT = {"choices", "sex", "confidence", "reason", "seconds_before", "play_once"}  # of a trial's settings
+SENT = {"choices", "sex", "confidence", "reason", "seconds_before", "play_once"}
+"""The settings of trials that their page is sent."""
+
+
+class TrialAnswer(SentWithTime):
+    """What the page of a trial sends."""
+
+    verdicts: list[HumanOrMachine]
+    """One for each trial of the page."""
+    key: bool = False
+    """Whether it was given by the keyboard."""
+    confidence: Annotated[float, Field(ge=0, le=1), ROUNDED] | None = None
+    reason: Annotated[WrittenOrNot, Field(max_length=LONGEST_REASON)] = ""
+    control: str | None = None
+    """The answer to the control question."""
+    sexes: list[Sex] = Field(default_factory=list)
+    """For whom the judge takes who answered, one for each trial."""
 
 
 class TrialMaterial(Material):
+    """The trials of ``pool``, of the study in the folder ``study``."""
+
     settings: JudgesSettings
     kind = "trial"
 
@@ -36,9 +58,11 @@ class TrialMaterial(Material):
 
     @cached_property
     def controls(self) -> dict[str, Control]:
+        """The control question of each stimulus. Raises InputError where they cannot be made."""
         return read_controls(self.settings.trials.control, self.study, self.pool.key, self.sha256)
 
     def problems(self) -> list[str]:
+        """Also control questions that cannot be made."""
         problems = self.pool.problems()
         try:
             self.controls  # noqa: B018
@@ -47,6 +71,7 @@ class TrialMaterial(Material):
         return problems
 
     def warnings(self) -> list[str]:
+        """Control questions that may have no right answer, settings without effect, and rules that select by bias."""
         trials = self.settings.trials
         least = self.settings.exclude.catch
         uncertain = uncertain_options(trials.control, self.pool.key)
@@ -84,43 +109,62 @@ class TrialMaterial(Material):
             )
         return unused
 
-    def about(self) -> str:
+    def summary(self) -> str:
+        """With the number of pages of each kind."""
         cells = ", ".join(f"{len(pages):,} of {name}" for name, pages in sorted(self.pool.cells.items()))
         return f"{self.settings.task}: {count(self.number, 'trial')} for each judge, of {cells}"
 
     def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
+        """A list drawn from the pool, with its examples in the instructions."""
         turns, examples = self.pool.draw(seen, chance)
         trials = [self.step(*turn.page.trials, phase=turn.phase, again=turn.again) for turn in turns]
-        return [INSTRUCTIONS | {"examples": [list(page.trials) for page in examples]}, *trials]
+        return [Instructions(kind="instructions", examples=[list(page.trials) for page in examples]), *trials]
 
-    def control(self, step: Step) -> Control | None:
-        return self.controls.get(str(self.pool.key[step["trials"][0]]["stimulus"]))
+    def control(self, step: MaterialStep) -> Control | None:
+        """The control question of a step; None where the study has none."""
+        return self.controls.get(str(self.pool.key[step.trials[0]]["stimulus"]))
 
-    def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
+    def read(
+        self, judge: Judge, number: int, answer: dict[str, Any], at: str, meeting: str | None = None
+    ) -> TrialJudged:
+        """The verdicts, and what the settings ask for beside them."""
+        step = judge.steps[number]
+        assert isinstance(step, MaterialStep)
         sent = parsed(TrialAnswer, answer)
         settings = self.settings.trials
         control = self.control(step)
-        if len(sent.verdicts) != len(step["trials"]):
-            raise BadAnswer(f"verdicts: must be {len(step['trials'])} of human and machine")
-        kept = sent.model_dump(include={"verdicts", "rt", "away", "key"})
+        if len(sent.verdicts) != len(step.trials):
+            raise BadAnswer(f"verdicts: must be {len(step.trials)} of human and machine")
+        asked: dict[str, Any] = {}  # what not every study asks for
         if settings.confidence:
             if sent.confidence is None:
                 raise BadAnswer("confidence: is missing")
-            kept["confidence"] = sent.confidence
+            asked["confidence"] = sent.confidence
         if settings.reason:
-            kept["reason"] = sent.reason
+            asked["reason"] = sent.reason
         if settings.sex:
-            if len(sent.sexes) != len(step["trials"]):
+            if len(sent.sexes) != len(step.trials):
                 raise BadAnswer("sexes: must be as many as the verdicts")
-            kept["sexes"] = sent.sexes
+            asked["sexes"] = sent.sexes
         if control is not None:
             if sent.control not in control.options:
                 raise BadAnswer("control: must be an option")
-            kept |= {"control": sent.control, "right": sent.control == control.correct}
-        return kept
+            asked |= {"control": sent.control, "right": sent.control == control.correct}
+        return TrialJudged(
+            judge=judge.code,
+            at=at,
+            step=number,
+            kind="trial",
+            rt=sent.rt,
+            away=sent.away,
+            verdicts=sent.verdicts,
+            key=sent.key,
+            **asked,
+        )
 
-    def instructions(self, judge: Judge, step: Step) -> dict[str, Any]:
-        samples = [{**self._trial(page), "truth": self.pool.truth(page)} for page in step.get("examples", [])]
+    def instructions(self, judge: Judge, step: Instructions) -> dict[str, Any]:
+        """Also the examples, which tell their truth."""
+        samples = [{**self._trial(page), "truth": self.pool.truth(page)} for page in step.examples]
         trials = self.settings.trials
         return {
             "trials": judge.counted(),
@@ -132,13 +176,14 @@ class TrialMaterial(Material):
             "samples": samples,
         }
 
-    def show(self, judge: Judge, step: Step) -> dict[str, Any]:
+    def show(self, judge: Judge, step: MaterialStep) -> dict[str, Any]:
+        """What was answered, the options in the order of the keys, and the control question."""
         trials = self.settings.trials
         control = self.control(step)
         pairs = zip(VERDICTS, judge.keys, strict=True)
         return {
-            **self._trial(step["trials"]),
-            "practice": step["phase"] == "practice",
+            **self._trial(step.trials),
+            "practice": step.phase == "practice",
             # in the order of the keys, which differs from judge to judge
             "options": sorted(pairs, key=lambda pair: pair[1] != trials.keys[0]),
             **trials.model_dump(include=SENT),
@@ -146,15 +191,20 @@ class TrialMaterial(Material):
         }
 
     def truth(self, step: Step) -> list[str] | None:
-        return self.pool.truth(step["trials"]) if step.get("phase") in ("practice", "feedback") else None
+        """Of the trials of practice and of those with feedback."""
+        if isinstance(step, MaterialStep) and step.phase in ("practice", "feedback"):
+            return self.pool.truth(step.trials)
+        return None
 
     def files(self, step: Step) -> dict[str, Path]:
-        trials = [*step.get("trials", []), *(trial for page in step.get("examples", []) for trial in page)]
+        """The pictures and clips of the step's trials, and of examples."""
+        trials: list[str] = []
+        if isinstance(step, MaterialStep):
+            trials = step.trials
+        elif isinstance(step, Instructions):
+            trials = [trial for page in step.examples for trial in page]
         names = [name for trial in trials for _, name in self._named(trial)]
         return {name: self.pool.folder / "media" / name for name in names}
-
-    def rows(self, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[VerdictRow]:
-        return list(verdict_rows(state, self.settings, self.pool, personal))
 
     def _trial(self, names: Sequence[str]) -> dict[str, Any]:
         trial = self.pool.trials[names[0]]

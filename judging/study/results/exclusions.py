@@ -4,18 +4,36 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from judging.study.events import Judge, State
+from judging.study.design.settings import JudgesSettings, StudySettings
+from judging.study.design.tables import Exclude
+from judging.study.log.participant_events import InstructionsRead, TrialJudged
+from judging.study.log.state import Judge, State
+from judging.study.log.steps import MaterialStep
+from judging.study.pages.material import Material
 from judging.study.pages.page_answers import fastest_of
 from judging.study.pages.pool import TrialPool
-from judging.study.settings import Exclude, JudgesSettings, StudySettings
+from judging.study.pages.trial_material import TrialMaterial
 
 VerdictRow = dict[str, Any]
-ENOUGH = 4  # verdicts of a judge that are all alike before that is a rule's matter
+"""A row of ``verdicts.csv`` by its columns; ``rules`` is a list there, and booleans are not yet 0 and 1."""
+ENOUGH = 4
+"""Verdicts of a judge that must all be alike before the rule ``one_sided`` excludes them."""
+
+
+def rows_of(material: Material, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[VerdictRow]:
+    """The verdicts of a study, a row each; none where nobody judges trials."""
+    if not isinstance(material, TrialMaterial):
+        return []
+    return list(verdict_rows(state, material.settings, material.pool, personal))
 
 
 def verdict_rows(
     state: State, settings: JudgesSettings, pool: TrialPool, personal: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[VerdictRow]:
+    """A row for each verdict, in the order of joining and of answers; ``rules`` are the names of those that exclude it.
+
+    ``personal`` is what participants say of themselves, by their code.
+    """
     for judge in state.judges.values():
         rows = list(_rows(judge, settings.exclude, pool))
         rules = _rules_of_judge(judge, rows, settings.exclude, personal.get(judge.code, {}))
@@ -24,48 +42,52 @@ def verdict_rows(
 
 
 def _rows(judge: Judge, exclude: Exclude, pool: TrialPool) -> Iterator[VerdictRow]:
-    began = before = datetime.fromisoformat(judge.joined)
+    began = datetime.fromisoformat(judge.joined)
+    before = began
     index = 0
-    device = judge.of("instructions").get("device", {})
+    instructions = judge.answer_of(InstructionsRead)
+    device = None if instructions is None else instructions.device
     for step, answer in zip(judge.steps, judge.answers, strict=False):
-        at = datetime.fromisoformat(answer["at"])
-        since = 1000 * (at - before).total_seconds()
-        before = at
-        if step["kind"] != "trial":
+        answered = datetime.fromisoformat(answer.at)
+        since = 1000 * (answered - before).total_seconds()
+        before = answered
+        if not isinstance(step, MaterialStep) or not isinstance(answer, TrialJudged):
             continue
         rules = {
-            "fastest": fastest_of(answer["rt"], since) < 1000 * exclude.fastest,
-            "wrong_control": exclude.wrong_control and answer.get("right") is False,
+            "fastest": fastest_of(answer.rt, since) < 1000 * exclude.fastest,
+            "wrong_control": exclude.wrong_control and answer.right is False,
         }
-        sexes = answer.get("sexes", [None] * len(step["trials"]))
-        for name, verdict, sex in zip(step["trials"], answer["verdicts"], sexes, strict=True):
+        sexes = [None] * len(step.trials) if answer.sexes is None else answer.sexes
+        for name, verdict, sex in zip(step.trials, answer.verdicts, sexes, strict=True):
             key = pool.key.get(name)
             if key is None:
                 continue  # of another task
-            phase = step["phase"]
+            phase: str = step.phase
             if phase == "test" and key["catch"]:
                 phase = "swapped" if key["swapped"] else "catch"
             yield {
                 "judge": judge.code,
                 "trial_index": index,
                 "phase": phase,
-                "again": step["again"],
+                "again": step.again,
                 "trial": name,
                 **{column: key[column] for column in ("asked", "stimulus", "speaker")},
                 "verdict": verdict,
                 **{column: key[column] for column in ("truth", "agent", "catch", "swapped")},
                 "correct": verdict == key["truth"],
-                "rt": answer["rt"],
-                "time_elapsed": round((at - began).total_seconds() * 1000),
-                "at": answer["at"],
-                **{part: answer.get(part) for part in ("confidence", "reason", "control")},
-                "control_right": answer.get("right"),
+                "rt": answer.rt,
+                "time_elapsed": round((answered - began).total_seconds() * 1000),
+                "at": answer.at,
+                "confidence": answer.confidence,
+                "reason": answer.reason,
+                "control": answer.control,
+                "control_right": answer.right,
                 "sex": sex,
-                "away": answer["away"],
-                "by_key": answer["key"],
+                "away": answer.away,
+                "by_key": answer.key,
                 "key_for_human": judge.keys[0],
-                "touch": device.get("touch"),
-                "screen": "x".join(map(str, device["screen"])) if device else None,
+                "touch": None if device is None else device.touch,
+                "screen": None if device is None else "x".join(map(str, device.screen)),
                 "rules": [rule for rule, is_broken in rules.items() if is_broken],
             }
         index += 1
@@ -86,20 +108,27 @@ def _rules_of_judge(judge: Judge, rows: list[VerdictRow], exclude: Exclude, pers
 
 
 def _fails_controls(judge: Judge, exclude: Exclude) -> bool:
-    steps = zip(judge.steps, judge.answers, strict=False)
-    sent = [answer.get("right") for step, answer in steps if step.get("phase") != "practice"]
-    return _below([is_right for is_right in sent if is_right is not None], exclude.controls)
+    sent: list[bool] = []
+    for step, answer in zip(judge.steps, judge.answers, strict=False):
+        if not isinstance(step, MaterialStep) or not isinstance(answer, TrialJudged):
+            continue
+        if step.phase != "practice" and answer.right is not None:
+            sent.append(answer.right)
+    return _below(sent, exclude.controls)
 
 
 def outcome_of(judge: Judge, settings: StudySettings) -> str | None:
-    """finished, failed_checks (too few controls right), screened_out, no_consent, blocked or left; None before."""
+    """How a participant ended: finished, failed_checks, screened_out, no_consent, blocked or left; None before.
+
+    Who failed the checks has finished, but with too few control questions right.
+    """
     if judge.ended == "finished" and isinstance(settings, JudgesSettings) and _fails_controls(judge, settings.exclude):
         return "failed_checks"
     return "no_consent" if judge.ended == "declined" else judge.ended
 
 
 def completion_code(judge: Judge, settings: StudySettings) -> str:
-    """The code that a panel gets for the outcome; empty for none."""
+    """The code by which a panel knows the outcome; "" where there is none."""
     end = settings.end
     codes = {"finished": judge.end_code, "failed_checks": end.failed_checks or judge.end_code}
     codes |= {"screened_out": end.screened_out, "no_consent": end.no_consent, "left": end.no_consent}

@@ -15,7 +15,9 @@ from judging.statistics.jackknife import CONFIDENCE, Clusters, Floats, rates
 from judging.statistics.measures import DETECTABILITY
 
 Measure = Literal["p_machine", "detectability"]
-MOST_JUDGES = 1_000_000  # a width that so many do not reach is out of reach
+"""What the interval is of: P(said human | machine), or how well a judge tells both apart."""
+MOST_JUDGES = 1_000_000
+"""A width that this number of judges does not reach is out of reach."""
 
 JUDGES = 0.0135
 STIMULI = 0.018
@@ -30,23 +32,34 @@ which is .4 of the verdicts' noise in a probit model, is assumed.
 
 
 def half_width(judges: int, per_human: float, per_machine: float, stimuli: int, measure: Measure) -> float:
-    """Of an agent's 95 % interval, with so many verdicts of each judge on people's and on each agent's answers."""
-    human, machine = (
-        JUDGES * _squares(each * judges, judges) + STIMULI * _squares(each * judges, stimuli) + REST / (each * judges)
-        for each in (per_human, per_machine)
-    )
+    """Half the width of an agent's 95 % interval.
+
+    ``per_human`` and ``per_machine`` are the verdicts of each judge on people's answers, and on those of each agent.
+    """
+    human = _variance_of_rate(per_human, judges, stimuli)
+    machine = _variance_of_rate(per_machine, judges, stimuli)
     variance = machine if measure == "p_machine" else (human + machine) / 4
     return float(stdtrit(min(judges, stimuli) - 1, (1 + CONFIDENCE) / 2)) * math.sqrt(variance)
 
 
+def _variance_of_rate(per_judge: float, judges: int, stimuli: int) -> float:
+    number = per_judge * judges
+    return JUDGES * _squares(number, judges) + STIMULI * _squares(number, stimuli) + REST / number
+
+
 def _squares(number: float, clusters: int) -> float:
-    each = number / clusters
-    over = each % 1
-    return (1 + over * (1 - over) / each**2) / clusters
+    """The sum of squared shares, where ``number`` verdicts are spread over clusters as evenly as whole numbers can."""
+    per_cluster = number / clusters
+    over = per_cluster % 1
+    return (1 + over * (1 - over) / per_cluster**2) / clusters
 
 
 def plan(wanted: float, agents: int, per_judge: int, stimuli: int, *, measure: Measure) -> tuple[int | None, float]:
-    """The fewest judges that bring each agent's half-width to ``wanted``, and what is reached. Raises InputError."""
+    """The fewest judges that bring the half-width of each agent's interval to ``wanted``, and the one that is reached.
+
+    None where no number of judges does, for the stimuli are too few. ``per_judge`` is the number of trials of a judge,
+    half of them people's. Raises InputError for numbers with which nothing can be planned.
+    """
     if not 0 < wanted < 0.5 or per_judge < 2 or stimuli < 2:
         raise InputError("a plan has a half-width between 0 and 0.5, and at least two trials per judge and two stimuli")
 
@@ -60,28 +73,30 @@ def plan(wanted: float, agents: int, per_judge: int, stimuli: int, *, measure: M
 def simulate(
     judges: int, agents: int, per_judge: int, stimuli: int, bounds: float, *, studies: int = 400, seed: int = 1
 ) -> tuple[float, float]:
-    """The shares of simulated studies in which an agent whose detectability is 0.5 passes within ``bounds``
-    (Schuirmann 1987, at 0.05), and in which a detectability of 0.5 + ``bounds`` is above 0.5 (two-sided, at 0.05).
-    Judges and answers are drawn, with the variances above. Raises InputError."""
-    each = np.array([per_judge // 2, max(1, per_judge // 2 // agents)])
-    if judges < 2 or each[0] < 1 or each[0] > stimuli or not 0 < bounds < 0.5:
+    """Two shares of simulated studies, whose judges and answers are drawn with the variances above.
+
+    In the first an agent whose detectability is 0.5 passes within ``bounds`` (Schuirmann 1987, at 0.05). In the second
+    a detectability of 0.5 + ``bounds`` is above 0.5 (two-sided, at 0.05). Raises InputError.
+    """
+    of_kinds = np.array([per_judge // 2, max(1, per_judge // 2 // agents)])  # a judge's trials: people's, the agent's
+    if judges < 2 or of_kinds[0] < 1 or of_kinds[0] > stimuli or not 0 < bounds < 0.5:
         raise InputError("a simulation has at least 2 judges, 2 trials of each, as many stimuli, bounds below 0.5")
     chance = np.random.default_rng(seed)
     both = np.array([[0, 1]])
     shares = np.zeros(2)
-    judge = np.repeat(np.arange(judges), each.sum())
-    is_machine = np.tile(np.arange(each.sum()) >= each[0], judges)
-    for at, detectability in enumerate((0.5, 0.5 + bounds)):
+    judge = np.repeat(np.arange(judges), of_kinds.sum())
+    is_machine = np.tile(np.arange(of_kinds.sum()) >= of_kinds[0], judges)
+    for number, detectability in enumerate((0.5, 0.5 + bounds)):
         for _ in range(studies):
             of_judge = math.sqrt(JUDGES) * chance.standard_normal((2, judges))
             of_answer = math.sqrt(STIMULI) * chance.standard_normal((2, stimuli))
             order = chance.random((judges, stimuli)).argsort(axis=1)
-            stimulus = np.hstack([order[:, : each[0]], order[:, ::-1][:, : each[1]]]).ravel()
+            stimulus = np.hstack([order[:, : of_kinds[0]], order[:, ::-1][:, : of_kinds[1]]]).ravel()
             side = is_machine.astype(int)
             rate: Floats = detectability + of_judge[side, judge] + of_answer[side, stimulus]
             right = (chance.random(len(rate)) < rate).astype(np.float64)
             drawn_from = Clusters(judge, stimulus, np.full(len(right), -1), np.ones(len(right)))
             result = rates(right, np.array([~is_machine, is_machine]), drawn_from)
-            low, high = result.interval(both, DETECTABILITY, CONFIDENCE if at else 2 * CONFIDENCE - 1)
-            shares[at] += low[0] > 0.5 if at else max(0.5 - low[0], high[0] - 0.5) <= bounds
+            low, high = result.interval(both, DETECTABILITY, CONFIDENCE if number else 2 * CONFIDENCE - 1)
+            shares[number] += low[0] > 0.5 if number else max(0.5 - low[0], high[0] - 0.5) <= bounds
     return float(shares[0] / studies), float(shares[1] / studies)

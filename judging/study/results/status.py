@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from judging.study.events import Judge, State
+from judging.study.design.settings import TestsSettings
+from judging.study.log.participant_events import StimulusAnswered
+from judging.study.log.state import Judge, State
+from judging.study.meetings.material import MeetingMaterial
 from judging.study.pages.material import Material
-from judging.study.pages.materials import MeetingMaterial
 from judging.study.pages.trial_material import TrialMaterial
+from judging.study.results.exclusions import rows_of
 from judging.study.results.stopping import decide, detectabilities
-from judging.study.settings import TestsSettings
 from serving.files.terminal import plain_table, print_line, print_table
 from serving.files.words import count
 
@@ -23,12 +25,14 @@ DECIDED_FOR = (
 
 @dataclass(frozen=True, slots=True)
 class MeetingCounts:
-    """Conversations or tests that came to their end (``over``), that did not yet, or never will (``under_way``), and
-    that are void, by the reason."""
+    """How many conversations or live tests there are."""
 
     over: int
+    """They came to their end."""
     under_way: int
+    """They did not yet, or never will."""
     void: Mapping[str, int]
+    """They are void, by the reason."""
 
     def left_out(self) -> str:
         """What no export has, in words; "" where it has all."""
@@ -38,7 +42,7 @@ class MeetingCounts:
 
 
 def count_meetings(state: State, material: MeetingMaterial) -> MeetingCounts:
-    """Raises InputError where a conversation's stimulus is gone."""
+    """The conversations or tests of a study, counted. Raises InputError where the set lacks a conversation's topic."""
     void = Counter(meeting.reason() for meeting in state.meetings.values() if meeting.void is not None)
     ends = Counter(material.is_over(meeting) for meeting in state.meetings.values() if meeting.void is None)
     return MeetingCounts(ends[True], ends[False], dict(void))
@@ -46,27 +50,34 @@ def count_meetings(state: State, material: MeetingMaterial) -> MeetingCounts:
 
 @dataclass(frozen=True, slots=True)
 class KnownJudges:
-    """Codes of those who ``finished``, in the order of joining, up to the first who may still go on (``waited_for``,
-    until a time if they do nothing more), of those who finished and joined ``later``, and of those who did ``by_kit``.
+    """The judges who finished, as far as a decision may take them.
 
     A decision takes judges as they joined. The fast finish first and may be unlike the others: who took them as they
-    finish would decide on the fast."""
+    finish would decide on the fast.
+    """
 
     finished: Sequence[str]
+    """Codes of those who finished and joined before anybody who may still go on, in the order of joining."""
     waited_for: Judge | None
+    """The first who may still go on; None where nobody may."""
     until: datetime | None
+    """When nobody waits for them any more, if they do nothing more."""
     later: Sequence[str]
+    """Codes of those who finished and joined later."""
     by_kit: Sequence[str]
+    """Codes of those who finished a kit."""
 
     def left_out(self, state: State) -> dict[str, Any]:
-        """Which judges who finished are part of no decision, in words (``not_counted``), and for whom they wait
-        (``waits_for``), as ``status`` has it; empty where all are."""
+        """What ``status`` says of judges who finished and are part of no decision; empty where all are.
+
+        ``not_counted`` says it in words, ``waits_for`` whom the others wait for.
+        """
         told: list[str] = []
-        about: dict[str, Any] = {}
+        left_out: dict[str, Any] = {}
         if self.later and self.waited_for is not None and self.until is not None:
             judge = self.waited_for
             until = None if state.closed else self.until.isoformat(timespec="seconds")
-            about["waits_for"] = {"number": judge.number, "judge": judge.code, "until": until}
+            left_out["waits_for"] = {"number": judge.number, "judge": judge.code, "until": until}
             number = f"{len(self.later):,} of {count(len(self.finished) + len(self.later), 'judge')} who finished"
             before = f"They joined after judge {judge.number} ({judge.code}), who"
             if state.closed:
@@ -81,11 +92,14 @@ class KnownJudges:
                 f"Of kits {count(len(self.by_kit), 'judge')} finished, and none counts for these decisions: kits come "
                 "back in no order of joining."
             )
-        return about | {"not_counted": " ".join(told)} if told else {}
+        return left_out | {"not_counted": " ".join(told)} if told else {}
 
 
 def known_judges(state: State, hours: float) -> KnownJudges:
-    """Who does nothing for so many ``hours`` before now, or before the study was closed, is waited for no more."""
+    """The judges as a decision may take them.
+
+    Nobody waits for a judge who has done nothing for a number of ``hours`` before now, or before the study was closed.
+    """
     end = datetime.fromisoformat(state.closed) if state.closed else datetime.now(UTC)
     finished: list[str] = []
     later: list[str] = []
@@ -97,7 +111,7 @@ def known_judges(state: State, hours: float) -> KnownJudges:
             if judge.ended == "finished":
                 by_kit.append(judge.code)
             continue
-        gone = datetime.fromisoformat(judge.at) + timedelta(hours=hours)
+        gone = datetime.fromisoformat(judge.last_seen) + timedelta(hours=hours)
         if waited_for is None and judge.ended is None and gone >= end:
             waited_for = judge
             until = gone.astimezone(UTC)
@@ -107,7 +121,11 @@ def known_judges(state: State, hours: float) -> KnownJudges:
 
 
 def status_of(state: State, material: Material, personal: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """As JSON. Raises InputError where a conversation's stimulus is gone."""
+    """How far a study is, as ``turinglike study status --json`` prints it.
+
+    ``personal`` is what participants say of themselves, by their code. Raises InputError where the set lacks a
+    conversation's topic.
+    """
     people = state.judges.values()
     wanted = material.settings.judges.wanted
     judges = Counter(_stage(judge, state, material) for judge in people)
@@ -119,14 +137,14 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
         if isinstance(material.settings, TestsSettings):
             return status | {"tests": {"wanted": material.settings.tests.wanted, **numbers}}
         return status | {"conversations": numbers, "answers": {"all": held.over, "told": 0, "flagged": 0}}
-    if material.kind != "trial":
-        answers = [event for judge in people for event in judge.answers if event["kind"] == "ask"]
-        again = sum(len(judge.told) for judge in people)
-        flagged = sum(bool(event["flags"]) for event in answers)
+    if not isinstance(material, TrialMaterial):
+        answers = [event for judge in people for event in judge.answers if isinstance(event, StimulusAnswered)]
+        again = sum(len(judge.returned) for judge in people)
+        flagged = sum(bool(event.flags) for event in answers)
         return status | {"answers": {"all": len(answers), "told": again, "flagged": flagged}}
     excluded: dict[str, list[str]] = defaultdict(list)
     verdicts: dict[str, list[str]] = defaultdict(list)
-    rows = [row for row in material.rows(state, personal) if row["phase"] != "practice"]
+    rows = [row for row in rows_of(material, state, personal) if row["phase"] != "practice"]
     for row in rows:
         for rule in row["rules"]:
             excluded[rule].append(row["judge"])
@@ -138,7 +156,7 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
         name: {"verdicts": len(group), "said_human": round(group.count("human") / len(group), 4)}
         for name, group in sorted(verdicts.items())
     }
-    if isinstance(material, TrialMaterial) and not material.pool.of_pairs and material.settings.analysis.bounds:
+    if not material.pool.of_pairs and material.settings.analysis.bounds:
         joined = known_judges(state, material.settings.judges.hours)
         finished = set(joined.finished)
         ended = [row for row in plain if row["phase"] == "test" and row["judge"] in finished]
@@ -161,6 +179,7 @@ def _stage(judge: Judge, state: State, material: Material) -> str:
 
 
 def print_study(status: dict[str, Any]) -> None:
+    """Print what :func:`status_of` gives, with the study's ``exports`` of which people were deleted since."""
     judges = dict(status["judges"])
     wanted = judges.pop("wanted")
     joined = judges.pop("joined")

@@ -3,7 +3,7 @@
 Each judge who finished is a unit: the mean of how often they were right about people's and about the agent's answers. A
 bettor plays against each hypothesis on its mean; if it is true, the capital exceeds 1/alpha with a probability of alpha
 at most (Ville 1939; Waudby-Smith and Ramdas 2024, section 4). Judges come in the order of joining, as the fast may be
-unlike the others; who joins early must be as who joins late. Stimuli are fixed. The agents share alpha.
+unlike the others. Those who join early must be like those who join late. Stimuli are fixed. The agents share alpha.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,13 +12,18 @@ from typing import Any
 import numpy as np
 
 ALPHA = 0.05
-BOLDEST = 0.75  # the part of a bet that may be lost
+"""The probability of a wrong decision, all agents together."""
+BOLDEST = 0.75
+"""The largest part of the capital that a bet may lose."""
 
 
 def decide(detectabilities: Sequence[float], bounds: float, agents: int = 1) -> tuple[str, int]:
-    """Of judges in the order in which they joined: "passes" if the mean is surely within 0.5 ± ``bounds`` (two tests
-    at 0.05, divided by ``agents``), "fails" if it is surely not (two at half of that), else "open"; and after how many
-    judges."""
+    """The decision on an agent, and after how many judges it was reached.
+
+    ``detectabilities`` are those of judges in the order in which they joined. "passes": the mean is surely within
+    0.5 ± ``bounds`` (two tests at 0.05, divided by ``agents``). "fails": it is surely not (two tests at half of that).
+    "open": neither yet. A decision stands, whatever comes later.
+    """
     # 1: bet is on above
     ends = 0.5 + bounds * np.array([1, -1, 1, -1])
     side = np.array([-1, 1, 1, -1])
@@ -42,9 +47,14 @@ def decide(detectabilities: Sequence[float], bounds: float, agents: int = 1) -> 
 
 
 def detectabilities(rows: Iterable[Mapping[str, Any]], agent: str) -> list[float]:
-    """Of each judge with verdicts on people's answers and the agent's, in the order of the rows."""
+    """The detectability of an agent by each judge with verdicts on people's answers and on the agent's.
+
+    ``rows`` are those of :mod:`judging.study.results.exclusions`; judges come in their order.
+    """
     right: dict[str, tuple[list[bool], list[bool]]] = {}
     for row in rows:
         if row["truth"] == "human" or row["agent"] == agent:
-            right.setdefault(row["judge"], ([], []))[row["truth"] == "machine"].append(row["correct"])
+            of_people, of_agent = right.setdefault(row["judge"], ([], []))
+            verdicts = of_agent if row["truth"] == "machine" else of_people
+            verdicts.append(row["correct"])
     return [sum(sum(part) / len(part) for part in parts) / 2 for parts in right.values() if all(parts)]

@@ -1,15 +1,12 @@
-"""What the tests of the attention agents share: the modules beside this file, and one file of VGG16's weights."""
+"""What the tests of the attention agents share: one file of VGG16's weights."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.helpers import tiny_vgg
 
-sys.path.append(str(Path(__file__).parent))
-
 
 @pytest.fixture(scope="session")
-def vgg_weights(tmp_path_factory, narrow_vgg):
+def vgg_weights(tmp_path_factory: pytest.TempPathFactory, narrow_vgg: None) -> Path:
     return tiny_vgg.weights(tmp_path_factory.mktemp("vgg"))

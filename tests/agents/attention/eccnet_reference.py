@@ -7,15 +7,22 @@ what TensorFlow and OpenCV document of "same" padding, Gaussian blurs and their 
 
 import functools
 import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-import plain_vgg
 import torch
+from numpy.typing import NDArray
 from safetensors.numpy import load_file
 from torch.nn import functional
 
+from tests.agents.attention import plain_vgg
 
-def window_at(row, column, side, slope, deg2px, fovea=4, quantum=1, smallest=2):
+
+def window_at(
+    row: int, column: int, side: int, slope: float, deg2px: float, fovea: float = 4, quantum: int = 1, smallest: int = 2
+) -> int:
     """The window of one output of a pool: walk outwards, ring after ring, until one holds it."""
     outputs = math.ceil(side / 2)
     distance = math.hypot(row - outputs // 2, column - outputs // 2)
@@ -29,14 +36,16 @@ def window_at(row, column, side, slope, deg2px, fovea=4, quantum=1, smallest=2):
             return smallest + round(slope * (2 * radius - fovea * deg2px))
 
 
-def span(index, window, side):
+def span(index: int, window: int, side: int) -> tuple[int, int]:
     """The cells from first to end that one output averages along one direction."""
     padding = max((math.ceil(side / 2) - 1) * 2 + window - side, 0)
     first = index * 2 - padding // 2
     return max(first, 0), min(first + window, side)
 
 
-def pooled(features, slope, deg2px, fovea=4, quantum=1, smallest=2):
+def pooled(
+    features: NDArray[Any], slope: float, deg2px: float, fovea: float = 4, quantum: int = 1, smallest: int = 2
+) -> NDArray[Any]:
     """A square map [channels, side, side], pooled cell by cell."""
     side = features.shape[-1]
     outputs = math.ceil(side / 2)
@@ -49,7 +58,7 @@ def pooled(features, slope, deg2px, fovea=4, quantum=1, smallest=2):
     return found
 
 
-def halved(features):
+def halved(features: NDArray[Any]) -> NDArray[Any]:
     """Ordinary 2 x 2 averages."""
     rows, columns = features.shape[1:]
     return features.reshape(len(features), rows // 2, 2, columns // 2, 2).mean((2, 4), dtype=np.float64)
@@ -58,11 +67,11 @@ def halved(features):
 class EccNet:
     """The model with the settings of an agent."""
 
-    def __init__(self, path, settings):
+    def __init__(self, path: Path, settings: Any) -> None:
         self.weights = load_file(path)
         self.settings = settings
 
-    def blocks(self, image):
+    def blocks(self, image: NDArray[Any]) -> Iterator[Any]:
         """Features before and after the pool of each block."""
         chosen = self.settings
         values = plain_vgg.taken(image, chosen.preprocessing)
@@ -71,7 +80,7 @@ class EccNet:
             values = pooled(before, slope, deg2px, chosen.fovea, chosen.rf_quant, chosen.rf_min)
             yield before, values
 
-    def kernels(self, target):
+    def kernels(self, target: NDArray[Any]) -> list[NDArray[Any]]:
         """Of blocks 3, 4 and 5: what their pools and ordinary pools down to 1/32 make of the target."""
         found = []
         for number, (_, features) in enumerate(self.blocks(target), 1):
@@ -80,14 +89,14 @@ class EccNet:
             found.append(features)
         return found[2:]
 
-    def view(self, image, x, y):
+    def view(self, image: NDArray[Any], x: int, y: int) -> NDArray[Any]:
         """What is seen around a pixel, black outside the image."""
         half = self.settings.radius + self.settings.margin
         return np.pad(image, ((half, half), (half, half), (0, 0)))[y : y + 2 * half, x : x + 2 * half]
 
-    def map(self, image, kernels, x, y):
+    def map(self, image: NDArray[Any], kernels: Any, x: int, y: int) -> NDArray[Any]:
         """The map of the view around a pixel, a cell for 16 x 16 pixels."""
-        total = 0
+        total: Any = 0
         for number, (features, _) in enumerate(self.blocks(self.view(image, x, y)), 1):
             if number < 3:
                 continue
@@ -101,7 +110,9 @@ class EccNet:
             total = total + blurred(total, [0.25, 0.5, 0.25]) - blurred(total, [one / sum(wide) for one in wide])
         return total
 
-    def path(self, image, target, frame, window, maximum):
+    def path(
+        self, image: NDArray[Any], target: NDArray[Any], frame: tuple[int, int], window: int, maximum: int
+    ) -> tuple[list[Any], str]:
         """The fixations in pixels of the frame, and why there are no more."""
         kernels = self.kernels(target)
         chosen = self.settings
@@ -109,7 +120,7 @@ class EccNet:
         return walk(look, image.shape[:2], frame, window, maximum, chosen.radius)
 
 
-def compared(features, kernel):
+def compared(features: NDArray[Any], kernel: NDArray[Any]) -> NDArray[Any]:
     """The product of a kernel [channels, n, n] with the features at every cell, zeros beyond them."""
     before = (kernel.shape[-1] - 1) // 2
     after = kernel.shape[-1] // 2
@@ -117,7 +128,7 @@ def compared(features, kernel):
     return functional.conv2d(torch.as_tensor(padded)[None], torch.as_tensor(kernel)[None])[0, 0].numpy()
 
 
-def blurred(values, weights):
+def blurred(values: NDArray[Any], weights: Any) -> NDArray[Any]:
     """Along both directions, mirrored at the edge without repeating it."""
     reach = len(weights) // 2
     padded = np.pad(values, reach, mode="reflect")
@@ -128,7 +139,15 @@ def blurred(values, weights):
     return found
 
 
-def walk(look, shape, frame, window, maximum, radius, target_box=None):
+def walk(
+    look: Callable[..., Any],
+    shape: tuple[int, int],
+    frame: tuple[int, int],
+    window: int,
+    maximum: int,
+    radius: float,
+    target_box: Any = None,
+) -> tuple[list[Any], str]:
     """One fixation after another: ``look`` gives the map of the view around a pixel of the image as it is shown."""
     rows, columns = shape
     xs = [math.floor((column + 0.5) * frame[0] / columns) for column in range(columns)]

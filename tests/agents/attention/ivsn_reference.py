@@ -5,14 +5,18 @@ Matlab's imresize are said to do.
 """
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-import plain_vgg
 import torch
-from gbvs_reference import imresize_matrix, unit
+from numpy.typing import NDArray
 from PIL import Image
 from safetensors.numpy import load_file
 from torch.nn import functional
+
+from tests.agents.attention import plain_vgg
+from tests.agents.attention.gbvs_reference import imresize_matrix, unit
 
 TILE = 224
 
@@ -20,17 +24,17 @@ TILE = 224
 class Features:
     """VGG16 from a file of weights, on one image [height, width, 3] of numbers in 0..255 at a time."""
 
-    def __init__(self, path, preprocessing):
+    def __init__(self, path: Path, preprocessing: str) -> None:
         self.weights = load_file(path)
         self.preprocessing = preprocessing
 
-    def __call__(self, image, block, pooled, caffe):
+    def __call__(self, image: NDArray[Any], block: int, pooled: bool, caffe: bool) -> NDArray[Any]:
         """After the last convolution of ``block`` (1 to 5), or its pool if ``pooled``: [channels, rows, columns].
         ``caffe``: pools that round up."""
         planes = self.convolved(image, block, caffe)
         return plain_vgg.pooled(planes, caffe) if pooled else planes
 
-    def convolved(self, image, block, caffe):
+    def convolved(self, image: NDArray[Any], block: int, caffe: bool) -> NDArray[Any]:
         if block > 1:
             planes = plain_vgg.pooled(self.convolved(image, block - 1, caffe), caffe)
         else:
@@ -38,7 +42,7 @@ class Features:
         return plain_vgg.block(planes, self.weights, block)
 
 
-def scale_line(line, length):
+def scale_line(line: NDArray[Any], length: int) -> NDArray[Any]:
     """The first axis of an array at another length, as Torch7's image.scale does it."""
     source = len(line)
     scaled = np.empty((length, *line.shape[1:]))
@@ -61,17 +65,24 @@ def scale_line(line, length):
     return scaled
 
 
-def scale(image, height, width):
+def scale(image: NDArray[Any], height: int, width: int) -> NDArray[Any]:
     return scale_line(scale_line(image, height).swapaxes(0, 1), width).swapaxes(0, 1)
 
 
-def modulated(cells, kernel):
+def modulated(cells: NDArray[Any], kernel: NDArray[Any]) -> NDArray[Any]:
     """The convolution, one cell of zeros around."""
     both = [torch.as_tensor(np.ascontiguousarray(planes))[None] for planes in (cells, kernel)]
-    return functional.conv2d(*both, padding=1)[0, 0].numpy()
+    return functional.conv2d(both[0], both[1], padding=1)[0, 0].numpy()
 
 
-def tiled_map(features, image, target, block=5, target_size=28, bottom_up=None):
+def tiled_map(
+    features: "Features",
+    image: NDArray[Any],
+    target: NDArray[Any],
+    block: int = 5,
+    target_size: int = 28,
+    bottom_up: int | None = None,
+) -> NDArray[Any]:
     """The map of an image uint8 [height, width, 3]; without a target the sum over channels of block ``bottom_up``."""
     height, width, _ = image.shape
     if bottom_up is None:
@@ -92,11 +103,19 @@ def tiled_map(features, image, target, block=5, target_size=28, bottom_up=None):
     return unit(whole)
 
 
-def whole_map(features, image, target, block=5, target_size=32, bottom_up=None, search_size=512):
+def whole_map(
+    features: "Features",
+    image: NDArray[Any],
+    target: NDArray[Any],
+    block: int = 5,
+    target_size: int = 32,
+    bottom_up: int | None = None,
+    search_size: int = 512,
+) -> NDArray[Any]:
     """The same at one size of the whole image, with the target's features before the pool."""
     height, width, _ = image.shape
 
-    def at(pixels, side):
+    def at(pixels: NDArray[Any], side: int) -> NDArray[Any]:
         return np.asarray(Image.fromarray(pixels).resize((side, side), Image.Resampling.BILINEAR))
 
     if bottom_up is None:

@@ -2,11 +2,15 @@
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from agents.attention.models.fixations import Plan
 
 
-def naive(saliency, plan):
+def naive(saliency: NDArray[Any], plan: Plan) -> tuple[list[tuple[int, int]], str]:
     """One fixation after another on a float map, a cell at a time where that is plainest."""
     (width, height) = plan.frame
     (rows, columns) = saliency.shape

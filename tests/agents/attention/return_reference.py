@@ -1,17 +1,30 @@
 """The return-fixation model in plain Python and numpy: slow, direct, and sharing no code with the package."""
 
 import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-import plain_vgg
-from gbvs_reference import resize, unit
+from numpy.typing import NDArray
 from PIL import Image as PILImage
 from safetensors.numpy import load_file
+
+from tests.agents.attention import plain_vgg
+from tests.agents.attention.gbvs_reference import resize, unit
 
 SETS = {"natural": (0.02, 0.5), "waldo": (0.017, 0.47), "array": (0.08, 0.5)}
 
 
-def scores(levels, fixations, prior, spread, floor, weights=(1, 0.2346, 0.93), decay=0.92):
+def scores(
+    levels: Any,
+    fixations: Any,
+    prior: Any,
+    spread: float,
+    floor: float,
+    weights: Any = (1, 0.2346, 0.93),
+    decay: float = 0.92,
+) -> list[float]:
     """The score of each of the 4096 cells after ``fixations`` (cells), not rounded."""
     row, column = divmod(fixations[-1], 64)
     found = []
@@ -28,12 +41,20 @@ def scores(levels, fixations, prior, spread, floor, weights=(1, 0.2346, 0.93), d
     return found
 
 
-def rounded(saliency):
+def rounded(saliency: NDArray[Any]) -> list[float]:
     """A map [64, 64] as 4096 values in steps of 2**-20."""
     return [round(float(value) * 2**20) / 2**20 for row in saliency for value in row]
 
 
-def choose(saliency, prior, spread, floor, maximum, found=lambda cell: False, **options):
+def choose(
+    saliency: Any,
+    prior: Any,
+    spread: float,
+    floor: float,
+    maximum: int,
+    found: Any = lambda cell: False,
+    **options: Any,
+) -> tuple[list[int], float]:
     """The cells fixated on a map [64, 64]; also the smallest lead of a chosen cell over the next best."""
     levels = rounded(saliency)
     path = [2016]
@@ -46,12 +67,12 @@ def choose(saliency, prior, spread, floor, maximum, found=lambda cell: False, **
     return path, lead
 
 
-def pixel(cell, width, height):
+def pixel(cell: int, width: int, height: int) -> tuple[int, int]:
     row, column = divmod(cell, 64)
     return int((column + 0.5) * width / 64), int((row + 0.5) * height / 64)
 
 
-def features(pixels, weights):
+def features(pixels: NDArray[Any], weights: Any) -> NDArray[Any]:
     """relu4_3 of VGG16 [512, height / 8, width / 8] in float64; pixels uint8 [height, width, 3]."""
     planes = plain_vgg.block(plain_vgg.taken(pixels), weights, 1)
     for number in (2, 3, 4):
@@ -59,7 +80,7 @@ def features(pixels, weights):
     return planes
 
 
-def saliency(pixels, file, sizes, border=25):
+def saliency(pixels: NDArray[Any], file: Path, sizes: Sequence[int], border: int = 25) -> NDArray[Any]:
     """The free-viewing map [64, 64] of an image uint8 [height, width, 3] that is not uniform."""
     weights = load_file(file)
     largest = PILImage.fromarray(pixels).resize((max(sizes),) * 2, PILImage.Resampling.BILINEAR)

@@ -1,33 +1,38 @@
 """The agents ``center`` and ``random``."""
 
 import math
+from collections.abc import Callable
+from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
-import gaze_cases
 import numpy as np
 import pytest
-from gaze_cases import answers, files, loaded
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from agents.attention.baselines import CenterAgent, RandomAgent
 from agents.attention.models.fixations import Plan
 from agents.contract import Draw
+from agents.stimuli import AttentionStimulus
+from tests.agents.attention import gaze_cases
+from tests.agents.attention.gaze_cases import answers, files, loaded
 
 NAMES = ["center", "random"]
 MANY = 10_000  # draws, one path long
 
 
-def agent(name, **chosen):
+def agent(name: str, **chosen: Any) -> Any:
     return loaded({"center": CenterAgent, "random": RandomAgent}[name], name, **chosen)
 
 
-def stimulus(folder, width, height, **fields):
+def stimulus(folder: Path, width: int, height: int, **fields: Any) -> AttentionStimulus:
     [path] = files(folder, [(height, width)])
     return gaze_cases.stimulus(path, **fields)
 
 
-def distance(values, curve):
+def distance(values: NDArray[Any], curve: Callable[[float], float]) -> float:
     """Kolmogorov and Smirnov's: the largest difference of a sample's distribution from ``curve``. Pixels are whole
     numbers, so both are compared between two of them."""
     values = np.sort(np.asarray(values) + 0.5)
@@ -35,7 +40,7 @@ def distance(values, curve):
     return max(abs((values < place).mean() - curve(place)) for place in places)
 
 
-def normal(side, deviation):
+def normal(side: int, deviation: float) -> Callable[[float], float]:
     """A normal distribution about the middle, cut off at both ends."""
     curve = NormalDist(side / 2, deviation)
     return lambda place: (curve.cdf(place) - curve.cdf(0)) / (curve.cdf(side) - curve.cdf(0))
@@ -43,7 +48,9 @@ def normal(side, deviation):
 
 @pytest.mark.parametrize(("width", "height"), [(640, 480), (300, 900)])
 @pytest.mark.parametrize("chosen", [None, {}, {"variance": 0.01}, {"variance": 4.0, "ratio": 2.0}])
-def test_random_is_uniform_and_center_is_normal_up_to_the_edge(tmp_path, width, height, chosen):
+def test_random_is_uniform_and_center_is_normal_up_to_the_edge(
+    tmp_path: Path, width: int, height: int, chosen: dict[str, Any] | None
+) -> None:
     item = stimulus(tmp_path, width, height, max_fixations=MANY)
     made = agent("random") if chosen is None else agent("center", **chosen)
     [answer] = answers(made, [item], [4])
@@ -62,7 +69,7 @@ def test_random_is_uniform_and_center_is_normal_up_to_the_edge(tmp_path, width, 
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=60)
 @given(width=st.integers(1, 3000), height=st.integers(1, 3000), seed=st.integers(0, 2**53 - 1))
-def test_never_off_the_frame(name, width, height, seed):
+def test_never_off_the_frame(name: str, width: int, height: int, seed: int) -> None:
     made = agent(name, max_free=40)
     task = Plan((width, height), 10, 40)
     [reply] = made.respond([task], [Draw(seed=seed)])

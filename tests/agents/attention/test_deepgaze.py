@@ -1,17 +1,20 @@
 """The agent ``deepgaze3`` beside its authors' own class; what needs their package is skipped where that is not."""
 
 import importlib.util
+from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 import pytest
 import torch
-from gaze_cases import answers, files, loaded, pixels, stimulus
+from numpy.typing import NDArray
 
 from agents import catalogue
 from agents.attention.deepgaze import DeepGazeAgent
 from agents.contract import Draw
 from agents.errors import AnswerError, UnavailableError
+from tests.agents.attention.gaze_cases import answers, files, loaded, pixels, stimulus
 from tests.helpers import tiny_vgg
 
 needs_package = pytest.mark.skipif(
@@ -22,7 +25,7 @@ SIDE = 128
 
 
 @pytest.fixture(scope="module")
-def weights(tmp_path_factory):
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Random weights and a centre bias."""
     folder = tiny_vgg.deepgaze(tmp_path_factory.mktemp("deepgaze")).parent
     rows, columns = np.mgrid[-1:1:40j, -1:1:50j]
@@ -31,7 +34,7 @@ def weights(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def authors(weights):
+def authors(weights: Path) -> Any:
     """Their class as they write it, but for the network that its DenseNet would come over."""
     from deepgaze_pytorch import deepgaze3
     from safetensors.torch import load_file
@@ -44,17 +47,17 @@ def authors(weights):
     return model.eval()
 
 
-def agent(weights, **chosen):
+def agent(weights: Path, **chosen: Any) -> Any:
     chosen = {"longer_side": SIDE, "center_bias": str(weights / "bias.npy"), **chosen}
     return loaded(DeepGazeAgent, "deepgaze3", checkpoint=str(weights / "w.safetensors"), **chosen)
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory):
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return files(tmp_path_factory.mktemp("pictures"), SIZES)
 
 
-def plain_path(model, path, bias, window, maximum):
+def plain_path(model: Any, path: Path, bias: NDArray[Any], window: int, maximum: int) -> list[Any]:
     """One picture, one fixation after the other, every map computed anew; by the method's description."""
     shown = pixels(path)
     height, width, _ = shown.shape
@@ -95,7 +98,7 @@ def plain_path(model, path, bias, window, maximum):
 
 
 @needs_package
-def test_paths_are_those_of_the_authors_model_in_any_batch(weights, authors, pictures):
+def test_paths_are_those_of_the_authors_model_in_any_batch(weights: Path, authors: Any, pictures: list[Path]) -> None:
     made = agent(weights, window_pixels=24, max_free=9)
     bias = np.load(weights / "bias.npy")
     together = answers(made, [stimulus(path) for path in pictures])
@@ -109,7 +112,7 @@ def test_paths_are_those_of_the_authors_model_in_any_batch(weights, authors, pic
 
 
 @needs_package
-def test_draws_follow_the_density(weights, authors, pictures):
+def test_draws_follow_the_density(weights: Path, authors: Any, pictures: list[Path]) -> None:
     """The second fixation of 1,000 paths on one picture, by sixteen parts of it, against the authors' density."""
     made = agent(weights, choice="sample", max_free=2, center_bias="uniform")
     many = 1000
@@ -133,7 +136,7 @@ def test_draws_follow_the_density(weights, authors, pictures):
 
 
 @needs_package
-def test_the_pictures_scale_is_the_stimulus_or_assumed(weights, pictures):
+def test_the_pictures_scale_is_the_stimulus_or_assumed(weights: Path, pictures: list[Path]) -> None:
     made = agent(weights)
     known = made.prepare(stimulus(pictures[3], pixels_per_degree=70.0))
     assert tuple(known[0].shape) == (3, 75, 100)
@@ -148,7 +151,9 @@ def test_the_pictures_scale_is_the_stimulus_or_assumed(weights, pictures):
 
 
 @pytest.mark.parametrize(("chosen", "message"), [("mit1003", "center_bias=uniform"), ("./no.npy", "./no.npy: no such")])
-def test_a_centre_bias_that_is_not_there_is_named(tmp_path, monkeypatch, chosen, message):
+def test_a_centre_bias_that_is_not_there_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, message: str
+) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     (tmp_path / "hub" / "checkpoints").mkdir(parents=True)
@@ -156,11 +161,11 @@ def test_a_centre_bias_that_is_not_there_is_named(tmp_path, monkeypatch, chosen,
     assert message in catalogue.get("deepgaze3").make({"center_bias": chosen}).missing()
 
 
-def test_published_files_are_fetched_from_the_authors_releases(tmp_path, monkeypatch):
+def test_published_files_are_fetched_from_the_authors_releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     asked = []
 
-    def fake(url, path, hash_prefix=None):
+    def fake(url: str, path: str, hash_prefix: str | None = None) -> None:
         asked.append(url)
         with open(path, "wb") as file:
             file.write(b"x")
@@ -174,7 +179,7 @@ def test_published_files_are_fetched_from_the_authors_releases(tmp_path, monkeyp
 @pytest.mark.parametrize(
     "bad", [np.zeros(5), np.zeros((2, 2), np.int64), np.array([[np.nan, 0.0]]), np.array([[{}]], object), None]
 )
-def test_a_bad_centre_bias_is_refused(tmp_path, bad):
+def test_a_bad_centre_bias_is_refused(tmp_path: Path, bad: Any) -> None:
     path = tmp_path / "bias.npy"
     if bad is None:
         path.write_bytes(b"\x93NUMPY junk")

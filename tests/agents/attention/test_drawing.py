@@ -2,9 +2,11 @@
 
 import io
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image as PILImage
 
 from agents.attention import painting as drawing
@@ -15,29 +17,29 @@ YELLOW = (255, 255, 0)
 
 
 @pytest.fixture
-def image():
+def image() -> NDArray[Any]:
     rng = np.random.default_rng(0)
     small = rng.integers(0, 200, (12, 16, 3), np.uint8)
     return np.asarray(PILImage.fromarray(small).resize((320, 240), PILImage.Resampling.BICUBIC))
 
 
-def clip(data):
+def clip(data: bytes) -> tuple[list[NDArray[Any]], list[int], dict[Any, Any]]:
     """The frames (RGB arrays), their times and what else the file says."""
     with PILImage.open(io.BytesIO(data)) as gif:
         frames = []
         times = []
-        for index in range(gif.n_frames):
+        for index in range(gif.n_frames):  # type: ignore[attr-defined]
             gif.seek(index)
             frames.append(np.asarray(gif.convert("RGB")).astype(int))
             times.append(gif.info["duration"])
-        return frames, times, dict(gif.info)
+        return frames, times, {**gif.info}
 
 
-def yellow(frame):
+def yellow(frame: NDArray[Any]) -> NDArray[Any]:
     return (frame == YELLOW).all(2)
 
 
-def test_free_viewing_is_rings_and_a_gap(image):
+def test_free_viewing_is_rings_and_a_gap(image: NDArray[Any]) -> None:
     frames, times, info = clip(drawing.judges_clip(image, PATH))
     assert times == [300] * 4 + [1000]
     assert info["loop"] == 0
@@ -54,7 +56,7 @@ def test_free_viewing_is_rings_and_a_gap(image):
         assert (before == after)[same].all()  # nothing but the ring moves
 
 
-def test_search_shows_the_target_first(image):
+def test_search_shows_the_target_first(image: NDArray[Any]) -> None:
     target = np.zeros((30, 50, 3), np.uint8)
     target[..., 2] = 255
     frames, times, _ = clip(drawing.judges_clip(image, PATH, target=target))
@@ -66,12 +68,12 @@ def test_search_shows_the_target_first(image):
     assert yellow(frames[1]).any()
 
 
-def test_the_first_fixations_are_shown(image):
+def test_the_first_fixations_are_shown(image: NDArray[Any]) -> None:
     _, times, _ = clip(drawing.judges_clip(image, LONG))
     assert times == [300] * 15 + [1000]
 
 
-def test_the_file_carries_no_text(image):
+def test_the_file_carries_no_text(image: NDArray[Any]) -> None:
     gif = drawing.judges_clip(image, PATH, target=image[:40, :40])
     assert gif.startswith(b"GIF89a")
     # Blocks that could hold text: comment (21 FE), plain text (21 01), any application but the one that says "endless".
@@ -84,17 +86,17 @@ def test_the_file_carries_no_text(image):
 
 @pytest.mark.parametrize("shape", [(240, 320), (240, 320, 3), (1, 1, 3), (3, 900), (900, 3, 3)])
 @pytest.mark.parametrize("max_side", [None, 100])
-def test_any_size_and_grey(shape, max_side):
+def test_any_size_and_grey(shape: tuple[int, ...], max_side: int | None) -> None:
     image = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
     places = [(shape[1] // 2, shape[0] // 2), (0, 0)]
-    expected = (shape[1], shape[0])
+    expected: tuple[int, ...] = (shape[1], shape[0])
     if max_side is not None and max(expected) > max_side:
         expected = tuple(max(1, round(side * max_side / max(expected))) for side in expected)
     with PILImage.open(io.BytesIO(drawing.judges_clip(image, places, max_side=max_side))) as opened:
         assert opened.size == expected
 
 
-def test_fixations_move_with_the_picture(image):
+def test_fixations_move_with_the_picture(image: NDArray[Any]) -> None:
     large = np.asarray(PILImage.fromarray(image).resize((640, 480)))
     frames, _, _ = clip(drawing.judges_clip(large, [(600, 400)], max_side=320))
     rows, columns = np.nonzero(yellow(frames[0]))

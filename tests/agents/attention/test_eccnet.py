@@ -2,13 +2,14 @@
 
 import functools
 import itertools
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
-import eccnet_reference as reference
 import numpy as np
 import pytest
 import torch
-from gaze_cases import DEVICES, answers, files, loaded, search
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -20,11 +21,13 @@ from agents.attention.models.eccentric_pooling import Pooling
 from agents.attention.models.eccnet import Gaze, similarity
 from agents.attention.models.fixations import Plan
 from agents.contract import Draw
+from tests.agents.attention import eccnet_reference as reference
+from tests.agents.attention.gaze_cases import DEVICES, answers, files, loaded, search
 
 NEAR = 3e-6  # of a map's range: fp32 beside float64; most seen was 9e-7
 # A view of 160 pixels, with scales at which windows grow within it.
-SMALL = {"long_side": 96, "radius": 64, "margin": 16, "deg2px": (8, 4, 3, 2, 2), "fovea": 2}
-CASES = {
+SMALL: dict[str, Any] = {"long_side": 96, "radius": 64, "margin": 16, "deg2px": (8, 4, 3, 2, 2), "fovea": 2}
+CASES: dict[str | None, dict[str, Any]] = {
     "as published, caffe, box": {"preprocessing": "caffe", "resampling": "box"},
     "windows grow in every pool": {"slopes": (0.05, 0.1, 0.07, 0.16, 0.32)},
     "windows of three cells, a target of 64 pixels": {"rf_min": 3, "target_side": 64},
@@ -33,7 +36,7 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def make(vgg_weights):
+def make(vgg_weights: Path) -> Callable[..., Any]:
     """Loaded agents, made once for the same settings."""
     return functools.cache(
         lambda case=None, device="cpu": loaded(
@@ -43,14 +46,21 @@ def make(vgg_weights):
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory):
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """A search image of 100 x 80 pixels and a target."""
     return files(tmp_path_factory.mktemp("pictures"), [(80, 100), (50, 40)])
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("case", CASES)
-def test_maps_and_fixations_are_those_of_the_slow_version(case, make, vgg_weights, pictures, device, monkeypatch):
+def test_maps_and_fixations_are_those_of_the_slow_version(
+    case: str,
+    make: Callable[..., Any],
+    vgg_weights: Path,
+    pictures: list[Path],
+    device: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(eccnet, "STRIP", 48)
     agent = make(case, device)
     slow = reference.EccNet(vgg_weights, agent.settings)
@@ -73,7 +83,7 @@ def test_maps_and_fixations_are_those_of_the_slow_version(case, make, vgg_weight
 
 
 @st.composite
-def walks(draw):
+def walks(draw: st.DrawFn) -> Any:
     rows = draw(st.integers(1, 40))
     columns = draw(st.integers(1, 40))
     frame = draw(st.integers(1, 60)), draw(st.integers(1, 60))
@@ -88,7 +98,7 @@ def walks(draw):
 
 @settings(max_examples=150)
 @given(walks())
-def test_every_path_is_the_plain_loops(walk):
+def test_every_path_is_the_plain_loops(walk: Any) -> None:
     """On maps that are given, a few in turn, with many ties."""
     shape, frame, radius, maps, window, maximum, box = walk
     plan = Plan(frame, window, maximum, box, box is not None)
@@ -104,7 +114,7 @@ def test_every_path_is_the_plain_loops(walk):
     assert path.found == (None if box is None else stop == "target")
 
 
-def authors_walk(look, sought, window, maximum, radius):
+def authors_walk(look: Callable[..., Any], sought: Any, window: int, maximum: int, radius: float) -> list[Any]:
     """As the authors' program slices its arrays: around (row, column) row - 32 … row + 31 for a window of 64."""
     rows, columns = sought.shape
     free = np.ones(sought.shape)
@@ -133,7 +143,7 @@ def authors_walk(look, sought, window, maximum, radius):
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_the_authors_window_is_theirs_at_their_size(masked, monkeypatch):
+def test_the_authors_window_is_theirs_at_their_size(masked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """At 896 x 736 a window of 64 is x - 32 … x + 31; the target is tested by it, too."""
     # found late
     rng = np.random.default_rng(5)
@@ -158,7 +168,9 @@ def test_the_authors_window_is_theirs_at_their_size(masked, monkeypatch):
     assert (path.frame, path.window, path.fixations[0]) == ([1280, 1024], 91, [640, 512])
 
 
-def test_the_agent_takes_the_window_of_the_resized_image(make, vgg_weights, pictures):
+def test_the_agent_takes_the_window_of_the_resized_image(
+    make: Callable[..., Any], vgg_weights: Path, pictures: list[Path]
+) -> None:
     agent = loaded(EccNetAgent, "eccnet", checkpoint=str(vgg_weights), **SMALL, window_resized=30)
     plain = make()
     own, usual = (answers(one, [search(*pictures, window=2, max_fixations=3)])[0] for one in (agent, plain))
@@ -170,7 +182,7 @@ def test_the_agent_takes_the_window_of_the_resized_image(make, vgg_weights, pict
     ("frame", "shown"),
     [((1280, 1024), (896, 736)), ((640, 480), (896, 672)), ((1, 1), (896, 896)), ((300, 3), (896, 32))],
 )
-def test_the_published_geometry(frame, shown, tmp_path):
+def test_the_published_geometry(frame: tuple[int, int], shown: int, tmp_path: Path) -> None:
     """1600 pixels are seen; the papers' frame becomes 896 x 736, every other one as large as its aspect gives."""
     agent = EccNetAgent(EccNetAgent.Settings(), "eccnet")
     assert agent.settings.view == 1600
@@ -186,14 +198,16 @@ def test_the_published_geometry(frame, shown, tmp_path):
 
 
 @pytest.mark.parametrize(("size", "end"), [((1, 1), ("exhausted", 1)), ((2, 300), ("maximum", 3))])
-def test_tiny_and_thin_images(size, end, make, tmp_path):
+def test_tiny_and_thin_images(
+    size: tuple[int, int], end: tuple[str, int], make: Callable[..., Any], tmp_path: Path
+) -> None:
     [path] = files(tmp_path, [size], seed=3, grain=2)
     [answer] = answers(make(), [search(path, path, max_fixations=3, window=1)])
     assert answer["fixations"][0] == [size[1] // 2, size[0] // 2]
     assert (answer["stop"], len(answer["fixations"])) == end
 
 
-def test_the_published_rings_of_a_view_of_1600_pixels():
+def test_the_published_rings_of_a_view_of_1600_pixels() -> None:
     """Worked out by hand: outer radii in output cells, windows in input cells."""
     slopes = (0, 0, 0.07, 0.16, 0.32)
     scales = (30, 15, 8, 4, 2)

@@ -3,29 +3,36 @@
 import functools
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-import gaze_cases
 import pytest
-from gaze_cases import answers
 
 from agents import catalogue
 from agents.errors import AnswerError
+from agents.stimuli import AttentionStimulus
+from tests.agents.attention import gaze_cases
+from tests.agents.attention.gaze_cases import answers
 from tests.helpers import device_cases
 
 
 @pytest.fixture(scope="module")
-def agents(tiny):
+def agents(tiny: Callable[..., Any]) -> Callable[..., Any]:
     """Each agent once, quick and with random weights."""
     return functools.cache(lambda name: device_cases.loaded(catalogue.get(name), tiny(name)[0], "cpu"))
 
 
-def stimulus(agent, image, target, **fields):
-    asked = gaze_cases.stimulus if "free" in agent.modes else functools.partial(gaze_cases.search, target=target)
-    return asked(image, **fields)
+def stimulus(agent: Any, image: Path, target: Path, **fields: Any) -> AttentionStimulus:
+    if "free" in agent.declares.modes:
+        return gaze_cases.stimulus(image, **fields)
+    return gaze_cases.search(image, target=target, **fields)
 
 
 @pytest.mark.parametrize("name", ["center", "gbvs", "ivsn-layer"])
-def test_an_agent_draws_its_number_of_fixations_from_peoples(agents, tmp_path, monkeypatch, name):
+def test_an_agent_draws_its_number_of_fixations_from_peoples(
+    agents: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     """From the draw's seed alone, up to the most there may be; the fixations are those of the longer path."""
     agent = agents(name)
     lengths = tmp_path / "lengths.txt"
@@ -43,7 +50,9 @@ def test_an_agent_draws_its_number_of_fixations_from_peoples(agents, tmp_path, m
 
 
 @pytest.mark.parametrize("name", ["center", "random", "gbvs", "ivsn", "ivsn-layer", "eccnet", "return-fixations"])
-def test_a_frame_is_the_picture_so_that_nothing_need_be_said_of_it(agents, tmp_path, name):
+def test_a_frame_is_the_picture_so_that_nothing_need_be_said_of_it(
+    agents: Callable[..., Any], tmp_path: Path, name: str
+) -> None:
     agent = agents(name)
     for height, width in ((60, 81), (83, 40)):
         path, target = gaze_cases.files(tmp_path, [(height, width), (32, 32)], seed=3)
@@ -53,14 +62,14 @@ def test_a_frame_is_the_picture_so_that_nothing_need_be_said_of_it(agents, tmp_p
 
 
 @pytest.mark.parametrize("name", ["ivsn", "ivsn-layer", "eccnet", "return-fixations"])
-def test_who_looks_for_a_picture_needs_one(agents, tmp_path, name):
+def test_who_looks_for_a_picture_needs_one(agents: Callable[..., Any], tmp_path: Path, name: str) -> None:
     [path] = gaze_cases.files(tmp_path, [(60, 80)])
     with pytest.raises(AnswerError, match=f"^{name} looks for a picture: give it as target_image$") as caught:
         agents(name).prepare(gaze_cases.stimulus(path, mode="search", target_box=(0, 0, 9, 9)))
     assert caught.value.code == "no_target_image"
 
 
-def test_agents_files_and_settings_need_no_torch():
+def test_agents_files_and_settings_need_no_torch() -> None:
     code = """
 import sys
 from agents import catalogue

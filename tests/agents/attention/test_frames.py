@@ -109,5 +109,5 @@ def test_a_frame_without_pixels_is_none() -> None:
 
 
 def test_pixels_begin_at_0_and_end_before_the_side() -> None:
-    points = [[0, 0], [639.9, 479.9], [640, 100], [100, 480], [-0.1, 5], [5, -1]]
+    points: list[list[float]] = [[0, 0], [639.9, 479.9], [640, 100], [100, 480], [-0.1, 5], [5, -1]]
     assert outside(points, COCO) == 4

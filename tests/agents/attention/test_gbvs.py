@@ -1,25 +1,28 @@
 """The agent ``gbvs``: from stimuli to answers."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
-from gaze_cases import answers, files, loaded, pixels, stimulus
 from PIL import Image as PILImage
 
 from agents.attention.gbvs import GraphSaliencyAgent
 from agents.attention.models import graph_saliency
+from tests.agents.attention.gaze_cases import answers, files, loaded, pixels, stimulus
 
 
-def agent(**settings):
+def agent(**settings: Any) -> Any:
     return loaded(GraphSaliencyAgent, "gbvs", **settings)
 
 
 @pytest.fixture
-def picture(tmp_path):
+def picture(tmp_path: Path) -> Path:
     return files(tmp_path, [(96, 128)])[0]
 
 
-def test_the_answer_is_the_maxima_of_the_map(picture):
+def test_the_answer_is_the_maxima_of_the_map(picture: Path) -> None:
     [answer] = answers(agent(), [stimulus(picture)])
     [free] = graph_saliency.saliency(torch.from_numpy(pixels(picture).copy())[None])
     assert answer["fixations"][0] == [64, 48]
@@ -31,7 +34,9 @@ def test_the_answer_is_the_maxima_of_the_map(picture):
 
 
 @pytest.mark.parametrize(("mode", "without"), [("L", True), ("LA", True), ("I;16", True), ("RGB", False), ("P", False)])
-def test_a_picture_of_one_channel_may_have_no_colour_channel(tmp_path, picture, mode, without):
+def test_a_picture_of_one_channel_may_have_no_colour_channel(
+    tmp_path: Path, picture: Path, mode: str, without: bool
+) -> None:
     """The authors' program skips the colour channel where imread gives one channel."""
     grey = PILImage.open(picture).convert("L")
     path = tmp_path / "grey.png"

@@ -1,22 +1,26 @@
 """The agents ``ivsn``, ``ivsn-notarget`` and ``ivsn-layer``, against a slow version of one image at a time."""
 
 import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-import ivsn_reference as reference
 import numpy as np
 import pytest
 import torch
-from gaze_cases import answers, files, loaded, pixels, search, stimulus
-from path_reference import naive
+from numpy.typing import NDArray
 
 from agents.attention.ivsn import IVSNAgent
 from agents.attention.models import similarity
 from agents.attention.models.fixations import Plan
+from tests.agents.attention import ivsn_reference as reference
+from tests.agents.attention.gaze_cases import answers, files, loaded, pixels, search, stimulus
+from tests.agents.attention.path_reference import naive
 
 NEAR = 3e-6  # of a map's range: fp32 beside float64; most seen was 1.3e-6
 WHOLE = {"variant": "whole", "search_size": 128}
 NO_TARGET = {"modulation": "none"}
-CASES = {
+CASES: dict[str, dict[str, Any]] = {
     "tiled, pool5": {},
     "tiled, pool3, as the original's pixels": {"target_layer": "pool3", "preprocessing": "caffe"},
     "tiled, target of 21 pixels": {"target_layer": "pool2", "target_size": 21},
@@ -27,7 +31,7 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def make(vgg_weights):
+def make(vgg_weights: Path) -> Callable[..., Any]:
     """Loaded agents, made once for the same settings."""
     return functools.cache(
         lambda case="tiled, pool5": loaded(IVSNAgent, "ivsn", checkpoint=str(vgg_weights), **CASES[case])
@@ -35,12 +39,12 @@ def make(vgg_weights):
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory):
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """A search image of two tiles, a smaller one, and a target."""
     return files(tmp_path_factory.mktemp("pictures"), [(150, 300), (60, 90), (80, 32)])
 
 
-def plain_map(weights, agent, image, target):
+def plain_map(weights: Path, agent: Any, image: NDArray[Any], target: NDArray[Any]) -> NDArray[Any]:
     chosen = agent.settings
     features = reference.Features(weights, chosen.preprocessing)
     block = int(chosen.target_layer[-1])
@@ -52,7 +56,9 @@ def plain_map(weights, agent, image, target):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_maps_and_fixations_are_those_of_the_slow_version(case, make, vgg_weights, pictures):
+def test_maps_and_fixations_are_those_of_the_slow_version(
+    case: str, make: Callable[..., Any], vgg_weights: Path, pictures: list[Path]
+) -> None:
     agent = make(case)
     path, _, target = pictures
     shown, wanted, _ = agent.prepare(search(path, target))
@@ -63,12 +69,14 @@ def test_maps_and_fixations_are_those_of_the_slow_version(case, make, vgg_weight
     assert (expected.min(), expected.max()) == (0, 1)
     assert np.abs(found - expected).max() < (2e-5 if agent.settings.target_layer == "pool1" else NEAR)  # 16,384 terms
     [answer] = answers(agent, [search(path, target, window=40, max_fixations=12)])
-    path, _ = naive(expected, Plan((300, 150), 40, 12))
-    assert answer["fixations"] == [list(point) for point in path]
+    looked, _ = naive(expected, Plan((300, 150), 40, 12))
+    assert answer["fixations"] == [list(point) for point in looked]
 
 
 @pytest.mark.parametrize("case", ["tiled, pool5", "whole, pool5"])
-def test_search_ends_where_that_of_the_slow_version_does(case, make, vgg_weights, pictures):
+def test_search_ends_where_that_of_the_slow_version_does(
+    case: str, make: Callable[..., Any], vgg_weights: Path, pictures: list[Path]
+) -> None:
     agent = make(case)
     box = (0.0, 0.0, 30.0, 60.0)
     [answer] = answers(agent, [search(pictures[1], pictures[2], window=20, target_box=box)])
@@ -79,7 +87,7 @@ def test_search_ends_where_that_of_the_slow_version_does(case, make, vgg_weights
     assert answer["found_at"] == len(answer["fixations"]) - 1 > 0
 
 
-def test_tiles_are_cut_in_order_and_only_the_rest_is_stretched():
+def test_tiles_are_cut_in_order_and_only_the_rest_is_stretched() -> None:
     image = np.random.default_rng(0).integers(0, 256, (300, 500, 3), np.uint8)
     tiles = similarity.search_image(image, similarity.Method()).tiles.permute(0, 2, 3, 1).numpy()
     assert tiles.shape == (6, 224, 224, 3)
@@ -91,7 +99,7 @@ def test_tiles_are_cut_in_order_and_only_the_rest_is_stretched():
     assert np.array_equal(tiles[4][[0, -1]], image[[224, 299], 224:448])
 
 
-def test_without_a_target_none_is_looked_at(make, pictures):
+def test_without_a_target_none_is_looked_at(make: Callable[..., Any], pictures: list[Path]) -> None:
     path, _, target = pictures
     shown, hidden = answers(
         make("tiled, no target"), [search(path, target), stimulus(path, mode="search", target_box=(-5, -5, 6, 6))]

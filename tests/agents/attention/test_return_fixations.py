@@ -1,13 +1,13 @@
 """The agent ``return-fixations``: its choice of fixations against hand and a plain loop, its maps, its answers."""
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-import return_reference as reference
 import torch
-from gaze_cases import answers, files, loaded, pixels, search, stimulus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -17,12 +17,14 @@ from agents.attention.models import return_fixations as return_model
 from agents.attention.models import similarity
 from agents.attention.models.fixations import Plan
 from agents.attention.return_fixations import ReturnFixations
+from tests.agents.attention import return_reference as reference
+from tests.agents.attention.gaze_cases import answers, files, loaded, pixels, search, stimulus
 
 FRAME = (1280, 1024)
 SIZES = (48, 32, 16)
 
 
-def cells(path):
+def cells(path: Any) -> list[tuple[int, int]]:
     """The cells of a scanpath on FRAME, whose cells are 20 x 16 pixels."""
     assert all((x - 10) % 20 == 0 and (y - 8) % 16 == 0 for x, y in path.fixations)
     return [(y // 16, x // 20) for x, y in path.fixations]
@@ -32,7 +34,7 @@ def cells(path):
 
 
 @st.composite
-def fields(draw):
+def fields(draw: st.DrawFn) -> Any:
     """A map of plateaus (many ties) or of noise, and a prior likewise."""
     coarse = draw(hnp.arrays(np.float64, (8, 8), elements=st.sampled_from([0.0, 0.25, 0.3, 0.9, 1.0])))
     noise = draw(st.sampled_from([0.0, 1e-9, 0.01, 0.3]))
@@ -47,7 +49,7 @@ def fields(draw):
     st.lists(st.tuples(fields(), st.sampled_from(sorted(reference.SETS)), st.integers(1, 12)), min_size=1, max_size=2),
     st.sampled_from([(1.0, 0.2346, 0.93, 0.92), (0.5, 1.0, 0.3, 0.6), (1.0, 0.0, 2.0, 1.0)]),
 )
-def test_every_path_is_the_plain_loops(items, weights):
+def test_every_path_is_the_plain_loops(items: Any, weights: Any) -> None:
     prior = items[0][0][1]
     paths = return_model.returning_scanpaths(
         torch.from_numpy(np.stack([saliency for (saliency, _), _, _ in items])),
@@ -63,7 +65,7 @@ def test_every_path_is_the_plain_loops(items, weights):
         assert cells(path) == [divmod(cell, 64) for cell in expected]
 
 
-def test_the_published_fixations_of_one_picture():
+def test_the_published_fixations_of_one_picture() -> None:
     """gray004 of kreimanlab/RefixationModel (MIT, (c) 2020 Kreiman Lab): the authors' map is in the file beside this
     one, and the last of their fixations, 3675, is not ours."""
     with PILImage.open(Path(__file__).with_name("gray004_map.png")) as picture:
@@ -89,7 +91,7 @@ AUTHORS = {
 
 
 @pytest.mark.parametrize("viewing", AUTHORS)
-def test_the_saccade_priors_are_the_authors_pictures(viewing):
+def test_the_saccade_priors_are_the_authors_pictures(viewing: str) -> None:
     prior = return_model.saccade_prior(viewing)
     assert prior.shape == (128, 128)
     levels = [255 * prior[64 + rows, 64 + columns] for rows, columns in PLACES]
@@ -103,7 +105,7 @@ SHAPES = [(120, 160), (96, 128), (200, 90)]
 
 
 @pytest.fixture(scope="module")
-def make(vgg_weights):
+def make(vgg_weights: Path) -> Callable[..., Any]:
     """Agents by their settings, each loaded once."""
     return functools.cache(
         lambda **chosen: loaded(
@@ -113,12 +115,14 @@ def make(vgg_weights):
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory):
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return files(tmp_path_factory.mktemp("pictures"), SHAPES, seed=1, grain=12)
 
 
 @pytest.mark.parametrize("shown", [0, 1])
-def test_free_viewing_is_the_plain_model(make, pictures, vgg_weights, shown):
+def test_free_viewing_is_the_plain_model(
+    make: Callable[..., Any], pictures: list[Path], vgg_weights: Path, shown: int
+) -> None:
     height, width = SHAPES[shown]
     prior = return_model.saccade_prior("free").tolist()
     [answer] = answers(make(), [stimulus(pictures[shown])])
@@ -128,7 +132,7 @@ def test_free_viewing_is_the_plain_model(make, pictures, vgg_weights, shown):
     assert answer["fixations"] == [list(reference.pixel(cell, width, height)) for cell in expected]
 
 
-def test_every_setting_of_the_score_counts(make, pictures, vgg_weights):
+def test_every_setting_of_the_score_counts(make: Callable[..., Any], pictures: list[Path], vgg_weights: Path) -> None:
     weights = {"map_weight": 0.5, "saccade_weight": 1.0, "memory_weight": 0.3, "decay": 0.6}
     made = make(**weights, spread=0.05, floor=0.2, border=400, sizes=(32,))
     [answer] = answers(made, [stimulus(pictures[0])])
@@ -139,7 +143,7 @@ def test_every_setting_of_the_score_counts(make, pictures, vgg_weights):
     assert answer["fixations"] == [list(reference.pixel(cell, 160, 120)) for cell in expected]
 
 
-def test_what_an_answer_says(make, pictures):
+def test_what_an_answer_says(make: Callable[..., Any], pictures: list[Path]) -> None:
     picture = pictures[0]
     found, lost, unknown = answers(
         make(max_search=4),
@@ -164,7 +168,9 @@ def test_what_an_answer_says(make, pictures):
         ({"dataset": "waldo"}, {"parameters": "array"}, "array"),
     ],
 )
-def test_search_is_the_plain_choice_on_the_similarity_map(make, pictures, about, given, name):
+def test_search_is_the_plain_choice_on_the_similarity_map(
+    make: Callable[..., Any], pictures: list[Path], about: dict[str, Any], given: dict[str, Any], name: str
+) -> None:
     made = make(max_search=16, max_waldo=16, **given)
     scene = pixels(pictures[2])
     target = pixels(pictures[1])
@@ -183,7 +189,7 @@ def test_search_is_the_plain_choice_on_the_similarity_map(make, pictures, about,
     y = 180
     side = 5
 
-    def touches(cell):
+    def touches(cell: int) -> bool:
         across, down = pixel[cell]
         return x - reach <= across < x + side + reach and y - reach <= down < y + side + reach
 

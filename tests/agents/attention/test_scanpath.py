@@ -1,8 +1,12 @@
 """What a stimulus asks of a scanpath: windows, largest numbers of fixations, targets."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from PIL import Image as PILImage
 
 from agents.attention import scanpath
@@ -12,7 +16,7 @@ from agents.errors import AnswerError
 from agents.stimuli import AttentionStimulus
 
 
-def stimulus(**fields):
+def stimulus(**fields: Any) -> AttentionStimulus:
     return AttentionStimulus.model_validate({"id": "a", "task": "attention_prediction", "image": "a.png", **fields})
 
 
@@ -32,26 +36,29 @@ def stimulus(**fields):
         ({"mode": "search", "target_box": (1, 1, 5, 5), "max_fixations": 9}, (640, 480), {"max_search": 4}, 100, 9),
     ],
 )
-def test_windows_and_maxima(fields, frame, chosen, window, maximum):
+def test_windows_and_maxima(
+    fields: dict[str, Any], frame: tuple[int, int], chosen: dict[str, Any], window: Any, maximum: int
+) -> None:
     plan = scanpath.plan(stimulus(**fields), frame, ScanSettings(**chosen))
     assert (plan.window, plan.maximum, plan.frame) == (window, maximum, frame)
 
 
-def mask_file(folder, values):
+def mask_file(folder: Path, values: NDArray[Any]) -> str:
     PILImage.fromarray(values).save(folder / "mask.png")
     return str(folder / "mask.png")
 
 
-def test_a_mask_is_finer_than_a_box(tmp_path):
+def test_a_mask_is_finer_than_a_box(tmp_path: Path) -> None:
     values = np.zeros((20, 30), np.uint8)
     values[18:, 2] = 255
     fields = {"target_mask": mask_file(tmp_path, values), "target_box": (0, 0, 30, 20)}
     plan = scanpath.plan(stimulus(mode="search", **fields), (30, 20), ScanSettings())
+    assert isinstance(plan.target, np.ndarray)
     assert np.array_equal(plan.target, values > 0)
     assert plan.searching
 
 
-def test_a_target_without_a_pixel_in_the_frame_is_an_error(tmp_path):
+def test_a_target_without_a_pixel_in_the_frame_is_an_error(tmp_path: Path) -> None:
     empty = mask_file(tmp_path, np.zeros((20, 30), np.uint8))
     for fields, frame in (
         ({"target_box": (30, 0, 5, 5)}, (30, 20)),
@@ -64,14 +71,14 @@ def test_a_target_without_a_pixel_in_the_frame_is_an_error(tmp_path):
         assert caught.value.code == "bad_target"
 
 
-def test_a_target_partly_in_the_frame_is_found_there():
+def test_a_target_partly_in_the_frame_is_found_there() -> None:
     plan = scanpath.plan(stimulus(mode="search", target_box=(-8, -8, 9, 9), window=3), (30, 20), ScanSettings())
     assert plan.finds(1, 1)
     assert not plan.finds(2, 1)
 
 
 @pytest.mark.parametrize(("present", "found"), [(None, None), (False, False)])
-def test_what_is_found_where_there_is_nothing_to_test(present, found):
+def test_what_is_found_where_there_is_nothing_to_test(present: bool, found: Any) -> None:
     asked = stimulus(mode="search", target_image="t.png", target_present=present)
     [path] = scanpaths(torch.rand((1, 20, 30)), [scanpath.plan(asked, (30, 20), ScanSettings())])
     assert path.found is found

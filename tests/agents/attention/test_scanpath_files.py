@@ -1,6 +1,8 @@
 """How many fixations people make, from files, and numbers of fixations drawn from them."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -9,7 +11,7 @@ from agents.attention import scanpath
 from agents.attention.scanpath_files import read_lengths
 
 
-def row(response, human):
+def row(response: object, human: str) -> dict[str, Any]:
     about = {"groundtruth": "human", "human_groundtruth": human} if human else {"groundtruth": "machine"}
     return {"imageID": "001", "response": response, **about}
 
@@ -25,13 +27,13 @@ FILES = {
 
 
 @pytest.mark.parametrize("form", FILES)
-def test_every_form_of_file_says_how_many_fixations_people_make(form, tmp_path):
+def test_every_form_of_file_says_how_many_fixations_people_make(form: str, tmp_path: Path) -> None:
     name, content = FILES[form]
     (tmp_path / name).write_text(json.dumps(content))
     assert read_lengths(tmp_path / name) == (4,)
 
 
-def test_of_an_export_of_people_and_machines_only_peoples_count(tmp_path):
+def test_of_an_export_of_people_and_machines_only_peoples_count(tmp_path: Path) -> None:
     """A machine that makes fifteen each time would say of people what the setting is to undo."""
     task = {"task": "attention_prediction", "stimulus": "a", "status": "ok"}
     machine = {**task, "kind": "machine", "answer": {"fixations": [[1, 1]] * 15, "frame": [9, 9]}}
@@ -54,7 +56,9 @@ def test_of_an_export_of_people_and_machines_only_peoples_count(tmp_path):
         ("b", ""),
     ],
 )
-def test_a_file_without_lengths_is_refused_with_its_name_before_anything_loads(name, text, tmp_path):
+def test_a_file_without_lengths_is_refused_with_its_name_before_anything_loads(
+    name: str, text: str, tmp_path: Path
+) -> None:
     if name != "b":
         (tmp_path / name).write_text(text)
     with pytest.raises(ValidationError, match=name):

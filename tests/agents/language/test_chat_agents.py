@@ -42,7 +42,7 @@ def agents(folders: dict[str, Path]) -> dict[str, TextAgent[Any]]:
 
 
 def _agent(name: str, folder: Path, **chosen: Any) -> TextAgent[Any]:
-    cls = AGENTS[name][0]
+    cls: Any = AGENTS[name][0]
     return cls(cls.Settings(checkpoint=str(folder), **chosen), name)
 
 
@@ -67,7 +67,7 @@ def _draw(seed: int = 0, turn: int = 0, **more: Any) -> Draw:
 
 
 def _tokenizer(agents: dict[str, TextAgent[Any]], name: str) -> Any:
-    return AutoTokenizer.from_pretrained(agents[name].folder())
+    return AutoTokenizer.from_pretrained(agents[name].folder())  # type: ignore[attr-defined]
 
 
 def _replies(agent: TextAgent[Any], batch: Sequence[Stimulus], draws: Sequence[Draw]) -> list[Any]:
@@ -99,7 +99,7 @@ def test_llama_greets_first_and_grows_warmer_by_the_turn(folders: dict[str, Path
     draws = [_draw(seed, 0) for seed in range(40)]
     first = _replies(agent, [_conversation(exchanges=24)] * 40, draws)
     assert {one.answer.text for one in first} < set(GREETINGS)
-    test, _ = agent.filters
+    test, _ = agent.declaration().filters
     assert all(test(_conversation(), one) is None for one in first)  # "Hey" has fewer words than are wanted
     stimulus = _conversation(1, exchanges=24)
     found = [agent.fitted_request(stimulus, _draw(turn=turn, attempt=3)).sampling.temperature for turn in range(1, 24)]
@@ -125,7 +125,7 @@ def test_which_messages_are_filtered_and_cut(
 ) -> None:
     agent = _loaded("chat", folders["chat"], truncation={"shape": 0.01, "scale": 0.01}, lower_case=0, program=program)
     stimulus = _conversation(turn, type=kind)
-    test, _ = agent.filters
+    test, _ = agent.declaration().filters
     assert (test(stimulus, _turn_reply("two words", 0)) is not None) == (kind == "MM")
     [reply] = _replies(agent, [stimulus], [_draw(turn=turn)])
     text = " ".join(reply.raw["text"].split())
@@ -144,7 +144,7 @@ def test_a_text_ends_at_its_length_and_the_same_is_sent(folders: dict[str, Path]
     ended = _replies(agent, [stimulus] * 24, draws)
     texts = engine.generate_batch([replace(each, is_enough=None) for each in requests], [draw.seed for draw in draws])
     full = [agent._reply(stimulus, draw, *each) for draw, *each in zip(draws, requests, texts, strict=True)]
-    assert [reply.answer.text for reply in ended] == [reply.answer.text for reply in full]
+    assert [reply.answer for reply in ended] == [reply.answer for reply in full]
     assert all(whole.text.startswith(reply.raw["text"]) for whole, reply in zip(texts, ended, strict=True))
     early = [reply for whole, reply in zip(texts, ended, strict=True) if reply.raw["tokens"] < whole.tokens]
     assert {reply.answer.finish for reply in early} == {"stop"}
@@ -265,10 +265,10 @@ def test_short_messages_are_asked_for_again(
     folders: dict[str, Path], name: str, text: str, attempt: int, expected: bool | None
 ) -> None:
     agent = _agent(name, folders[name])
-    test, _ = agent.filters
+    test, _ = agent.declaration().filters
     verdict = test(_conversation(), _turn_reply(text, attempt))
     assert (None if verdict is None else verdict.rejected) == expected
-    assert agent.family == {"dialogpt": "other"}.get(name, name)
+    assert agent.declaration().family == {"dialogpt": "other"}.get(name, name)
 
 
 @pytest.mark.parametrize("speaker", ["A", "B"])

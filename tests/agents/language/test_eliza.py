@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -24,29 +26,30 @@ ELIZA.open()
 ELIZA.load("cpu")
 
 
-def stimulus(history=(), **fields):
+def stimulus(history: Sequence[tuple[str, str]] = (), **fields: Any) -> ConversationStimulus:
     messages = [Utterance(speaker=speaker, text=text, at=None) for speaker, text in history]
     return ConversationStimulus(**{"id": "c", "task": "conversation", "meta": {}, "history": messages, **fields})
 
 
-def ask(history=(), speaker=None, seed=1, **fields):
+def ask(history: Sequence[tuple[str, str]] = (), speaker: str | None = None, seed: int = 1, **fields: Any) -> str:
     options = {} if speaker is None else {"speaker": speaker, "turn": len(history)}
     [reply] = ELIZA.respond([ELIZA.prepare(stimulus(history, **fields))], [Draw(seed=seed, options=options)])
     assert reply.answer.finish == "stop"
     return reply.answer.text
 
 
-def play(partner, exchanges, seed=1, **fields):
+def play(partner: Callable[..., str] | None, exchanges: int, seed: int = 1, **fields: Any) -> list[tuple[str, str]]:
     """A's messages are the agent's, B's those of ``partner``: a function of the history, or the agent too (None)."""
-    history = []
+    history: list[tuple[str, str]] = []
     for turn in range(exchanges):
         side = "AB"[turn % 2]
-        is_eliza = side == "A" or partner is None
-        history.append((side, ask(history, side, seed * 1000 + turn, **fields) if is_eliza else partner(history)))
+        is_ours = side == "A" or partner is None
+        said = ask(history, side, seed * 1000 + turn, **fields) if is_ours else partner(history)
+        history.append((side, said))
     return history
 
 
-def answers(*texts):
+def answers(*texts: str) -> list[str]:
     """The replies to each of A's texts; A begins."""
     history = []
     for text in texts:
@@ -55,7 +58,7 @@ def answers(*texts):
     return [text for speaker, text in history if speaker == "B"]
 
 
-def test_the_script_holds_together():
+def test_the_script_holds_together() -> None:
     """Every slot is an element, every link leads to a keyword, every class is there."""
     script = Script(WRITTEN)
     rules = [rule for entry in WRITTEN["keywords"] for rule in entry["rules"]] + WRITTEN["memory"]["rules"]
@@ -83,11 +86,11 @@ def test_the_script_holds_together():
         ("", "I am not certain that I follow you fully."),
     ],
 )
-def test_replies_by_hand(text, reply):
+def test_replies_by_hand(text: str, reply: str) -> None:
     assert answers(text) == [reply]
 
 
-def test_reassemblies_are_used_in_turn():
+def test_reassemblies_are_used_in_turn() -> None:
     replies = answers("I remember it.", "I remember rain.", "I remember her.", "I remember you.", "I remember Ann.")
     assert replies[:4] == [
         "Does it come back to you often?",
@@ -97,7 +100,7 @@ def test_reassemblies_are_used_in_turn():
     ]
 
 
-def test_the_memory_is_looked_into_in_the_fourth_reply_without_a_keyword():
+def test_the_memory_is_looked_into_in_the_fourth_reply_without_a_keyword() -> None:
     replies = answers("My boat is lost", "hm", "hm", "hm", "hm", "hm", "hm", "hm")
     assert [number for number, text in enumerate(replies) if "boat" in text] == [0, 3]  # its keyword, once recalled
     assert "your boat is lost" in replies[3]
@@ -105,14 +108,14 @@ def test_the_memory_is_looked_into_in_the_fourth_reply_without_a_keyword():
 
 
 @pytest.mark.parametrize("topic", ["general entertainment", "beekeeping", "日本"])
-def test_the_first_message_greets_and_names_the_topic(topic):
+def test_the_first_message_greets_and_names_the_topic(topic: str) -> None:
     texts = {ask(speaker="A", topic=topic, seed=seed) for seed in range(20)}
     assert len(texts) > 1
     assert all(topic in text and text.startswith(("How do you do", "Good day")) for text in texts)
 
 
 @pytest.mark.parametrize("topic", [None, "x" * 200, "a\nb", "{topic} {0}", "?"])
-def test_an_unspeakable_topic_does_no_harm(topic):
+def test_an_unspeakable_topic_does_no_harm(topic: str) -> None:
     assert all("xxx" not in text and "\n" not in text for _, text in play(None, 30, topic=topic))
 
 
@@ -130,13 +133,15 @@ def test_an_unspeakable_topic_does_no_harm(topic):
         ([("A", "I am sad")], {"opener": "I am sad"}, "B", True),  # which the history holds
     ],
 )
-def test_the_partners_last_message_is_answered(history, fields, speaker, answers_sad):
+def test_the_partners_last_message_is_answered(
+    history: Sequence[tuple[str, str]], fields: dict[str, Any], speaker: str | None, answers_sad: bool
+) -> None:
     assert ("to hear that you are sad" in ask(history, speaker, **fields)) == answers_sad
 
 
 # What may never happen.
 
-PARTNERS = {
+PARTNERS: dict[str, Callable[..., str] | None] = {
     "itself": None,
     "one sentence": lambda history: "I am sad because my sister always hates music.",
     "an echo": lambda history: history[-1][1],
@@ -146,7 +151,7 @@ PARTNERS = {
 
 
 @pytest.mark.parametrize("partner", PARTNERS)
-def test_nothing_is_repeated_in_100_exchanges(partner):
+def test_nothing_is_repeated_in_100_exchanges(partner: str) -> None:
     history = play(PARTNERS[partner], 100, topic="music")
     assert all(text.strip() and len(text.split()) <= 30 for _, text in history[::2])
     limits = FilterSettings(repeated_sentence=2, same_message=2)
@@ -156,11 +161,11 @@ def test_nothing_is_repeated_in_100_exchanges(partner):
 
 @settings(max_examples=40)
 @given(text=st.text(max_size=300), topic=st.none() | st.text(min_size=1, max_size=40).filter(str.strip))
-def test_any_text_is_answered(text, topic):
+def test_any_text_is_answered(text: str, topic: str) -> None:
     assert ask([("A", "Hello"), ("B", text)], "A", topic=topic).strip()
 
 
-def test_a_turn_is_a_function_of_the_history_and_the_seed_alone():
+def test_a_turn_is_a_function_of_the_history_and_the_seed_alone() -> None:
     """Each turn asked in a batch with others and backwards, as it was played."""
     history = play(None, 24, topic="science")
     turns = list(reversed(range(24)))
@@ -170,6 +175,6 @@ def test_a_turn_is_a_function_of_the_history_and_the_seed_alone():
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_the_papers_filters_find_nothing_in_a_conversation_with_itself(topic):
+def test_the_papers_filters_find_nothing_in_a_conversation_with_itself(topic: str) -> None:
     history = play(None, 48, topic=topic)
     assert judge_conversation(history, MEASURE.model_copy(update={"partner_echo": "off"}), total=48) == []

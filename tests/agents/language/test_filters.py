@@ -11,13 +11,14 @@ from agents.language.filters.policies import (
     COMPLETION,
     FILTERS,
     MEASURE,
-    Family,
     FilterSettings,
     Policy,
     judge_conversation,
     papers_policy,
 )
-from agents.language.filters.texts import disclosures, farewell, sentences, words
+from agents.language.filters.texts import disclosures, farewell, sentences
+from agents.stimuli import Family
+from agents.word_boundaries import words
 
 # Any text at all, lone surrogates included, and texts that are full of what the filters look for.
 ANY = st.text(st.characters(exclude_categories=()), max_size=200)
@@ -191,7 +192,7 @@ PROMPT = "John greets Alice. Both ask long questions, give long responses and of
     ],
 )
 def test_a_message_at_its_limits(name: str, text: str, limit: int | None, expected: str | None) -> None:
-    limits = {} if limit is None else {name: limit}
+    limits: dict[str, Any] = {} if limit is None else {name: limit}
     assert finding(name, text, prompt=PROMPT, **limits) == expected
 
 

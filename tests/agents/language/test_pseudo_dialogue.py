@@ -101,7 +101,7 @@ def test_a_dialogue_goes_on_with_the_other_speaker(speakers: str, fields: dict[s
             assert ("several short messages" in text) == (mode == "burst")
             assert ("Ann: message a" in text) == ("a" in speakers)
         assert continued.prompt.endswith(f"\n\n{begins}:")
-        messages = read_messages(pseudo_dialogue.written(continued, " brr\nAnn: yes"), NAMES, "Ann", mode)  # type: ignore[arg-type]
+        messages = read_messages(pseudo_dialogue.written(continued, " brr\nAnn: yes"), NAMES, "Ann", mode)
         assert messages[0].speaker == begins
 
 

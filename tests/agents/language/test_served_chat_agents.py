@@ -168,7 +168,7 @@ def test_claude_by_openais_interface_is_sent_nothing_that_is_ignored_there(serve
         "max_tokens": 80,
     }
     for agent in (catalogue.get(name).make({"concurrency": 3}) for name in ("claude", "claude-openai")):
-        assert (agent.continuous(), agent.max_in_flight, agent.family) == (True, 3, "chat")
+        assert (agent.declaration().max_in_flight, agent.declaration().family) == (3, "chat")
         assert agent.environment() == ("ANTHROPIC_API_KEY",)
         assert agent.instructions(talk(1), turn(1)) == f"{SYSTEM}\n{USER}"
 

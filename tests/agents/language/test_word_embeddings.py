@@ -188,7 +188,7 @@ def test_vectors_of_a_file_are_searched_plainly(glove: Path) -> None:
 
 def test_a_sample_is_the_word_of_its_rank(gpt2: Path) -> None:
     agent = loaded(GPT2EmbeddingAgent, gpt2, candidates=4)
-    assert agent.max_samples == 4
+    assert agent.declaration().max_samples == 4
     answers = [ask(agent, ["puppy"], sample)[0].answer for sample in range(4)]
     assert [each.word for each in answers] == answers[0].candidates == answers[3].candidates
     assert answers[3].skipped[: len(answers[0].skipped)] == answers[0].skipped

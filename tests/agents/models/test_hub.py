@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from huggingface_hub import constants
-from huggingface_hub.utils import close_session
+from huggingface_hub import close_session, constants
 from safetensors.numpy import save
 
 from agents import catalogue

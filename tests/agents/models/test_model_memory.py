@@ -40,7 +40,7 @@ class LiveMemory(TorchDispatchMode):
     """Within it ``peak`` is the most bytes that tensors made there took at once, counted at every operation."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.live = self.peak = 0
         self._known: set[int] = set()
 
@@ -92,7 +92,7 @@ def test_memory_beside_the_weights_is_enough_and_not_far_too_much(name: str, tmp
     agent, weights = loaded(name, checkpoint=str(folder), precision="fp32", max_tokens=24, **short)
     assert agent.weights == pytest.approx(weights, rel=0.05)
     assert agent.device_bytes(64) - agent.device_bytes(32) <= 32 * agent.item_memory()
-    task = "conversation" if "conversation" in agent.tasks else "image_captioning"
+    task = "conversation" if "conversation" in agent.declares.tasks else "image_captioning"
     pixels = np.random.default_rng(0).integers(0, 255, (300, 300, 3), dtype=np.uint8)
     peaks = []
     for size in (2, 4):
@@ -121,11 +121,11 @@ def test_on_the_host_a_model_for_a_gpu_takes_its_largest_file(tmp_path: Path) ->
     agent = catalogue.get("llama-3.1-8b").make({"checkpoint": str(folder)})
     file = folder / "model.safetensors"
     assert checkpoints.largest_file(folder) == file.stat().st_size
-    assert agent.memory_beside_gpu == BESIDE_GPU + file.stat().st_size
+    assert agent.declaration().memory_beside_gpu == BESIDE_GPU + file.stat().st_size
     for name in ("llava-v1.6-mistral-7b", "llama-3.3-70b"):
         made = catalogue.get(name).make({"checkpoint": "random"})
-        assert made.memory_beside_gpu is not None
-        assert made.memory_beside_gpu < 4 * GIB < made.memory
+        assert made.declaration().memory_beside_gpu is not None
+        assert made.declaration().memory_beside_gpu < 4 * GIB < made.declaration().memory
 
 
 def test_layers_spread_over_gpus_take_what_is_declared_of_each() -> None:

@@ -18,7 +18,7 @@ from agents.errors import UnavailableError
 from agents.models import checkpoints, random_weights
 from agents.models.pretrained import PretrainedAgent
 from agents.models.random_weights import Architecture, fill
-from agents.vision.captioner import PartsCaptioner
+from agents.vision.parts_captioner import PartsCaptioner
 from tests.helpers import device_cases
 
 # The published sizes, and by how many percent ours may differ, which is how they round: of the hub's pages, the papers
@@ -122,7 +122,7 @@ def test_every_agent_with_a_checkpoint_can_have_random_weights(name: str) -> Non
     assert agent.missing() is None
     assert agent.fetch() == ()
     count = agent.architecture().parameters
-    assert agent.memory == agent.working_memory + 4 * count
+    assert agent.declaration().memory == agent.working_memory + 4 * count
     assert agent.checkpoint()[0] == "random"
     assert agent.checkpoint()[1] in random_weights.architectures()
 
@@ -180,8 +180,8 @@ def test_texts_have_one_length(name: str, shrunk: None, tmp_path: Path) -> None:
     assert [_tokens(reply) for reply in texts] == [tokens, tokens]
     assert {getattr(reply.answer, "finish", "length") for reply in texts} == {"length"}
     assert agent.provenance()["random_weights"] is True
-    assert agent.attempts == 1
-    assert not agent.filters
+    assert agent.declaration().attempts == 1
+    assert not agent.declaration().filters
     agent.close()
 
 

@@ -73,7 +73,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shapes |= {f"blk.{layer}.ffn_down": (HIDDEN, INNER, kinds.Q4_1)}
     for name, (*shape, kind) in shapes.items():
         weights = numbers.normal(size=shape).astype(np.float32) / 4 + 1 * name.endswith("norm")
-        writer.add_tensor(f"{name}.weight", gguf.quants.quantize(weights, kind), raw_dtype=kind)
+        quantization = gguf.GGMLQuantizationType(kind)
+        writer.add_tensor(f"{name}.weight", gguf.quants.quantize(weights, quantization), raw_dtype=quantization)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -216,7 +217,7 @@ def test_it_chats_associates_and_streams() -> None:
 
 @real
 def test_it_names_a_word() -> None:
-    agent = catalogue.get("smollm2-135m").make()
+    agent: Any = catalogue.get("smollm2-135m").make()
     agent.open()
     agent.load("cpu")
     dark = WordStimulus(id="w", task="word_association", cue="dark")
@@ -228,7 +229,7 @@ def test_it_names_a_word() -> None:
 
 @real
 def test_it_judges() -> None:
-    judge = catalogue.get("llm-judge").make({"checkpoint": PACKAGE, "max_tokens": 16})
+    judge: Any = catalogue.get("llm-judge").make({"checkpoint": PACKAGE, "max_tokens": 16})
     judge.open()
     judge.load("cpu")
     trial = parse_row(

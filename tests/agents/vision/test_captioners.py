@@ -72,7 +72,7 @@ def stimuli(images: list[Path]) -> list[CaptionStimulus]:
 
 
 def _loaded(family: str, folder: Path, **settings: Any) -> CaptionAgent[Any]:
-    cls = FAMILIES[family]
+    cls: Any = FAMILIES[family]
     agent = cls(cls.Settings(checkpoint=str(folder), **settings), family)
     assert agent.missing() is None
     agent.open()
@@ -125,18 +125,21 @@ def test_beams_are_divided_by_their_length_as_by_their_authors(
     """GIT: BeamHypotheses of microsoft/GenerativeImage2Text, layers/decoder.py. BLIP: transformers 4.15, the prompt's
     tokens counted. In what transformers does today some captions are others."""
     prompt, divisor, penalty, ends_sooner = LENGTHS[name]
-    folder = tiny_captioners.MAKERS[name](tmp_path / name, 1)
+    makers: Any = tiny_captioners.MAKERS
+    folder = makers[name](tmp_path / name, 1)
     weights = load_file(folder / "model.safetensors")
     output = "output.bias" if name == "git" else "text_decoder.cls.predictions.bias"
     weights[output][Plain(name, folder).end] += ends_sooner
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     plain = Plain(name, folder)
     settings = {"prompt": prompt, "beams": 4, "length_penalty": penalty, "max_tokens": 24}
-    ours, todays = (
-        _texts(agent.respond([agent.prepare(stimulus) for stimulus in stimuli], [Draw(seed=1)] * len(stimuli)))
-        for rule in ("original", "transformers")
-        for agent in [_loaded(name, folder, length_norm=rule, **settings)]
-    )
+
+    def captions(rule: str) -> list[tuple[Any, ...]]:
+        agent = _loaded(name, folder, length_norm=rule, **settings)
+        return _texts(agent.respond([agent.prepare(stimulus) for stimulus in stimuli], [Draw(seed=1)] * len(stimuli)))
+
+    ours = captions("original")
+    todays = captions("transformers")
     same = 0
     changed = 0
     for picture, original, today in zip(_pictures(stimuli), ours, todays, strict=True):
@@ -338,11 +341,11 @@ def test_llavas_tenth_caption_is_kept(
         key: value for key, value in catalogue.get("llava-v1.6-mistral-7b").settings.items() if key != "checkpoint"
     }
     agent = LlavaNextAgent(LlavaNextAgent.Settings(checkpoint=str(tmp_path), **settings), "llava")
-    assert agent.attempts == 10
+    assert agent.declaration().attempts == 10
     answer = CaptionAnswer(text="Two dogs run.", tokens=4, finish="end", flags=["too_few_words"])
     reply = Reply(answer, {"text": "Two dogs run.", "attempt": attempt, "max_words": 12})
-    verdicts = [verdict.rejected for test in agent.filters if (verdict := test(stimuli[0], reply)) is not None]
-    assert verdicts == [rejected]
+    findings = [look(stimuli[0], reply) for look in agent.declaration().filters]
+    assert [finding.rejected for finding in findings if finding is not None] == [rejected]
 
 
 def test_an_image_that_is_a_mere_line_is_refused_where_its_short_side_would_be_enlarged(tmp_path: Path) -> None:

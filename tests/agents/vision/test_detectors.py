@@ -103,7 +103,7 @@ def test_images_of_a_shape_go_together_and_outputs_that_are_not_finite_fail_thei
         PreparedImage(torch.full((3, height, 4), level, dtype=torch.uint8), (height, 4)) for level, height in images
     ]
     replies = agent.respond(batch, [Draw(1)] * len(batch))
-    scores = [reply.code if isinstance(reply, AnswerError) else reply.answer.scores[0] for reply in replies]  # type: ignore[union-attr]
+    scores = [reply.code if isinstance(reply, AnswerError) else reply.answer.scores[0] for reply in replies]
     assert scores == [0.2, "bad_output", 0.4, 0.6, "bad_output", 0.098]
     assert sorted(agent.groups) == [1, 1, 1, 1, 2, 4]
 

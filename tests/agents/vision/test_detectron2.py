@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
+from agents.capabilities import provenance_of
 from agents.errors import UnavailableError
 from agents.vision.detectron2_maskrcnn import Detectron2Agent, read_arrays
 from tests.helpers import pickles
@@ -156,4 +157,4 @@ def test_fetch_converts_the_zoos_pickle_and_leaves_none(
     assert files == ["turinglike/detectron2/COCO-InstanceSegmentation/mask_rcnn_R_50_FPN_3x.safetensors"]
     agent.open()
     agent.load("cpu")
-    assert agent.provenance()["detectron2"] == detectron2.__version__
+    assert provenance_of(agent)["detectron2"] == detectron2.__version__

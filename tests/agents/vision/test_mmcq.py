@@ -106,7 +106,7 @@ def judged(data: bytes, name: str = "mmcq", **overrides: Any) -> tuple[ColorAnsw
     [reply] = agent.respond([agent.prepare(stimulus)], [Draw(seed=1)])
     assert not isinstance(reply, Exception)
     assert isinstance(reply.answer, ColorAnswer)
-    verdicts = [judge(stimulus, reply) for judge in agent.filters]
+    verdicts = [judge(stimulus, reply) for judge in agent.declaration().filters]
     return reply.answer, [verdict for verdict in verdicts if verdict is not None]
 
 

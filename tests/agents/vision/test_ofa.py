@@ -319,7 +319,8 @@ def test_damaged_and_other_files_are_refused(tmp_path: Path) -> None:
     path.write_bytes(b"PK\x03\x04 cut off")
     with pytest.raises(UnavailableError, match="cannot be read"):
         load_ofa(path)
-    for content in ({"weights": {}}, {"model": [1]}, {"model": {"a": torch.ones(1)}}):
+    contents: list[Any] = [{"weights": {}}, {"model": [1]}, {"model": {"a": torch.ones(1)}}]
+    for content in contents:
         torch.save(content, path)
         with pytest.raises(UnavailableError, match=r"no tensors by name|weights are missing"):
             load_ofa(path)

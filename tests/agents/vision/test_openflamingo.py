@@ -98,7 +98,7 @@ class Plain:
                 x = x + looked * self.weights[f"{name}attn_gate"].tanh()
                 x = x + self.feed_forward(x, f"{name}ff.") * self.weights[f"{name}ff_gate"].tanh()
             x = layer(x[None], attention_mask=later, position_embeddings=turns)[0]
-        return neox.final_layer_norm(x[-1]) @ self.weights["lang_encoder.embed_out.weight"].T  # type: ignore[no-any-return]
+        return neox.final_layer_norm(x[-1]) @ self.weights["lang_encoder.embed_out.weight"].T
 
     def start(self, prompt: str) -> list[int]:
         return [self.end + 1, *self.tokenizer(prompt)["input_ids"]]

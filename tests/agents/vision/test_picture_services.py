@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from agents.contract import Draw
 from agents.errors import AnswerError, Code
 from agents.images import Image
 from agents.stimuli import parse_row
-from agents.vision import cloud, colors
+from agents.vision import colors
 from tests.helpers import misbehaving_server as bad
 from tests.helpers.bad_images import encoded
 
@@ -183,7 +184,7 @@ def test_a_key_that_is_refused_is_not_told(server: bad.Misbehaving, service: Ser
 
 @every
 def test_the_client_tries_again(server: bad.Misbehaving, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cloud.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
     server.acts = [bad.status(503), bad.status(429)]
     server.otherwise = lambda request: bad.body(bad.as_json(service.labels))
     [reply] = ask(server, service, "object_detection", retries=2)
@@ -244,10 +245,10 @@ def test_googles_colour_of_highest_score_has_the_nearest_of_all_css_names(server
 def test_a_missing_key_or_package_is_said_before_anything_is_asked(
     service: Service, server: bad.Misbehaving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent = catalogue.get(service.name).make({} if service is AMAZON else {"endpoint": server.url})
+    agent: Any = catalogue.get(service.name).make({} if service is AMAZON else {"endpoint": server.url})
     assert agent.missing() is None
     assert set(agent.environment()) >= set(agent.keys)
-    [package] = agent.packages
+    [package] = agent.declares.packages
     with monkeypatch.context() as gone:
         gone.setitem(sys.modules, package, None)
         gone.setattr("agents.contract.importlib.util.find_spec", lambda name: None)

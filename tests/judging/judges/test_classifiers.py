@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def test_a_difference_is_found_and_none_is_not(settings: dict[str, Any]) -> None
 def test_answers_said_alike_on_one_stimulus_leak_through_folds_of_rows_alone() -> None:
     """Two machines that always say the same, which says nothing of what another machine would say."""
     chance = np.random.default_rng(0)
-    trials = []
+    trials: list[dict[str, Any]] = []
     keys = []
     rows = []
     for at in range(100):
@@ -197,7 +198,7 @@ def _judged(cue: str, people: list[str], machines: list[str]) -> float:
     ):
         trials.append({**_text(text), "id": f"t{at}", "shown": f"s{at % len(people)}", "asked": "image_captioning"})
         keys.append({"truth": truth, "agent": "a", "catch": False, "repeat_of": None, "said": text, "asked": "x"})
-    judge = CueJudge(CueSettings(cue=cue), "cue")  # type: ignore[arg-type]
+    judge = CueJudge(CueSettings(cue=cue), "cue")
     inputs = judge.extract("image_captioning", trials, "cpu")
     result = judge.judge_trials(trials, keys, inputs)
     return share_right(result, trials, keys)
@@ -238,12 +239,12 @@ def test_the_difference_of_two_judges_is_that_of_their_detectabilities() -> None
 @pytest.mark.parametrize("sentences", [False, True])
 def test_a_sentence_is_trained_on_once_and_judged_once(sentences: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Excerpts of 3, 6 and 9 messages of ten conversations, whose early sentences they share."""
-    trials = []
+    trials: list[dict[str, Any]] = []
     keys = []
     rows = []
     owner = []
     said = np.random.default_rng(0).normal(size=(10, 2, 9, 4))
-    for talk, speaker, length in [(at, one, number) for at in range(10) for one in (0, 1) for number in (3, 6, 9)]:
+    for talk, speaker, length in product(range(10), (0, 1), (3, 6, 9)):
         trial = {"id": f"t{len(trials)}", "asked": "conversation", "shown": f"s{talk}", "speaker": "AB"[speaker]}
         rows += list(said[talk, speaker, :length])
         owner += [len(trials)] * length

@@ -157,7 +157,7 @@ def ask(agent: Any, *trials: JudgementStimulus) -> list[Reply | BaseException]:
     return asyncio.run(work())
 
 
-REFUSED = {"message": {"role": "assistant", "content": None, "refusal": "I can't judge people."}}
+REFUSED: dict[str, Any] = {"message": {"role": "assistant", "content": None, "refusal": "I can't judge people."}}
 
 
 @pytest.mark.parametrize(
@@ -181,9 +181,9 @@ def test_whatever_the_server_does_there_is_a_verdict_or_a_reason(act: Any, outco
         [result] = ask(agent, trial("word_association"))
         assert len(server.requests) == 1
     assert isinstance(result, Reply)
-    assert result.answer.verdict == outcome  # type: ignore[attr-defined]
+    assert result.answer.verdict == outcome
     assert isinstance(result.raw["text"], str)
-    again = agent.filters[0](trial("word_association"), result)
+    again = agent.declaration().filters[0](trial("word_association"), result)
     assert (again is None) is (outcome in ("human", "machine"))
     assert again is None or not again.rejected  # unless it is asked to
 
@@ -191,7 +191,7 @@ def test_whatever_the_server_does_there_is_a_verdict_or_a_reason(act: Any, outco
 @pytest.mark.parametrize("asked", TASKS)
 def test_a_request_has_the_trial_its_pictures_and_the_schema(asked: str, picture: bytes) -> None:
     pictured = asked not in ("word_association", "conversation")
-    search = {"target_image": "target.png"} if asked == "attention_prediction" else {}
+    search: dict[str, Any] = {"target_image": "target.png"} if asked == "attention_prediction" else {}
     item = trial(asked, picture=picture if pictured else None, **search)
     with bad.running() as server:
         server.otherwise = lambda request: bad.answer(MACHINE)
@@ -199,7 +199,7 @@ def test_a_request_has_the_trial_its_pictures_and_the_schema(asked: str, picture
         [again] = ask(judge(server.url, json_schema=False, without_picture=True), item)
     assert isinstance(result, Reply)
     assert isinstance(again, Reply)
-    assert result.answer.reason == "fluent"  # type: ignore[attr-defined]
+    assert result.answer.reason == "fluent"
     body, other = (request.body for request in server.requests)
     form = body["response_format"]["json_schema"]
     assert form["strict"]
@@ -373,7 +373,7 @@ def test_a_failed_grid_is_asked_for_again_and_a_short_one_is_nobodys(trials: Pat
     with bad.running() as server:
         server.acts = [bad.status(500), bad.answer("Summary of Classifications\n- Human\n- Human\n- Human")]
         agent = judge(server.url, "llm-judge-openai-papers", **arguments)
-        assert [item.code for item in ask(agent, *group)] == ["server_busy"] * 4  # type: ignore[union-attr]
+        assert [item.code for item in ask(agent, *group)] == ["server_busy"] * 4
         result: Any = ask(agent, *group)
         assert len(server.requests) == 2
     assert [item.answer.verdict for item in result] == ["unparsed"] * 4
@@ -446,7 +446,7 @@ def test_a_local_judge_does_not_mind_batches(grid: bool, tiny: Path, trials: Pat
     overall = judged(range(8), 8)
     assert overall == judged(range(8), 1) == judged(range(7, -1, -1), 3)
     texts = {text for _, text in overall.values()}
-    assert len(texts) == (len({item.cue for item in rows}) if grid else 8)  # type: ignore[union-attr]
+    assert len(texts) == (len({item.cue for item in rows}) if grid else 8)
     assert {verdict for verdict, _ in overall.values()} <= {"human", "machine", "refused", "unparsed"}
 
 

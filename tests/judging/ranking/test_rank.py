@@ -6,6 +6,7 @@ import csv
 import json
 import math
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,12 @@ NO_SPREAD = 1e-4
 
 def test_the_posterior_is_that_of_numerical_quadrature(monkeypatch: pytest.MonkeyPatch) -> None:
     said = np.array([(3, 9), (7, 12), (2, 6), (8, 14), (5, 11)])  # machine, of 15 answers: a person's, the agent's
-    rows = [
-        (f"human:{judge}", truth, agent, "machine" if at < said[judge, column] else "human")
-        for judge in range(len(said))
-        for column, (truth, agent) in enumerate((("human", "human:p"), ("machine", "alpha")))
-        for at in range(15)
-    ]
+    answers = (("human", "human:p"), ("machine", "alpha"))
+    rows = []
+    for judge, (column, (truth, agent)) in product(range(len(said)), enumerate(answers)):
+        machines = said[judge, column]
+        rows += [(f"human:{judge}", truth, agent, "machine")] * machines
+        rows += [(f"human:{judge}", truth, agent, "human")] * (15 - machines)
     verdicts = pd.DataFrame(rows, columns=["judge", "truth", "agent", "verdict"])
     verdicts = verdicts.assign(judge_kind="human", folder="V", stimulus="s", trial=verdicts["agent"])
     spreads = dict.fromkeys([*SPREADS, AGENTS], NO_SPREAD) | {"judges.bias": OF_JUDGES, AGENTS: OF_AGENTS}

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -105,8 +106,8 @@ def test_the_sentence_is_true_of_the_interval_in_drawn_studies(seed: int) -> Non
         low, high = _ends(row.why)
         assert low > 50 or row.outcome != DETECTED
         assert high < 50 or row.outcome != TAKEN
-        [test] = [test for test in tests if test.agent == row.agent]  # type: ignore[attr-defined]
-        assert test.bounds <= 0.1 or row.outcome != PASSES  # type: ignore[attr-defined]
+        [test] = [test for test in tests if test.agent == row.agent]
+        assert test.bounds <= 0.1 or row.outcome != PASSES
         if row.outcome == OPEN and (low > 50 or high < 50):
             assert "not sure among" in row.why or "not so surely among" in row.why
 
@@ -129,7 +130,7 @@ def test_whose_trials_have_no_verdict_is_said_of_each_agent() -> None:
     failed = table[is_left_out].drop_duplicates("trial").assign(verdict="failed", part=np.nan)
     table = pd.concat([table[~is_left_out], failed]).assign(judge_kind="machine")
     scores = [replace(score, judge="svm") for score in summarize(table, ["a", "b"])]
-    tests = [replace(test, judge="svm") for test in of_agents(table, ["a", "b"], 0.05)["against_people"]]
+    tests: list[Any] = [replace(test, judge="svm") for test in of_agents(table, ["a", "b"], 0.05)["against_people"]]
     of_a, of_b = conclude(scores, [test for test in tests if isinstance(test, AgainstPeople)], ["svm"], 0.05)
     assert "; svm gives no verdict in 3 of 20 trials of people and 1 of 10 of a, which count in no rate" in of_a.why
     assert "; svm gives no verdict in 3 of 20 trials of people and 0 of 10 of b, which count in no rate" in of_b.why

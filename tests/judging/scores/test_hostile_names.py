@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -87,7 +88,7 @@ def test_names_stand_letter_for_letter_in_every_figure(names: list[str]) -> None
     captions = CaptionMeasures("", Table([CaptionScore(name, 9, 31.5, 1.5) for name in names]), Table([]))
     scores = replace(compute_scores(table, ["judge.country"]), captions=captions)
     drawn = figures(scores, []) | who_judged(table)
-    about = {"task": "word_association", "judge": f"{names[0]}j", "column": "trained_on"}
+    about: dict[str, Any] = {"task": "word_association", "judge": f"{names[0]}j", "column": "trained_on"}
     trained = [Score(**about, value=name, agent=name, detectability=Estimate(0.6)) for name in names]
     drawn |= {TRAINED: figures(replace(scores, scores=Table([]), captions=None, by=Table(trained)), [])[TRAINED]}
     seen = [ESCAPED.get(name, name) for name in names]

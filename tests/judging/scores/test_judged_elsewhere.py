@@ -29,7 +29,7 @@ def test_verdicts_on_clips(tmp_path: Path) -> None:
     for column, truth in (("p(H|H)", 0), ("p(M|M)", 1)):
         rights = [right for _, _, of, right, _ in rows if of == truth]
         values = {scores["walker"].get(name) for name in (column, "p_human" if truth == 0 else "p_machine")} - {None}
-        assert [float(value) for value in values] == pytest.approx([sum(rights) / len(rights)])
+        assert [float(str(value)) for value in values] == pytest.approx([sum(rights) / len(rights)])
     [ranking] = json.loads((tmp_path / "S" / "scores.json").read_bytes())["rankings"]
     areas = [
         roc_auc_score(

@@ -38,7 +38,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def _score(task: str, judge: str, agent: str, value: float) -> Score:
     estimate = Estimate(value, value - 0.02, value + 0.02)
-    return Score(task=task, judge=judge, agent=agent, **dict.fromkeys(MEASURES, estimate))
+    measures: dict[str, Any] = dict.fromkeys(MEASURES, estimate)
+    return Score(task=task, judge=judge, agent=agent, **measures)
 
 
 def _beside(paper: str, *scores: Score) -> dict[tuple[str, ...], PublishedFigure]:

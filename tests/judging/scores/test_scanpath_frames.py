@@ -14,7 +14,7 @@ from tests.helpers.run_folders import ANSWERS, agent_entry, record, stimulus, wr
 
 GAZE = "attention_prediction"
 ON_SCREEN = [[840, 525], [140, 0], [1540, 1050], [470, 250]]  # of 1680 x 1050, between bars of 140 pixels
-ON_PICTURE = [[320, 240], [0, 0], [640, 480], [150.857, 114.286]]  # of 640 x 480
+ON_PICTURE: list[list[float]] = [[320, 240], [0, 0], [640, 480], [150.857, 114.286]]  # of 640 x 480
 PICTURES = 6
 PERSON = {"kind": "human", "seed": None, "timing": None, "worker": None, "created": None}
 

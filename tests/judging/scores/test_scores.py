@@ -290,7 +290,7 @@ def test_repeats_and_catch_trials_are_told_apart(verdicts: Path) -> None:
     assert again.scores == result.scores  # no verdict counts twice
     assert again.tests == result.tests
     alike = (table["verdict"][table["judge"] == "svm"] == "human").mean()
-    assert again.samples.data[0] == Alike("word_association", "svm", 160, pytest.approx(alike))
+    assert again.samples.data[0] == Alike("word_association", "svm", 160, pytest.approx(alike))  # type: ignore[arg-type]
     overall = next(row for row in result.scores if row.agent == "all")
     assert overall.of_people + overall.of_machines == 157
 
@@ -407,20 +407,13 @@ def _conversations() -> pd.DataFrame:
         ("H-M", "machine"): (3, 2),
         ("M-M", "machine"): (5, 4),
     }
-    rows = [
-        (
-            kind,
-            truth,
-            length,
-            "human:1" if truth == "human" else "gpt2",
-            f"{kind} {truth} {length} {at}",
-            f"j{at}",
-            "human" if at < number else "machine",
-        )
-        for (kind, truth), numbers in judged_human.items()
-        for length, number in zip((3, 12), numbers, strict=True)
-        for at in range(10)
-    ]
+    rows = []
+    for (kind, truth), numbers in judged_human.items():
+        for length, number in zip((3, 12), numbers, strict=True):
+            agent = "human:1" if truth == "human" else "gpt2"
+            for at in range(10):
+                verdict = "human" if at < number else "machine"
+                rows.append((kind, truth, length, agent, f"{kind} {truth} {length} {at}", f"j{at}", verdict))
     table = pd.DataFrame(rows, columns=["meta.type", "truth", "length", "agent", "trial", "judge", "verdict"])
     same = {"asked": "conversation", "judge_kind": "human", "sample": 0, "catch": False}
     return table.assign(**same, repeat_of=None, beside_truth=None, stimulus=table["trial"])
@@ -464,7 +457,7 @@ def test_conversations_without_a_machine_or_a_person_have_curves_of_who_was_judg
 
 def test_a_judge_trained_on_one_agent_has_a_matrix_of_agents() -> None:
     rates = {("published:gpt2", "glove"): 0.65, ("published:gpt2", "bert"): 0.8, ("glove", "bert"): 0.45}
-    about = {"task": "word_association", "judge": "svm", "column": "trained_on"}
+    about: dict[str, Any] = {"task": "word_association", "judge": "svm", "column": "trained_on"}
     rows = [
         Score(**about, value=trained, agent=agent, detectability=Estimate(rate))
         for (trained, agent), rate in rates.items()

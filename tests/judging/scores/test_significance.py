@@ -76,7 +76,7 @@ def test_the_freedom_of_a_difference_is_that_of_its_judges(seed: int) -> None:
     right = np.random.default_rng(seed).random(43) < np.where(judge < 20, 0.9, 0.5)
     cells = np.array([(judge >= 20) & (of == 0), (judge < 20) & (of == 0), of == 1])
     alone = Clusters(judge, np.zeros(43, dtype=np.int64), np.full(43, -1), np.ones(43))
-    result = rates(right, cells, alone)
+    result = rates(right.astype(np.float64), cells, alone)
     less = np.array([1.0, -1.0])
     error, freedom = result.deviation(np.array([[0, 1], [1, 2]]), less)
     welch = stats.ttest_ind(*(right[cell].astype(float) for cell in cells[:2]), equal_var=False)
@@ -176,6 +176,7 @@ def test_a_single_judge_of_several_tells_nothing_of_others(name: str) -> None:
 def test_who_passes_may_be_less_human_than_people() -> None:
     table = _study(0, 60, 60, 0.0).query("agent != 'b'").assign(verdict=lambda rows: rows["truth"])
     table.loc[table["judge"] % 3 == 0, "verdict"] = "human"
+    test: Any
     [test] = of_agents(table, ["a"], 0.49)["against_people"]
     assert test.passes
     scores = [replace(row, judge="people") for row in summarize(table, ["a"])]
@@ -188,6 +189,7 @@ def test_who_passes_may_be_less_human_than_people() -> None:
 def test_a_judge_who_says_the_same_of_every_answer_tests_nobody() -> None:
     table = _study(0, 60, 60, 0.0).query("agent != 'b'").assign(verdict="human")
     scores = [replace(row, judge="people") for row in summarize(table, ["a"])]
+    test: Any
     [test] = of_agents(table, ["a"], 0.05)["against_people"]
     [row] = conclude(scores, [replace(test, judge="people")], (), 0.05)
     assert (row.outcome, row.why) == ("is not tested", "people said the same of every answer")
@@ -442,12 +444,10 @@ def test_judges_and_agents_that_cannot_be_compared_say_why() -> None:
 
 def test_two_agents_are_compared_over_all_exchanges_of_labels_within_judges() -> None:
     spoken = {"j0": ("110", "0010"), "j1": ("11", "010"), "j2": ("1", "00")}  # of "a", of "b"; 1 is "machine"
-    rows = [
-        (judge, agent, "machine", "machine" if item == "1" else "human")
-        for judge, texts in spoken.items()
-        for agent, text in zip("ab", texts, strict=True)
-        for item in text
-    ]
+    rows = []
+    for judge, texts in spoken.items():
+        for agent, text in zip("ab", texts, strict=True):
+            rows += [(judge, agent, "machine", "machine" if item == "1" else "human") for item in text]
     table = pd.DataFrame([*rows, ("j3", "c", "machine", "human")], columns=["judge", "agent", "truth", "verdict"])
     [result] = [item for item in permutations(table, ["a", "b", "c"]) if item.second == "b"]
 
@@ -505,11 +505,12 @@ def test_alpha_of_krippendorffs_own_example() -> None:
         [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
         [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
     ]
-    counts = np.stack([(kind == np.array(observers).T).sum(axis=1) for kind in range(1, 6)], axis=1)
+    by_unit = np.array(observers).T
+    counts = np.stack([np.sum(by_unit == kind, axis=1) for kind in range(1, 6)], axis=1)
     result = krippendorff_alpha(counts, np.arange(12))
     assert result.value == pytest.approx(0.743, abs=5e-4)
     left = [krippendorff_alpha(np.delete(counts, at, 0), np.arange(11)).value for at in range(11)]  # the last is alone
-    half = stats.t.ppf(0.975, 10) * np.sqrt(10 / 11 * ((left - np.mean(left)) ** 2).sum())
+    half = stats.t.ppf(0.975, 10) * np.sqrt(10 / 11 * ((np.array(left) - np.mean(left)) ** 2).sum())
     assert [result.low, result.high] == pytest.approx([result.value - half, min(1, result.value + half)])
     alike = krippendorff_alpha(np.array([[3, 0], [0, 3], [3, 0]]), np.arange(3))
     assert alike.value == 1
@@ -548,9 +549,7 @@ def test_trends_are_slopes_of_judges_and_a_regression_of_all() -> None:
     chance = np.random.default_rng(8)
     rows = [
         (f"j{judge}", length, "human" if chance.random() < 0.3 + 0.02 * length else "machine")
-        for judge in range(10)
-        for length in (3, 6, 9, 24)
-        for _ in range(6)
+        for judge, length, _ in product(range(10), (3, 6, 9, 24), range(6))
     ]
     table = pd.DataFrame(rows, columns=["judge", "length", "verdict"]).assign(truth="human")
     table["meta.type"] = np.where(np.arange(len(table)) % 2, "H-H", "H-M")

@@ -85,7 +85,7 @@ def test_every_path_is_judged_where_the_setting_says_so(
 
 def test_a_judge_without_answers_to_train_on_says_so(tmp_path: Path) -> None:
     """Two stimuli, people's alone and machines' alone: each fold leaves a single kind."""
-    trials = []
+    trials: list[dict[str, Any]] = []
     keys = []
     for at in range(12):
         truth = "human" if at % 2 else "machine"

@@ -265,7 +265,7 @@ def test_correlations_are_scipys_over_three_agents_at_least() -> None:
     assert few.correlations.data[0].why == "no test: it needs 3 agents"
     alike = caption_measures(answers, _scores(a=0.1 + 0.2, b=0.3, c=0.3, d=0.3)).correlations
     assert {(item.spearman, item.why) for item in alike} == {(None, "no test: all agents have the same value")}
-    line = {name: 0.5 + 0.05 * at for at, name in enumerate(sorted(values, key=lambda item: values[item]))}
+    line = {name: 0.5 + 0.05 * at for at, name in enumerate(sorted(values, key=lambda item: float(values[item] or 0)))}
     row = next(item for item in caption_measures(answers, _scores(**line)).correlations if item.measure == "cider_d")
     assert row.spearman == pytest.approx(1)
     assert row.spearman_p is None  # which is no 0

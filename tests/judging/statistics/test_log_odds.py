@@ -1,7 +1,7 @@
 """The slope of log odds, also where a value separates right from wrong verdicts, against all orders of the verdicts."""
 
 import math
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ def _chance(values: list[float], right: list[int], slope: float) -> float:
     return float(weights[sums >= of_right - 1e-9].sum() / weights.sum())
 
 
-SEPARATE = {
+SEPARATE: dict[str, tuple[list[float], list[int]]] = {
     "complete": ([1, 1, 2, 3, 4, 4, 6], [0, 0, 0, 1, 1, 1, 1]),
     "both at the value": ([1, 1, 2, 2, 2, 3, 5, 5], [0, 0, 1, 0, 0, 1, 1, 1]),
     "one right of all": ([1, 2, 3, 3, 4], [0, 0, 0, 0, 1]),
@@ -105,9 +105,7 @@ def _conversations(right: Any) -> pd.DataFrame:
             "truth": "human",
             "verdict": "human" if right(judge, length, number) else "machine",
         }
-        for judge in range(8)
-        for length in range(1, 5)
-        for number in (0, 1)
+        for judge, length, number in product(range(8), range(1, 5), (0, 1))
     ]
     return pd.DataFrame(rows)
 

@@ -16,12 +16,10 @@ COLUMNS = ["agent", "truth", "verdict", "judge", "stimulus", "trial"]
 
 def table(counts: dict[tuple[str, str], tuple[int, int]]) -> pd.DataFrame:
     """Verdicts of one judge: of each (agent, truth) so many said to be human and so many a machine."""
-    rows = [
-        (agent, truth, verdict, "j", at, f"{agent}{at}")
-        for (agent, truth), numbers in counts.items()
-        for verdict, number in zip(("human", "machine"), numbers, strict=True)
-        for at in range(number)
-    ]
+    rows = []
+    for (agent, truth), numbers in counts.items():
+        for verdict, number in zip(("human", "machine"), numbers, strict=True):
+            rows += [(agent, truth, verdict, "j", at, f"{agent}{at}") for at in range(number)]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

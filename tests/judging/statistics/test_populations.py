@@ -133,12 +133,10 @@ def test_people_look_at_the_centre_of_other_pictures() -> None:
 @pytest.mark.parametrize("stimuli", [2, 3, 4])
 def test_the_probability_is_that_of_all_permutations(stimuli: int) -> None:
     """Of two people and an agent each may be the agent, and of two and two each pair: of either 1 in 3 is as far."""
-    answers = [
-        answer
-        for at in map(str, range(stimuli))
-        for agent, *colors in (("human", "red", "red"), ("single", "blue"), ("several", "blue", "blue"))
-        for answer in _colors(at, agent, *colors)
-    ]
+    named = {"human": ["red", "red"], "single": ["blue"], "several": ["blue", "blue"]}
+    answers = []
+    for at, (agent, colors) in product(range(stimuli), named.items()):
+        answers += _colors(str(at), agent, *colors)
     rows = populations(answers)
     single = _row(rows, "answers alike", "single")
     several = _row(rows, "total variation", "several")

@@ -45,9 +45,9 @@ def test_its_interval_has_de_longs_variance_and_is_wider_by_stimulus() -> None:
 def test_the_freedom_is_that_of_the_rarer_kind() -> None:
     """Five machines' answers above all of 95 people's are as five right of five."""
     truth = np.arange(100) < 5
-    perfect = area(truth + 0.0, truth, alone(100))
+    perfect = area(truth.astype(np.float64), truth, alone(100))
     assert perfect.low == pytest.approx(binomtest(5, 5).proportion_ci(method="exact").low)
-    two = area(truth + 0.0, truth, alone(100, np.arange(100) % 2 * truth))
+    two = area(truth.astype(np.float64), truth, alone(100, np.arange(100) % 2 * truth))
     assert (two.value, np.isnan(two.low)) == (1, True)  # only one of two judges judged both kinds
 
 

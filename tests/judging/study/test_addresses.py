@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from judging.study.events import Judge, read_personal, read_state
+from judging.study.log.files import read_personal, read_state
+from judging.study.log.state import Judge
 from judging.study.pages.page_answers import Refused
-from judging.study.study import Study, view
+from judging.study.step_pages import view
+from judging.study.study import Study
 from serving.cli import main
 from tests.helpers import study_folders, talk_studies
 from tests.helpers.study_folders import Visitor, serving
@@ -34,7 +36,7 @@ def made(folder: Path, **changes: Any) -> Path:
 
 async def finish(study: Study, judge: Judge) -> None:
     while judge.current is not None:
-        await study.answer(judge, judge.step, SAID if judge.current["kind"] == "trial" else {})
+        await study.answer(judge, judge.step, SAID if judge.current.kind == "trial" else {})
 
 
 def answer(browser: Visitor, page: Any) -> Any:
@@ -185,7 +187,7 @@ def test_nobodys_message_is_said_by_another(tmp_path: Path) -> None:
         assert browser.post("/say", list=pages[0]["list"], turn=turn, text="it is me")[1] == {"why": None}
     assert "who am I?" not in (study / "events.jsonl").read_text()
     [talk] = read_state(study).meetings.values()
-    assert talk.messages[-1]["text"] == "it is me"
+    assert talk.messages[-1].text == "it is me"
 
 
 @pytest.mark.parametrize("id_", ["x" * 201, "a\u200bb", "a\nb", "\u202eaa"])
@@ -230,7 +232,7 @@ def test_links_and_ids_together(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert study.find(its_token, two, "cc") is other
         with pytest.raises(Refused, match="no_link"):
             await study.join(two, "dd")
-        kept.update(study.personal)
+        kept.update(study.log.personal)
 
     kept: dict[str, Any] = {}
     study_folders.run(folder, work)
@@ -269,7 +271,7 @@ def test_a_new_assignment_is_kept_until_the_end(tmp_path: Path) -> None:
         judge, _ = await study.join(None, "aa", {"SESSION_ID": "s1", "other": "x"})
         assert (await study.join(None, "aa", {"SESSION_ID": "s2"}))[0] is judge
         await study.entered(judge, {"SESSION_ID": None})
-        assert study.personal[judge.code] == {"worker": "aa", "SESSION_ID": "s2"}
+        assert study.log.personal[judge.code] == {"worker": "aa", "SESSION_ID": "s2"}
         await study.entered(judge, {"SESSION_ID": "s3"})
         await finish(study, judge)
         await study.entered(judge, {"SESSION_ID": "s4"})

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from PIL import Image as PILImage
 
-from judging.study.events import read_state
+from judging.study.log.files import read_state
+from judging.study.log.participant_events import StimulusAnswered
 from judging.study.pages.page_answers import BadAnswer
 from judging.study.study import Study
 from serving.cli import main
@@ -59,7 +60,7 @@ def made(folder: Path, task: str, number: int = 3, checks: str = "tell") -> Path
 def test_what_the_form_refuses_is_told_or_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str, said: Sequence[Any], flags: list[str], checks: str
 ) -> None:
-    monkeypatch.setattr("judging.study.pages.materials.FASTEST", 0.0)
+    monkeypatch.setattr("judging.study.pages.stimulus_material.FASTEST", 0.0)
 
     async def work(study: Study) -> None:
         judge = await arrived(study, "ask")
@@ -68,10 +69,10 @@ def test_what_the_form_refuses_is_told_or_noted(
         step = judge.step
         if checks == "note":
             assert (await study.answer(judge, step, {"answer": said[-1], "rt": 9000.0})).is_new
-            assert judge.answers[-1]["flags"] == flags
+            assert judge.answers[-1].flags == flags
         else:
             assert (await study.answer(judge, step, {"answer": said[-1], "rt": 9000.0})).flags == flags
-            assert (judge.step, len(judge.told)) == (step, 1)
+            assert (judge.step, len(judge.returned)) == (step, 1)
 
     run(made(tmp_path, task, checks=checks), work)
 
@@ -81,7 +82,7 @@ def test_a_caption_took_no_longer_than_the_server_saw(tmp_path: Path) -> None:
         judge = await arrived(study, "ask")
         for rt, text in ((None, GOOD), (9000.0, f"{GOOD} again"), (100.0, GOOD)):
             assert (await study.answer(judge, judge.step, {"answer": text, "rt": rt})).is_new
-            assert judge.answers[-1]["flags"] == ["too_fast"]
+            assert judge.answers[-1].flags == ["too_fast"]
 
     run(made(tmp_path, "image_captioning", checks="note"), work)
 
@@ -114,7 +115,7 @@ def test_what_shows_nothing_is_no_answer(tmp_path: Path, task: str, blank: str) 
         said = ["dog", blank, "cat"] if task == "object_detection" else blank
         with pytest.raises(BadAnswer, match="answer: is empty"):
             await study.answer(judge, judge.step, {"answer": said, "rt": 9000.0})
-        assert judge.answers[-1]["kind"] != "ask"
+        assert judge.answers[-1].kind != "ask"
 
     run(made(tmp_path, task), work)
 
@@ -123,13 +124,13 @@ def test_stimuli_that_fewer_have_answered_come_first(tmp_path: Path) -> None:
     async def work(study: Study) -> None:
         for _ in range(6):
             judge = await arrived(study, "ask")
-            while judge.current is not None and judge.current["kind"] == "ask":
+            while judge.current is not None and judge.current.kind == "ask":
                 await study.answer(judge, judge.step, {"answer": "moon"})
 
     study = made(tmp_path, "word_association")
     run(study, work)
     state = read_state(study)
-    steps = [step["trials"][0] for judge in state.judges.values() for step in judge.steps if step["kind"] == "ask"]
+    steps = [step.trials[0] for judge in state.judges.values() for step in judge.steps if step.kind == "ask"]
     assert Counter(steps) == {f"s{at}": 3 for at in range(6)}
 
 
@@ -194,4 +195,4 @@ def test_an_answer_that_shows_nothing_is_told_in_the_browser(browser: Browser, t
         page.locator(".code").wait_for()
         page.context.close()
     [judge] = read_state(study).judges.values()
-    assert judge.of("ask")["answer"] == ["moon"]
+    assert [answer.answer for answer in judge.answers if isinstance(answer, StimulusAnswered)] == [["moon"]]

@@ -9,9 +9,9 @@ import pandas
 import pytest
 from dateutil import parser
 
-from judging.study.codes import LENGTH, LETTERS, draw_code
-from judging.study.events import read_state
 from judging.study.kit import write_kit
+from judging.study.log.codes import LENGTH, LETTERS, draw_code
+from judging.study.log.files import read_state
 from judging.study.study import Study
 from tests.helpers import study_folders
 

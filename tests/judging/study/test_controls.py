@@ -10,7 +10,8 @@ import pytest
 from agents.errors import InputError
 from judging.study.pages.controls import read_controls, uncertain_options
 from judging.study.pages.trial_material import TrialMaterial
-from judging.study.study import Study, view
+from judging.study.step_pages import view
+from judging.study.study import Study
 from serving.cli import main
 from tests.helpers import study_folders
 

@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 
 from agents.stimuli import TASKS
-from judging.study.events import Judge, State
+from judging.study.design.presets import study_of_judges
+from judging.study.design.settings import JudgesSettings
+from judging.study.design.tables import Exclude
+from judging.study.log.participant_events import TrialJudged
+from judging.study.log.state import Judge, State
+from judging.study.log.steps import MaterialStep
 from judging.study.pages.controls import read_controls
-from judging.study.presets import study_of_judges
 from judging.study.results.exclusions import verdict_rows
-from judging.study.settings import Exclude, JudgesSettings
 
 RULES = sorted(set(Exclude.model_fields) - {"right"})
 NAMES = ("animal", "boat", "chair", "door", "engine", "fence")
@@ -70,17 +73,22 @@ def coin_judges(key: Key, chosen: JudgesSettings, number: int, chance: random.Ra
         names += [chance.choice(kinds[truth, True, True]) for truth in ("human", "machine")]
         chance.shuffle(names)
         now = datetime(2026, 1, 1, tzinfo=UTC)
-        judge = Judge(f"j{at}", "", now.isoformat(), at, ["f", "j"], [], "", at=now.isoformat())
+        judge = Judge(f"j{at}", "", now.isoformat(), at, ["f", "j"], [], "", last_seen=now.isoformat())
         looks = at % 2 == 0
         pace = chance.choice((0.5, 6.0))
         for name in names if chance.random() < 0.8 else names[: len(names) // 2]:
             now += timedelta(seconds=pace * chance.random())
-            said = {"rt": chance.choice((None, 5000.0)), "away": False, "key": True, "at": now.isoformat()}
+            said: dict[str, Any] = {
+                "rt": chance.choice((None, 5000.0)),
+                "away": False,
+                "key": True,
+                "at": now.isoformat(),
+            }
             said["verdicts"] = [chance.choice(("human", "machine"))]
             if (control := controls.get(key[name]["stimulus"])) is not None:
                 said["right"] = looks or chance.choice(control.options) == control.correct
-            judge.steps.append({"kind": "trial", "trials": [name], "phase": "test", "again": False})
-            judge.answers.append(said)
+            judge.steps.append(MaterialStep(kind="trial", trials=[name], phase="test", again=False))
+            judge.answers.append(TrialJudged(judge=judge.code, step=judge.step, kind="trial", **said))
         judge.ended = "finished" if len(judge.answers) == len(names) else None
         state.judges[judge.code] = judge
         personal[judge.code] = {"native_language": chance.choice(("yes", "no"))}
@@ -137,8 +145,9 @@ def test_who_tosses_a_coin_is_at_chance(task: str, preset: str, exclude: dict[st
 def answered(*answers: tuple[str, dict[str, Any]]) -> State:
     judge = Judge("j", "", "2026-01-01T00:00:00+00:00", 1, ["f", "j"], [], "", ended="finished")
     for name, answer in answers:
-        judge.steps.append({"kind": "trial", "trials": [name], "phase": "test", "again": False})
-        judge.answers.append({"rt": 5000.0, "away": False, "key": True, "at": judge.joined, **answer})
+        judge.steps.append(MaterialStep(kind="trial", trials=[name], phase="test", again=False))
+        said = {"rt": 5000.0, "away": False, "key": True, "at": judge.joined, **answer}
+        judge.answers.append(TrialJudged(judge="j", step=judge.step, kind="trial", **said))
     return State(judges={"j": judge})
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import itertools
 import json
 import re
 from collections import Counter
@@ -14,13 +15,14 @@ import pytest
 
 from agents.errors import InputError
 from judging.scores.verdicts import open_verdicts, read_verdicts
-from judging.study.events import read_personal, read_state
-from judging.study.pages.materials import material_of
+from judging.study.design.settings import read_settings
+from judging.study.kinds import material_of
+from judging.study.log.files import read_personal, read_state
 from judging.study.pages.page_answers import BadAnswer
 from judging.study.pages.trial_material import TrialMaterial
 from judging.study.results.stopping import decide
-from judging.study.settings import read_settings
-from judging.study.study import Study, view
+from judging.study.step_pages import view
+from judging.study.study import Study
 from serving.cli import main
 from tests.helpers import study_folders
 
@@ -43,10 +45,10 @@ def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list
             at = datetime.now(UTC) - timedelta(hours=about.get("hours_ago", 0))
             while judge.current is not None and left:
                 step = judge.current
-                answer: dict[str, Any] = about.get("before", {}) if step["kind"] == "questions" else {}
-                if step["kind"] == "trial":
+                answer: dict[str, Any] = about.get("before", {}) if step.kind == "questions" else {}
+                if step.kind == "trial":
                     left -= 1
-                    answer = {"rt": 2000.0, **about["say"]([served.material.pool.key[name] for name in step["trials"]])}
+                    answer = {"rt": 2000.0, **about["say"]([served.material.pool.key[name] for name in step.trials])}
                     if (control := served.material.control(step)) is not None:
                         wrong = next(option for option in control.options if option != control.correct)
                         answer["control"] = control.correct if about.get("looks", True) else wrong
@@ -100,7 +102,7 @@ def test_every_rule_names_what_it_excludes(tmp_path: Path) -> None:
 
 def test_control_questions_exclude_trials_and_judges(tmp_path: Path) -> None:
     """Both speakers of an excerpt share its control question, which counts once."""
-    judges = [{"say": right}, {"say": right, "looks": False}]
+    judges: list[dict[str, Any]] = [{"say": right}, {"say": right, "looks": False}]
     study = judged(
         tmp_path,
         judges,
@@ -122,7 +124,7 @@ def test_status_decides_on_agents_up_to_the_first_judge_who_is_still_at_it(
 ) -> None:
     """Who always says human is right of half; of two who are always right and have not finished the one is waited for,
     for two hours, the other has a kit."""
-    late = [{"kit": "k"}, {"say": right, "steps": 4, "hours_ago": hours}]
+    late: list[dict[str, Any]] = [{"kit": "k"}, {"say": right, "steps": 4, "hours_ago": hours}]
     judges = [*[{"say": always_human}] * before, *late, *[{"say": always_human}] * 12]
     study = judged(tmp_path, judges, "word_association", study_folders.word_trials(40), number=8, analysis_bounds=0.3)
     wanted, number = decide([0.5] * 12, 0.3, agents=2)
@@ -298,7 +300,7 @@ def test_each_outcome_has_its_code_and_the_panels_parameters(tmp_path: Path) -> 
                     await served.answer(judge, 1, {})
                 await served.answer(judge, 1, {"age": age})
             while (step := judge.current) is not None:
-                control = served.material.control(step) if step["kind"] == "trial" else None
+                control = served.material.control(step) if step.kind == "trial" else None
                 answer: dict[str, Any] = {"device": {"touch": True, "screen": [390, 844]}}
                 if control is not None:
                     wrong = next(option for option in control.options if option != control.correct)
@@ -330,8 +332,9 @@ def test_scores_by_the_judges_answers_and_by_phase(tmp_path: Path, capsys: pytes
     """Women tell every machine, men while the truth follows each trial alone: those trials are part of no other score.
     One of three women takes every person for a machine, so that judges differ within the cells of two factors."""
 
-    def learning(at: list[int]) -> Any:
-        return lambda keys: right(keys) if (at.append(0) or len(at)) <= 8 else always_human(keys)
+    def learning() -> Any:
+        said = itertools.count(1)
+        return lambda keys: right(keys) if next(said) <= 8 else always_human(keys)
 
     judges = []
     for education in ("high school", "bachelor"):
@@ -339,7 +342,7 @@ def test_scores_by_the_judges_answers_and_by_phase(tmp_path: Path, capsys: pytes
             woman = {"gender": "female", "education": education}
             man = {"gender": "male", "education": education}
             judges.append({"say": always_machine if judge == 2 else right, "before": woman})
-            judges.append({"say": learning([]), "before": man})
+            judges.append({"say": learning(), "before": man})
     study = judged(
         tmp_path,
         judges,
@@ -441,7 +444,7 @@ def test_the_feedback_preset_has_the_papers_numbers(tmp_path: Path) -> None:
 
     async def work(served: Study) -> None:
         judge, _ = await served.join(None, None)
-        phases = Counter(step["phase"] for step in judge.steps if step["kind"] == "trial")
+        phases = Counter(step.phase for step in judge.steps if step.kind == "trial")
         assert phases == {"feedback": 40, "test": 50}
 
     study_folders.run(tmp_path / "study", work)

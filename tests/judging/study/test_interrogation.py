@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from judging.scores.verdicts import open_verdicts, read_verdicts
-from judging.study.events import Judge, read_state
-from judging.study.meetings.meeting import Interrogation
+from judging.study.log.files import read_state
+from judging.study.log.meeting import Interrogation
+from judging.study.log.state import Judge
 from judging.study.study import Study
 from serving.runs.records import problems
 from tests.helpers import misbehaving_server
@@ -116,7 +117,7 @@ def test_both_write_when_they_like_until_the_clock_stops(tmp_path: Path, monkeyp
         for lacking in ({"human": 3}, {"confidence": None}, {"confidence": 1.1}, {"codes": "all"}, {"reason": None}):
             assert await lobby.move(judge, {"test": test.id, **VERDICT, **lacking}) == "incomplete"
         assert await lobby.move(person, {"test": test.id, **VERDICT}) == "not_your_turn"
-        codes = [served.settings.tests.codes[1], "another"]  # type: ignore[union-attr]
+        codes = [served.settings.tests.codes[1], "another"]
         for _ in range(2):
             assert await lobby.move(judge, {"test": test.id, **VERDICT, "codes": codes}) is None
         for who in (judge, person):
@@ -147,7 +148,7 @@ def test_a_machine_answers_a_burst_once(tmp_path: Path, monkeypatch: pytest.Monk
                 await asyncio.sleep(0.02)
         while len(test.withdrawn) < 2:  # the clock stops meanwhile
             await asyncio.sleep(0.02)
-        assert [message["text"] for message in test.messages] == ["a", "b", "c"]
+        assert [message.text for message in test.messages] == ["a", "b", "c"]
         assert await lobby.move(judge, {"test": test.id, **VERDICT}) is None
 
     run(study := timed(tmp_path, two_machines=1.0, quiet_s=0.3, base=30.0, minutes=0.05), work)

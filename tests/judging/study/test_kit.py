@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from judging.study.events import read_state
+from judging.study.log.files import read_state
 from tests.helpers import study_folders
 from tests.helpers.study_folders import turinglike
 
@@ -80,7 +80,7 @@ def test_two_people_judge_in_a_kit_their_answers_come_back_once_and_one_leaves(
     assert events[0] == events[1]
     state = read_state(study)
     for judge in json.loads(json.loads(answers.read_text())["body"])["judges"]:
-        kept = [step["verdicts"] for step in state.judges[judge["judge"]].answers if step["kind"] == "trial"]
+        kept = [step.verdicts for step in state.judges[judge["judge"]].answers if step.kind == "trial"]
         assert kept == [step["answer"]["verdicts"] for step in judge["answers"] if "verdicts" in step["answer"]]
         assert len(kept) == 5
     assert [judge.ended for judge in state.judges.values()] == ["finished", "finished", None]
@@ -184,7 +184,7 @@ def test_two_tabs_of_a_kit_lose_nothing_and_each_has_its_judge(browser: Browser,
     state = read_state(study)
     for key, judge in zip("fj", state.judges.values(), strict=True):
         said = {"f": "human", "j": "machine"} if judge.keys[0] == "f" else {"f": "machine", "j": "human"}
-        assert [event["verdicts"] for event in judge.answers if event["kind"] == "trial"] == [[said[key]]] * 2
+        assert [event.verdicts for event in judge.answers if event.kind == "trial"] == [[said[key]]] * 2
 
 
 @pytest.fixture
@@ -278,15 +278,15 @@ def test_an_older_kits_file_with_texts_that_show_nothing_is_taken_in(tmp_path: P
     )
     assert turinglike("study", "kit", study, "1", "-o", tmp_path / "kit.html") == 0
     [code] = read_state(study).judges
-    sent = [{"country": " "}, {}, {"verdicts": ["human"], "reason": " \u200b"}]
+    sent: list[dict[str, Any]] = [{"country": " "}, {}, {"verdicts": ["human"], "reason": " \u200b"}]
     file = written(tmp_path / "a.json", data_of(tmp_path / "kit.html")["kit"], (code, sent))
     assert turinglike("study", "import", study, file) == 0
     [judge] = read_state(study).judges.values()
-    assert (judge.ended, judge.answers[-1]["reason"]) == ("finished", "")
+    assert (judge.ended, judge.answers[-1].reason) == ("finished", "")
     events = (study / "events.jsonl").read_text()
     (study / "events.jsonl").write_text(events.replace('"reason":""', '"reason":" "'))  # as older versions kept it
     assert turinglike("study", "import", study, file) == 0
-    assert [judge.answers[-1]["reason"] for judge in read_state(study).judges.values()] == [" "]
+    assert [judge.answers[-1].reason for judge in read_state(study).judges.values()] == [" "]
 
 
 def test_who_was_forgotten(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import scipy.stats
 
-from judging.study.events import read_state
+from judging.study.log.files import read_state
 from judging.study.pages.page_answers import Refused
 from judging.study.study import Study
 from serving.cli import main
@@ -45,7 +45,7 @@ def test_two_people_converse_and_become_trials(tmp_path: Path) -> None:
     state = read_state(study)
     [talk] = state.meetings.values()
     assert re.fullmatch("talk-[bcdfghjkmnpqrstvwxz]{10}", talk.id)  # no number to a spreadsheet
-    assert [(one["speaker"], one["text"].partition(" ")[2]) for one in talk.messages] == [
+    assert [(one.speaker, one.text.partition(" ")[2]) for one in talk.messages] == [
         ("AB"[at % 2], f"says {at}") for at in range(4)
     ]
     [record] = exported(study)
@@ -259,7 +259,7 @@ def test_an_agent_sends_as_it_types(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("machines", [0.5, 0.2])
 def test_waiting_does_not_tell_who_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machines: float) -> None:
     """Neither whether somebody waits, nor how long, nor the pair before tells whether it is an agent."""
-    monkeypatch.setattr("judging.study.meetings.lobby.CHANCE", random.Random(6))
+    monkeypatch.setattr("judging.study.meetings.lobby_of_talks.CHANCE", random.Random(6))
     waits: list[tuple[float, bool]] = []
 
     async def work(served: Study) -> None:
@@ -287,7 +287,7 @@ def test_who_went_on_is_nobodys_partner(tmp_path: Path) -> None:
             judge = await arrived(served, "talk")
             assert (await lobby_of(served).at(judge, -1))["state"] == "nobody"
             assert (await served.answer(judge, judge.step, {"nobody": True})).is_new
-            assert (judge.ended, judge.answers[-1]["talk"]) == ("finished", None)
+            assert (judge.ended, judge.answers[-1].talk) == ("finished", None)
 
     run(made(tmp_path, seconds_in_lobby=0.0), work)
 
@@ -312,7 +312,9 @@ def message(text: Any) -> misbehaving_server.Act:
 def test_what_no_person_says_makes_it_void(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Any, why: str) -> None:
     """The person's conversation with an agent that says so, or that does not answer."""
     monkeypatch.setattr("judging.study.meetings.agent_server.PAUSE", 0.0)
-    monkeypatch.setattr("judging.study.meetings.lobby.TURN_SECONDS", 0.5 if act is misbehaving_server.drip else 60.0)
+    monkeypatch.setattr(
+        "judging.study.meetings.conversing.TURN_SECONDS", 0.5 if act is misbehaving_server.drip else 60.0
+    )
 
     async def work(served: Study) -> None:
         assert await speak(served, await arrived(served, "talk"), "x") == "void"

@@ -16,12 +16,13 @@ import scipy.stats
 
 from agents.word_boundaries import count_words
 from judging.scores.verdicts import open_verdicts, read_verdicts
-from judging.study.events import read_state
-from judging.study.meetings.lobby_of_tests import next_cell, shares, shortened
-from judging.study.meetings.meeting import PARTS, OnlineTest
+from judging.study.design.settings import OnlineSettings, read_settings
+from judging.study.design.tables import Tests as Drawn
+from judging.study.log.files import read_state
+from judging.study.log.meeting import PARTS, OnlineTest
+from judging.study.meetings.cells import next_cell, shares
+from judging.study.meetings.short_texts import shortened
 from judging.study.pages.page_answers import Refused
-from judging.study.settings import OnlineSettings, read_settings
-from judging.study.settings import Tests as Drawn
 from judging.study.study import Study
 from serving.cli import main
 from serving.runs.records import problems
@@ -126,7 +127,7 @@ def test_a_reason_that_shows_nothing_is_none(tmp_path: Path, monkeypatch: pytest
             said = {"test": view["test"], "act": act, "turn": view["turn"], "text": "why?", "human": 1}
             assert await lobby.move(judge, said | {"reason": "\u200b \u2060"}) is None
         [test] = served.state.meetings.values()
-        assert [judged.reason for judged in test.judged] == [None]  # type: ignore[attr-defined]
+        assert [judged.reason for judged in test.judged] == [None]
 
     run(made(tmp_path, exchanges=[1], two_machines=1.0), work)
 
@@ -157,7 +158,8 @@ def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypa
     """Of two people, of two machines and of one of either the judge sees the same, but for what is said."""
     asked = replies(monkeypatch, lambda agent, row: "said")
     sent = []
-    for number, kinds in enumerate(({"two_people": 1.0}, {"two_machines": 1.0}, {})):
+    cases: list[dict[str, Any]] = [{"two_people": 1.0}, {"two_machines": 1.0}, {}]
+    for number, kinds in enumerate(cases):
         (folder := tmp_path / str(number)).mkdir()
         study = made(folder, exchanges=[1], person_deceives=0.0, seed=number, **kinds)
 
@@ -348,7 +350,7 @@ def test_the_export_of_tests_is_scored(tmp_path: Path) -> None:
         parts = chance.sample(["person", "machine"], 2)
         parts = ["machine", "machine"] if number % 10 == 0 else parts
         agents = ["other" if part == "person" else "argues" for part in parts]
-        about = {"condition": "person_deceives", "exchanges": 1 + 2 * (number % 2), "verdicts": "each"}
+        about: dict[str, Any] = {"condition": "person_deceives", "exchanges": 1 + 2 * (number % 2), "verdicts": "each"}
         events.append({"event": "test", "test": name, "judge": "judge", "agents": agents, "parts": parts, **about})
         right = "human" if parts[0] == "person" else "machine"
         for exchange in range(about["exchanges"]):
@@ -392,7 +394,7 @@ def test_what_an_online_study_lacks_is_named(
     with misbehaving_server.running() as other:
         other.otherwise = lambda request: misbehaving_server.body(b"[1]")
         assert "is no `turinglike serve`: it sends no list of agents" in checked(server=other.url)
-    monkeypatch.setattr("judging.study.pages.materials.served_agents", lambda server: ({"eliza": ["judgement"]}, ""))
+    monkeypatch.setattr("judging.study.meetings.material.served_agents", lambda server: ({"eliza": ["judgement"]}, ""))
     assert "agents.machine_argues: eliza answers judgement, not conversation" in checked()
 
 

@@ -6,11 +6,13 @@ import hashlib
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from judging.study.events import Judge, read_state
+from judging.study.log.files import read_state
+from judging.study.log.participant_events import InstructionsRead, ScreenSeen
+from judging.study.log.state import Judge
 from serving.cli import main
 from tests.helpers import study_folders
 from tests.helpers.server_process import Server
@@ -56,11 +58,11 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
     context.close()
 
 
-def opened(context: BrowserContext, server: Server) -> Page:
-    page = context.new_page()
-    page.faults = []  # type: ignore[attr-defined]
-    page.on("pageerror", lambda error: page.faults.append(str(error)))  # type: ignore[attr-defined]
-    page.on("console", lambda said: said.type == "error" and page.faults.append(said.text))  # type: ignore[attr-defined]
+def opened(context: BrowserContext, server: Server) -> Any:
+    page: Any = context.new_page()
+    page.faults = []
+    page.on("pageerror", lambda error: page.faults.append(str(error)))
+    page.on("console", lambda said: said.type == "error" and page.faults.append(said.text))
     page.goto(server.url)
     return page
 
@@ -124,18 +126,18 @@ def test_a_study_by_the_keyboard_alone(context: BrowserContext, server: Server, 
     judge = judge_of(context, study)
     assert judge.ended == "finished"
     assert page.inner_text(".code") == judge.end_code
-    given = [one for one in judge.answers if one["kind"] == "trial"]
+    given = [one for one in judge.answers if one.kind == "trial"]
     left = {"f": "human", "j": "machine"} if judge.keys[0] == "f" else {"f": "machine", "j": "human"}
-    assert [one["verdicts"][0] for one in given] == [left[key] for key in "fjfjfjf"]
-    assert [one["rt"] is None for one in given] == [False] * 5 + [True, False]  # shown before, in the second tab
-    assert all(one["rt"] is None or 0 < one["rt"] < 20_000 for one in given)
-    assert all(one["key"] and not one["away"] for one in given)
-    [pause] = [one for one in judge.answers if one["kind"] == "break"]
-    ended = judge.answers[judge.answers.index(pause) - 1]["at"]
-    took = datetime.fromisoformat(pause["at"]) - datetime.fromisoformat(ended)
-    assert pause["seconds"] == took.total_seconds() > 0
+    assert [one.verdicts[0] for one in given] == [left[key] for key in "fjfjfjf"]
+    assert [one.rt is None for one in given] == [False] * 5 + [True, False]  # shown before, in the second tab
+    assert all(one.rt is None or 0 < one.rt < 20_000 for one in given)
+    assert all(one.key and not one.away for one in given)
+    [pause] = [one for one in judge.answers if one.kind == "break"]
+    ended = judge.answers[judge.answers.index(pause) - 1].at
+    took = datetime.fromisoformat(pause.at) - datetime.fromisoformat(ended)
+    assert pause.seconds == took.total_seconds() > 0
     assert page.title() == "Human or machine?"
-    assert page.faults == []  # type: ignore[attr-defined]
+    assert page.faults == []
 
 
 def test_reload_back_and_a_second_tab(context: BrowserContext, server: Server, study: Path) -> None:
@@ -157,10 +159,10 @@ def test_reload_back_and_a_second_tab(context: BrowserContext, server: Server, s
     second.get_by_role("button", name="Continue").click()
     second.get_by_role("heading", name="Trial 2 of 6").wait_for()
     judge = judge_of(context, study)
-    trials = [one for one in judge.answers if one["kind"] == "trial"]
+    trials = [one for one in judge.answers if one.kind == "trial"]
     assert len(trials) == 2
-    assert trials[1]["verdicts"] == ["human" if judge.keys[0] == "f" else "machine"]
-    assert trials[1]["rt"] is None  # it was on the screen before
+    assert trials[1].verdicts == ["human" if judge.keys[0] == "f" else "machine"]
+    assert trials[1].rt is None  # it was on the screen before
     second.goto("about:blank")
     second.go_back()
     second.get_by_role("heading", name="Trial 2 of 6").wait_for()
@@ -168,8 +170,8 @@ def test_reload_back_and_a_second_tab(context: BrowserContext, server: Server, s
     third = opened(context, server)
     answer(third)
     third.get_by_role("heading", name="Trial 3 of 6").wait_for()
-    assert judge_of(context, study).answers[-1]["rt"] is None  # as it was in the tab that was closed
-    assert page.faults == second.faults == []  # type: ignore[attr-defined]
+    assert judge_of(context, study).answers[-1].rt is None  # as it was in the tab that was closed
+    assert page.faults == second.faults == []
 
 
 def test_an_answer_waits_for_the_connection(context: BrowserContext, server: Server, study: Path) -> None:
@@ -179,10 +181,10 @@ def test_an_answer_waits_for_the_connection(context: BrowserContext, server: Ser
     context.set_offline(True)
     answer(page)
     page.get_by_text("The connection is lost").wait_for()
-    assert not any(one["kind"] == "trial" for one in judge_of(context, study).answers)
+    assert not any(one.kind == "trial" for one in judge_of(context, study).answers)
     context.set_offline(False)
     page.get_by_text("It was:").wait_for()
-    assert sum(one["kind"] == "trial" for one in judge_of(context, study).answers) == 1
+    assert sum(one.kind == "trial" for one in judge_of(context, study).answers) == 1
 
 
 def test_a_slider_has_no_value_until_it_is_touched(browser: Browser, study: Path, tmp_path: Path) -> None:
@@ -229,9 +231,11 @@ def test_a_slider_has_no_value_until_it_is_touched(browser: Browser, study: Path
         page.locator(".code").wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         judge = judge_of(context, of_here)
-    assert [one["confidence"] for one in judge.answers if one["kind"] == "trial"] == [0.5, 0.51]
-    assert judge.of("instructions")["device"] == {"touch": True, "screen": [390, 700]}
-    assert page.faults == []  # type: ignore[attr-defined]
+    assert [one.confidence for one in judge.answers if one.kind == "trial"] == [0.5, 0.51]
+    instructions = judge.answer_of(InstructionsRead)
+    assert instructions is not None
+    assert instructions.device == ScreenSeen(touch=True, screen=[390, 700])
+    assert page.faults == []
 
 
 def test_a_judge_leaves_and_deletes_at_any_time(context: BrowserContext, server: Server, study: Path) -> None:
@@ -254,7 +258,7 @@ def test_a_judge_leaves_and_deletes_at_any_time(context: BrowserContext, server:
     page.get_by_text("You have left.").wait_for()
     judge = judge_of(context, study)
     assert (judge.ended, judge.answers) == ("left", [])
-    assert page.faults == []  # type: ignore[attr-defined]
+    assert page.faults == []
 
 
 def test_on_the_last_page_nobody_takes_the_code_or_the_button_for_the_other(
@@ -279,7 +283,12 @@ def test_on_the_last_page_nobody_takes_the_code_or_the_button_for_the_other(
         assert not button.is_visible()
         page.get_by_text("I want my answers deleted").click()
         asked: list[str] = []
-        page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+
+        def dismissed(dialog: Any) -> None:
+            asked.append(dialog.message)
+            dialog.dismiss()
+
+        page.once("dialog", dismissed)
         button.click()
         assert asked == [
             "You have finished. All your answers will be deleted, and whoever pays will not know any more that you "
@@ -290,7 +299,7 @@ def test_on_the_last_page_nobody_takes_the_code_or_the_button_for_the_other(
         button.click()
         page.get_by_text("You have left.").wait_for()
         assert page.locator("details").count() == 0
-    assert page.faults == []  # type: ignore[attr-defined]
+    assert page.faults == []
 
 
 def test_a_new_study_of_pairs_asks_of_pairs(tmp_path: Path) -> None:
@@ -324,4 +333,4 @@ def test_a_person_says_in_which_conversation_the_machine_speaks(context: Browser
         page.keyboard.press("Enter")
         page.locator(".code").wait_for()
     judge = judge_of(context, study)
-    assert [one["verdicts"] for one in judge.answers if one["kind"] == "trial"] == [["machine"], ["human"]]
+    assert [one.verdicts for one in judge.answers if one.kind == "trial"] == [["machine"], ["human"]]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agents.errors import InputError
+from judging.study.design.settings import read_settings
 from judging.study.pages.pool import TrialPool, Turn
-from judging.study.settings import read_settings
 from tests.helpers import study_folders
 
 

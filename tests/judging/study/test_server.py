@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from judging.study.events import read_state
+from judging.study.log.files import read_state
 from judging.trial_sets.blindness import detected
 from judging.trial_sets.trial_set import read_trial_key
 from serving.cli import main
@@ -95,7 +95,7 @@ def test_nothing_on_the_wire_tells_whose_an_answer_is(server: Server, study: Pat
     )  # chance alone goes beyond 0.5 in one run of forty, and so far in one of a thousand
 
 
-def test_one_judge_cannot_have_or_answer_what_is_anothers(server: Server, study: Path) -> None:
+def test_one_judge_cannot_have_or_answer_what_another_has(server: Server, study: Path) -> None:
     mine = Browser(server.port)
     other = Browser(server.port)
     nobody = Browser(server.port)
@@ -108,7 +108,7 @@ def test_one_judge_cannot_have_or_answer_what_is_anothers(server: Server, study:
         by_cookie[browser] = state.by_session[session]
     lines = (study.parent / "T" / "trials.jsonl").read_text().splitlines()
     pictures = {trial["id"]: trial["image"] for trial in map(json.loads, lines)}
-    own = {pictures[step["trials"][0]] for step in by_cookie[mine].steps if step["kind"] == "trial"}
+    own = {pictures[step.trials[0]] for step in by_cookie[mine].steps if step.kind == "trial"}
     foreign = sorted(set(pictures.values()) - own)
     assert foreign
     assert mine.ask("GET", f"/{sorted(own)[0]}")[0] == 200
@@ -146,7 +146,8 @@ def test_the_link_says_who_it_is(study: Path, tmp_path: Path, capsys: pytest.Cap
     assert not any(link in (folder / "links.jsonl").read_text() for link in (one, two))
     with serving(folder) as server:
         browser = Browser(server.port)
-        wrong = ({}, {"link": ""}, {"link": "guess"}, {"link": hashlib.sha256(one.encode()).hexdigest()})
+        digest = hashlib.sha256(one.encode()).hexdigest()
+        wrong: list[dict[str, str]] = [{}, {"link": ""}, {"link": "guess"}, {"link": digest}]
         assert [browser.post("/join", **link)[0] for link in wrong] == [403] * 4
         first = browser.post("/join", link=one)[1]
         first = browser.answer(first, random.Random(1))[1]["next"]
@@ -251,7 +252,7 @@ def test_a_killed_server_has_kept_what_it_told_and_nothing_twice(study: Path, tm
     state = read_state(folder)
     assert Counter(one.ended for one in state.judges.values()) == {"finished": 10}
     for (token, step), verdicts in told.items():
-        assert state.by_session[hashlib.sha256(token.encode()).hexdigest()].answers[step]["verdicts"] == verdicts
+        assert state.by_session[hashlib.sha256(token.encode()).hexdigest()].answers[step].verdicts == verdicts
     steps = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
     assert max(Counter((one["judge"], one["step"]) for one in steps if one["event"] == "step").values()) == 1
 

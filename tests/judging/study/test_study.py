@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from agents.errors import InputError
-from judging.study.events import Judge, count_pages, read_personal, read_state
+from judging.study.design.settings import read_settings
+from judging.study.log.files import read_personal, read_state
+from judging.study.log.state import Judge, count_pages
 from judging.study.pages.page_answers import BadAnswer, Refused
 from judging.study.pages.phrases import LATER, read_phrases
-from judging.study.settings import read_settings
-from judging.study.study import Study, view
+from judging.study.results.exclusions import rows_of
+from judging.study.step_pages import view
+from judging.study.study import Study
 from judging.trial_sets.trial_set import QUESTIONS
 from serving.cli import main
 from tests.helpers import study_folders
@@ -30,9 +33,9 @@ def made(folder: Path, **changes: Any) -> Path:
 def said(judge: Judge, verdict: str = "human") -> dict[str, Any]:
     step = judge.current
     assert step is not None
-    if step["kind"] == "trial":
-        return {"verdicts": [verdict] * len(step["trials"]), "rt": 1234.5, "away": False, "key": True}
-    return {"agree": True} if step["kind"] == "consent" else {}
+    if step.kind == "trial":
+        return {"verdicts": [verdict] * len(step.trials), "rt": 1234.5, "away": False, "key": True}
+    return {"agree": True} if step.kind == "consent" else {}
 
 
 async def go_on(study: Study, judge: Judge, steps: int = 20) -> None:
@@ -53,7 +56,7 @@ def test_a_server_that_starts_again_knows_what_it_knew(tmp_path: Path) -> None:
         for at, judge in enumerate(judges):
             await go_on(study, judge, 3 * at)
         assert [judge.keys[0] for judge in judges] == ["f", "j", "f", "j", "f"]  # counterbalanced
-        assert len({json.dumps(judge.steps) for judge in judges}) == 5
+        assert len({str(judge.steps) for judge in judges}) == 5
         before.append(study.state)
 
     before: list[Any] = []
@@ -72,7 +75,7 @@ def test_the_first_answer_to_a_step_stands(tmp_path: Path) -> None:
         assert not (await study.answer(judge, 0, {})).is_new
         with pytest.raises(Refused, match="not_yet"):
             await study.answer(judge, 3, said(judge))
-        assert judge.answers[1]["verdicts"] == ["human"]
+        assert judge.answers[1].verdicts == ["human"]
 
     run(made(tmp_path), work)
 
@@ -113,9 +116,9 @@ def test_a_text_that_shows_nothing_is_not_said(tmp_path: Path) -> None:
         await study.answer(judge, judge.step, {"country": f"{BLANK}Iceland"})
         await go_on(study, judge, 1)
         await study.answer(judge, judge.step, {**said(judge), "confidence": 1.0, "reason": BLANK})
-        assert judge.answers[-1]["reason"] == ""
+        assert judge.answers[-1].reason == ""
         await study.answer(judge, judge.step, {**said(judge), "confidence": 1.0, "reason": f"so{BLANK}"})
-        assert judge.answers[-1]["reason"] == f"so{BLANK}"
+        assert judge.answers[-1].reason == f"so{BLANK}"
         await study.answer(judge, judge.step, {"comments": BLANK})
         assert judge.ended == "finished"
 
@@ -310,7 +313,7 @@ def test_who_leaves_is_deleted_and_exports_before_it_are_named(
         judge = study.state.judges[first]
         await study.leave(judge)
         assert (view(study, judge)["kind"], judge.step) == ("left", 0)
-        assert [row["judge"] for row in study.material.rows(study.state, study.personal)] == [second] * 6
+        assert [row["judge"] for row in rows_of(study.material, study.state, study.log.personal)] == [second] * 6
         kept["events"] = (folder / "events.jsonl").read_text()
 
     run(folder, begin)

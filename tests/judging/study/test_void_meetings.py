@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from judging.study.events import Judge, State, read_state
+from judging.study.log.files import read_state
+from judging.study.log.state import Judge, State
 from judging.study.pages.page_answers import Refused
-from judging.study.study import Study, view
+from judging.study.step_pages import view
+from judging.study.study import Study
 from serving.cli import main
 from tests.helpers import misbehaving_server, online_studies, server_process
 from tests.helpers.online_studies import replies
@@ -41,7 +43,7 @@ def told() -> Iterator[list[logging.LogRecord]]:
     log = logging.getLogger("turinglike.study")
     records: list[logging.LogRecord] = []
     handler = logging.Handler()
-    handler.emit = records.append  # type: ignore[method-assign]
+    handler.emit = records.append  # type: ignore[assignment, method-assign]
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     yield records
@@ -479,11 +481,13 @@ def test_pages_tell_a_fault_as_a_fault_and_ask_before_they_thank(browser: Browse
                 page.get_by_role("heading", name="Conversation").wait_for()
                 turn = page.get_by_text("It is your turn.")
                 over = page.locator("p.truth")
-                while turn.or_(over).first.wait_for() is None and not over.is_visible():
+                while True:
+                    turn.or_(over).first.wait_for()
+                    if over.is_visible():
+                        return page
                     page.get_by_label("Your message").fill("Hello")
                     page.keyboard.press("Enter")
                     turn.wait_for(state="hidden")
-                return page
 
             machine.otherwise = lambda request: misbehaving_server.body(b"[1]")
             page = conversing(begin_in(browser.new_context().new_page(), server.url))

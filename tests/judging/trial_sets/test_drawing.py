@@ -65,7 +65,8 @@ def test_only_stimuli_that_all_have_answered() -> None:
 
 def test_answers_that_were_said_alike() -> None:
     words = [("human:1", 0, "Sun"), ("human:2", 0, "sun"), ("a", 0, "moon"), ("b", 0, "moon"), ("a", 1, "same")]
-    chosen = [answer_of(*word) for word in [*words, ("a", 1, "same", 1), ("human:1", 2, "x"), ("a", 2, "x")]]
+    more: list[Any] = [*words, ("a", 1, "same", 1), ("human:1", 2, "x"), ("a", 2, "x")]
+    chosen = [answer_of(*word) for word in more]
     alike = duplicates([item for item in chosen if item.answer.word != "Sun"])
     assert sorted(map(len, alike)) == [2, 2]  # an agent's samples that are alike count once
     kept = unique(chosen, random.Random(0))

@@ -153,7 +153,7 @@ def test_the_same_text_is_the_same_word_whoever_wrote_it(tmp_path: Path) -> None
     cues = {f"c{at}": text for at, text in enumerate(REPLIES)}
     replies = {}
     for cue, text in cues.items():
-        shown = WordStimulus(id=cue, task=WORD, cue="thing")
+        shown = WordStimulus(id=cue, task="word_association", cue="thing")
         replies[cue] = word_answer(shown, text, RuleSettings()).word
     machine = word_run(tmp_path / "run", {cue: word for cue, word in replies.items() if word})
     table = people(tmp_path / "people", [("p", cue, text.replace('"', '""')) for cue, text in cues.items()])

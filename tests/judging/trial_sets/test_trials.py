@@ -57,7 +57,7 @@ def runs(folder: Path, number: int = 30) -> Path:
     pictures.mkdir()
     chance = random.Random(0)
     stimuli = []
-    records = {name: [] for name in (*AGENTS, "catch", "humans")}
+    records: dict[str, list[Any]] = {name: [] for name in (*AGENTS, "catch", "humans")}
     for task in TASKS:
         for at in range(number):
             name = f"{task}/{at}"
@@ -168,8 +168,8 @@ def test_the_key_leads_back_to_the_record(out: Path, run: Path) -> None:
             assert (columns["partner"], columns["type"]) == (partner, "-".join(letters))
         if trial["asked"] == "word_association":
             # The rules take digits away; catch trials pass no rules.
-            letters = "".join(filter(str.isalpha, row["answer"]["word"].lower()))
-            assert trial["answer"]["word"] == (row["answer"]["word"].lower() if key["catch"] == "1" else letters)
+            word = "".join(filter(str.isalpha, row["answer"]["word"].lower()))
+            assert trial["answer"]["word"] == (row["answer"]["word"].lower() if key["catch"] == "1" else word)
 
 
 def test_the_same_seed_gives_the_same_set_and_another_another(out: Path, run: Path, tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_metadata_that_gives_truth_away_is_told(tmp_path: Path) -> None:
     rows = []
     for at in range(200):
         truth = "human" if chance.random() < 0.5 else "machine"
-        trial = {
+        trial: dict[str, Any] = {
             "id": f"t{at:04}",
             "asked": "word_association",
             "shown": f"s{at // 2:04}",

@@ -26,10 +26,11 @@ KINDS += [("attention_prediction", mode) for mode in ("free", "search")]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_made_stimuli_are_sound_and_always_the_same(kind: Any, tmp_path: Path) -> None:
+    task, mode = kind
     written = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        path = made_stimuli.write(tmp_path / name / "set.jsonl", *kind, 9)
+        path = made_stimuli.write(tmp_path / name / "set.jsonl", task, mode, 9)
         written.append({file.name: file.read_bytes() for file in (tmp_path / name).rglob("*.*")})
     assert written[0] == written[1]
     assert list(check_rows(read_rows(path), deep=True).problems) == []

@@ -10,8 +10,9 @@ import pytest
 from pydantic import TypeAdapter
 
 from agents import catalogue
-from agents.contract import GIB
+from agents.contract import GIB, Declaration
 from agents.errors import UnavailableError
+from agents.vision.mmcq import MedianCutAgent
 from serving.bench import command
 from serving.bench.bare import Setup
 from serving.bench.command import check_room
@@ -111,11 +112,14 @@ def test_without_ray_and_after_ctrl_c_there_is_what_was_measured(tmp_path: Path)
 def test_what_has_no_room_is_refused_before_it_is_loaded(
     device: str, size: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent = catalogue.get("mmcq").make()
-    agent.memory = agent.device_memory = int(35.9 * GIB)
+    class Large(MedianCutAgent):
+        declares = Declaration(memory=int(35.9 * GIB), device_memory=int(35.9 * GIB))
+
+    class Fitting(MedianCutAgent):
+        declares = Declaration(memory=23 * GIB, device_memory=23 * GIB)
+
     monkeypatch.setattr("serving.scheduling.machine.available", lambda: 24 * GIB)
     result = BenchResult("now", Host("here", "a CPU", 2, 24 * GIB), Device("a GPU", "cuda", 24 * GIB))
     with pytest.raises(UnavailableError, match=f"it needs {size}; there is 24.0 GiB"):
-        check_room(agent, device, result)
-    agent.memory = agent.device_memory = 23 * GIB
-    check_room(agent, device, result)
+        check_room(Large(MedianCutAgent.Settings(), "large"), device, result)
+    check_room(Fitting(MedianCutAgent.Settings(), "fitting"), device, result)

@@ -41,7 +41,7 @@ class Scripted(Agent[Settings]):
     """Follows the script, else says the turn and the seed; its own filter rejects "bad" and notes "odd"."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("conversation",)
-    Settings = Settings
+    Settings = Settings  # type: ignore[misc]
     attempts = 3
     script: Script
 

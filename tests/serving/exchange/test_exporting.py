@@ -49,7 +49,14 @@ def _mixed(tmp_path: Path) -> Path:
         record("t1", CAPTION, "all", answer={**ANSWERS[CAPTION], "text": NASTY}, raw=NASTY, attempts=[attempt("no")])
     ]
     mmcq = [record(name, sample=sample, raw={"n": sample}) for sample in (0, 1) for name in ("c1", "c2")]
-    human = {"kind": "human", "seed": None, "timing": None, "worker": None, "created": None, "stimulus_sha256": None}
+    human: dict[str, Any] = {
+        "kind": "human",
+        "seed": None,
+        "timing": None,
+        "worker": None,
+        "created": None,
+        "stimulus_sha256": None,
+    }
     empty = {"color": "none", "css_name": None, "rgb": None, "palette": None}
     records = {
         "mmcq": [failed("c1"), *mmcq],

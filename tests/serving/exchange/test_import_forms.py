@@ -162,10 +162,10 @@ def test_a_table_of_peoples_answers(tmp_path: Path) -> None:
         "does not say who answered"
     ] * 2
     import_files([paths, objects], out, frame=(640, 480), unnamed=True)
-    path, objects = read_back(out, "humans")[3:]
-    assert (path["task"], path["answer"]["fixations"], path["answer"]["frame"]) == (
+    gaze, named = read_back(out, "humans")[3:]
+    assert (gaze["task"], gaze["answer"]["fixations"], gaze["answer"]["frame"]) == (
         GAZE,
         [[1, 2.5], [3, 4]],
         [640, 480],
     )
-    assert objects["answer"]["labels"] == ["a cat"]
+    assert named["answer"]["labels"] == ["a cat"]

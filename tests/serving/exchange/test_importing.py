@@ -10,7 +10,6 @@ from typing import Any
 import orjson
 import pytest
 
-import serving.files.atomic_files
 from agents.errors import InputError, LockedError, StorageError
 from serving.cli import main
 from serving.exchange.importing.command import import_files
@@ -220,7 +219,7 @@ def test_a_disk_that_fills_up(
     import_files([files["color"], files["word"]], out)
     import_files([files["color"], files["word"], files["object"]], wanted)
     left = moment
-    sync = serving.files.atomic_files.os.fsync
+    sync = os.fsync
 
     def fails(descriptor: int) -> None:
         nonlocal left
@@ -230,7 +229,7 @@ def test_a_disk_that_fills_up(
         sync(descriptor)
 
     with monkeypatch.context() as patch:
-        patch.setattr(serving.files.atomic_files.os, "fsync", fails)
+        patch.setattr(os, "fsync", fails)
         with contextlib.suppress(StorageError):
             import_files([files["object"]], out)
             assert left > 0

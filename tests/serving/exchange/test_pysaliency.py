@@ -3,6 +3,7 @@
 import json
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ COLOR = "color_estimation"
 PEOPLE = {"kind": "human", "seed": None, "timing": None, "worker": None, "created": None, "stimulus_sha256": None}
 
 
-def gaze(fixations: list[list[float]], frame: tuple[int, int] = (640, 480), **changes: Any) -> dict[str, Any]:
+def gaze(fixations: Sequence[Sequence[float]], frame: tuple[int, int] = (640, 480), **changes: Any) -> dict[str, Any]:
     return {**ANSWERS[GAZE], "fixations": fixations, "frame": list(frame), **changes}
 
 
@@ -177,7 +178,7 @@ def test_pysaliency_by_the_package_itself(tmp_path: Path) -> None:
 
 
 LETTERBOX = [[140, 0], [840, 525], [1540, 1050], [470, 250]]  # on a screen of 1680 x 1050 with bars of 140 pixels
-PLACED = [[0, 0], [320, 240], [640, 480], [150.857, 114.286]]  # on a picture of 640 x 480
+PLACED: list[list[float]] = [[0, 0], [320, 240], [640, 480], [150.857, 114.286]]  # on a picture of 640 x 480
 
 
 def _on_a_screen(tmp_path: Path, **fit: str) -> Path:

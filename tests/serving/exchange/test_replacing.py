@@ -1,13 +1,13 @@
 """Where an export may write, in every format: over nothing by accident, never over a run's own files, and whole."""
 
 import errno
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image as PILImage
 
-import serving.files.atomic_files
 from agents.errors import InputError, StorageError
 from agents.stimuli import TASKS
 from serving.exchange.exporting.command import FORMATS, export_run
@@ -109,7 +109,7 @@ def test_a_full_disk_and_damage_leave_nothing(
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(serving.files.atomic_files.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StorageError, match="No space left on device"):
         exported(run, form, tmp_path / "folder" / "out")
     monkeypatch.undo()

@@ -239,7 +239,7 @@ def test_a_server_refuses_an_agent_that_nobody_can_talk_with(
 
 
 def test_servers_messages_are_hashed(tmp_path: Path) -> None:
-    agent = catalogue.get("openai-chat").make({"model": "m"})
+    agent: Any = catalogue.get("openai-chat").make({"model": "m"})
     agent.open()
     stimulus = WordStimulus(id="w", task="word_association", cue="dog")
     prompt = agent.prompt(stimulus, Draw(1))

@@ -8,6 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from agents import catalogue
 from agents.contract import Agent
 from agents.language.eliza import ElizaAgent
 from serving import answer, open_run
@@ -66,7 +67,7 @@ def test_a_mistake_in_prepare_is_told_with_its_line(tmp_path: Path, monkeypatch:
     source.write_text('{"id": "t", "task": "conversation", "topic": "tea"}\n')
     assert main(["generate", str(source), "--agents", "eliza~eliza", "--out", str(tmp_path / "run")]) == 1
     checked(written(tmp_path / "run"), "prepare_failed")
-    at_fault(monkeypatch, in_process.catalogue.get("echo").load_class())
+    at_fault(monkeypatch, catalogue.get("echo").load_class())
     [record] = checked([answer("echo", cues="sun")[0].model_dump(mode="json", by_alias=True)], "prepare_failed")
     message = record["error"]["message"]
     assert message.startswith("NameError: name 'undefined' is not defined (test_unprepared_stimuli.py:")

@@ -41,7 +41,7 @@ async def read(found: served_here.Here, talk: str) -> Any:
 
 def test_a_conversation_of_24_messages_is_the_one_that_the_dialogue_has(served: str) -> None:
     texts = [f"I like book number {number}, and my brother does not." for number in range(12)]
-    told = {"id": "talk", "topic": "books", "names": ("Ann", "Ben"), **FIRST}
+    told: dict[str, Any] = {"id": "talk", "topic": "books", "names": ("Ann", "Ben"), **FIRST}
     with httpx2.Client(base_url=served) as client:
         made = client.post(OPEN, json={"agent": "eliza", "seed": SEED, "who": "human:05", **told})
         assert made.status_code == 201, made.text

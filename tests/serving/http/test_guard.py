@@ -52,7 +52,8 @@ def ask(
 
     own = [] if host is None else [(b"host", host)]
     scope = {"type": "http", "method": method, "path": path, "headers": [*own, *headers]}
-    guard = Guard(app, rules, [].append if told is None else told.append)
+    finished: list[FinishedRequest] = [] if told is None else told
+    guard = Guard(app, rules, finished.append)
     asyncio.run(guard(scope, receive, send))
     start, *bodies = sent
     assert [one.get("more_body", False) for one in bodies] == [True] * (len(bodies) - 1) + [False]

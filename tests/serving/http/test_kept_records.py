@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ import pytest
 from agents.errors import IdentityError, InputError, LockedError, StorageError
 from serving.files.atomic_files import lock
 from serving.http.kept_records import kept_records
-from serving.runs import run as run_files
 from serving.runs.records import problems
 from serving.runs.run import Run
 from serving.runs.status import status
@@ -115,7 +115,7 @@ def test_what_cannot_be_kept_is_no_answer(tmp_path: Path, monkeypatch: pytest.Mo
 
     async def work(found: served_here.Here) -> None:
         assert (await found.post("/answers", WORD))[0] == 200
-        monkeypatch.setattr(run_files.os, "write", fail)
+        monkeypatch.setattr(os, "write", fail)
         for _ in range(2):
             assert code(await found.post("/answers", WORD)) == (503, "not_kept")
 

@@ -75,10 +75,10 @@ def test_a_response_is_the_answer_of_a_chat_and_of_a_completion() -> None:
             "response",
             False,
         )
-        [record] = made.turinglike["records"]  # type: ignore[attr-defined]
+        [record] = made.turinglike["records"]
         assert problems(record) == []
         for other in (chat, text):
-            [same] = other.turinglike["records"]  # type: ignore[union-attr]
+            [same] = other.turinglike["records"]
             assert (same["seed"], same["answer"]) == (record["seed"], record["answer"])
 
     here(work, {"eliza": {}})

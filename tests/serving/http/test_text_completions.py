@@ -28,15 +28,15 @@ def test_a_prompt_is_the_only_message_of_a_chat(prompt: Any) -> None:
         assert [choice.text for choice in made.choices] == [said(0), said(1)]
         assert [choice.finish_reason for choice in made.choices] == ["stop", "stop"]
         assert (made.object, made.usage.total_tokens if made.usage else None) == ("text_completion", 0)
-        assert set(made.turinglike["ignored"]) == {"temperature", "max_tokens"}  # type: ignore[attr-defined]
-        assert made.turinglike["records"][0]["task"] == "conversation"  # type: ignore[attr-defined]
+        assert set(made.turinglike["ignored"]) == {"temperature", "max_tokens"}
+        assert made.turinglike["records"][0]["task"] == "conversation"
 
     here(work)
 
 
 def test_a_prompt_is_a_cue_for_an_agent_that_associates() -> None:
     async def work(found: served_here.Here) -> None:
-        found.service.agents["null"].tasks = ("word_association",)
+        found.service.agents["null"].tasks = ("word_association",)  # type: ignore[misc]
         made = await found.openai().completions.create(prompt="tea", **TOLD)
         assert made.choices[0].text == f"{derive_seed(7, 'null', 'talk', 0, None, 0):x}"
 

@@ -175,7 +175,7 @@ def test_a_notebook_shows_a_screen_with_bars_without_them(fit: str, wanted: list
     svg = "{http://www.w3.org/2000/svg}"
     places = [float(circle.get(name, "nan")) for circle in page.findall(f".//{svg}circle") for name in ("cx", "cy")]
     assert places == pytest.approx(wanted)
-    assert page.find(f".//{svg}svg").get("viewBox") == "0 0 600 400"  # type: ignore[union-attr]
+    assert page.find(f".//{svg}svg").get("viewBox") == "0 0 600 400"
     assert "not said" not in "".join(page.itertext())
 
 
@@ -199,7 +199,7 @@ def test_a_notebook_shows_pictures_paths_boxes_and_text_and_no_markup_of_others(
     )
     svg = "{http://www.w3.org/2000/svg}"
     assert (len(paths.findall(f".//{svg}circle")), len(objects.findall(f".//{svg}rect"))) == (3, 2)
-    assert paths.find(f".//{svg}image").get("href", "").startswith("data:image/jpeg;base64,")  # type: ignore[union-attr]
+    assert paths.find(f".//{svg}image").get("href", "").startswith("data:image/jpeg;base64,")
     assert "stretched to 640 x 480: not said" in "".join(paths.itertext())  # the picture is 600 x 400
     for element, text in ((colors, "red"), (words, "→"), (talk, "Ann"), (failure, "alert")):
         assert text in "".join(element.itertext())
@@ -269,7 +269,7 @@ def test_the_lines_of_the_readme(
     write_run(tmp_path / "demo-run" / "answers", [], words, {"minilm": agent_entry("word_association")})
     monkeypatch.chdir(tmp_path)
     shown = []
-    names = {}
+    names: dict[str, Any] = {}
     for cell in ast.parse(lines).body:
         if isinstance(cell, ast.Expr):
             shown.append(eval(ast.unparse(cell), names))

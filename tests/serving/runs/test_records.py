@@ -26,7 +26,7 @@ def schema() -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(content)
 
 
-GOOD = {
+GOOD: dict[str, Any] = {
     **{task: record(task=task) for task in ALL_TASKS},
     "failed": failed("s1"),
     "rejected": record(task="image_captioning", status="rejected", attempts=[attempt("no")]),

@@ -88,7 +88,7 @@ def test_text_from_models_does_not_steer_the_terminal(tmp_path: Path, capsys: py
 
 
 def test_damage_is_counted_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [record("a"), b"broken\n", record("b"), b"{}\n", record("b")]
+    rows: list[Any] = [record("a"), b"broken\n", record("b"), b"{}\n", record("b")]
     path = write_run(tmp_path / "run", [stimulus("a"), stimulus("b")], {"mmcq": rows})
     agent = status(path)["agents"]["mmcq"]
     assert (agent["ok"], agent["unanswered"], agent["damaged"]["lines"]) == (2, 0, 2)

@@ -1,5 +1,6 @@
 """Stimuli of several folders meet by one rule, in the viewer, in trials and in exports."""
 
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,8 @@ def test_folders_that_share_nothing_or_mean_other_things_are_warned_of(tmp_path:
 
 def test_the_same_pictures_in_two_tasks_are_said_to_be_so() -> None:
     """As in two runs over one folder, with an agent for colours and one for captions."""
-    names = [{(task, name): name for name in ("a.jpg", "b.jpg")} for task in ("color_estimation", "image_captioning")]
+    tasks = ("color_estimation", "image_captioning")
+    names: list[dict[Hashable, str]] = [{(task, name): name for name in ("a.jpg", "b.jpg")} for task in tasks]
     assert [*common_stimuli(["A", "B"], names)] == [
         "0 of 4 stimuli stand in both A and B",
         "A has 2 ids of another folder, but for another task: a.jpg, b.jpg",

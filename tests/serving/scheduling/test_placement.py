@@ -130,12 +130,12 @@ def gpus(count: int, gib: int) -> Node:
     return Node("n", "n", 64, 512 * GIB, count, gib * GIB)
 
 
-def admitted(node: Node, *names: str, **settings: Any) -> tuple[dict[str, Need], dict[str, Any]]:
-    """What each agent needs if all are needed together, and the agents."""
+def admitted(node: Node, *names: str, **settings: Any) -> tuple[dict[str, Need], ReplicaPool]:
+    """What each agent needs if all are needed together, and the pool that placed them."""
     agents = {name: catalogue.get(name).make({"checkpoint": "random", **settings}) for name in names}
     pool = ReplicaPool(ThisProcess([node]), Scheduler(), agents, WorkerOptions(entries={}), "/")
     pool.fit([names], lambda name: 1000)
-    return dict(pool.admission.needs), agents
+    return dict(pool.admission.needs), pool
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def admitted(node: Node, *names: str, **settings: Any) -> tuple[dict[str, Need],
     ],
 )
 def test_batches_and_replicas_on_gpus(node: tuple[int, int], names: tuple[str, ...], replicas: int, batch: int) -> None:
-    needs, agents = admitted(gpus(*node), *names)
+    needs, pool = admitted(gpus(*node), *names)
     assert {need.replicas for need in needs.values()} == {replicas}
-    assert {agent.batch_size for agent in agents.values()} == {batch}
+    assert {pool.batch_size(name) for name in names} == {batch}
     assert sum(need.device_memory for need in needs.values()) <= node[1] * GIB
 
 
@@ -167,10 +167,11 @@ def test_a_model_too_large_for_a_gpu_has_several(node: tuple[int, int], devices:
 
 def test_vllm_shares_its_layers_out_among_as_many() -> None:
     name = "llama-3.3-70b"
-    needs, agents = admitted(gpus(8, 80), name, engine="vllm")
-    assert needs[name].devices == agents[name].devices == 4
-    assert agents[name].make_engine()._settings.tensor_parallel == 4
-    agents[name].drop_folder()
+    needs, pool = admitted(gpus(8, 80), name, engine="vllm")
+    agent: Any = pool.agents[name]
+    assert needs[name].devices == agent.declaration().devices == 4
+    assert agent.make_engine()._settings.tensor_parallel == 4
+    agent.drop_folder()
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,7 @@ def test_the_text_of_an_answer_comes_before_it() -> None:
         await worker.start(60)
         texts: list[tuple[str, bool]] = []
         batch = [(orjson.dumps({"id": cue, "task": "word_association", "cue": cue}), *REQUEST[1:]) for cue in "abcd"]
+        calling: asyncio.Task[Any]
         listeners = {place: lambda text: texts.append((text, calling.done())) for place in (1, 3)}
         calling = asyncio.create_task(worker.call(batch, 60, listeners))
         reply = await calling

@@ -157,7 +157,7 @@ def test_a_filter_that_raises_fails_its_request_alone() -> None:
         return None
 
     async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> Any:
-        dispatcher.agent.filters = (picky,)
+        dispatcher.declared = dispatcher.declared.replace(filters=(picky,))
         return {request.stimulus: request async for request in scheduler.stream(requests(10))}
 
     outcomes = scheduled(work)
@@ -190,7 +190,8 @@ def test_the_smallest_order_goes_first_and_of_equals_the_first_to_arrive() -> No
     async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> None:
         queued = requests(6)
         dispatcher.max_in_flight = 1  # of two batches in hand the threads of this process may end the second first
-        for request, request.order in zip(queued, (3, 1, 2, 1, 3, 1), strict=True):
+        for request, order in zip(queued, (3, 1, 2, 1, 3, 1), strict=True):
+            request.order = order
             request.deliver = finished.append
             dispatcher.submit(request)
         dispatcher.dispatch()
@@ -212,7 +213,7 @@ def served(monkeypatch: pytest.MonkeyPatch, raw_of: Callable[[Draw], dict[str, A
     """Let the null agent answer as an agent on a server does."""
     real = NullAgent.respond
 
-    def respond(agent: NullAgent, batch: Sequence[Stimulus], seeds: Sequence[Draw]) -> list[Reply]:
+    def respond(agent: NullAgent, batch: Sequence[Stimulus], seeds: Sequence[Draw]) -> Sequence[Reply | Exception]:
         for reply, draw in zip(replies := real(agent, batch, seeds), seeds, strict=True):
             reply.raw = {"model": "m", **raw_of(draw)}
         return replies

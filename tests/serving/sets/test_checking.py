@@ -142,7 +142,12 @@ def test_bytes_of_known_files_are_not_read_again(pictures: Path, monkeypatch: py
     }
     read: list[str] = []
     original = Image.read
-    monkeypatch.setattr(Image, "read", lambda self: read.append(self.name) or original(self))
+
+    def noted(image: Image) -> bytes:
+        read.append(image.name)
+        return original(image)
+
+    monkeypatch.setattr(Image, "read", noted)
 
     def known(task: str, id: str, signature: int) -> bytes | None:
         return remembered.get((task, id, signature))

@@ -80,7 +80,7 @@ def test_a_dataset_is_a_list_of_rows(tmp_path: Path) -> None:
 
     with PILImage.open(io.BytesIO(picture("red"))) as image:
         [record] = answer("mmcq", Dataset([{"image": image, "label": 3, "boxes": [1, 2]}]))
-    assert (record.answer.color, record.shown().meta) == ("red", {"label": 3})  # type: ignore[union-attr]
+    assert (record.answer.color, record.shown().meta) == ("red", {"label": 3})
     held = pa.table({"image": [{"bytes": picture("red"), "path": "1.png"}]})
     pq.write_table(held, tmp_path / "set.parquet")
     with pytest.raises(InputError, match="has its pictures in itself"):

@@ -225,10 +225,10 @@ def test_a_folder_is_the_images_in_it(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"")
     (tmp_path / "empty.jpg").mkdir()
     os.mkfifo(tmp_path / "fifo.png")
-    links = {"dangling.png": "nowhere", "linked": PICTURES, "a/up": "..", "self": "self"}
+    links: dict[str, str | Path] = {"dangling.png": "nowhere", "linked": PICTURES, "a/up": "..", "self": "self"}
     for name, target in links.items():  # to folders they are followed, but never in a circle
         (tmp_path / name).symlink_to(target)
-    rows = list(read_rows(tmp_path, "color_estimation"))
+    rows: list[Any] = list(read_rows(tmp_path, "color_estimation"))
     linked = [f"linked/{path.name}" for path in PICTURES.iterdir()]
     assert [row.id for row in rows] == sorted([*names, *linked, "dangling.png", "fifo.png"])
     for row in rows:
@@ -256,7 +256,7 @@ def test_any_bytes_are_rows_problems_or_an_input_error(tmp_path: Path, content: 
         for row in read_rows(tmp_path / name):
             assert (row.stimulus is None) == (row.canonical is None) == bool(row.problems)
             assert all(problem.message and str(problem).isprintable() for problem in row.problems)
-            assert row.stimulus is None or parse_row(row.canonical, root=tmp_path) == row.stimulus
+            assert row.stimulus is None or parse_row(row.canonical or b"", root=tmp_path) == row.stimulus
             assert not row.raw or isinstance(orjson.loads(row.raw), dict)
 
 

@@ -181,9 +181,9 @@ def test_captions_labels_and_rejections(tmp_path: Path) -> None:
     verdict = {"filter": "min_words", "rejected": True, "found": "x"}
     attempt = {"attempt": 0, "turn": None, "seed": 1, "answer": None, "raw": None, "verdicts": [verdict]}
     for number, text in enumerate(("a dog", "a dog on a sofa", "Two cats.", "a")):
-        caption = {"text": text, "tokens": None, "score": None, "finish": None, "flags": []}
+        caption: dict[str, Any] = {"text": text, "tokens": None, "score": None, "finish": None, "flags": []}
         row = folder.ask("image_captioning", str(number))
-        folder.record("blip", row, caption, attempts=[attempt] * (number == 0))
+        folder.record("blip", row, caption, attempts=[] if number else [attempt])
     folder.agent("detr", "object_detection")
     for number, labels in enumerate((["dog", "dog"], ["cat", "dog"], [])):
         row = folder.ask("object_detection", str(number))

@@ -1,16 +1,19 @@
 """Graph-based visual saliency against plain power iteration, other libraries' resizing, and its own symmetries."""
 
+from typing import Any
+
 import cv2
-import gbvs_reference as reference
 import numpy as np
 import pytest
 import torch
-from gaze_cases import DEVICES
+from numpy.typing import NDArray
 
 from agents.attention.models import graph_saliency as gbvs
+from tests.agents.attention import gbvs_reference as reference
+from tests.agents.attention.gaze_cases import DEVICES
 
 
-def scene(height, width, seed=0):
+def scene(height: int, width: int, seed: int = 0) -> NDArray[Any]:
     """A smooth random background with a few hard objects: something like a photograph."""
     rng = np.random.default_rng(seed)
     small = rng.random((max(2, height // 16), max(2, width // 16), 3)).astype(np.float32)
@@ -22,14 +25,14 @@ def scene(height, width, seed=0):
     return image
 
 
-def run(*images, device="cpu", **options):
+def run(*images: NDArray[Any], device: str = "cpu", **options: Any) -> NDArray[Any]:
     return gbvs.saliency(torch.from_numpy(np.stack(images)).to(device), **options).cpu().numpy()
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("normalisation", "program"), [("power", "ours"), ("graph", "ours"), ("power", "harel")])
 @pytest.mark.parametrize(("height", "width"), [(48, 205), (303, 75)])
-def test_the_map_is_the_plain_pipelines(height, width, normalisation, program, device):
+def test_the_map_is_the_plain_pipelines(height: int, width: int, normalisation: str, program: str, device: str) -> None:
     image = scene(height, width, seed=height)
     expected = reference.saliency(image, normalisation, 1e-12, program)
     found = run(image, device=device, normalisation=normalisation, program=program)[0]
@@ -37,20 +40,20 @@ def test_the_map_is_the_plain_pipelines(height, width, normalisation, program, d
 
 
 @pytest.mark.parametrize("shape", [(96, 128), (1, 1)])
-def test_a_uniform_image_has_no_saliency(shape):
+def test_a_uniform_image_has_no_saliency(shape: tuple[int, ...]) -> None:
     assert not run(np.full((*shape, 3), 127, np.uint8)).any()
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (1, 40), (12, 13), (5000, 3), (31, 33), (50, 700)])
 @pytest.mark.parametrize("normalisation", ["power", "graph"])
-def test_every_size_has_a_map(shape, normalisation):
+def test_every_size_has_a_map(shape: tuple[int, ...], normalisation: str) -> None:
     found = run(np.random.default_rng(0).integers(0, 256, (*shape, 3), np.uint8), normalisation=normalisation)[0]
     assert found.shape == shape
     assert np.isfinite(found).all()
     assert (found.min(), found.max()) == (0, 1)
 
 
-def test_weights_choose_channels():
+def test_weights_choose_channels() -> None:
     image = scene(96, 128, seed=11)
     brightest = run(
         np.repeat(image.max(2, keepdims=True), 3, 2), weights=(0.0, 1.0, 0.0)
@@ -64,8 +67,8 @@ def test_weights_choose_channels():
 
 
 @pytest.mark.parametrize("shape", [(75, 101), (160, 320)])
-def test_a_map_does_not_depend_on_its_batch_or_on_threads(shape):
-    images = [scene(*shape, seed=seed) for seed in range(4)]
+def test_a_map_does_not_depend_on_its_batch_or_on_threads(shape: tuple[int, ...]) -> None:
+    images = [scene(shape[0], shape[1], seed) for seed in range(4)]
     images[2] = np.zeros_like(images[2])
     before = torch.get_num_threads()
     maps = []

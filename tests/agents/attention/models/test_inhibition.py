@@ -1,19 +1,20 @@
 """Scanpaths on maps against a plain loop over whole maps, and the properties that no scanpath may lack."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from gaze_cases import DEVICES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from path_reference import naive
 
 from agents.attention.models.fixations import Plan
 from agents.attention.models.inhibition import InhibitedPaths, scanpaths
 from agents.errors import AnswerError
+from tests.agents.attention.gaze_cases import DEVICES
+from tests.agents.attention.path_reference import naive
 
 sides = st.integers(1, 14)
 values = st.one_of(
@@ -23,7 +24,7 @@ values = st.one_of(
 
 
 @st.composite
-def tasks(draw, shape):
+def tasks(draw: st.DrawFn, shape: tuple[int, int]) -> Plan:
     """A plan for a map of a shape: mostly a frame of the same size, sometimes another."""
     height, width = shape if draw(st.booleans()) else (draw(st.integers(1, 40)), draw(st.integers(1, 40)))
     target = draw(
@@ -40,7 +41,7 @@ def tasks(draw, shape):
 
 
 @st.composite
-def batches(draw):
+def batches(draw: st.DrawFn) -> Any:
     shape = draw(sides), draw(sides)
     count = draw(st.integers(1, 4))
     maps = draw(hnp.arrays(np.float64, (count, *shape), elements=values))
@@ -49,7 +50,7 @@ def batches(draw):
 
 @settings(max_examples=150)
 @given(batches())
-def test_every_path_is_the_plain_loops_in_any_batch(batch):
+def test_every_path_is_the_plain_loops_in_any_batch(batch: Any) -> None:
     maps, plans = batch
     paths = scanpaths(torch.from_numpy(maps), plans)
     for device in DEVICES[1:]:
@@ -65,7 +66,7 @@ def test_every_path_is_the_plain_loops_in_any_batch(batch):
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
-def test_a_map_that_is_not_finite_fails_alone(bad, dtype):
+def test_a_map_that_is_not_finite_fails_alone(bad: Any, dtype: Any) -> None:
     maps = torch.rand((3, 12, 16), generator=torch.Generator().manual_seed(0)).to(dtype)
     good = scanpaths(maps, [Plan((16, 12), 4, 5)] * 3)
     maps[1, 3, 4] = bad
@@ -75,7 +76,7 @@ def test_a_map_that_is_not_finite_fails_alone(bad, dtype):
     assert [first, third] == [good[0], good[2]]
 
 
-def test_rounding_noise_decides_nothing_and_ties_go_to_the_lowest_index():
+def test_rounding_noise_decides_nothing_and_ties_go_to_the_lowest_index() -> None:
     saliency = np.zeros((20, 30))
     saliency[15, 3] = 1.0
     saliency[4, 25] = 1.0 - 1e-9
@@ -87,7 +88,7 @@ def test_rounding_noise_decides_nothing_and_ties_go_to_the_lowest_index():
 # --- maps that change ---
 
 
-def walk(maps, plan, **options):
+def walk(maps: Any, plan: Plan, **options: Any) -> Any:
     """The path over maps in turn."""
     paths = InhibitedPaths([plan], maps.shape[1:], torch.device("cpu"), changing=True, **options)
     for saliency in maps:
@@ -97,7 +98,7 @@ def walk(maps, plan, **options):
     return paths.results()[0]
 
 
-def test_each_new_map_counts_under_what_was_taken_before():
+def test_each_new_map_counts_under_what_was_taken_before() -> None:
     """Maps in turn on a frame of 9 x 1, window 3, by hand: the centre, 4, takes 3 to 5."""
     turns = [
         [9, 1, 1, 8, 8, 8, 1, 1, 2],  # 0 is highest of the free ones; it takes 0 and 1
@@ -111,7 +112,7 @@ def test_each_new_map_counts_under_what_was_taken_before():
     assert found.stop == "exhausted"
 
 
-def test_without_inhibition_a_place_may_come_again():
+def test_without_inhibition_a_place_may_come_again() -> None:
     still = torch.zeros(4, 4)
     still[3, 1] = 1
     assert walk(still.expand(5, -1, -1), Plan((4, 4), 2, 5), drawn=True).fixations == [[2, 2], *[[1, 3]] * 4]

@@ -3,10 +3,10 @@ model's own ``generate`` on what its own tokenizer or processor makes."""
 
 import asyncio
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def loaded(folder: Path) -> TransformersEngine:
 def generated(engine: TransformersEngine, requests: list[TextRequest], seeds: Iterable[int]) -> list[GeneratedText]:
     texts = engine.generate_batch(requests, list(seeds))
     assert all(isinstance(text, GeneratedText) for text in texts), texts
-    return texts
+    return cast(list[GeneratedText], texts)
 
 
 def check(folder: Path, pictures: list[bytes | None]) -> TransformersEngine:
@@ -132,7 +132,7 @@ def test_what_prompts_begin_with_is_read_once(tmp_path: Path) -> None:
     sampling = Sampling(1.0, max_tokens=1)
     requests = [TextRequest("It was long ago, and far away. " * 8 + text, sampling=sampling) for text in TEXTS]
     together = generated(engine, requests, range(8))
-    assert 2 * sum(read) < sum(text.prompt_tokens for text in together)
+    assert 2 * sum(read) < sum(text.prompt_tokens or 0 for text in together)
     assert [generated(engine, [request], [seed])[0] for seed, request in enumerate(requests)] == together
 
 
@@ -184,8 +184,8 @@ def test_architectures_by_vllm(kind: str, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setitem(tiny.SMALL, "out_hidden_size", 64)
     for rope in (tiny.MROPE, tiny.INTERLEAVED):
         monkeypatch.setitem(rope["rope_parameters"], "mrope_section", [4, 6, 6])
-    for name, value in tiny_vllm.ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)
+    for variable, value in tiny_vllm.ENVIRONMENT.items():
+        monkeypatch.setenv(variable, value)
     is_pictured = kind in tiny.PICTURES
     folder = (tiny.pictured if is_pictured else tiny.text)(kind, tmp_path)
     pictures = [picture(number) if is_pictured and number % 4 else None for number in range(8)]
@@ -241,7 +241,7 @@ def test_no_other_groups_cost_less() -> None:
 def test_a_batch_that_changes_the_logits_is_measured(kept: tuple[str, ...]) -> None:
     """A model that is stable only in what is ``kept``."""
 
-    def generate(rows: list[str], is_ready: bool, shares: bool, reader: Any) -> None:
+    def generate(rows: Sequence[str], is_ready: bool, shares: bool, reader: Any) -> None:
         kind = "shares" if shares else "pictures" if "picture" in rows[-1] else "pads"
         if is_ready and "ready" not in kept:
             raise ValueError("masks of another form")

@@ -10,6 +10,7 @@ import pytest
 from transformers import AutoTokenizer
 from transformers.utils import chat_template_utils
 
+from agents.capabilities import identity_of
 from agents.contract import Draw
 from agents.errors import AnswerError, UnavailableError
 from agents.language.chat import LocalChatAgent
@@ -233,7 +234,7 @@ def test_the_digest_changes_only_where_the_prompts_do(
     agent = agent_of(tmp_path, getattr(kinds, name), **chosen)
     assert agent.template_effects() == effects
     expected = agent.settings.identity() | ({"chat_template": effects} if effects else {})
-    assert agent.identity() == expected
+    assert identity_of(agent) == expected
     later = {"date", "opening"} & chosen.keys()
     assert {"date", "opening"} & agent.settings.identity().keys() == later
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import check_templates
 import pytest
+from transformers.utils import chat_template_utils
 
 from agents.language.engines.chat_template import ChatTemplate
 from tests.helpers import chat_templates as kinds
@@ -34,7 +35,7 @@ def test_todays_date_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     class Clock(datetime.datetime):
         @property
         def strftime(self) -> object:  # type: ignore[override]
-            return lambda form: check_templates.chat_template_utils.datetime.now().strftime(form)
+            return lambda form: chat_template_utils.datetime.now().strftime(form)
 
     fake = type("Module", (), {"datetime": Clock, "time": datetime.time, "date": datetime.date})
     monkeypatch.setattr("agents.language.engines.chat_template.datetime", fake)

@@ -18,8 +18,8 @@ from agents.contract import Draw
 from agents.errors import AnswerError, Code, UnavailableError
 from agents.language.engines import clients
 from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
-from agents.language.engines.clients import ServerText
 from agents.language.engines.openai import ChatSettings, OpenAIEngine
+from agents.language.engines.server_replies import ServerText
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.language.word_embeddings import OpenAIEmbeddingAgent
 from agents.language.words.vocabulary import most_frequent
@@ -258,7 +258,8 @@ def test_every_misbehaviour_has_its_code(
     server: bad.Misbehaving, kind: str, act: bad.Act, code: str, words: str
 ) -> None:
     server.otherwise = lambda request: act
-    patience = {bad.hang: {"timeout_s": 0.3}, bad.drip: {"patience_s": 0.5}}.get(act, {})
+    settings: dict[Any, dict[str, Any]] = {bad.hang: {"timeout_s": 0.3}, bad.drip: {"patience_s": 0.5}}
+    patience = settings.get(act, {})
     caught = failure(server, kind=kind, **patience)
     assert caught.code == code
     assert caught.code in get_args(Code)

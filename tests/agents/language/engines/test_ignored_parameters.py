@@ -1,6 +1,7 @@
 """Servers that answer with 200 and drop what they do not know, as real ones do."""
 
 import asyncio
+import functools
 import logging
 from collections.abc import Collection
 from dataclasses import replace
@@ -9,8 +10,8 @@ from typing import Any
 import pytest
 
 from agents.errors import AnswerError
-from agents.language.engines.clients import ServerText
 from agents.language.engines.openai import ChatSettings, OpenAIEngine
+from agents.language.engines.server_replies import ServerText
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from tests.helpers import misbehaving_server as bad
 
@@ -148,7 +149,8 @@ def test_a_stop_that_the_server_leaves_in_the_text_is_cut_off(server: bad.Misbeh
     """As transformers' server does: the text ends with the stop, or with what its last token has beyond it."""
     stops = ("Alice:", "Bob:", "Carol:", "Dan:", "Eve:")  # one more than is sent
     for end in ("Bob:", "Bob: ", "Eve: I"):
-        server.otherwise = lambda request, end=end: bad.answer(f"I like tea.\n{end}")
+        act = bad.answer(f"I like tea.\n{end}")
+        server.otherwise = functools.partial(lambda act, request: act, act)
         request = replace(CHAT, sampling=Sampling(stops=stops))
         [reply] = texts(server, 1, "max_tokens", at_once=False, request=request)
         assert (reply.text, reply.finish) == ("I like tea.\n", "stop")

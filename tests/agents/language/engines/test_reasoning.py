@@ -42,6 +42,7 @@ def test_a_local_models_reasoning_is_heard_by_nobody_and_has_a_budget(
     assert answered.raw == "".join(says)
     assert set(heard) == {"", "c", "cd"}
     assert (cut.code, "raise reasoning_tokens" in str(cut)) == ("unfinished_reasoning", True)
+    assert isinstance(cut.raw, dict)
     assert (cut.raw["raw"], cut.raw["reasoning"]) == ("".join(says[:2]), "".join(says[:2]).strip("<[]>thinkTHINK"))
     assert "thinks" in engine._decode_all(engine.tokens(long))
     assert "thinks" not in engine._decode_all(engine.tokens(short))

@@ -7,7 +7,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -52,7 +52,7 @@ def _say(
 ) -> list[GeneratedText]:
     said = engine.generate_batch(asked, list(range(len(asked))) if seeds is None else seeds)
     assert all(isinstance(one, GeneratedText) for one in said), said
-    return said
+    return cast(list[GeneratedText], said)
 
 
 # a batch and its rows

@@ -302,13 +302,14 @@ def test_nothing_of_vllm_outlives_a_killed_process(folder: Path, place: Path) ->
 
 
 def test_an_agent_declares_what_vllm_will_take(folder: Path) -> None:
-    batched = _agent(LocalChatAgent, folder, engine="transformers")
-    one = _agent(LocalChatAgent, folder)
-    assert (batched.continuous(), one.continuous()) == (False, True)
+    batched = _agent(LocalChatAgent, folder, engine="transformers").declaration()
+    one = _agent(LocalChatAgent, folder).declaration()
+    assert (batched.batches_by_itself, one.batches_by_itself) == (False, True)
     assert one.max_in_flight == 64
     assert one.memory == batched.memory + 2 * GIB
     assert one.device_memory == batched.device_memory + 2 * GIB
-    split = _agent(LocalChatAgent, folder, vllm={"tensor_parallel": 4, "cache_gib": 1})
+    split = _agent(LocalChatAgent, folder, vllm={"tensor_parallel": 4, "cache_gib": 1}).declaration()
     weights = batched.device_memory - LocalChatAgent.working_memory
     assert split.device_memory == LocalChatAgent.working_memory + weights // 4 + GIB
-    assert not DialoGPTAgent(DialoGPTAgent.Settings(checkpoint=str(folder)), "x").continuous()
+    dialogpt = DialoGPTAgent(DialoGPTAgent.Settings(checkpoint=str(folder)), "x")
+    assert not dialogpt.declaration().batches_by_itself

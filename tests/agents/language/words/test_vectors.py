@@ -172,7 +172,7 @@ def test_the_nearest_words_come_in_the_order_of_a_plain_search(metric: Any) -> N
     vectors = random.normal(size=(MOST + 7, 12)).astype(np.float32)
     queries = random.normal(size=(5, 12)).astype(np.float32)
     nearest = NearestWords(names(len(vectors)), vectors, metric, "cpu")
-    for distances, walk in zip(plain(vectors, queries, metric), nearest.around(queries), strict=True):
+    for distances, walk in zip(plain(vectors, queries, metric), nearest.nearest(queries), strict=True):
         ordered = list(walk)
         places = [int(word[1:]) for word, _ in ordered]
         assert len(set(places)) == MOST
@@ -183,7 +183,7 @@ def test_the_nearest_words_come_in_the_order_of_a_plain_search(metric: Any) -> N
 
 def test_among_equal_distances_the_more_frequent_word_is_nearer() -> None:
     vectors = np.array([[place % 3, 0] for place in range(600)], np.float32)
-    [walk] = NearestWords(names(600), vectors, "euclidean", "cpu").around(np.zeros((1, 2), np.float32))
+    [walk] = NearestWords(names(600), vectors, "euclidean", "cpu").nearest(np.zeros((1, 2), np.float32))
     expected = sorted(range(600), key=lambda place: (place % 3, place))
     assert [word for word, _ in walk] == [f"w{place}" for place in expected]
 
@@ -196,9 +196,9 @@ def test_the_batch_has_no_part_in_the_order(data: st.DataObject, metric: Any) ->
     vectors = data.draw(arrays.arrays(np.float32, (40, 3), elements=numbers))
     queries = data.draw(arrays.arrays(np.float32, (6, 3), elements=numbers))
     nearest = NearestWords(names(40), vectors, metric, "cpu")
-    together = [[word for word, _ in walk] for walk in nearest.around(queries)]
+    together = [[word for word, _ in walk] for walk in nearest.nearest(queries)]
     for row in range(6):
-        [alone] = nearest.around(queries[row : row + 1])
+        [alone] = nearest.nearest(queries[row : row + 1])
         assert [word for word, _ in alone] == together[row]
         distances = plain(vectors, queries[row : row + 1], metric)[0]
         ordered = [distances[int(word[1:])] for word in together[row]]

@@ -1,0 +1,1 @@
+"""What a study is to do: ``study.toml``, read and written."""

@@ -1,0 +1,261 @@
+"""The events of a study and of its participants: they come, answer their steps, and leave.
+
+Times ``at`` are UTC with milliseconds, such as ``2026-11-28T12:00:00.123Z``. Times ``clock`` are seconds since a
+meeting began. ``judge`` is the code of a participant, also of one who judges nothing; ``who`` is a participant's code
+or an agent's name.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from judging.study.log.logged import Code, HumanOrMachine, Logged, LoggedEvent, Sex, Time
+from judging.study.log.steps import Step
+
+# the study as a whole
+
+
+class Consent(Logged):
+    """A text that participants agree to."""
+
+    sha256: str
+    """The SHA-256 of the text, in hexadecimal."""
+    text: str
+    """As the page shows it; an empty line begins a paragraph."""
+
+
+class SettingsChosen(LoggedEvent):
+    """The study is served for the first time, or with other settings than before. Written by the study's server."""
+
+    event: Literal["settings"] = "settings"
+    at: Time
+    settings: dict[str, Any]
+    """``study.toml`` without its texts."""
+    consent: Consent | None = None
+    """The text in force from now on; versions up to 0.2.0 did not keep it."""
+    sha256: str
+    """The SHA-256 of what the study shows, which must not change while it goes on."""
+
+
+class StudyClosed(LoggedEvent):
+    """Nobody may answer any more. Written by ``turinglike study close``."""
+
+    event: Literal["closed"] = "closed"
+    at: Time
+
+
+# people come and go
+
+
+class Joined(LoggedEvent):
+    """Somebody new. Written by the server when they begin, and by ``turinglike study kit`` for each list of a kit."""
+
+    event: Literal["joined"] = "joined"
+    judge: Code
+    session: str
+    """The SHA-256 of the token in the browser's cookie."""
+    number: int
+    """How many have joined, this one included."""
+    link: str | None
+    """The SHA-256 of a personal link's token."""
+    kit: str | None
+    """The id of the kit that has this list."""
+    keys: list[str]
+    """The keys for "human" and "machine", in this order; of pairs for the second conversation and the first. Empty
+    where nothing is judged."""
+    steps: list[Step]
+    """All that is drawn for the participant, which never changes."""
+    end_code: str
+    """The code that is shown at the end, by which a panel pays."""
+    at: Time
+
+
+class SessionBegan(LoggedEvent):
+    """A participant has come back with another browser, or without the cookie. Written by the server."""
+
+    event: Literal["session"] = "session"
+    judge: Code
+    session: str
+    """The SHA-256 of the token in the browser's cookie."""
+    at: Time
+
+
+class PageLoaded(LoggedEvent):
+    """A participant has loaded the page again. Written by the server."""
+
+    event: Literal["loaded"] = "loaded"
+    judge: Code
+    at: Time
+
+
+class Blocked(LoggedEvent):
+    """A participant is out, for loading the page again ends taking part. Written where ``judges.reload`` is "block"."""
+
+    event: Literal["blocked"] = "blocked"
+    judge: Code
+    at: Time
+
+
+class Left(LoggedEvent):
+    """A participant has left and wants all deleted. Written by the server; once it ends, this line goes, too."""
+
+    event: Literal["left"] = "left"
+    judge: Code
+    at: Time
+
+
+class Restarted(LoggedEvent):
+    """A participant begins anew with other steps. Only version 0.2.0 wrote it."""
+
+    event: Literal["restarted"] = "restarted"
+    judge: Code
+    kept: int = Field(alias="from")
+    """The number of answers that stay."""
+    steps: list[Step]
+    """All that is drawn for the participant, in place of what was drawn before."""
+    at: Time
+
+
+# answers
+
+
+class AnswerReturned(LoggedEvent):
+    """An answer that the form's checks refuse, and that is to be replaced. Written by the server."""
+
+    event: Literal["told"] = "told"
+    judge: Code
+    at: Time
+    step: int
+    """The step's position among those of the participant, counted from 0."""
+    kind: str
+    said: str
+    """The answer; several texts are parted by a comma."""
+    flags: list[str]
+    """The checks that refuse it."""
+
+
+class StepDone(LoggedEvent):
+    """A participant has done a step. Written by the server, or by ``turinglike study import`` for a kit."""
+
+    event: Literal["step"] = "step"
+    judge: Code
+    at: Time
+    """When the answer came; from a kit, when it was given there."""
+    step: int
+    """The step's position among those of the participant, counted from 0."""
+
+
+class ConsentAnswered(StepDone):
+    """Somebody agrees or declines."""
+
+    kind: Literal["consent"]
+    consent: str | None = None
+    """The SHA-256 of the text; versions up to 0.2.0 did not keep it."""
+    agree: bool
+    """Who does not agree takes no part."""
+
+
+class QuestionsAnswered(StepDone):
+    """The questions before or after are answered; what was said stands in ``personal.jsonl``."""
+
+    kind: Literal["questions", "after"]
+    screened: bool = False
+    """Whether the participant is out because of an answer."""
+
+
+class ScreenSeen(Logged):
+    """What a browser tells of its device."""
+
+    touch: bool
+    """Whether its main pointer is a finger."""
+    screen: list[int]
+    """Width and height in CSS pixels."""
+
+
+class InstructionsRead(StepDone):
+    """The instructions are read."""
+
+    kind: Literal["instructions"]
+    device: ScreenSeen | None = None
+    """What the browser tells of its device; versions up to 0.2.0 did not ask."""
+
+
+class BreakOver(StepDone):
+    """A break has ended."""
+
+    kind: Literal["break"]
+    seconds: float
+    """Since the answer before."""
+
+
+class TrialJudged(StepDone):
+    """Verdicts on the trials of a page. Which of the later fields there are is the settings' choice."""
+
+    kind: Literal["trial"]
+    rt: float | None = None
+    """Milliseconds from when the page could be answered, by the browser."""
+    away: bool
+    """Whether the page was hidden meanwhile."""
+    verdicts: list[HumanOrMachine]
+    """One for each trial of the step."""
+    key: bool
+    """Whether the verdict was given by the keyboard."""
+    confidence: float | None = None
+    """From 0 to 1."""
+    reason: str | None = None
+    """In the participant's own words; "" where they gave none."""
+    sexes: list[Sex] | None = None
+    """For whom the participant takes who answered, one for each trial."""
+    control: str | None = None
+    """The answer to the control question."""
+    right: bool | None = None
+    """Whether that answer is right."""
+
+
+class StimulusAnswered(StepDone):
+    """An answer to a stimulus, as agents give them."""
+
+    kind: Literal["ask"]
+    answer: list[str]
+    """A text, or three objects."""
+    rt: float | None
+    """Milliseconds from when the page could be answered, by the browser."""
+    away: bool
+    """Whether the page was hidden meanwhile."""
+    flags: list[str]
+    """The form's checks that the answer does not meet; it is kept nevertheless."""
+
+
+class TalkLeft(StepDone):
+    """A participant has ended a conversation, and says for whom they take the other."""
+
+    kind: Literal["talk"]
+    talk: str | None
+    """The conversation's id; None where nobody came."""
+    guess: HumanOrMachine | None = None
+    """For whom the participant takes the other."""
+    sex: Sex | None = None
+    """For a woman or a man."""
+    age: str | None = None
+    """How old, in the participant's own words; "" where they say nothing."""
+
+
+class TestEnded(StepDone):
+    """A participant has ended a live test."""
+
+    kind: Literal["test"]
+    test: str | None
+    """The test's id; None where nobody came."""
+
+
+Answered = Annotated[
+    ConsentAnswered
+    | QuestionsAnswered
+    | InstructionsRead
+    | BreakOver
+    | TrialJudged
+    | StimulusAnswered
+    | TalkLeft
+    | TestEnded,
+    Field(discriminator="kind"),
+]

@@ -1,0 +1,172 @@
+"""Folders that older versions left behind (README.md) open, go on and are exported: by the command line alone."""
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import make
+import outside
+import pytest
+
+from serving.cli import main
+
+HERE = Path(__file__).parent
+VERSIONS = ("0.2.0", "d4d88425", "3eb4a4ca")
+STUDIES = sorted((version, path.name) for version in VERSIONS for path in (HERE / version / "studies").glob("*"))
+# Whose settings have changed since version 0.2.0, so that their runs begin anew; of conversations all.
+RESUMED = {"0.2.0": ("mmcq", "mmcq-lab", "gbvs", "center", "random", "catch", "minilm")}
+NEWEST = HERE / "3eb4a4ca"
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def turinglike(capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command in this process: returns exit code, stdout and stderr."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as error:
+            code = int(error.code or 0)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+def kept(version: str, folder: Path) -> Path:
+    """A copy of what a version left behind, with the names of its files as they are there."""
+    shutil.copytree(HERE / version, folder, dirs_exist_ok=True)
+    for path in folder.rglob("*.json*"):
+        text = path.read_text()
+        if make.KEPT in text:
+            path.write_text(text.replace(make.KEPT, str(folder)))
+    return folder
+
+
+def by_name(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("*.jsonl")}
+
+
+def goes_on(
+    folder: Path, name: str, command: list[str], wanted: str, exits: int, turinglike: Command, patch: pytest.MonkeyPatch
+) -> None:
+    """A killed run's command again answers what is missing, and leaves the lines that were there as they were."""
+    before = {name: set(data.splitlines()) for name, data in by_name(folder / name / "records").items()}
+    agents = command[command.index("--agents" if name == "run" else "--judges") + 1].split(",")
+    before = {file: lines for file, lines in before.items() if file.removesuffix(".jsonl") in agents}
+    finished = {key: at for key, at in json.loads((folder / wanted).read_text()).items() if key.split()[0] in agents}
+    assert sum(map(len, before.values())) < len(finished)
+    with outside.models() as server:
+        for variable, value in server.environment().items():
+            patch.setenv(variable, value)
+        code, _, said = turinglike(*command)
+        assert code == exits, said
+        asked = server.asked
+        assert turinglike(*command)[0] == exits
+        assert server.asked == asked  # nothing was left to be answered
+    after = {name: data.splitlines() for name, data in by_name(folder / name / "records").items()}
+    assert all(lines <= set(after[name]) for name, lines in before.items())
+    assert sum(len(lines) for file, lines in after.items() if file.removesuffix(".jsonl") in agents) == len(finished)
+    answers = make.answers(folder / name)
+    assert {key: at for key, at in answers.items() if key.split()[0] in agents} == finished
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_killed_run_goes_on(
+    version: str, tmp_path: Path, turinglike: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its records, its unfinished conversations and a set that has grown since; other settings are refused."""
+    folder = kept(version, tmp_path)
+    monkeypatch.chdir(folder)
+    code, said, _ = turinglike("status", "run", "--json")
+    assert code == 0
+    lines = sum(len(data.splitlines()) for data in by_name(folder / "run" / "records").values())
+    agents = json.loads(said)["agents"].values()
+    assert sum(agent[status] for agent in agents for status in ("ok", "rejected", "failed")) == lines
+    command = make.generate(Path("run"))
+    for changed in (["--seed", "1"], ["--set", "mmcq.quality=3"], ["--set", "openai-chat.min_words=2"]):
+        records = by_name(folder / "run" / "records")
+        assert turinglike(*command, *changed)[0] == 2
+        assert by_name(folder / "run" / "records") == records
+    assert any(by_name(folder / "run" / "turns").values())
+    if version in RESUMED:
+        assert turinglike(*command)[0] == 2
+        command = make.generate(Path("run"), RESUMED[version])
+    exits = 0 if version in RESUMED else 1  # some replies of a model say nothing
+    goes_on(folder, "run", command, "answers.json", exits, turinglike, monkeypatch)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_killed_judges_go_on(
+    version: str, tmp_path: Path, turinglike: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = kept(version, tmp_path)
+    monkeypatch.chdir(folder)
+    command = make.judge(Path("verdicts"))
+    assert turinglike(*command, "--set", "svm.seed=9")[0] == 2
+    if version in RESUMED:
+        assert turinglike(*command)[0] == 2
+        return
+    goes_on(folder, "verdicts", command, "verdicts.json", 0, turinglike, monkeypatch)
+
+
+@pytest.mark.parametrize(("version", "name"), STUDIES)
+def test_a_study_goes_on(
+    version: str, name: str, tmp_path: Path, turinglike: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It opens; those who were half-way go on where they were; it is exported, with their answers."""
+    folder = kept(version, tmp_path)
+    monkeypatch.chdir(folder)
+    study = folder / "studies" / name
+    before = (study / "events.jsonl").read_bytes()
+    code, said, _ = turinglike("study", "status", study, "--json")
+    assert code == 0
+    kinds = Counter(json.loads(line)["event"] for line in before.splitlines())
+    assert json.loads(said)["judges"]["joined"] == kinds["joined"]
+    cookies = json.loads((folder / "cookies.json").read_text()).get(name, {})
+    with outside.models() as machines:
+        text = (study / "study.toml").read_text()
+        (study / "study.toml").write_text(text.replace("http://127.0.0.1:8001/", f"{machines.url}/"))
+        with outside.served(study) as server:
+            visitors = {who: server.visitor(cookie) for who, cookie in cookies.items()}
+            views = {who: visitor.post("/now") for who, visitor in visitors.items()}
+            assert not {view["kind"] for view in views.values()} & {"welcome", "end"}
+            if name == "talks":
+                outside.converse((visitors["first"], visitors["second"]))
+            elif name in ("online", "interrogation"):
+                outside.take_part(visitors)
+            elif name == "bots":
+                why: str | None = "not_your_turn"
+                while why == "not_your_turn":  # where the machine writes at the same time
+                    number = len(visitors["half"].post("/talk", after=-1)["messages"])
+                    why = visitors["half"].post("/say", turn=number, text="and now?")["why"]
+                assert why is None
+            for visitor in visitors.values():
+                if name == "bots":
+                    continue
+                view = visitor.post("/now")
+                if view["kind"] in ("talk", "test"):
+                    view = visitor.answer(view, {})
+                assert visitor.go(view)["kind"] == ("test" if name == "interrogation" else "end")
+    after = (study / "events.jsonl").read_bytes()
+    events = [json.loads(line) for line in before.splitlines()]
+    left = {event["judge"] for event in events if event["event"] == "left"}
+    lasting = [event for event in events if event.get("judge") not in left]
+    assert list(map(json.loads, after.splitlines()))[: len(lasting)] == lasting
+    assert len(after.splitlines()) > len(lasting) or not cookies
+    code, _, said = turinglike("study", "export", study, "-o", "exported")
+    assert code == 0, said
+
+
+def test_tables_and_json_are_as_the_version_wrote_them(
+    tmp_path: Path, turinglike: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each CSV and JSON file of `export`, `trials`, `score` and `study export`, by its SHA-256."""
+    folder = kept(NEWEST.name, tmp_path)
+    monkeypatch.chdir(folder)
+    exits = {" ".join(command): turinglike(*command)[0] for command in make.exports(folder)}
+    assert exits | make.exported(folder) == json.loads((folder / "expected.json").read_text())

@@ -1,0 +1,97 @@
+"""Imports point one way: between files without a circle, and between rooms as docs/architecture.md says."""
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import rooms
+
+ROOT = Path(__file__).parents[1]
+PAGE = "docs/architecture.md, section Rooms"
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, Path]:
+    return rooms.modules(ROOT)
+
+
+@pytest.fixture(scope="module")
+def imports(files: dict[str, Path]) -> list[rooms.Import]:
+    return rooms.imports(files)
+
+
+@pytest.fixture(scope="module")
+def arrows(files: dict[str, Path], imports: list[rooms.Import]) -> dict[tuple[str, str], list[str]]:
+    """From room to room, and the imports behind each arrow."""
+    found = defaultdict(list)
+    for importer, imported, line in imports:
+        start = rooms.room(importer, files[importer])
+        end = rooms.room(imported, files[imported])
+        if start != end:
+            found[start, end].append(f"{files[importer].relative_to(ROOT)}:{line} imports {imported}")
+    return found
+
+
+@pytest.fixture(scope="module")
+def table() -> list[rooms.Row]:
+    return rooms.table(ROOT / "docs" / "architecture.md")
+
+
+def test_no_circle_of_files(imports: list[rooms.Import]) -> None:
+    circle = rooms.circle((importer, imported) for importer, imported, _ in imports)
+    assert " -> ".join(circle) == ""
+
+
+def test_no_circle_of_rooms(arrows: dict[tuple[str, str], list[str]]) -> None:
+    assert " -> ".join(rooms.circle(arrows)) == ""
+
+
+def test_the_table_has_every_room_once(files: dict[str, Path], table: list[rooms.Row]) -> None:
+    assert sorted(row.room for row in table) == sorted({rooms.room(name, path) for name, path in files.items()})
+
+
+def test_a_room_imports_only_rooms_above_it_in_the_table(table: list[rooms.Row]) -> None:
+    seen: set[str] = set()
+    for row in table:
+        assert set(row.may_import) <= seen, f"{row.room}: the table has the lowest room first"
+        seen.add(row.room)
+
+
+def test_rooms_import_what_the_table_says(arrows: dict[tuple[str, str], list[str]], table: list[rooms.Row]) -> None:
+    allowed = {(row.room, name) for row in table for name in row.may_import}
+    missing = [
+        f"{start} may not import {end}: {', '.join(lines)}"
+        for (start, end), lines in sorted(arrows.items())
+        if (start, end) not in allowed
+    ]
+    unused = [f"{start} no longer imports {end}" for start, end in sorted(allowed - set(arrows))]
+    assert missing + unused == [], f"{PAGE}, says otherwise"
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """A package of two rooms, in which a type points down and a deferred import points up."""
+    written = {
+        "house/__init__.py": "",
+        "house/roof.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from house.cellar import wine",
+        "house/cellar/__init__.py": "",
+        "house/cellar/wine.py": "def pour():\n    import house.roof\n",
+    }
+    for name, text in written.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_the_reader_sees_types_and_deferred_imports(house: Path) -> None:
+    found = rooms.imports(rooms.modules(house, ["house"]))
+    assert sorted(found) == [("house.cellar.wine", "house.roof", 2), ("house.roof", "house.cellar.wine", 3)]
+    circle = rooms.circle((importer, imported) for importer, imported, _ in found)
+    assert sorted(set(circle)) == ["house.cellar.wine", "house.roof"]
+
+
+def test_the_reader_refuses_a_relative_import(house: Path) -> None:
+    (house / "house/roof.py").write_text("from .cellar import wine")
+    with pytest.raises(ValueError, match=r"roof\.py:1: a relative import"):
+        rooms.imports(rooms.modules(house, ["house"]))

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from serving.cli import main as turinglike
-from serving.exchange.table_columns import JUDGES, PARTICIPANTS
+from serving.exchange.importing.table_columns import JUDGES, PARTICIPANTS
 
 BOUND = 0.04  # of a figure around 0.5, and of an interval around its figure
 PEOPLE = 20

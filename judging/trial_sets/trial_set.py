@@ -19,10 +19,10 @@ from agents.errors import ImageError, InputError, Problem
 from agents.stimuli import Asked, canonical, parse_row
 from judging.trial_sets import blindness
 from judging.trial_sets.candidates import AnsweredStimulus, Candidate
-from serving.exchange.export_scanpaths import presence
 from serving.files.atomic_files import replacing
 from serving.files.csv_tables import by_line, load_table, unguarded, write_rows
 from serving.files.output_paths import MODIFIED, new_folder, refuse_existing
+from serving.sets.targets import presence
 
 KeyedTrial = tuple[dict[str, Any], dict[str, Any]]  # a trial, and its row of the key
 SCHEMA = "turinglike.trials/1"

@@ -1,4 +1,4 @@
-"""``turinglike bench``: measures agents in turn; table on stderr, JSON in a file or on stdout."""
+"""``turinglike bench``: measures one agent after the other. The table goes to stderr, the JSON to a file or stdout."""
 
 import contextlib
 import signal
@@ -26,8 +26,8 @@ from serving.scheduling import interrupts, machine
 from serving.scheduling.placement import CONTEXT, DeviceChoice
 from serving.scheduling.recovery import describe
 
-STIMULI = 1024  # of each kind
-JSON = "bench.json"
+STIMULI = 1024  # for each task and mode
+RESULT_FILE = "bench.json"
 
 
 def bench(
@@ -41,17 +41,24 @@ def bench(
     mode: Mode | None,
     out: Path | None,
 ) -> int:
-    """Run the command (``sizes`` None: doubling); 3 after a failure. Raises TuringlikeError."""
+    """Measure ``agents`` and print the results; returns 0, 3 if an agent could not be measured, 130 or 143 after a
+    signal.
+
+    The arguments are the command's options: ``sizes`` are batch sizes (None: doubled while that brings anything),
+    ``seconds`` is measured for each, ``task`` and ``mode`` None are an agent's first. Raises InputError and
+    StorageError before anything is measured.
+    """
     names = read_names("bench", ",".join(agents), "measured")
-    chosen = resolve(names, settings, config, "bench")
+    selection = resolve(names, settings, config, "bench")
     result = BenchResult(now(), machine.host(), machine.device(device))
     setups = []
-    for name, agent in checked_agents(chosen.entries, chosen.settings).items():
-        of_task, of_mode = _kind(name, agent, task, mode)
+    for name, agent in checked_agents(selection.entries, selection.settings).items():
+        agent_task, agent_mode = _task_and_mode(name, agent, task, mode)
         runs_on = "cuda:0" if result.device.kind == "cuda" and agent.declaration().device_memory > 0 else "cpu"
-        setups.append(Setup(chosen.entries[name], chosen.settings.get(name, {}), runs_on, of_task, of_mode, seconds))
+        agent_settings = selection.settings.get(name, {})
+        setups.append(Setup(selection.entries[name], agent_settings, runs_on, agent_task, agent_mode, seconds))
     if out is not None:
-        make_parent(out / JSON)
+        make_parent(out / RESULT_FILE)
     with interrupts.raised():
         try:
             measure(setups, sizes, result)
@@ -65,29 +72,31 @@ def bench(
     return 3 if result.failed else 0
 
 
-def _kind(name: str, agent: Agent[Any], task: Task | None, mode: Mode | None) -> tuple[Task, Mode | None]:
+def _task_and_mode(name: str, agent: Agent[Any], task: Task | None, mode: Mode | None) -> tuple[Task, Mode | None]:
     declared = agent.declaration()
-    tasks = [known for known in declared.tasks if task in (None, known)]
+    tasks = [own for own in declared.tasks if task in (None, own)]
     if not tasks:
         raise InputError(f"--task {task}: {name} answers {', '.join(declared.tasks)}")
     if tasks[0] != "attention_prediction":
         return tasks[0], None
-    modes = [known for known in declared.modes if mode in (None, known)]
+    modes = [own for own in declared.modes if mode in (None, own)]
     if not modes:
         raise InputError(f"--mode {mode}: {name} answers {', '.join(declared.modes)}")
     return tasks[0], modes[0]
 
 
 def measure(setups: Sequence[Setup], sizes: Sequence[int] | None, result: BenchResult) -> None:
-    """Measure everything into ``result``, failures too."""
+    """Measure all agents, adding to ``result`` what is measured and what fails; at the end it is ``complete``."""
     with tempfile.TemporaryDirectory(prefix="turinglike-bench-") as folder:
         for setup in setups:
             name = setup.entry.name
             with _noted(result, name):
                 agent = setup.agent()
-                if (missing := agent.missing()) is not None:
-                    hint = f"; without weights: --set {name}.checkpoint=random"
-                    raise UnavailableError(missing + hint * setup.entry.takes_random_weights())
+                missing = agent.missing()
+                if missing is not None:
+                    if setup.entry.takes_random_weights():
+                        missing += f"; without weights: --set {name}.checkpoint=random"
+                    raise UnavailableError(missing)
                 check_room(agent, setup.device, result)
                 setup.source = Path(folder, f"{setup.task}-{setup.mode}.jsonl")
                 made_stimuli.write(setup.source, setup.task, setup.mode, STIMULI)
@@ -97,18 +106,18 @@ def measure(setups: Sequence[Setup], sizes: Sequence[int] | None, result: BenchR
 
 
 def check_room(agent: Agent[Any], device: str, result: BenchResult) -> None:
-    """Raises UnavailableError for an agent that has no room here, as far as its declared memory says: loading it would
-    end other programs first."""
+    """Raises UnavailableError for an agent whose declared memory is more than ``device`` ("cpu", "cuda:0") has. The
+    system might end other programs before it refused the memory."""
     if device == "cpu":
         needed = agent.declaration().memory
-        there = machine.available() or result.host.memory
+        free = machine.available() or result.host.memory
         what = "memory"
     else:
         needed = device_bytes(agent, 1) + CONTEXT
-        there = result.device.memory
+        free = result.device.memory
         what = "GPU memory"
-    if needed > there:
-        sizes = f"{needed / GIB:.1f} GiB of {what}; there is {there / GIB:.1f} GiB"
+    if needed > free:
+        sizes = f"{needed / GIB:.1f} GiB of {what}; there is {free / GIB:.1f} GiB"
         raise UnavailableError(f"too large to be loaded: it needs {sizes}")
 
 
@@ -128,7 +137,7 @@ def _write(result: BenchResult, out: Path | None) -> None:
         if not sys.stdout.isatty():
             print(result.to_json().decode(), end="", flush=True)
         return
-    with replacing(out / JSON) as file:
+    with replacing(out / RESULT_FILE) as file:
         file.write(result.to_json())
 
 

@@ -15,12 +15,12 @@ from serving.conversations.scenario import NAMES, PERSONAS, SIDES, TOPICS
 if TYPE_CHECKING:
     from PIL import Image as PILImage
 
-PICTURES = 64  # different ones; more stimuli show them again
-CUES = 4096  # different ones
-SIZES = ((640, 480), (480, 640), (640, 427), (1024, 768))  # width, height
-SCALE = 16  # pixels that a value of the noise spans
-TARGET = 96  # pixels of a target's side
-COMMONEST = 300  # words that are hardly ever cues: the, of, and
+PICTURES = 64  # different pictures; further stimuli show them again
+CUES = 4096  # different cues
+SIZES = ((640, 480), (480, 640), (640, 427), (1024, 768))  # of pictures: width, height in pixels
+SCALE = 16  # the pixels from one value of the noise to the next
+TARGET = 96  # the side of a target in pixels
+COMMONEST = 300  # the most frequent words are hardly ever cues: the, of, and
 MESSAGES = (
     "I have been thinking about {topic} a lot lately, and I am not sure that I like where it is going.",
     "Really? I thought you did not care about {topic} at all!",
@@ -31,7 +31,8 @@ MESSAGES = (
 
 
 def write(path: Path, task: Task, mode: Mode | None, count: int) -> Path:
-    """Write ``count`` stimuli, with pictures in "images"; returns ``path``."""
+    """Write ``count`` stimuli of a task (for attention prediction: and a mode) to the set ``path``, and their pictures
+    to the folder ``images`` beside it; returns ``path``."""
     if task == "word_association":
         words = vocabulary.most_frequent(COMMONEST + 2 * CUES)[COMMONEST:]
         rows = [{"cue": word} for word in words if len(word) > 3][:CUES]
@@ -49,6 +50,7 @@ def write(path: Path, task: Task, mode: Mode | None, count: int) -> Path:
 
 
 def read(path: Path) -> list[Stimulus]:
+    """The stimuli of a set that :func:`write` wrote."""
     return [parse_row(row, root=path.parent) for row in path.read_bytes().splitlines()]
 
 

@@ -1,4 +1,7 @@
-"""Results of ``turinglike bench``: JSON ``turinglike.bench/4`` (seconds, bytes, shares of 1) and table."""
+"""The results of ``turinglike bench``: as JSON ``turinglike.bench/4``, and as a table.
+
+Names that end in ``_s`` are seconds or, of rates, a number in a second; names that end in ``_bytes`` are bytes.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,67 +20,99 @@ from serving.scheduling.machine import Device, Host
 
 @dataclass(frozen=True)
 class Size:
-    """A batch size (or calls at once): ``stimuli`` answered in ``seconds``, ``failed`` not."""
+    """What was measured with one batch size."""
 
     batch_size: int
+    """Stimuli in a batch; calls at once, where the agent batches by itself."""
     stimuli_s: float
+    """Stimuli answered in a second."""
     p50_s: float
+    """The median time of a batch."""
     p95_s: float
+    """The time within which 95 % of the batches were answered."""
     peak_host_bytes: int
+    """The largest memory of the process so far."""
     seconds: float
+    """How long was measured."""
     stimuli: int
+    """Stimuli that were answered in that time."""
     failed: int = 0
+    """Stimuli that were not answered."""
     tokens_s: float | None = None
+    """Tokens written in a second; None where the agent counts none."""
     fixations_s: float | None = None
+    """Fixations in a second; None for other tasks."""
     peak_device_bytes: int | None = None
+    """The largest memory on the GPU; None without one."""
     busy: float | None = None
+    """The part of the time in which the model computed, from 0 to 1; None where the agent batches by itself."""
 
 
 @dataclass
 class Measured:
-    """An agent's results; ``stopped`` is why no larger size was measured."""
+    """An agent's results."""
 
     agent: str
+    """The agent's name."""
     task: Task
     mode: Mode | None
+    """The viewing mode; None for tasks other than attention prediction."""
     digest: str
+    """The hash of settings and checkpoint, as in ``run.json``."""
     settings: dict[str, Any]
     device: str
+    """"cpu" or "cuda:0"."""
     continuous: bool
+    """Whether the agent batches by itself."""
     random_weights: bool = False
+    """Whether the weights are random: then only speed and memory mean anything."""
     load_s: float = 0.0
+    """From the start of the process to the loaded agent."""
     first_answer_s: float = 0.0
+    """From the start of the process to the first answer."""
     sizes: list[Size] = field(default_factory=list)
+    """The batch sizes, in the order in which they were measured."""
     stopped: str | None = None
+    """Why no larger batch size was measured."""
     best: Size | None = None
+    """The smallest batch size that is nearly as fast as the fastest one."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """Why an agent could not be measured."""
+    """An agent that could not be measured."""
 
     agent: str
+    """The agent's name."""
     message: str
+    """Why not, for people."""
 
 
 @dataclass
 class BenchResult:
-    """``complete`` is false until everything was measured."""
+    """All results of a command."""
 
     created: str
+    """When the command began (UTC)."""
     host: Host
+    """The machine."""
     device: Device
+    """What agents with weights ran on."""
     agents: list[Measured] = field(default_factory=list)
     failed: list[Failed] = field(default_factory=list)
     complete: bool = False
+    """Whether everything was measured; False after Ctrl-C."""
     version: str = __version__
+    """Turinglike's version."""
     schema: Literal["turinglike.bench/4"] = "turinglike.bench/4"
 
     def to_json(self) -> bytes:
+        """The content of ``bench.json``."""
         return orjson.dumps(self, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def print_result(console: Console, result: BenchResult) -> None:
+    """Print a table for each agent; a star marks the best batch size."""
     for part in _parts(result):
         text = printable(part) if isinstance(part, str) else part
         console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=isinstance(part, str))
@@ -102,10 +137,12 @@ def _agent(measured: Measured) -> Iterator[RenderableType]:
     times = f"loaded in {_seconds(measured.load_s)}, first answer after {_seconds(measured.first_answer_s)}"
     yield ""
     yield f"{measured.agent} ({kind}; {measured.device}{weights}): {times}"
-    table = plain_table("calls" if measured.continuous else "batch", *(head for head, _ in COLUMNS.values()))
+    table = plain_table("calls" if measured.continuous else "batch", *(header for header, _ in COLUMNS.values()))
     for size in measured.sizes:
-        values = [(getattr(size, name), formatted) for name, (_, formatted) in COLUMNS.items()]
-        cells = ["-" if value is None else formatted(value) for value, formatted in values]
+        cells = []
+        for name, (_, formatted) in COLUMNS.items():
+            value = getattr(size, name)
+            cells.append("-" if value is None else formatted(value))
         mark = "*" if size == measured.best else ""
         table.add_row(f"{size.batch_size}{mark}", *cells)
     yield table
@@ -116,7 +153,7 @@ def _agent(measured: Measured) -> Iterator[RenderableType]:
 
 
 def rate(value: float) -> str:
-    """A number per second in four digits, without exponent."""
+    """A rate for people: whole with thousands marked from 1,000, below that with four digits."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
@@ -134,7 +171,7 @@ def _memory(value: float) -> str:
     return f"{value / GIB:.1f} GiB" if value >= GIB else f"{value / MIB:.0f} MiB"
 
 
-COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
+COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {  # fields of Size: header, and how a value is printed
     "stimuli_s": ("stimuli/s", rate),
     "tokens_s": ("tokens/s", rate),
     "fixations_s": ("fix/s", rate),

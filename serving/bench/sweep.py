@@ -1,4 +1,4 @@
-"""Measures an agent over doubling batch sizes."""
+"""Measures an agent with one batch size after the other, each in the same fresh process."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,21 +13,26 @@ from serving.runs.run_json import run_entry
 from serving.scheduling import machine
 from serving.scheduling.recovery import FatalDeviceError, release_memory
 
-LARGEST = 1024  # where a sweep without --batch-sizes ends
-NEARLY = 0.97  # of the highest throughput is as good
+LARGEST = 1024  # the last batch size without --batch-sizes
+NEARLY = 0.97  # this part of the highest throughput counts as just as good
 
 
 def sweep(setup: Setup, sizes: Sequence[int] | None, log: Callable[[str], None]) -> Iterator[Measured]:
-    """Measure in another process (``sizes`` None: doubling); yields the growing result. Raises AgentStoppedError."""
+    """Measure an agent in another process, and yield its result after each batch size.
+
+    ``sizes`` None doubles the batch size until that brings nothing. ``log`` gets sentences about what is done. If the
+    process is killed while it tries a size, that size was too large, and the result says so. Raises AgentStoppedError
+    where not even the first size could be measured.
+    """
     agent = setup.agent()
     name = setup.entry.name
-    about = run_entry([(setup.entry, agent)])
+    entry = run_entry([(setup.entry, agent)])
     measured = Measured(
         agent=name,
         task=setup.task,
         mode=setup.mode,
-        digest=about["digest"],
-        settings=about["settings"],
+        digest=entry["digest"],
+        settings=entry["settings"],
         device=setup.device,
         continuous=agent.declaration().batches_by_itself,
     )
@@ -53,7 +58,8 @@ def sweep(setup: Setup, sizes: Sequence[int] | None, log: Callable[[str], None])
 def measure_sizes(
     send: Callable[[Measured], None], setup: Setup, measured: Measured, sizes: Sequence[int] | None
 ) -> None:
-    """Measure the sizes in turn, sending each result. Raises the agent's errors and AgentStoppedError."""
+    """Measure one batch size after the other in this process, adding to ``measured``, and ``send`` it after each.
+    Raises the agent's own errors, and AgentStoppedError where nothing is answered."""
     with closing(BareAgent(setup)) as bare:
         measured.load_s = bare.load_s
         measured.first_answer_s = bare.first_answer_s
@@ -75,7 +81,7 @@ def measure_sizes(
 
 
 def best(sizes: Sequence[Size]) -> Size:
-    """The smallest size whose throughput is :data:`NEARLY` the highest."""
+    """The smallest batch size whose throughput is nearly (:data:`NEARLY`) the highest."""
     highest = max(size.stimuli_s for size in sizes)
     return min((size for size in sizes if size.stimuli_s >= NEARLY * highest), key=lambda size: size.batch_size)
 
@@ -90,6 +96,7 @@ def _doubling(bare: BareAgent) -> Iterator[int]:
 
 
 def gained_nothing(sizes: Sequence[Size]) -> bool:
+    """Whether the last two batch sizes brought hardly more than the best before them."""
     rates = [size.stimuli_s for size in sizes]
     return len(rates) > 2 and NEARLY * max(rates[-2:]) <= max(rates[:-2])
 

@@ -1,4 +1,4 @@
-"""``turinglike agents`` and ``turinglike doctor``."""
+"""``turinglike agents`` and ``turinglike doctor``: which agents there are, what they need, and which can run here."""
 
 import platform
 import shutil
@@ -20,27 +20,32 @@ from serving.scheduling import machine
 
 SHORT_NAMES: dict[str, str] = {name: short for short, name in SHORT.items()}
 WIDE = 120  # columns of a terminal with room for all columns of the list
-OF_ENTRY = ("name", "summary", "source", "in_paper", "ran", "role", "licence", "tasks")
+ENTRY_FIELDS = ("name", "summary", "source", "in_paper", "ran", "role", "licence", "tasks")
 
 
 def listed(task: str | None) -> list[dict[str, Any]]:
-    """Each agent (of ``task``) with its bytes."""
+    """A row for each agent of the catalogue that answers ``task`` (None: any task), by field.
+
+    ``memory`` and ``device_memory`` are bytes; ``missing`` says what the agent lacks here, ``runs_here`` whether it can
+    run. Agents of other packages are imported.
+    """
     rows = []
-    room = _room()
+    memory = _free_memory()
     for entry in catalogue.entries().values():
         if task in (None, *entry.tasks):
-            row = {name: getattr(entry, name) for name in OF_ENTRY} | _needs(entry, room)
+            row = {name: getattr(entry, name) for name in ENTRY_FIELDS} | _needs(entry, memory)
             row["runs_here"] = row["fits"] and row["missing"] is None
             rows.append(row)
     return rows
 
 
-def _room() -> tuple[int, int]:
+def _free_memory() -> tuple[int, int]:
+    """The bytes that are free in memory, and those of the GPU (0 without one)."""
     gpu = machine.gpu()
     return machine.available() or machine.host().memory, gpu.memory if gpu else 0
 
 
-def _needs(entry: Entry, room: tuple[int, int]) -> dict[str, Any]:
+def _needs(entry: Entry, free_memory: tuple[int, int]) -> dict[str, Any]:
     try:
         agent = entry.make()
         declared = agent.declaration()
@@ -52,17 +57,19 @@ def _needs(entry: Entry, room: tuple[int, int]) -> dict[str, Any]:
     except (Exception, SystemExit) as error:  # of another package's code
         missing = str(error) if isinstance(error, TuringlikeError) else f"its code fails: {error!r}"
         return {"memory": 0, "device_memory": 0, "fits": True, "missing": missing, "random_weights": False}
-    about = {"missing": missing, "random_weights": takes_random}
+    lacks = {"missing": missing, "random_weights": takes_random}
     if entry.typed and not declared.parameters and not declared.is_elsewhere:  # nothing of it is here
-        return {"memory": 0, "device_memory": 0, "fits": None, **about}
-    fits = sized.memory <= room[0] or 0 < sized.device_memory <= room[1]
-    return {"memory": sized.memory, "device_memory": sized.device_memory, "fits": fits, **about}
+        return {"memory": 0, "device_memory": 0, "fits": None, **lacks}
+    host_memory, gpu_memory = free_memory
+    fits = sized.memory <= host_memory or 0 < sized.device_memory <= gpu_memory
+    return {"memory": sized.memory, "device_memory": sized.device_memory, "fits": fits, **lacks}
 
 
 def print_agents(
     name: str | None, *, task: str | None, here: bool, sort: Literal["name", "size"] | None, json: bool
 ) -> int:
-    """Print the agent ``name``, or a line for each of ``task`` that can run ``here``; returns 0."""
+    """Print the agent ``name``; without one a table of the agents of ``task`` (None: all), with ``here`` only of those
+    that can run on this machine. Returns 0. Raises InputError for a name that is not in the catalogue."""
     if name is not None:
         return _print_agent(name, json=json)
     rows = [row for row in listed(task) if not here or row["runs_here"]]
@@ -71,15 +78,20 @@ def print_agents(
     if json:
         return print_json(rows)
     wide = columns() >= WIDE
-    table = plain_table("agent", "task", "memory", *["in paper", "ran"] * wide, "here", "what it is")
+    headers = ["agent", "task", "memory", "here", "what it is"]
+    if wide:
+        headers[3:3] = ["in paper", "ran"]
+    table = plain_table(*headers)
     for column in table.columns[:-1]:
         column.no_wrap = True  # so that the last gives way
     for row in rows:
         short = ", ".join(SHORT_NAMES.get(name, name) for name in row["tasks"])
         tasks = "all" if set(row["tasks"]) == set(TASKS) else short
-        history = [row["in_paper"], "yes" if row["ran"] else "never"] * wide
         summary = Text(printable(row["summary"]), no_wrap=True, overflow="ellipsis")
-        table.add_row(row["name"], tasks, _gib(row["memory"]), *history, "yes" if row["runs_here"] else "no", summary)
+        cells = [row["name"], tasks, _gib(row["memory"]), "yes" if row["runs_here"] else "no", summary]
+        if wide:
+            cells[3:3] = [row["in_paper"], "yes" if row["ran"] else "never"]
+        table.add_row(*cells)
     print_table(table)
     if not all(row["runs_here"] for row in rows):
         print("\n`turinglike doctor` says what is missing; `turinglike agents NAME` tells all about one")
@@ -94,11 +106,12 @@ def _gib(size: int) -> str:
     return f"{size / GIB:.1f} GiB" if size else "-"
 
 
-def about(entry: Entry) -> dict[str, Any]:
-    """An agent's catalogue entry and class as JSON values."""
+def described(entry: Entry) -> dict[str, Any]:
+    """All that ``turinglike agents NAME --json`` tells about an agent, as JSON values. Opens the agent where it can
+    run, and loads no weights."""
     agent = entry.make()
     declared = agent.declaration()
-    needs = _needs(entry, _room())
+    needs = _needs(entry, _free_memory())
     is_here = needs["missing"] is None
     checkpoint = getattr(agent.settings, "checkpoint", None)
     revision = None
@@ -110,10 +123,13 @@ def about(entry: Entry) -> dict[str, Any]:
         except UnavailableError as error:  # a processor may want a package of its own
             is_here = False
             needs["missing"] = str(error)
+    limits = None
+    if is_here or declared.is_elsewhere:
+        limits = limits_of(agent) or None
     return {
         "name": entry.name,
         "runs_here": is_here,
-        **{name: getattr(entry, name) for name in OF_ENTRY},
+        **{name: getattr(entry, name) for name in ENTRY_FIELDS},
         "tasks": list(entry.tasks),
         "size": agent.size() if is_here and isinstance(agent, OnDisk) else None,
         **needs,
@@ -126,7 +142,7 @@ def about(entry: Entry) -> dict[str, Any]:
         "continuous": declared.batches_by_itself,
         "settings": _settings(entry),
         "template_adds": agent.template_adds() if is_here and isinstance(agent, Templated) else None,
-        "limits": (is_here or declared.is_elsewhere or None) and (limits_of(agent) or None),
+        "limits": limits,
     }
 
 
@@ -145,7 +161,7 @@ def _settings(entry: Entry) -> list[dict[str, Any]]:
 
 
 def _print_agent(name: str, *, json: bool) -> int:
-    agent = about(catalogue.get(name))
+    agent = described(catalogue.get(name))
     if json:
         return print_json(agent)
     settings = agent.pop("settings")
@@ -170,7 +186,8 @@ def _print_agent(name: str, *, json: bool) -> int:
 
 
 def doctor(task: str | None) -> int:
-    """Print this machine and what the agents (of ``task``) need; returns 0."""
+    """Print what this machine has, which agents of ``task`` (None: of any) can run on it, and why the others cannot.
+    Returns 0."""
     here = machine.host()
     gpu = machine.gpu()
     free = machine.available() or here.memory
@@ -188,9 +205,9 @@ def doctor(task: str | None) -> int:
     table = plain_table("agent", "memory", "on a GPU", "licence", "why it does not run here")
     for row in agents:
         if not row["runs_here"]:
-            too_large = "" if row["fits"] else "too large; "
-            why = too_large + (row["missing"] or "")
-            sizes = _gib(row["memory"]), _gib(row["device_memory"])
-            table.add_row(row["name"], *sizes, row["licence"], why)
+            reason = row["missing"] or ""
+            if not row["fits"]:
+                reason = f"too large; {reason}"
+            table.add_row(row["name"], _gib(row["memory"]), _gib(row["device_memory"]), row["licence"], reason)
     print_table(table)
     return 0

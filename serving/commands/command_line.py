@@ -1,4 +1,15 @@
-"""What commands share. Packages add commands by the entry-point group ``turinglike.commands``."""
+"""What commands share: how options are read, how commands are added and carried out, how errors are printed.
+
+Packages add commands by the entry-point group ``turinglike.commands``: a function that gets :class:`Commands`.
+
+    def register(commands: Commands) -> None:
+        hello = commands.add("hello", say_hello, "greet somebody", example="world")
+        hello.add_argument("name")
+
+    def say_hello(options: argparse.Namespace) -> int:
+        print("hello", options.name)
+        return 0
+"""
 
 import argparse
 import errno
@@ -17,12 +28,13 @@ from typing import Any, NoReturn, TypeVar
 
 from agents.errors import InputError, StorageError, TuringlikeError, printable
 from agents.stimuli import ALL_TASKS, SHORT, TASKS
-from serving.exchange.import_source import RowRule
+from serving.exchange.importing.source import RowRule
 from serving.scheduling.interrupts import OWN_ERROR, Interrupted
 
 GROUP = "turinglike.commands"
-SHOWN = 50  # problems on a terminal
-OF_SETS = ("check", "generate", "bench")  # commands that read a set of stimuli, of which `check --json` says all
+PROBLEMS_SHOWN = 50  # on a terminal
+SET_COMMANDS = ("check", "generate", "bench")  # read a stimulus set, whose problems `check --json` lists all
+DEVICE = "where agents compute (default auto: on a GPU where there is one)"
 log = logging.getLogger("turinglike.commands")
 
 
@@ -30,34 +42,44 @@ class Parser(argparse.ArgumentParser):
     """argparse with Turinglike's form of errors."""
 
     def error(self, message: str) -> NoReturn:
+        """Print ``turinglike: MESSAGE`` on stderr and end with the exit code 2."""
         self.exit(2, f"turinglike: {printable(message)}; `{self.prog} --help` tells more\n")
 
 
+# Types of options: each reads a text of the command line, and raises ArgumentTypeError for a wrong one.
+
+
 def number(text: str, lowest: int = 0, highest: int = 10**9) -> int:
+    """A whole number from ``lowest`` to ``highest``, in digits alone: ``-1``, ``1e3`` and ``1_000`` are wrong."""
     if not text.isdecimal() or not lowest <= int(text) <= highest:
         raise argparse.ArgumentTypeError(f"must be a whole number from {lowest:,} to {highest:,}, not {text!r}")
     return int(text)
 
 
 def positive(text: str) -> int:
+    """A whole number from 1 to a billion."""
     return number(text, 1)
 
 
 def seed(text: str) -> int:
+    """A seed: a whole number below 2**53, so that JSON readers of every language hold it exactly."""
     return number(text, 0, 2**53 - 1)
 
 
 def port(text: str) -> int:
+    """A TCP port, from 1 to 65535."""
     return number(text, 1, 65535)
 
 
 def path(text: str) -> Path:
+    """A path that need not exist. An empty text is wrong, which ``Path`` would take for the current folder."""
     if not text:
         raise argparse.ArgumentTypeError("must not be empty")
     return Path(text)
 
 
 def frame(text: str) -> tuple[int, int]:
+    """Width and height in pixels, from ``1680x1050``."""
     across, _, down = text.partition("x")
     return positive(across), positive(down)
 
@@ -89,53 +111,73 @@ def table_columns(text: str) -> dict[str, str]:
 
 
 def task(text: str) -> str:
-    """A participants' task by its full or short name."""
+    """The full name of a participants' task, from its full or short name: ``color`` is ``color_estimation``."""
     return _task(text, TASKS)
 
 
 def tasks(text: str) -> tuple[str, ...]:
+    """The full names of several participants' tasks, from ``color,word``."""
     return tuple(task(name.strip()) for name in text.split(","))
 
 
 def any_task(text: str) -> str:
-    """As :func:`task`, or that of judges."""
+    """As :func:`task`; also ``judgement``, the task of judges."""
     return _task(text, ALL_TASKS)
 
 
-def _task(text: str, known: Sequence[str]) -> str:
-    if (name := SHORT.get(text, text)) not in known:
-        names = ", ".join([*SHORT, *(name for name in known if name not in SHORT.values())])
+def _task(text: str, allowed: Sequence[str]) -> str:
+    name = SHORT.get(text, text)
+    if name not in allowed:
+        names = ", ".join([*SHORT, *(name for name in allowed if name not in SHORT.values())])
         raise argparse.ArgumentTypeError(f"must be {names}, or one of these in full, not {text!r}")
     return name
 
 
 def replicas(text: str) -> int | None:
+    """The number of workers for each agent; None for ``auto``."""
     return None if text == "auto" else positive(text)
 
 
 def sizes(text: str) -> tuple[int, ...]:
+    """Whole numbers in rising order, each once, from ``4,1,2``."""
     return tuple(sorted({positive(part) for part in text.split(",")}))
 
 
 def seconds(text: str) -> float:
+    """A duration in seconds, above 0."""
     return real(text, 1e-9, 1e9)
 
 
 def share(text: str) -> float:
+    """A part of a whole, from 0 to 1."""
     return real(text, 0, 1)
 
 
 def real(text: str, lowest: float, highest: float) -> float:
-    if not lowest <= (value := float(text)) <= highest:
+    """A number from ``lowest`` to ``highest``; ``nan`` is wrong."""
+    value = float(text)
+    if not lowest <= value <= highest:
         raise argparse.ArgumentTypeError(f"must be from {lowest:g} to {highest:g}, not {text!r}")
     return value
+
+
+# Options that several commands have.
 
 
 def settings_options() -> Parser:
     """Options of commands that make agents."""
     shared = Parser(add_help=False)
-    shared.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
-    shared.add_argument("--config", type=path, metavar="FILE", help="TOML: settings and named variants of agents")
+    shared.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="AGENT.FIELD=VALUE",
+        help="set a setting of an agent, such as mmcq.colors=8; may be repeated",
+    )
+    shared.add_argument(
+        "--config", type=path, metavar="FILE", help="a TOML file with settings and named variants of agents"
+    )
     return shared
 
 
@@ -143,41 +185,63 @@ def worker_options() -> Parser:
     """Options of commands that start workers."""
     shared = Parser(add_help=False)
     loudness = shared.add_mutually_exclusive_group()
-    loudness.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors and the result")
-    why = "say why, too: where agents are placed, their batches, loads, lost workers"
-    loudness.add_argument("-v", "--verbose", action="store_true", help=why)
-    shared.add_argument("--batch-size", type=positive, metavar="N", help="instead of each agent's own")
-    shared.add_argument("--address", metavar="A", help="a Ray cluster instead of a local Ray")
-    shared.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    shared.add_argument("--timeout", type=seconds, default=600.0, metavar="S", help="seconds for one batch")
-    shared.add_argument("--load-timeout", type=seconds, default=1800.0, metavar="S", help="seconds to load an agent")
+    loudness.add_argument("-q", "--quiet", action="store_true", help="print only errors and the result")
+    details = "also tell where agents are placed, their batches, how long they load, and lost workers"
+    loudness.add_argument("-v", "--verbose", action="store_true", help=details)
+    shared.add_argument(
+        "--batch-size", type=positive, metavar="N", help="answers in a batch (default: as each agent says)"
+    )
+    shared.add_argument(
+        "--address", metavar="A", help="the address of a Ray cluster to use (default: start Ray on this machine)"
+    )
+    shared.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help=DEVICE)
+    shared.add_argument(
+        "--timeout", type=seconds, default=600.0, metavar="S", help="seconds that one batch may take (default 600)"
+    )
+    shared.add_argument(
+        "--load-timeout",
+        type=seconds,
+        default=1800.0,
+        metavar="S",
+        help="seconds that loading an agent may take (default 1800)",
+    )
     return shared
 
 
 def source_options() -> Parser:
     """Options of commands that read a stimulus set."""
     shared = Parser(add_help=False)
-    about = "a .jsonl, .csv or .parquet file, a .txt of words, or a folder of pictures"
-    shared.add_argument("source", type=path, metavar="set", help=about)
-    names = "color, object, attention, caption, word, conversation; for rows that name none, and no other may be named"
-    shared.add_argument("--task", type=task, metavar="TASK", help=names)
+    forms = "a .jsonl, .csv or .parquet file, a .txt of words, or a folder of pictures"
+    shared.add_argument("source", type=path, metavar="set", help=forms)
+    shared.add_argument(
+        "--task",
+        type=task,
+        metavar="TASK",
+        help="the task of rows without one: color, object, attention, caption, word or conversation; a row naming "
+        "another task is an error",
+    )
     return shared
 
 
 def json_option() -> Parser:
+    """The option of commands that can print JSON."""
     shared = Parser(add_help=False)
-    shared.add_argument("--json", action="store_true")
+    shared.add_argument("--json", action="store_true", help="print JSON, for programs")
     return shared
 
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """What a package adds its commands with, and shared options."""
+    """What a package adds its commands with. The fields but ``parsers`` are options to give to :meth:`add`."""
 
     parsers: Any
+    """argparse's object that holds the parsers of all commands."""
     settings: Parser
+    """``--set`` and ``--config``, for commands that make agents."""
     workers: Parser
+    """``--device``, ``--batch-size`` and others, for commands that start workers."""
     as_json: Parser
+    """``--json``, for commands that can print JSON."""
 
     def add(
         self,
@@ -188,13 +252,20 @@ class Commands:
         example: str = "",
         uses_ray: bool = False,
     ) -> argparse.ArgumentParser:
-        """Add a command. ``run`` returns its exit code: a function of the options, or "module:function"."""
+        """Add the command ``name``, and return its parser, to which its own options are added.
+
+        ``run`` carries the command out and returns its exit code. It is a function of the options, or
+        "module:function": that module is imported when the command runs, and each parameter of the function gets the
+        option of its name. ``summary`` is a phrase in small letters, for ``--help``. ``shared`` are options that
+        several commands have. ``example`` is what follows the command's name. With ``uses_ray`` it runs in a child
+        process that is watched.
+        """
         example_line = f"Example: turinglike {name} {example}".rstrip()
-        made: argparse.ArgumentParser = self.parsers.add_parser(
+        command: argparse.ArgumentParser = self.parsers.add_parser(
             name, help=summary, description=summary[0].upper() + summary[1:] + ".", epilog=example_line, parents=shared
         )
-        made.set_defaults(run=partial(_call, run) if isinstance(run, str) else run, uses_ray=uses_ray)
-        return made
+        command.set_defaults(run=partial(_call, run) if isinstance(run, str) else run, uses_ray=uses_ray)
+        return command
 
 
 def _call(target: str, options: argparse.Namespace) -> int:
@@ -210,7 +281,7 @@ def arguments(function: Callable[..., Any], options: argparse.Namespace) -> dict
 
 
 def add_registered(commands: Commands) -> None:
-    """Add every package's commands; failed imports are named on stderr."""
+    """Add the commands of all installed packages. Those that cannot be imported are named on stderr and left out."""
     for point in metadata.entry_points(group=GROUP):
         try:
             point.load()(commands)
@@ -218,17 +289,18 @@ def add_registered(commands: Commands) -> None:
             log.warning("%s", printable(f"turinglike: the commands of {point.value} are left out: {error!r}"))
 
 
-Chosen = TypeVar("Chosen")
+Options = TypeVar("Options")
 
 
-def from_options(kind: type[Chosen], options: argparse.Namespace, **more: Any) -> Chosen:
-    """The dataclass ``kind`` from options of the same names."""
+def from_options(kind: type[Options], options: argparse.Namespace, **more: Any) -> Options:
+    """An object of the dataclass ``kind``: each field gets the option of its name, or the value in ``more``."""
     names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in {**vars(options), **more}.items() if name in names})
 
 
 def carry_out(options: argparse.Namespace) -> int:
-    """Run the chosen command; returns its exit code and prints errors on stderr."""
+    """Run the command that ``options`` name; returns its exit code (:mod:`serving.cli` lists them). Prints errors on
+    stderr: known ones as a sentence, others with their traceback."""
     # Pillow warns of odd metadata in stimuli; what matters of them becomes an error of that stimulus.
     warnings.filterwarnings("ignore", module="PIL")
     try:
@@ -262,11 +334,13 @@ def carry_out(options: argparse.Namespace) -> int:
 
 
 def _drop_output() -> None:
+    """Send what is still to be written to nowhere: at its end Python would fail again on writing it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def open_standard_streams() -> None:
-    """Open closed standard streams to nowhere, so that no file takes their numbers."""
+    """Open closed standard streams (as after ``>&-``) to nowhere. Otherwise the first file that is opened takes the
+    stream's number, and what is printed goes into that file."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)
@@ -277,13 +351,13 @@ def open_standard_streams() -> None:
 
 
 def complain(error: TuringlikeError, command: str) -> None:
-    """Print an error of a command, with the first problems."""
+    """Print an error of ``command`` on stderr, after the first 50 of its problems."""
     problems = error.problems if isinstance(error, InputError) else ()
-    for problem in problems[:SHOWN]:
+    for problem in problems[:PROBLEMS_SHOWN]:
         print(problem, file=sys.stderr)
-    if len(problems) > SHOWN:
-        more = f"… and {len(problems) - SHOWN} more"
-        if command in OF_SETS:
+    if len(problems) > PROBLEMS_SHOWN:
+        more = f"… and {len(problems) - PROBLEMS_SHOWN} more"
+        if command in SET_COMMANDS:
             more += "; `turinglike check --json` lists them all"
         print(more, file=sys.stderr)
     print(f"turinglike: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""``turinglike fetch``: downloads agents' checkpoints."""
+"""``turinglike fetch``: downloads the checkpoints that agents need, and tells what they are."""
 
 import logging
 import sys
@@ -15,7 +15,7 @@ from agents.models.hub import NoNetworkError, readable
 from serving.files.terminal import print_line, printed_log
 from serving.files.words import count
 
-FAILED = 1  # the exit code if not everything was brought
+FAILED = 1  # the exit code if something could not be downloaded
 
 
 def _print(text: str) -> None:
@@ -24,12 +24,15 @@ def _print(text: str) -> None:
 
 
 def fetch(agents: Sequence[str], settings: Sequence[str], config: Path | None) -> int:
-    """Fetch what ``agents`` ("a" or "a,b") need; returns the exit code. Raises InputError before downloads."""
+    """Download the checkpoints that ``agents`` ("a" or "a,b") need, and print name, size and licence of each.
+
+    Returns 0, or :data:`FAILED` where something could not be downloaded. Raises InputError before the first download.
+    """
     names = [name for listed in agents for name in listed.split(",") if name]
     if not names:
         raise InputError("fetch: no agent is given")
-    chosen = resolve(names, settings, config)
-    entries = chosen.entries
+    selection = resolve(names, settings, config)
+    entries = selection.entries
     failed = []
     for name, entry in entries.items():
         try:
@@ -37,22 +40,23 @@ def fetch(agents: Sequence[str], settings: Sequence[str], config: Path | None) -
         except ImportError as error:
             failed.append(name)
             _complain(name, error)
-    made = checked_agents({name: entry for name, entry in entries.items() if name not in failed}, chosen.settings)
+    importable = {name: entry for name, entry in entries.items() if name not in failed}
+    agents_by_name = checked_agents(importable, selection.settings)
     from huggingface_hub.utils import logging as hub_logging
 
-    brought: dict[Path, int] = {}
+    sizes: dict[Path, int] = {}  # bytes on disk, by checkpoint
     hub_logging.set_verbosity(logging.ERROR)
     with printed_log("turinglike.fetch", logging.INFO, _print):
-        for name, agent in made.items():
+        for name, agent in agents_by_name.items():
             try:
                 downloads = _fetch(agent, entries[name])
             except (TuringlikeError, OSError) as error:
                 failed.append(name)
                 _complain(name, error)
             else:
-                brought.update({download.path: download.size for download in downloads})
-    if brought:
-        _print(f"total: {readable(sum(brought.values()))} in {count(len(brought), 'checkpoint')}")
+                sizes.update({download.path: download.size for download in downloads})
+    if sizes:
+        _print(f"total: {readable(sum(sizes.values()))} in {count(len(sizes), 'checkpoint')}")
     if failed:
         print(f"turinglike: {len(failed)} of {len(entries)} agents could not be fetched for", file=sys.stderr)
     return FAILED if failed else 0
@@ -69,13 +73,13 @@ def _fetch(agent: Agent[Any], entry: Entry) -> Sequence[Download]:
     missing = agent.missing()
     _print(agent.name if downloads else f"{agent.name}: nothing to fetch")
     for download in downloads:
-        _print(_about(download, entry))
+        _print(_told(download, entry))
     if missing is not None:
         _print(f"  it still cannot run here: {missing}")
     return downloads
 
 
-def _about(download: Download, entry: Entry) -> str:
+def _told(download: Download, entry: Entry) -> str:
     revision = "" if download.revision is None else f"  revision {download.revision}"
     licence = printable(download.licence or entry.licence)
     return f"  {download.name}{revision}  {readable(download.size)}  licence {licence}\n    {download.path}"

@@ -1,4 +1,4 @@
-"""``turinglike serve``: its checked options."""
+"""``turinglike serve``: checks all options and agents before it listens, then serves until a signal."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     from agents.contract import Agent
     from serving.http.monitoring import ServerLog
 
-KEY = "TURINGLIKE_API_KEY"
-# characters of a key
+KEY = "TURINGLIKE_API_KEY"  # the environment variable that holds the key
+# the length of a key, in characters
 SHORTEST = 16
 LONGEST = 4096
 
 
 def serve(options: argparse.Namespace) -> int:
-    """Serve until a signal. Raises TuringlikeError and Interrupted."""
+    """Serve until a signal; returns 0. Raises TuringlikeError for wrong options and agents, and before a port is taken;
+    Interrupted for a signal that ends it."""
     try:
         import uvloop
 
@@ -43,26 +44,28 @@ def serve(options: argparse.Namespace) -> int:
     key = read_api_key(options.key_file)
     check_key(options.host, key)
     machine.check_device(options.device, options.address)
-    chosen = resolve(names, options.settings, options.config)
-    entries = chosen.entries
-    agents = checked_agents(chosen.entries, chosen.settings)
+    selection = resolve(names, options.settings, options.config)
+    entries = selection.entries
+    agents = checked_agents(entries, selection.settings)
     log = ServerLog(options.quiet, options.verbose)
     log.start()
-    served = from_options(ServeOptions, options, entries=entries, settings=chosen.settings)
+    serve_options = from_options(ServeOptions, options, entries=entries, settings=selection.settings)
     hosts = LOOPBACK | {name.lower() for name in options.allow_host}
     if options.host not in ("0.0.0.0", "::"):
         hosts |= {options.host.lower()}
     rules = Rules(frozenset(hosts), key)
     for name in agents:
-        check_chats(name, entries[name].make(chosen.settings.get(name)), log)
-    with ExitStack() as held:
-        sockets = held.enter_context(bound_sockets(options.host, options.port))
+        check_chats(name, entries[name].make(selection.settings.get(name)), log)
+    with ExitStack() as stack:
+        sockets = stack.enter_context(bound_sockets(options.host, options.port))
         kept = None
         if options.out is not None:
-            described = {name: run_entry([(entries[name], agent)]) for name, agent in agents.items()}
-            kept = held.enter_context(kept_records(options.out, options.seed, described, options.accept_changed_code))
+            entries_of_run = {name: run_entry([(entries[name], agent)]) for name, agent in agents.items()}
+            kept = stack.enter_context(
+                kept_records(options.out, options.seed, entries_of_run, options.accept_changed_code)
+            )
         interrupts.run(
-            lambda take_signals: run(served, agents, sockets, rules, take_signals, log, kept),
+            lambda take_signals: run(serve_options, agents, sockets, rules, take_signals, log, kept),
             uvloop.new_event_loop,
         )
     return 0
@@ -85,14 +88,15 @@ def check_chats(name: str, agent: Agent[Any], log: ServerLog) -> None:
 
 
 def check_host_names(hosts: list[str]) -> None:
-    """Raises InputError for names with a port, a scheme or a path."""
+    """Raises InputError for a name of ``--allow-host`` with a port, a scheme or a path."""
     for name in hosts:
         if not name or set(name) & set("/@?#[]* ") or (":" in name and name.count(":") < 2):
             raise InputError(f"--allow-host {name}: give the name alone, without http:// and without a port")
 
 
 def read_api_key(file: Path | None) -> str | None:
-    """The key of --key-file or the environment. Raises InputError."""
+    """The key in ``file``, else that of the environment; None where there is neither. Raises InputError for a file that
+    cannot be read, and for a key of another form."""
     key = os.environ.get(KEY)
     where = KEY
     if file is not None:

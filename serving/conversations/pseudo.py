@@ -1,6 +1,8 @@
-"""Pseudo-dialogue, which an agent writes for both speakers before a conversation.
+"""Pseudo-dialogue: lines that an agent writes for both speakers before a conversation, as if they had spoken before.
 
-X-Turing (ACL 2025, arXiv 2408.09853): n topics with m turns each, completed or cut to m."""
+As in X-Turing (ACL 2025, arXiv 2408.09853) the agent names n topics and writes m turns on each; what it writes is
+completed, or cut, to m turns.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -13,16 +15,20 @@ from serving.conversations.journal import Turn
 from serving.conversations.scenario import SIDES
 from serving.conversations.transcript import Transcript
 
-FIRST = -1_000_000  # the number of the first request in seeds and journals: below those of turns
+FIRST = -1_000_000  # the first request's number in seeds and journals, so that none is a turn's
 _FLAGS = dict.fromkeys(("word_loop", "prompt_echo", "same_message"), "flag")
-SPOILT = Policy.model_validate({**dict.fromkeys(FILTERS, "off"), **_FLAGS})  # with these a reply ends before a message
+SPOILT = Policy.model_validate({**dict.fromkeys(FILTERS, "off"), **_FLAGS})
+"""The filters that end a reply before the message in which they find something."""
 Ask = Callable[[int, Mapping[str, Any]], Awaitable[Turn]]
+"""Asks the agent for a turn, by its number and options."""
 
 
 async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tries: int) -> None:
-    """Have ``side`` write the stimulus's pseudo-dialogue into ``transcript``. Raises AnswerError.
+    """Let the agent of ``side`` write the pseudo-dialogue that the stimulus asks for into ``transcript.pseudo``.
 
-    ``ask`` requests a turn by number and options; ``tries`` in a row may bring nothing."""
+    It ends early where the agent's answer is failed or rejected. Raises AnswerError after ``tries`` answers in a row
+    that brought nothing.
+    """
     stimulus = transcript.stimulus
     names = transcript.names
     wanted = stimulus.pseudo
@@ -44,10 +50,10 @@ async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tri
         text = await write({"topics": wanted.topics - len(topics), "known": topics})
         if text is None:
             return
-        known = {topic.casefold() for topic in topics}
-        fresh = [topic for topic in read_topics(text, names) if topic.casefold() not in known]
-        topics += fresh[: wanted.topics - len(topics)]
-        left = tries if fresh else left
+        earlier = {topic.casefold() for topic in topics}
+        new_topics = [topic for topic in read_topics(text, names) if topic.casefold() not in earlier]
+        topics += new_topics[: wanted.topics - len(topics)]
+        left = tries if new_topics else left
     for topic in topics:
         written: list[PseudoMessage] = []
         while (turns := _turns(written)) < wanted.turns:
@@ -57,11 +63,12 @@ async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tri
             if text is None:
                 return
             for line in read_messages(text, names, speaker, stimulus.mode):
-                spoken = [*((each.speaker, each.text) for each in written), (line.speaker, line.text)]
+                spoken = [*((message.speaker, message.text) for message in written), (line.speaker, line.text)]
                 if judge_conversation(spoken, SPOILT, names=names, last_only=True):
                     break
-                about = {"agent": transcript.speakers[side], "topic": topic}
-                message = PseudoMessage(speaker=line.speaker, text=line.text, **about)
+                message = PseudoMessage(
+                    speaker=line.speaker, text=line.text, agent=transcript.speakers[side], topic=topic
+                )
                 if written and line.speaker == written[-1].speaker and not transcript.is_burst:
                     joined = f"{written[-1].text} {message.text}"
                     written[-1] = transcript.pseudo[-1] = message.model_copy(update={"text": joined})
@@ -74,4 +81,10 @@ async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tri
 
 
 def _turns(messages: list[PseudoMessage]) -> int:
-    return sum(at == 0 or message.speaker != messages[at - 1].speaker for at, message in enumerate(messages))
+    """How many turns the messages are: several of one speaker in a row are one."""
+    turns = 0
+    speaker = None
+    for message in messages:
+        turns += message.speaker != speaker
+        speaker = message.speaker
+    return turns

@@ -1,4 +1,7 @@
-"""A conversation's scenario and a pair's settings. Topics, names and personas are the papers'."""
+"""A conversation's scenario: what it is about, how the speakers are called, who begins; and a pair's settings.
+
+The topics, names and personas that are drawn are those of the papers.
+"""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -66,7 +69,10 @@ QUIET_S = 5.0  # X-Turing's t1 is not in the texts that are known here: a guess
 
 
 def draw_scenario(stimulus: ConversationStimulus, seed: int) -> ConversationStimulus:
-    """The stimulus with open fields drawn from ``seed``, independently."""
+    """The stimulus with the fields filled that it leaves open: topic, names, personas and who starts.
+
+    Each is drawn from ``seed`` whether it is needed or not, so that a field that is given changes none of the others.
+    """
     numbers = random.Random(seed)
     drawn = {
         "topic": numbers.choice(TOPICS),
@@ -80,7 +86,8 @@ def draw_scenario(stimulus: ConversationStimulus, seed: int) -> ConversationStim
 
 
 def speaker_name(speaker: str, names: Sequence[str] | None) -> str:
-    """The name of "A" or "B", if neither is among the ``names``."""
+    """The name of the speaker "A" or "B" of a history, if neither letter is itself one of ``names``; else
+    ``speaker``."""
     return names[SIDES.index(speaker)] if names and speaker in SIDES and not {*SIDES} & {*names} else speaker
 
 
@@ -88,14 +95,14 @@ def speaker_name(speaker: str, names: Sequence[str] | None) -> str:
 
 
 def next_side(stimulus: ConversationStimulus) -> int:
-    """The side that writes after the history (A if open)."""
+    """The side that writes the next message after the stimulus's history; A where nothing says who starts."""
     if not stimulus.history:
         return SIDES.index(stimulus.who_starts or "A")
     return int(stimulus.history[-1].speaker == (stimulus.names or SIDES)[0])
 
 
 def next_turn(stimulus: ConversationStimulus) -> tuple[int, dict[str, Any]]:
-    """The next message's number and its request's options."""
+    """The number of the next message after the stimulus's history, and the options of the request for it."""
     turn = len(stimulus.history)
     return turn, {"speaker": SIDES[next_side(stimulus)], "turn": turn}
 
@@ -111,24 +118,35 @@ def as_conversation(request: AgentRequest) -> ConversationAnswer:
 
 
 class DelaySettings(Settings):
-    """The constants of the delay before a message, in seconds and seconds per letter.
+    """How long a speaker takes over a message: reading the one before, thinking, and typing.
 
-    Form and constants follow Jones and Bergen (2023, "Does GPT-4 pass the Turing test?"), not checked against their
-    program: base + N(type_mean, type_sd) x letters written + N(read_mean, read_sd) x letters read + Gamma(think_shape,
-    think_scale); with a think_scale of 0 nobody thinks."""
+    base + N(type_mean, type_sd) x letters written + N(read_mean, read_sd) x letters read + Gamma(think_shape,
+    think_scale)
+
+    Form and constants follow Jones and Bergen (2023, "Does GPT-4 pass the Turing test?"). They were not checked against
+    their program.
+    """
 
     model_config = ConfigDict(strict=True)
 
     base: float = Field(1.0, ge=0, le=3600)
+    """Seconds before every message."""
     type_mean: float = Field(0.3, ge=0, le=60)
+    """Seconds to type a letter, on average."""
     type_sd: float = Field(0.03, ge=0, le=60)
+    """The standard deviation of the seconds to type a letter."""
     read_mean: float = Field(0.03, ge=0, le=60)
+    """Seconds to read a letter, on average."""
     read_sd: float = Field(0.003, ge=0, le=60)
+    """The standard deviation of the seconds to read a letter."""
     think_shape: float = Field(2.5, gt=0, le=1000)
+    """The shape of the gamma distribution of the seconds to think."""
     think_scale: float = Field(0.25, ge=0, le=3600)
+    """The scale of that distribution in seconds; with 0 nobody thinks."""
 
     def draw(self, written: int, read: int, numbers: random.Random) -> float:
-        """Seconds (at least 0) before a message of ``written`` letters, after ``read`` letters."""
+        """The seconds, 0 or more, before a message of ``written`` letters after one of ``read`` letters; ``numbers``
+        gives the random numbers."""
         typing = numbers.gauss(self.type_mean, self.type_sd) * written
         reading = numbers.gauss(self.read_mean, self.read_sd) * read
         thinking = numbers.gammavariate(self.think_shape, self.think_scale) if self.think_scale else 0.0
@@ -138,13 +156,19 @@ class DelaySettings(Settings):
 class PairSettings(Settings):
     """What the conversation filters lead to, and how often a conversation is tried."""
 
-    policy: Policy | None = None  # none: the papers' policy for the families of the two agents
+    policy: Policy | None = None
+    """What each filter leads to; by default the papers' policy for the families of the two agents."""
     thresholds: FilterSettings = FilterSettings()
-    attempts: int = Field(5, ge=1, le=100)  # at a turn, and at a whole conversation
-    delays: DelaySettings = DelaySettings()  # of both speakers, on the conversation's own clock
-    quiet_s: float = Field(QUIET_S, ge=0, le=3600)  # that a burst's other speaker is quiet before an agent is called
+    """From which values on the filters find something."""
+    attempts: int = Field(5, ge=1, le=100)
+    """How often a turn is tried, and how often a whole conversation."""
+    delays: DelaySettings = DelaySettings()
+    """How long both speakers take over a message, on the conversation's own clock."""
+    quiet_s: float = Field(QUIET_S, ge=0, le=3600)
+    """Seconds that the other speaker of a burst dialogue must be quiet before an agent is called."""
 
     def policy_for(self, kind: ConversationType, pair: Sequence[Agent[Any]]) -> Policy:
+        """What the filters lead to in a conversation of that type of the two agents."""
         first, second = (agent.declaration().family for agent in pair)
         return self.policy or papers_policy(kind, first, second)
 

@@ -1,12 +1,17 @@
-"""A conversation's state, without a clock: times are seconds from its start. Sides are 0 for A, 1 for B.
+"""A conversation's state: who said what, what is being typed, and what happens next.
 
-Burst dialogue follows X-Turing (ACL 2025, arXiv 2408.09853):
+Times are seconds from the conversation's start. A side is 0 for speaker A and 1 for B. The state has no clock of its
+own: a conversation of two agents jumps from event to event, and one with a person follows a real clock
+(:class:`AgentPart`).
 
-1. An agent is called once the other speaker was quiet for ``quiet_s``.
-2. Each line of its reply is a message, sent once typed.
-3. A message from the other speaker withdraws unsent ones.
+A burst dialogue follows X-Turing (ACL 2025, arXiv 2408.09853):
 
-By turns a reply is a message, without waiting for quiet."""
+1. An agent is called when the other speaker has been quiet for ``quiet_s`` seconds.
+2. Each line of its reply is a message, which is sent when it is typed.
+3. A message from the other speaker withdraws the messages that are not sent yet.
+
+In a conversation by turns ("ping-pong") a whole reply is one message, and nobody waits for quiet.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +33,8 @@ from agents.language.sent_messages import leading_label, short_names
 from agents.stimuli import ConversationStimulus, Utterance
 from serving.conversations.scenario import QUIET_S, SIDES, DelaySettings
 
-Instructions = Callable[[ConversationStimulus, Draw], str | None]  # as agents.capabilities.Instructed
+Instructions = Callable[[ConversationStimulus, Draw], str | None]
+"""What an agent's prompt says before the messages, as :class:`agents.capabilities.Instructed`."""
 
 
 def no_instructions(stimulus: ConversationStimulus, draw: Draw) -> None:
@@ -41,43 +47,62 @@ def instructions_of(agent: Agent[Any]) -> Instructions:
 
 
 class Event(NamedTuple):
-    """A message of ``side`` to send, or its agent to call, ``at`` seconds."""
+    """Something that is due."""
 
     at: float
+    """When, in seconds from the conversation's start."""
     what: Literal["send", "call"]
+    """"send": a typed message is to be sent; "call": the side's agent is to be asked for a reply."""
     side: int
 
 
-class _Typed(NamedTuple):
-    at: float  # when it is sent
+class _TypedMessage(NamedTuple):
+    at: float  # when it is to be sent
     answer: TurnAnswer
 
 
 @dataclass(slots=True)
 class Transcript:
-    """A conversation about ``stimulus``, which has names and who starts.
-
-    ``agents`` are the sides of :attr:`next_event`; ``unread`` counts letters since a call (None: nothing due)."""
+    """A conversation as it stands. Pairs (A's, B's) are by side."""
 
     stimulus: ConversationStimulus
+    """With names and who starts, as :func:`serving.conversations.scenario.draw_scenario` gives them."""
     speakers: tuple[str, str]
+    """The agents' names in records; a person is "human" or "human:NAME"."""
     instructions: tuple[Instructions, Instructions]
+    """What the agents' prompts say."""
     policy: Policy
+    """What each conversation filter leads to."""
     thresholds: FilterSettings
+    """From which values on the filters find something."""
     sample: int = 0
+    """The number of the conversation among those about the stimulus."""
     seed: int | str = 0
+    """The delays are drawn from it."""
     delays: DelaySettings = field(default_factory=DelaySettings)
+    """How long speakers take over a message."""
     quiet_s: float = QUIET_S
+    """Seconds that the other speaker of a burst dialogue must be quiet before an agent is called."""
     agents: tuple[int, ...] = (0, 1)
+    """The sides that :attr:`next_event` calls; a person's side is called by nobody."""
     now: float = 0.0
+    """The time of the last event."""
     calls: int = 0
+    """How many replies were begun."""
     messages: list[Message] = field(default_factory=list)
+    """What was sent."""
     raws: list[Any] = field(default_factory=list)
+    """What the agents wrote before it was cleaned, for each message or, in a burst dialogue, each reply."""
     pseudo: list[PseudoMessage] = field(default_factory=list)
+    """What an agent wrote for both speakers before the conversation."""
     withdrawn: list[Withdrawn] = field(default_factory=list)
-    typing: tuple[list[_Typed], list[_Typed]] = field(default_factory=lambda: ([], []))
+    """Messages that were typed and never sent."""
+    typing: tuple[list[_TypedMessage], list[_TypedMessage]] = field(default_factory=lambda: ([], []))
+    """Messages that are typed and not yet sent, in their order."""
     heard_at: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    """When each side last heard from the other one."""
     unread: list[int | None] = field(default_factory=list)
+    """The letters that each side has heard since it was last called; None where nothing is due from it."""
 
     def __post_init__(self) -> None:
         if not self.is_burst:
@@ -88,50 +113,57 @@ class Transcript:
             self.heard_at[self.starts] = -self.quiet_s  # who starts waits for nothing
 
     def copy(self) -> Transcript:
+        """A draft that can be changed without changing this one."""
         names = ("messages", "raws", "pseudo", "withdrawn", "heard_at", "unread")
         lists: dict[str, Any] = {name: [*getattr(self, name)] for name in names}
         return replace(self, typing=([*self.typing[0]], [*self.typing[1]]), **lists)
 
     @property
     def is_burst(self) -> bool:
+        """Whether both write whenever they like; otherwise they take turns."""
         return self.stimulus.mode == "burst"
 
     @property
     def names(self) -> tuple[str, str]:
+        """The names by which the speakers know each other."""
         assert self.stimulus.names is not None
         return self.stimulus.names
 
     @property
     def starts(self) -> int:
+        """The side that writes first."""
         return SIDES.index(self.stimulus.who_starts or "A")
 
     @property
     def side(self) -> int:
-        """The side that is due now."""
+        """The side of the next event."""
         assert self.next_event is not None
         return self.next_event.side
 
     @property
     def number(self) -> int:
-        """The number of the turn (burst: of the call) in seeds and journals."""
+        """The number of the next turn in seeds and journals; in a burst dialogue that of the next call."""
         return self.calls if self.is_burst else len(self.messages)
 
     @property
     def ended(self) -> bool:
+        """Whether all messages that the stimulus asks for are sent."""
         return len(self.messages) >= self.stimulus.exchanges
 
     @property
     def next_event(self) -> Event | None:
-        """None at the end. At equal times sending precedes calls, and A precedes B."""
+        """The earliest event that is due; None at the end, and while only a person can go on. Of events at one time,
+        sending goes before calls, and A before B."""
         if self.ended:
             return None
         events = [Event(typed[0].at, "send", side) for side, typed in enumerate(self.typing) if typed]
-        due = [side for side in self.agents if self.unread[side] is not None]
-        events += [Event(self.heard_at[side] + self.quiet_s, "call", side) for side in due]
+        for side in self.agents:
+            if self.unread[side] is not None:
+                events.append(Event(self.heard_at[side] + self.quiet_s, "call", side))
         return min(events, key=lambda event: event.at, default=None)
 
     def shown(self) -> ConversationStimulus:
-        """The stimulus with pseudo-dialogue and messages in its history."""
+        """The stimulus as the next speaker sees it: its history goes on with the pseudo-dialogue and the messages."""
         sent = [Utterance(speaker=message.speaker, text=message.text, at=message.at) for message in self.messages]
         before = [Utterance(speaker=message.speaker, text=message.text) for message in self.pseudo]
         return self.stimulus.model_copy(update={"history": [*self.stimulus.history, *before, *sent]})
@@ -139,14 +171,15 @@ class Transcript:
     # what happens
 
     def opener(self) -> TurnAnswer | None:
-        """The stimulus's first message, if not yet sent."""
+        """The first message that the stimulus prescribes, if it is not sent yet."""
         text = self.stimulus.opener
         if text is None or self.messages or (self.is_burst and not lines_of(text)):
             return None
         return TurnAnswer(text=text, finish="opener")
 
     def add(self, answer: TurnAnswer) -> Message | None:
-        """Add the due speaker's reply and go on to the next call; returns the last sent message."""
+        """Add the reply of the side that is due, send all that is due before the next call, and go on to that. Returns
+        the last message that was sent, if any."""
         event = self.next_event
         assert event is not None
         self.now = max(self.now, event.at)
@@ -158,13 +191,17 @@ class Transcript:
         return message
 
     def call(self, side: int) -> int:
-        """Call the agent of ``side``; returns the letters it reads."""
+        """Note that ``side`` is called; returns how many letters it has to read."""
         letters = self.unread[side] or 0
         self.unread[side] = None
         return letters
 
     def type(self, side: int, answer: TurnAnswer, read: int, at: float, answered: float = 0.0) -> None:
-        """Begin the reply of ``side``, called at ``at``; sent after ``answered``, unless the agent heard something."""
+        """Begin to type the reply ``answer`` of ``side``, which was called at ``at`` and has ``read`` letters to read.
+
+        Nothing is sent before ``answered``, when the agent had its reply. If the side has heard something since it was
+        called, the reply is withdrawn at once.
+        """
         numbers = random.Random(f"delay {self.seed} {self.number}")
         raw = answer.raw
         for text in lines_of(answer.text) if self.is_burst else [answer.text]:
@@ -172,8 +209,8 @@ class Transcript:
             if delay is None:
                 delay = round(self.delays.draw(len(text), read, numbers), 3)
             at = max(at + delay, answered)
-            self.typing[side].append(_Typed(at, answer.model_copy(update={"text": text, "raw": raw})))
-            # of the reply, which stands with its first message
+            self.typing[side].append(_TypedMessage(at, answer.model_copy(update={"text": text, "raw": raw})))
+            # What was read and the raw reply count for the first message alone.
             read = 0
             raw = None
         self.calls += 1
@@ -181,11 +218,13 @@ class Transcript:
             self.withdraw(side, "interrupted")
 
     def send(self, side: int) -> Message:
+        """Send the first typed message of ``side``."""
         typed = self.typing[side].pop(0)
         return self.say(side, typed.answer, typed.at)
 
     def say(self, side: int, answer: TurnAnswer, at: float) -> Message:
-        """Send a message of ``side`` at ``at``; its delay is since the last."""
+        """Send a message of ``side`` at the time ``at``. It withdraws what the other side has typed, and the last
+        message withdraws everything. The message's ``delay_s`` are the seconds since the message before."""
         self.now = at
         at = round(at, 3)
         before = (self.messages[-1].at if self.messages else None) or 0.0
@@ -199,21 +238,32 @@ class Transcript:
         self.unread[other] = (self.unread[other] or 0) + len(answer.text)
         self.heard_at[other] = self.now
         if self.ended:
-            for each in (0, 1):
-                self.withdraw(each, "ended")
+            for either in (0, 1):
+                self.withdraw(either, "ended")
         return message
 
     def withdraw(self, side: int, why: Literal["interrupted", "ended"]) -> None:
+        """Take back what ``side`` has typed and not sent, and note the reason."""
         turn = len(self.messages)
         at = round(self.now, 3)
-        about = {"turn": turn, "speaker": self.names[side], "agent": self.speakers[side], "at": at, "why": why}
-        self.withdrawn += [Withdrawn(text=typed.answer.text, **about) for typed in self.typing[side]]
+        for typed in self.typing[side]:
+            self.withdrawn.append(
+                Withdrawn(
+                    text=typed.answer.text,
+                    turn=turn,
+                    speaker=self.names[side],
+                    agent=self.speakers[side],
+                    at=at,
+                    why=why,
+                )
+            )
         self.typing[side].clear()
 
     # filters
 
     def judge_next(self, answer: TurnAnswer, side: int | None = None, raw: Any = None) -> list[Judgement]:
-        """The filters' findings in an answer by ``side`` (None: due), and in the label of ``raw``."""
+        """What the filters find in ``answer`` as the next message of ``side`` (None: the side that is due). A speaker's
+        label in the uncleaned reply ``raw`` counts as written."""
         side = self.side if side is None else side
         speaker = self.names[side]
         lines = self._labelled_messages()
@@ -222,12 +272,15 @@ class Transcript:
         return self._judge([*lines, new], [side], limit, last_only=True)
 
     def judge_all(self) -> list[Judgement]:
-        """The filters' findings in all messages and the history."""
+        """What the filters find in all messages, after the stimulus's history."""
         before = len(self.stimulus.history)
         messages = self.messages
         # The lines of a burst have the limit of their reply, which ends with the last line.
-        ends = [a.speaker != b.speaker for a, b in pairwise(messages)] + [True]
-        limit = [before + at for at, end in enumerate(ends[: len(messages)]) if end and _ended_at_limit(messages[at])]
+        ends_a_reply = [message.speaker != later.speaker for message, later in pairwise(messages)] + [True]
+        limit = []
+        for place, message in enumerate(messages):
+            if ends_a_reply[place] and _ended_at_limit(message):
+                limit.append(before + place)
         return self._judge(self._labelled_messages(), [0, 1], limit)
 
     def _judge(
@@ -268,15 +321,19 @@ class Transcript:
         return text
 
     def answer(self) -> ConversationAnswer:
+        """The conversation as the answer of a record."""
         return ConversationAnswer(
             messages=self.messages, ended_early=not self.ended, withdrawn=self.withdrawn, pseudo=self.pseudo
         )
 
     def raw_json(self, **more: Any) -> bytes:
-        """The record's ``raw``: what was drawn, ``more``, and extras."""
+        """The JSON of the record's ``raw``: the scenario that was drawn, ``more``, and what the agents wrote before it
+        was cleaned."""
         drawn = {key: getattr(self.stimulus, key) for key in ("topic", "names", "personas", "who_starts", "mode")}
-        turns = {"turns": self.raws} if any(self.raws) else {}
-        return orjson.dumps({**drawn, **more, **turns})
+        content = {**drawn, **more}
+        if any(self.raws):
+            content["turns"] = self.raws
+        return orjson.dumps(content)
 
 
 def _ended_at_limit(message: TurnAnswer | Message) -> bool:
@@ -284,14 +341,19 @@ def _ended_at_limit(message: TurnAnswer | Message) -> bool:
 
 
 def lines_of(text: str) -> list[str]:
-    """A reply's non-empty lines with single spaces."""
-    return [line for line in (" ".join(line.split()) for line in text.splitlines()) if line]
+    """The lines of a reply that are not empty, with single spaces between words."""
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    return [line for line in lines if line]
 
 
 class AgentPart:
-    """Use :meth:`run` as a task, and :meth:`wake` after a person's message.
+    """The agents' part in a conversation on a real clock. Use :meth:`run` as a task, and :meth:`wake` after a person's
+    message.
 
-    ``clock`` returns seconds, ``ask`` a side's reply (None: failed); ``send`` publishes."""
+    ``clock`` returns the seconds since the conversation's start. ``ask`` returns the reply of a side's agent, or None
+    where it failed; it is then asked again after the person's next message. ``send`` sends the first typed message of a
+    side (:meth:`Transcript.send`).
+    """
 
     def __init__(
         self,
@@ -308,7 +370,8 @@ class AgentPart:
         self._has_failed = False
 
     async def run(self) -> None:
-        """Run to the conversation's end. Raises what ``ask`` and ``send`` raise."""
+        """Call agents and send their messages when they are due, until the conversation has ended. Raises what ``ask``
+        and ``send`` raise."""
         transcript = self.transcript
         while True:
             await self.send_due()
@@ -325,11 +388,12 @@ class AgentPart:
                 await self._call(event.side)
 
     def wake(self) -> None:
-        """Note a person's message; a failed agent may go on."""
+        """Look at the transcript again, because a person has written; an agent that failed is asked again."""
         self._has_failed = False
         self._woken.set()
 
     async def send_due(self) -> None:
+        """Send all messages whose time has come."""
         while (event := self.transcript.next_event) is not None and event.what == "send" and event.at <= self.clock():
             await self._send(event.side)
 

@@ -1,4 +1,4 @@
-"""Request bodies of the native routes, with images in base64, and their stimuli."""
+"""The request bodies of the native routes, whose images are in base64, and the stimuli in them."""
 
 import base64
 import math
@@ -17,10 +17,10 @@ from serving.http.errors import ApiError, invalid, problems_of
 
 ImageField = Literal["image", "target_image", "target_mask"]
 IMAGES: tuple[str, ...] = get_args(ImageField)
-MOST_ITEMS = 1000
-DECODED_AT_ONCE = 1 << 20  # characters of base64
+MOST_ITEMS = 1000  # stimuli of one stream
+DECODED_AT_ONCE = 1 << 20  # characters of base64: the longer the piece, the longer all other threads wait
 JSON = "application/json"
-ROW = {"id": "tea", "task": "word_association", "cue": "tea"}
+ROW = {"id": "tea", "task": "word_association", "cue": "tea"}  # the example in the API's pages
 
 
 class _RowSchema:
@@ -35,19 +35,21 @@ class _RowSchema:
 
 
 def from_base64(text: str, field: str) -> bytes:
-    """The bytes of base64 with line ends, without padding, URL-safe or percent-encoded. Raises ApiError.
+    """The bytes of a base64 text; it may have line ends, no padding, the URL-safe alphabet, or be percent-encoded.
 
-    Each piece holds Python's lock for some milliseconds, so call it in a thread of its own."""
+    ``field`` is named in the error. Call it in a thread of its own: each piece holds Python's lock for some
+    milliseconds, and the server's event loop would answer nobody. Raises ApiError 422 for what is no base64.
+    """
     plain = "".join((unquote(text) if "%" in text else text).split()).replace("-", "+").replace("_", "/")
     unpadded = plain.rstrip("=")
     padded = unpadded + "=" * (-len(unpadded) % 4)
     try:
         if len(plain) - len(unpadded) > 2 or "=" in unpadded:
             raise ValueError
-        return b"".join(
-            base64.b64decode(padded[at : at + DECODED_AT_ONCE], validate=True)
-            for at in range(0, len(padded), DECODED_AT_ONCE)
-        )
+        pieces = []
+        for begin in range(0, len(padded), DECODED_AT_ONCE):
+            pieces.append(base64.b64decode(padded[begin : begin + DECODED_AT_ONCE], validate=True))
+        return b"".join(pieces)
     except ValueError:
         raise invalid([(field, "is no base64")]) from None
 
@@ -57,7 +59,7 @@ Seed = Annotated[int, Field(strict=True, ge=0, lt=2**53), WHOLE]
 
 
 class Body(BaseModel):
-    """A JSON object without unknown fields, NaN and infinity."""
+    """A JSON object; unknown fields, NaN and infinity are refused."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
@@ -70,7 +72,7 @@ class StimulusRequest(Body):
     images: dict[ImageField, Base64] = Field(default_factory=dict, examples=[{}])
     """Base64 of the image files, by the stimulus's field."""
     sample: Annotated[int, Field(strict=True, ge=0, lt=2**31), WHOLE] = 0
-    """Which of an agent's answers: another number draws another one."""
+    """The number of the answer: with another number the agent draws another answer."""
 
 
 class ResponseRequest(StimulusRequest):
@@ -86,26 +88,31 @@ class StreamRequest(Body):
     """Ask an agent for many answers."""
 
     agent: str = Field(max_length=200, examples=["eliza"])
+    """One of GET /agents."""
     seed: Seed | None = None
+    """The run's seed; the server's own by default."""
     items: list[StimulusRequest] = Field(min_length=1, max_length=MOST_ITEMS)
+    """The stimuli."""
 
 
 def stimuli_of(stream: StreamRequest) -> list[tuple[Stimulus, Mapping[str, bytes] | None, int]]:
-    """A stream's stimuli, images by name and samples, for a thread as :func:`stimulus_of`. Raises ApiError."""
+    """The stimuli of a stream, each with its images by name (None without any) and its sample. Raises ApiError 422 with
+    the problems of all. Call it in a thread of its own, as :func:`from_base64`."""
     stimuli = []
     problems = []
-    for at, item in enumerate(stream.items):
+    for place, item in enumerate(stream.items):
         try:
             stimuli.append((*stimulus_of(item), item.sample))
         except ApiError as error:
-            problems += [(f"items.{at}.{problem.field}", problem.message) for problem in error.problems]
+            problems += [(f"items.{place}.{problem.field}", problem.message) for problem in error.problems]
     if problems:
         raise invalid(problems)
     return stimuli
 
 
 def stimulus_of(item: StimulusRequest) -> tuple[Stimulus, Mapping[str, bytes] | None]:
-    """The stimulus and its images by name; with images for a thread as :func:`from_base64`. Raises ApiError."""
+    """The stimulus of a request and its images by name, None without any. Raises ApiError 422. If there are images,
+    call it in a thread of its own, as :func:`from_base64`."""
     named = [name for name in IMAGES if name in item.stimulus]
     if named:
         raise invalid([(f"stimulus.{name}", "images travel under images, not in the stimulus") for name in named])
@@ -114,7 +121,7 @@ def stimulus_of(item: StimulusRequest) -> tuple[Stimulus, Mapping[str, bytes] | 
 
 
 def checked_stimulus(row: Mapping[str, Any], files: Mapping[str, bytes]) -> Stimulus:
-    """A row as a stimulus with images among ``files``. Raises ApiError."""
+    """The stimulus in a row of a set, whose images are names in ``files``. Raises ApiError 422."""
     try:
         text = orjson.dumps(row)
         if b"null" in text and _has_no_number(row):

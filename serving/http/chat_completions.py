@@ -1,4 +1,4 @@
-"""OpenAI's interface: models and chat completions."""
+"""The routes of OpenAI's interface for models and chat completions."""
 
 import asyncio
 import time
@@ -17,6 +17,7 @@ from serving.http.service import Service
 
 
 def router(service: Service) -> APIRouter:
+    """The routes ``/v1/models``, ``/v1/models/{name}`` and ``/v1/chat/completions`` of a service."""
     routes = APIRouter(tags=["OpenAI's interface"], route_class=JsonRoute)
     began = int(time.time())
 

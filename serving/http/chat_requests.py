@@ -1,4 +1,4 @@
-"""Requests of OpenAI's chat completions."""
+"""The body of ``POST /v1/chat/completions``."""
 
 from pydantic import Field
 
@@ -16,10 +16,10 @@ class ChatRequest(ChoiceOptions):
     messages: list[Message] = Field(
         min_length=1, max_length=MOST_MESSAGES, examples=[[{"role": "user", "content": "I like books."}]]
     )
-    """The last one is the user's. Only its image counts, and it has no more than one."""
+    """The last message is the user's. It may show one image; images of earlier messages have no effect."""
 
     def question(self) -> Question:
-        """What is asked. Raises ApiError."""
+        """What the request asks an agent. Raises ApiError for what no agent can answer."""
         self.check_options()
         history = read_history("messages", self.messages)
         return Question(

@@ -1,4 +1,4 @@
-"""Requests of OpenAI's older completions, of a text alone."""
+"""The body of ``POST /v1/completions``, OpenAI's older interface of a single text."""
 
 from typing import Annotated, Any, ClassVar
 
@@ -56,7 +56,7 @@ class CompletionRequest(ChoiceOptions):
     """A message to the agent, or a cue: not a beginning that the agent goes on with."""
 
     def question(self) -> Question:
-        """What is asked. Raises ApiError."""
+        """What the request asks an agent. Raises ApiError for what no agent can answer."""
         self.check_options()
         history = read_history("prompt", [Message(role="user", content=[TextPart(type="text", text=self.prompt)])])
         return Question(

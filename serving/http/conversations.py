@@ -1,4 +1,8 @@
-"""Conversations with an agent over HTTP, in memory by random ids until idle."""
+"""Conversations of a person with an agent over HTTP.
+
+They are held in memory under random ids. One that nobody uses for an hour is forgotten; with ``--out`` its record
+stays.
+"""
 
 import asyncio
 import secrets
@@ -27,9 +31,9 @@ from serving.http.service import Service
 from serving.runs.records import Record, RecordedVerdict
 
 MOST_TEXT = 2000  # characters of a message
-MOST_EXCHANGES = 200
-MOST_PSEUDO = 200  # turns that an agent writes itself
-LONGEST_WAIT = 30.0  # seconds
+MOST_EXCHANGES = 200  # messages of a conversation
+MOST_PSEUDO = 200  # turns that an agent writes for both before a conversation
+LONGEST_WAIT = 30.0  # seconds that a request may wait for a message
 STATUS = {"busy": 409, "ended": 409, "not_open": 409}
 MessageText = Annotated[str, Field(min_length=1, max_length=MOST_TEXT)]
 ConversationId = Annotated[str, Path(alias="id", examples=["5d41402abc4b2a76b9719d911017c592"])]
@@ -59,25 +63,28 @@ class OpenRequest(Body):
     agent: str = Field(max_length=200, examples=["eliza"])
     """One of GET /agents that answers conversation."""
     id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    """Of the stimulus; random by default. With the same id and seed the same is drawn."""
+    """The stimulus's id; random by default. With the same id and seed the same is drawn."""
     topic: Word | None = None
+    """What the conversation is about."""
     names: tuple[Word, Word] | None = None
-    """A's and B's."""
+    """The names of A and of B."""
     personas: tuple[MessageText, MessageText] | None = None
-    """A's and B's."""
+    """What A and B are like, such as "sarcastic and witty"."""
     opener: MessageText | None = None
     """The first message, whoever says it."""
     who_starts: Literal["A", "B"] | None = None
+    """The side that writes the first message."""
     exchanges: Annotated[int, Field(strict=True, ge=1, le=MOST_EXCHANGES), WHOLE] = 24
-    """So many messages, of both together."""
+    """The number of messages, those of both sides together."""
     mode: Literal["ping-pong", "burst"] = "ping-pong"
-    """By turns, or both whenever they like: then `GET` with `after` brings the agent's messages when they are due."""
+    """By turns ("ping-pong"), or both write whenever they like ("burst"): `GET` with `after` then brings the agent's
+    messages when they are due."""
     pseudo: Annotated[PseudoDialogue | None, AfterValidator(_short)] = None
     """Lines that the agent writes itself beforehand."""
     delays: DelaySettings = Field(default_factory=DelaySettings)
-    """How long the agent takes over a message: recorded by turns, and waited for in a burst dialogue."""
+    """How long the agent takes to write a message. A burst dialogue waits for it; by turns it is only recorded."""
     quiet_s: float = Field(QUIET_S, strict=True, ge=0, le=3600)
-    """In a burst dialogue, for how many seconds the person must have been quiet before the agent is asked."""
+    """In a burst dialogue: the seconds that the person must be quiet before the agent is asked."""
     person: Literal["A", "B"] = "A"
     """The person's side."""
     who: Annotated[str, AfterValidator(_person)] = Field("human", json_schema_extra={"pattern": f"^{PERSON.pattern}$"})
@@ -90,12 +97,14 @@ class MessageRequest(Body):
     """Send a message."""
 
     text: Annotated[MessageText, AfterValidator(_says_something)] = Field(examples=["I like books."])
+    """What the person says."""
 
 
 class ShownMessage(answers.Message):
     """A message with the flags of the conversation filters."""
 
     flags: list[RecordedVerdict]
+    """What the filters found in it; none of it keeps the message back."""
 
 
 class Messages(BaseModel):
@@ -104,29 +113,37 @@ class Messages(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     messages: list[ShownMessage]
+    """In their order."""
     ended: bool
-    """Whether all exchanges have been made."""
+    """Whether all messages of the conversation are sent."""
 
 
 class Conversation(Messages):
     """A conversation as it stands."""
 
     id: str
-    """Not to be guessed: who has it can read the conversation and speak in it."""
+    """It cannot be guessed: who has it can read the conversation and speak in it."""
     agent: str
+    """The agent's name on this server."""
     person: Literal["A", "B"]
+    """The person's side."""
     mode: Literal["ping-pong", "burst"]
+    """By turns, or both whenever they like."""
     topic: str
+    """What it is about, as given or drawn."""
     names: tuple[str, str]
+    """The names of A and of B, as given or drawn."""
     exchanges: int
+    """The number of messages, those of both sides together."""
     forgotten_after: float
     """Seconds without use after which the conversation is forgotten."""
     record: Record | None = None
-    """By GET."""
+    """The record so far; only in the answer to `GET`."""
 
 
 class OpenConversations:
-    """At most ``count`` conversations by id; ``idle`` seconds without use end each."""
+    """At most ``count`` conversations by their ids. One that is not used for ``idle`` seconds is closed and forgotten;
+    ``clock`` returns seconds."""
 
     def __init__(self, count: int = 1000, idle: float = 3600.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._count = count
@@ -135,7 +152,8 @@ class OpenConversations:
         self._kept: dict[str, tuple[Dialogue, float]] = {}  # with the time of the last use, the longest unused first
 
     def add(self, dialogue: Dialogue) -> str:
-        """Keep a conversation; returns its id. Raises ApiError 429."""
+        """Hold a conversation; returns its new id, which cannot be guessed. Raises ApiError 429 where there are too
+        many."""
         self._forget()
         if len(self._kept) >= self._count:
             _, oldest = next(iter(self._kept.values()))
@@ -147,13 +165,13 @@ class OpenConversations:
         return key
 
     def use(self, key: str) -> Dialogue:
-        """The conversation of an id. Raises ApiError 404."""
+        """The conversation with the id ``key``, which is used now. Raises ApiError 404."""
         dialogue = self._taken(key)
         self._kept[key] = (dialogue, self._clock())
         return dialogue
 
     def remove(self, key: str) -> None:
-        """Remove a conversation. Raises ApiError 404."""
+        """Close and forget the conversation with the id ``key``. Raises ApiError 404."""
         self._taken(key).close()
 
     def _taken(self, key: str) -> Dialogue:
@@ -170,6 +188,7 @@ class OpenConversations:
 
 
 def router(service: Service, kept: OpenConversations) -> APIRouter:
+    """The routes below ``/conversations`` of a service; ``kept`` holds the conversations."""
     routes = APIRouter(tags=["conversations"], route_class=JsonRoute)
 
     @routes.post(
@@ -228,8 +247,12 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
     async def later_messages(
         key: ConversationId,
         request: Request,
-        after: Annotated[int, Query(ge=0, le=MOST_EXCHANGES, description="So many messages are known.")] = 0,
-        wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait for another.")] = 0.0,
+        after: Annotated[
+            int, Query(ge=0, le=MOST_EXCHANGES, description="How many messages the client has already.")
+        ] = 0,
+        wait: Annotated[
+            float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait for a further message.")
+        ] = 0.0,
     ) -> Messages:
         """A failure of a burst dialogue's agent comes once; it is asked again when the person writes again."""
         dialogue = kept.use(key)

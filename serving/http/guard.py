@@ -1,4 +1,8 @@
-"""Checks of every request before its route, against other sites' pages and DNS rebinding too."""
+"""What is checked of every request before its route sees it: its Host, its Origin, its key, its size and its speed.
+
+Host and Origin are checked even on this machine's own address. A page of another site, open in the same browser, could
+otherwise ask the server: directly, or under a name that its owner points to 127.0.0.1 (DNS rebinding).
+"""
 
 import asyncio
 import hmac
@@ -24,8 +28,8 @@ T = TypeVar("T")
 
 MIB = 1024 * 1024
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-OPEN = frozenset({"/health", "/", "/docs"})  # without a key; they hold no data
-OPEN_FOLDER = "/static/"
+OPEN = frozenset({"/health", "/", "/docs"})  # paths that need no key: they hold no data
+OPEN_FOLDER = "/static/"  # likewise, with all that is in it
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?", re.ASCII)
 PORTS = {"http": ":80", "https": ":443"}
 CLOSE = {"connection": "close"}
@@ -33,34 +37,43 @@ CLOSE = {"connection": "close"}
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """``hosts`` without ports, ``key`` or None, and limits of a body."""
+    """What a server asks of its requests."""
 
     hosts: frozenset[str] = LOOPBACK
+    """The names and addresses under which it may be asked, in small letters and without ports."""
     key: str | None = field(default=None, repr=False)
+    """The key that requests must bring; None: no key is needed."""
     body_bytes: int = 32 * MIB
+    """The largest body."""
     receive_seconds: float = 30.0
+    """How long a request may take to arrive."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedRequest:
-    """An ended request without its content."""
+    """What log and metrics hear of a request. Nothing of its content is in it."""
 
     request_id: str
+    """The id in the header ``X-Request-Id`` of the response."""
     method: str
+    """GET, POST, …, as the client wrote it."""
     route: str | None
+    """The route's pattern, such as "/conversations/{id}"; None where no route was found."""
     status: int
+    """The HTTP status of the response."""
     seconds: float
+    """From the request's head to the end of its response."""
 
 
 class ClientGone(HTTPException):
-    """The client has gone; log and metrics have the status."""
+    """The client has closed its connection. Nobody gets the status 499; it stands in log and metrics."""
 
     def __init__(self) -> None:
         super().__init__(499, "the client has gone")
 
 
 class Guard:
-    """ASGI middleware that keeps ``rules``; calls ``on_end`` after each request."""
+    """ASGI middleware: refuses requests against ``rules``, gives each an id, and calls ``on_end`` after it."""
 
     def __init__(self, app: ASGIApp, rules: Rules, on_end: Callable[[FinishedRequest], None] = lambda request: None):
         self._app = app
@@ -76,7 +89,9 @@ class Guard:
         began = time.perf_counter()
         status = 0
         # Every route of GET answers HEAD, of which the server sends no body.
-        routed = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+        routed = scope
+        if scope["method"] == "HEAD":
+            routed = {**scope, "method": "GET"}
 
         async def send_checked(message: Message) -> None:
             nonlocal status
@@ -158,7 +173,7 @@ def _too_large(rules: Rules) -> ApiError:
 
 
 def origin_of(error: BaseException) -> str:
-    """An error's type and place, without its text."""
+    """An error's type and place, ``ValueError (worker.py:88)``, without its text, which may quote what people said."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} ({Path(frame.filename).name}:{frame.lineno})"
 
@@ -175,14 +190,15 @@ def _has_key(headers: Headers, key: str) -> bool:
 
 
 async def check_type(request: Request) -> None:
-    """Raises ApiError for a POST that another page's form could send."""
+    """Raises ApiError 415 for a POST that is no JSON: a form on another site's page can send only other types without
+    the browser's asking first."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if request.method == "POST" and kind != "application/json":
         raise ApiError(415, "unsupported_type", "the body must be application/json")
 
 
 async def unless_gone(request: Request, work: Awaitable[T]) -> T:
-    """The result of ``work``; raises ClientGone when the client goes away."""
+    """The result of ``work``. When the client goes away, the work is cancelled and ClientGone is raised."""
     task = asyncio.current_task()
     assert task is not None
     cancelled = task.cancelling()

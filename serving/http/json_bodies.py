@@ -1,4 +1,8 @@
-"""JSON bodies whose texts are all of whole characters."""
+"""Bodies whose texts consist of whole characters.
+
+JSON can write half a character: ``"\\ud83d"``, one of two parts of an emoji. Python reads it, but cannot write it as
+UTF-8, so that the answer, the record or the log would fail long after the request was taken.
+"""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -13,9 +17,10 @@ HALF = "holds half of a character (a lone surrogate, as of an emoji that was cut
 
 
 class JsonRoute(APIRoute):
-    """A route that refuses half an emoji with 422, wherever in the body it stands."""
+    """A route of FastAPI that refuses half a character in its body with 422, wherever it stands."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's handler, which reads its body through :func:`refuse_halves`."""
         handle = super().get_route_handler()
 
         async def handle_whole(request: Request) -> Response:
@@ -35,7 +40,7 @@ class _WholeTextRequest(Request):
 
 
 def refuse_halves(content: Any) -> None:
-    """Raises ApiError if a text or a key of a JSON value has a lone surrogate: nothing could be sent or kept of it."""
+    """Raises ApiError 422, with all places, if a text or a key of a JSON value holds half a character."""
     problems = []
     left: list[tuple[str, Any]] = [("", content)]
     while left:

@@ -1,4 +1,8 @@
-"""``serve --out``: a server's run folder. A conversation's last line counts; ``asked.jsonl`` has the stimuli."""
+"""``serve --out``: the run folder that a server fills.
+
+It has a record for each answer, and in ``asked.jsonl`` the stimuli. A conversation is written anew after each message;
+its last line counts.
+"""
 
 import asyncio
 import logging
@@ -18,7 +22,8 @@ log = logging.getLogger("turinglike.http")
 
 
 class KeptRecords:
-    """Use as ``start()``, :meth:`keep`, ``await close()``; ``run`` is the folder's id."""
+    """Writes records to an open run folder: :meth:`start`, :meth:`keep` again and again, ``await`` :meth:`close`.
+    ``run`` is the run's id."""
 
     def __init__(self, folder: Path, run: str, store: Store) -> None:
         self.run = run
@@ -27,12 +32,13 @@ class KeptRecords:
         self._writer: asyncio.Task[None] | None = None
 
     def start(self) -> asyncio.Task[None]:
-        """Begin to write; the task ends with StorageError."""
+        """Begin to write in a task, which is returned: it ends early only with a StorageError."""
         self._writer = asyncio.create_task(self._store.run())
         return self._writer
 
     async def keep(self, name: str, record: bytes, row: bytes | None = None) -> None:
-        """Write ``record`` of ``name`` and the stimulus's ``row`` to disk. Raises ApiError 503."""
+        """Write the line ``record`` to the file of ``name``, and the stimulus's ``row``, if given, to ``asked.jsonl``;
+        return when both are on disk. Raises ApiError 503."""
         lines = [(self._folder / "records" / f"{name}.jsonl", record)]
         if row is not None:
             lines.insert(0, (self._folder / "asked.jsonl", row + b"\n"))
@@ -55,7 +61,11 @@ class KeptRecords:
 def kept_records(
     folder: Path, seed: int, described: Mapping[str, dict[str, Any]], accept_changed_code: bool = False
 ) -> Iterator[KeptRecords]:
-    """Make or continue the folder. Raises InputError, IdentityError (other seed, agent), StorageError, LockedError."""
+    """Make the run folder, or go on with it. ``described`` are the agents' entries of ``run.json``.
+
+    Raises InputError for another folder, IdentityError where the folder was made with another seed or other settings of
+    an agent, StorageError where it cannot be written, LockedError while another command writes to it.
+    """
     refuse_other_folder(folder)
     make_parent(folder / "records" / "x")
     with lock(folder) as check:

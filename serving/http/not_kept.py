@@ -1,4 +1,8 @@
-"""Requests that say that their answers are not to be kept in the server's run folder."""
+"""The header ``Turinglike-Not-Kept``: a request says that its answer is not to be kept in the server's run folder.
+
+Chat programs ask for more than people do, such as a title for the conversation; with ``Turinglike-Not-Kept:
+title_generation`` this does not become a record.
+"""
 
 import re
 from typing import Annotated
@@ -9,8 +13,8 @@ from serving.http.errors import invalid
 from serving.http.openai_options import unsupported
 
 NAME = "Turinglike-Not-Kept"
-WORD = "[A-Za-z][A-Za-z0-9_.-]{0,99}"
-DENIALS = ("no", "false")
+WORD = "[A-Za-z][A-Za-z0-9_.-]{0,99}"  # a reason
+DENIALS = ("no", "false")  # words that may mean the opposite
 
 
 # Both are coroutines: FastAPI gives other functions to threads, and requests would overtake one another.
@@ -25,11 +29,12 @@ async def is_kept(
         ),
     ] = "",
 ) -> bool:
-    """Whether an answer is kept. Raises ApiError for a header that is no word."""
+    """Whether the answer to a request is kept: so it is without the header. Raises ApiError 422 for a reason that is no
+    word."""
     # A proxy may add a header of its own to one that stands there.
-    reasons = [each for each in (reason, *request.headers.getlist(NAME)) if each]
-    for each in reasons:
-        if re.fullmatch(WORD, each) is None or each.lower() in DENIALS:
+    reasons = [given for given in (reason, *request.headers.getlist(NAME)) if given]
+    for given in reasons:
+        if re.fullmatch(WORD, given) is None or given.lower() in DENIALS:
             # Such as a mark that a program has not filled in: taken at its word, it would lose all that people say.
             raise invalid([(NAME, "must be a word, the reason; leave it out or empty, and the answer is kept")])
     return not reasons
@@ -39,6 +44,6 @@ Keep = Annotated[bool, Depends(is_kept)]
 
 
 async def refuse_not_kept(keep: Keep) -> None:
-    """Raises ApiError where the header cannot be honoured."""
+    """Raises ApiError 400 for the header on routes of conversations, which are kept as a whole."""
     if not keep:
         raise unsupported([(NAME, "a conversation is kept as a whole, with each of its messages")])

@@ -1,4 +1,4 @@
-"""Answers in the form of OpenAI's choices, whole and as server-sent events."""
+"""Answers in the form of OpenAI's choices: whole, or streamed as server-sent events."""
 
 import secrets
 import time
@@ -23,13 +23,15 @@ ANSWERED: dict[int | str, dict[str, Any]] = {
     **documented(502),
 }
 NO_STORE = {"cache-control": "no-store"}
-# A choice's content: of a whole answer, or of a piece (None at the answer's end).
 Whole = Callable[[str], Mapping[str, Any]]
+"""The content of a choice with the whole text of an answer."""
 Delta = Callable[[Piece | None], Mapping[str, Any]]
+"""The content of a choice with a piece of an answer; None is the answer's end."""
 
 
 def envelope(answering: Answering, kind: str, prefix: str) -> dict[str, Any]:
-    """What all pieces of one answer have in common."""
+    """What all events of one answer have in common. ``kind`` is OpenAI's name of the object, ``prefix`` begins its
+    random id."""
     name = answering.question.model
     return {
         "id": f"{prefix}-{secrets.token_hex(12)}",
@@ -41,7 +43,7 @@ def envelope(answering: Answering, kind: str, prefix: str) -> dict[str, Any]:
 
 
 async def whole(request: Request, answering: Answering, head: Mapping[str, Any], content: Whole) -> Response:
-    """All choices as one body. Raises ApiError."""
+    """The response with all answers as choices. ``head`` is that of :func:`envelope`. Raises ApiError."""
     answers = await unless_gone(request, answering.whole())
     choices = [_choice(answer.index, content(answer.text), answer.finish) for answer in answers]
     body = {**head, "choices": choices, "usage": _usage(answers), "turinglike": answering.more(answers)}
@@ -51,7 +53,12 @@ async def whole(request: Request, answering: Answering, head: Mapping[str, Any],
 async def streamed(
     request: Request, answering: Answering, head: Mapping[str, Any], content: Delta, has_usage: bool
 ) -> Response:
-    """Pieces of choices as events, once there is one; a later failure is the last. Raises ApiError."""
+    """The response whose events are pieces of the answers; ``has_usage`` asks for a last event with the numbers of
+    tokens.
+
+    It begins when there is a first piece, so that a failure before it has its own status (raises ApiError); a later
+    failure is the last event.
+    """
     await unless_gone(request, answering.begin())
     if has_usage:
         head = {**head, "usage": None}

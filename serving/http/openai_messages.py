@@ -1,4 +1,4 @@
-"""Messages of OpenAI's interface, and what of them an agent sees: texts, and the last message's image."""
+"""The messages of OpenAI's interface, and what an agent sees of them: their texts, and the image of the last one."""
 
 import re
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ KNOWN_PARTS = {
     **dict.fromkeys(("image_url", "input_image"), "image"),
     "refusal": "refusal",
 }
-# of parts, whose absence changes nothing: they come back with what was answered, or say how to look at an image
+# fields of parts that are ignored without a word: clients send them back as they came, or say how to look at an image
 SILENT = frozenset({"annotations", "logprobs", "detail", "id"})
 
 
@@ -30,7 +30,9 @@ class TextPart(Body):
     model_config = ConfigDict(extra="allow")
 
     type: Literal["text", "input_text", "output_text"]
+    """One of three names that the interfaces use for a text."""
     text: str
+    """What is said."""
 
 
 class ImageUrl(Body):
@@ -39,6 +41,7 @@ class ImageUrl(Body):
     model_config = ConfigDict(extra="ignore")
 
     url: Annotated[str, Field(examples=["data:image/png;base64,iVBORw0KGgo="])]
+    """In the last message "data:image/png;base64,…"; nothing is fetched."""
 
 
 class ImagePart(Body):
@@ -47,7 +50,9 @@ class ImagePart(Body):
     model_config = ConfigDict(extra="allow")
 
     type: Literal["image_url", "input_image"]
+    """One of two names that the interfaces use for an image."""
     image_url: ImageUrl | str | None = None
+    """The image itself, as a data URL."""
 
 
 class RefusalPart(Body):
@@ -57,6 +62,7 @@ class RefusalPart(Body):
 
     type: Literal["refusal"]
     refusal: str
+    """The assistant's words, which count as what it said."""
 
 
 class OtherPart(Body):
@@ -65,6 +71,7 @@ class OtherPart(Body):
     model_config = ConfigDict(extra="allow")
 
     type: Annotated[str, Field(json_schema_extra={"not": {"enum": list(KNOWN_PARTS)}})]
+    """A type of which agents see nothing, such as "input_audio"."""
 
 
 def _kind(part: Any) -> str:
@@ -97,14 +104,18 @@ class Message(Body):
     model_config = ConfigDict(extra="allow")
 
     role: Literal["user", "assistant", "system", "developer", "tool", "function"]
+    """Who said it."""
     content: Content = Field(default_factory=list)
+    """A text, or parts that are texts and images."""
     refusal: str | None = None
     """What an assistant said instead of an answer."""
     tool_calls: Any = None
+    """No agent sees it."""
     function_call: Any = None
+    """No agent sees it."""
 
     def text(self) -> str:
-        """Its texts as lines."""
+        """The message's texts, a line each; a refusal counts as what was said."""
         texts = []
         for part in self.content:
             if isinstance(part, TextPart):
@@ -116,24 +127,25 @@ class Message(Body):
         return "\n".join(texts)
 
     def images(self) -> list[tuple[int, ImagePart]]:
-        """Its images with their numbers among the parts."""
+        """The message's images, each with its number among the parts, from 0."""
         return [(number, part) for number, part in enumerate(self.content) if isinstance(part, ImagePart)]
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What an agent sees of messages.
-
-    ``turns`` are pairs (side, text): the user is A, the assistant B, and the last one is the user's. ``image`` is the
-    last message's: its field, and its base64. ``ignored`` names what has no effect."""
+    """What an agent sees of a request's messages."""
 
     turns: list[tuple[Literal["A", "B"], str]]
+    """(side, text) of each message: the user is A, the assistant B. The last turn is the user's."""
     image: tuple[str, str] | None
+    """The image of the last message: the path of its field, and its base64."""
     ignored: list[str]
+    """The paths of what has no effect."""
 
 
 def read_history(field: str, messages: Sequence[Message]) -> History:
-    """What an agent sees of the messages of ``field``. Raises ApiError for what it cannot answer."""
+    """What an agent sees of the ``messages`` in the request's ``field``. Raises ApiError: 400 for an empty last message
+    and for results of tools, 422 for a last message that is not the user's or shows several images."""
     last = messages[-1]
     where = f"{field}.{len(messages) - 1}"
     if last.role in ("tool", "function"):

@@ -1,4 +1,8 @@
-"""What requests of OpenAI's interface have in common: honoured, refused and ignored options."""
+"""The options that requests of OpenAI's interface have in common: which are followed, refused or ignored.
+
+An option is refused where the answer would not be what the client asked for, such as log probabilities or a call of a
+tool. Other options without effect are ignored, and the response names them.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
@@ -10,20 +14,21 @@ from agents.stimulus_parts import WHOLE
 from serving.http.bodies import Body, Seed
 from serving.http.errors import ApiError
 
-MOST_CHOICES = 16
+MOST_CHOICES = 16  # answers to one request
 MOST_NAMED = 1000  # characters of the header that names what was ignored
-SHOWN = "!#$&'()*+-./:;<=>?@[]^_`{|}~ "  # beside letters and digits; no comma, which parts the names
+SHOWN = "!#$&'()*+-./:;<=>?@[]^_`{|}~ "  # signs that the header shows beside letters and digits; a comma parts names
 NO_TOOLS = "agents call no tools"
+# Values with which an option asks for nothing.
 OFF: tuple[Any, ...] = (None, False, 0, [], {}, "none", "auto", ["text"], {"type": "text"})
 
 
 def is_off(value: Any) -> bool:
-    """Whether an option asks for nothing."""
+    """Whether the value of an option asks for nothing: ``null``, ``false``, ``0``, ``"auto"``, …"""
     return value in OFF
 
 
 def leaves_free(choice: Any) -> bool:
-    """Whether a choice of tools lets an agent answer in text."""
+    """Whether the option ``tool_choice`` lets an agent answer in text."""
     if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
         # The mode stands one level deeper in chat completions than in responses.
         inside = choice.get("allowed_tools")
@@ -50,6 +55,7 @@ class Options(Body):
 
     model_config = ConfigDict(extra="allow")
     refused: ClassVar[Refusals] = REFUSED
+    """Options that are refused: whether a value is harmless, and why another cannot be followed."""
 
     model: str = Field(max_length=200, examples=["eliza"])
     """One of GET /v1/models."""
@@ -61,12 +67,13 @@ class Options(Body):
     ] = None
     """The run's seed. Without one, or with -1, it is the server's own: the same request always has the same answer."""
     stream: StrictBool | None = None
+    """Whether the answer comes in pieces, as server-sent events."""
     stimulus: dict[str, Any] = Field(default_factory=dict, examples=[{"id": "talk", "names": ["Ann", "Ben"]}])
     """Not in OpenAI's interface: fields of the stimulus (docs/stimuli.md) beside those that follow from the request. By
     default the id follows from the first message, the image or the cue, and the task from the agent."""
 
     def check_options(self) -> None:
-        """Raises ApiError for options that would change the answer."""
+        """Raises ApiError 400, with all of them, for options that cannot be followed and would change the answer."""
         options = self.model_extra or {}
         problems = []
         for name, (is_harmless, why) in self.refused.items():
@@ -76,7 +83,7 @@ class Options(Body):
             raise unsupported(problems)
 
     def ignored_options(self) -> list[str]:
-        """The names of options without effect."""
+        """The names of options that have no effect and change nothing that matters."""
         options = self.model_extra or {}
         return [name for name, value in options.items() if value is not None and name not in self.refused]
 
@@ -103,12 +110,13 @@ class ChoiceOptions(Options):
     """Options of the interfaces whose answers are choices."""
 
     n: Annotated[int, Field(strict=True, ge=1, le=MOST_CHOICES), WHOLE] | None = None
-    """So many answers: samples 0 to n-1."""
+    """How many answers: the samples 0 to n-1."""
     stop: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=Stop)] = Field(
         default_factory=list, max_length=16
     )
     """The answer ends before the first of these texts; the record has all of it."""
     stream_options: StreamOptions | None = None
+    """How a stream is sent."""
 
     @property
     def has_usage(self) -> bool:
@@ -117,13 +125,14 @@ class ChoiceOptions(Options):
 
 
 def unsupported(problems: Sequence[tuple[str, str]]) -> ApiError:
-    """The error for pairs (field, why it cannot be honoured)."""
+    """The error 400 for pairs (field, why it cannot be followed)."""
     message = "; ".join(f"{name} cannot be used here: {why}" for name, why in problems)
     return ApiError(400, "unsupported_parameter", message, problems=problems)
 
 
 def ignored_header(names: Sequence[str]) -> dict[str, str]:
-    """The header that names what was ignored. Keys of a request may be any text; a header may not."""
+    """The header ``Turinglike-Ignored`` with these names, {} without any. A name may be any text of a request, so that
+    signs which a header cannot hold are percent-encoded."""
     if not names:
         return {}
     text = ", ".join(quote(name, safe=SHOWN) for name in names)

@@ -1,4 +1,4 @@
-"""The pages ``/`` and ``/docs``, which need no key."""
+"""The pages ``/`` (ask the agents in a browser) and ``/docs`` (the API), which need no key: they hold no data."""
 
 import os
 
@@ -23,15 +23,19 @@ HEADERS = {
 
 
 class PageFiles(StaticFiles):
+    """Static files with the headers that keep a page to itself."""
+
     def file_response(
         self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
+        """Starlette's response with :data:`HEADERS`."""
         response = super().file_response(full_path, stat_result, scope, status_code)
         response.headers.update(HEADERS)
         return response
 
 
 def router() -> APIRouter:
+    """The routes of the pages and of their styles and scripts."""
     routes = APIRouter(include_in_schema=False)
     files = PageFiles(directory=STATIC, packages=[SWAGGER])
     pages = {"/": "index.html", "/docs": "docs.html"}

@@ -1,5 +1,8 @@
-"""What a request of OpenAI's interface asks, whichever of its routes it comes by, and the stimulus: a history, an
-image's task, or a cue (the last message)."""
+"""What a request of OpenAI's interface asks, by whichever route it comes, and the stimulus that is made of it.
+
+The stimulus is a conversation that goes on, a task about the image of the last message, or, for agents that associate,
+a cue: the text of the last message.
+"""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -25,36 +28,42 @@ TEXT_TASKS: tuple[Task, ...] = ("conversation", "word_association")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked.
-
-    ``place`` is the request's field with the texts, ``fields`` more of the stimulus, ``ignored`` names all that has no
-    effect."""
+    """What a request asks."""
 
     model: str
+    """The agent's name."""
     place: str
+    """The request's field with the texts, for errors: "messages", "input" or "prompt"."""
     history: History
+    """The messages, as the agent sees them."""
     ignored: list[str]
+    """The names of all that has no effect."""
     fields: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the stimulus that the request gives."""
     seed: int | None = None
+    """The run's seed; None: the server's."""
     count: int = 1
+    """How many answers: the samples 0 to ``count`` - 1."""
     stop: Sequence[str] = ()
+    """The answer that is sent ends before the first of these texts."""
 
 
-def stimulus_of_question(service: Service, asked: Question) -> tuple[Stimulus, Mapping[str, bytes] | None]:
-    """A question's stimulus and images, for a thread of its own as :func:`from_base64`. Raises ApiError."""
-    image = asked.history.image
+def stimulus_of_question(service: Service, question: Question) -> tuple[Stimulus, Mapping[str, bytes] | None]:
+    """The stimulus of a question, and its images by name (None without any). Raises ApiError for a question that is
+    none for the agent. Call it in a thread of its own, as :func:`serving.http.bodies.from_base64`."""
+    image = question.history.image
     likely = TEXT_TASKS if image is None else IMAGE_TASKS
-    task = asked.fields.get("task") or _first_task(service, asked.model, likely)
+    task = question.fields.get("task") or _first_task(service, question.model, likely)
     if task not in likely:
-        raise invalid([(asked.place, f"this task {'needs an image' if image is None else 'takes no image'}")])
+        raise invalid([(question.place, f"this task {'needs an image' if image is None else 'takes no image'}")])
     if task == "conversation":
-        return _conversation(service, asked), None
+        return _conversation(service, question), None
     if image is None:
-        _, cue = asked.history.turns[-1]
-        return checked_stimulus(_row(asked, "cue", cue.encode(), task=task, cue=cue), {}), None
+        _, cue = question.history.turns[-1]
+        return checked_stimulus(_row(question, "cue", cue.encode(), task=task, cue=cue), {}), None
     place, text = image
     files = {"image": from_base64(text, place)}
-    return checked_stimulus(_row(asked, "image", files["image"], task=task, image="image"), files), files
+    return checked_stimulus(_row(question, "image", files["image"], task=task, image="image"), files), files
 
 
 def _first_task(service: Service, name: str, likely: Sequence[Task]) -> Task:
@@ -66,18 +75,18 @@ def _first_task(service: Service, name: str, likely: Sequence[Task]) -> Task:
     raise ApiError(422, "wrong_task", f"agent {name} answers {', '.join(tasks)}: {wanted} is not for it")
 
 
-def _conversation(service: Service, asked: Question) -> Stimulus:
-    turns = asked.history.turns
+def _conversation(service: Service, question: Question) -> Stimulus:
+    turns = question.history.turns
     first_side, first_text = turns[0]
-    row = _row(asked, "chat", first_text.encode(), task="conversation", type="HM")
+    row = _row(question, "chat", first_text.encode(), task="conversation", type="HM")
     stimulus = checked_stimulus(row, {})
     assert isinstance(stimulus, ConversationStimulus)
-    run_seed = service.options.seed if asked.seed is None else asked.seed
-    names = draw_scenario(stimulus, derive_seed(run_seed, asked.model, stimulus.id, 0, None, 0)).names
+    run_seed = service.options.seed if question.seed is None else question.seed
+    names = draw_scenario(stimulus, derive_seed(run_seed, question.model, stimulus.id, 0, None, 0)).names
     assert names is not None
     history = [{"speaker": names[SIDES.index(side)], "text": text} for side, text in turns]
     return checked_stimulus({**row, "names": names, "who_starts": first_side, "history": history}, {})
 
 
-def _row(asked: Question, kind: str, content: bytes, **fields: Any) -> dict[str, Any]:
-    return {"id": f"{kind}-{hashlib.sha256(content).hexdigest()[:16]}", **asked.fields, **fields}
+def _row(question: Question, kind: str, content: bytes, **fields: Any) -> dict[str, Any]:
+    return {"id": f"{kind}-{hashlib.sha256(content).hexdigest()[:16]}", **question.fields, **fields}

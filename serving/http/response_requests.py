@@ -1,4 +1,4 @@
-"""Requests of OpenAI's responses."""
+"""The body of ``POST /v1/responses``."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -44,12 +44,15 @@ class Item(Body):
     type: str | None = None
     """"message" by default, or "item_reference" where there is an id alone."""
     role: Literal["user", "assistant", "system", "developer", "tool", "function"] | None = None
+    """Who said a message."""
     content: Content = Field(default_factory=list)
+    """A text, or parts that are texts and images."""
     id: str | None = None
+    """The id of a message that was answered here."""
 
     @property
     def kind(self) -> str:
-        """Its type, said or not."""
+        """Its type: as the request says, else by what it has."""
         if self.type is not None:
             return self.type
         return "item_reference" if self.role is None and self.id is not None else "message"
@@ -75,7 +78,8 @@ class ResponsesRequest(Options):
     one."""
 
     def question(self, said: SaidHere) -> Question:
-        """What is asked. Raises ApiError."""
+        """What the request asks an agent. ``said`` has the texts of earlier answers, which the request may name by id.
+        Raises ApiError for what no agent can answer."""
         self.check_options()
         messages = [_message(f"input.{number}", item, said) for number, item in enumerate(self.input)]
         history = read_history("input", messages)

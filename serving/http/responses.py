@@ -1,4 +1,4 @@
-"""OpenAI's responses: text in, text out, and nothing stored."""
+"""The route of OpenAI's responses: text in, text out, and nothing is stored."""
 
 import asyncio
 import secrets
@@ -22,10 +22,11 @@ from serving.http.response_requests import ResponsesRequest
 from serving.http.said_here import SaidHere
 from serving.http.service import Service
 
-INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}  # why, by how an answer ended
+INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}  # OpenAI's reasons, by our ``finish``
 
 
 def router(service: Service, said: SaidHere) -> APIRouter:
+    """The route ``/v1/responses`` of a service; ``said`` remembers the answers."""
     routes = APIRouter(tags=["OpenAI's interface"], route_class=JsonRoute)
 
     @routes.post(

@@ -10,9 +10,12 @@ MOST_CHARACTERS = 10_000_000  # of all texts together
 
 
 class SaidHere:
-    """Texts in memory by random ids, for ``seconds``; beyond ``most`` characters the oldest go first.
+    """Texts in memory, by the random ids of their messages.
 
-    The AI SDK asks so by default: it takes for granted that a server stores what it answers."""
+    A text is forgotten after ``seconds``; where all texts together have more than ``most`` characters, the oldest go
+    first. ``clock`` returns seconds. Vercel's AI SDK needs this by default: it takes for granted that a server stores
+    what it answers.
+    """
 
     def __init__(
         self, most: int = MOST_CHARACTERS, seconds: float = SECONDS, clock: Callable[[], float] = time.monotonic
@@ -29,13 +32,13 @@ class SaidHere:
         return f"msg_{secrets.token_hex(16)}"
 
     def remember(self, key: str, text: str) -> None:
-        """Keep a text under a new id."""
+        """Keep a text under ``key``, which :meth:`new_id` made."""
         self._texts[key] = (text, self._clock())
         self._characters += len(text)
         self._forget()
 
     def text(self, key: str) -> str | None:
-        """The text of an id, or None."""
+        """The text under an id; None for one that was never given or is forgotten."""
         self._forget()
         found = self._texts.get(key)
         return None if found is None else found[0]

@@ -1,4 +1,4 @@
-"""``turinglike serve``: the web application, every route behind the guard, in uvicorn."""
+"""The web server of ``turinglike serve``: all routes behind the guard, in uvicorn, from start to orderly end."""
 
 import asyncio
 import contextlib
@@ -25,17 +25,17 @@ from serving.http.service import ServeOptions, Service
 from serving.scheduling import machine
 from serving.scheduling.interrupts import started
 
-# Seconds for what is under way once the end was asked for; workers and Ray end after it, Slurm kills after 30.
+# How long open requests may still take when the server is to end. Workers and Ray end after that; Slurm kills after 30.
 DRAIN_SECONDS = 20
-MOST_CONNECTIONS = 1024  # beyond which uvicorn answers 503
-IDLE_SECONDS = 30  # of a connection between two requests
+MOST_CONNECTIONS = 1024  # further connections get the status 503
+IDLE_SECONDS = 30  # a connection may wait so long for its next request
 
 if not is_installed(page.SWAGGER[0]):  # which is not imported: its files are served
     raise ModuleNotFoundError(f"No module named {page.SWAGGER[0]!r}")
 
 
 def check_key(host: str, key: str | None) -> None:
-    """Raises InputError for a public address without a key."""
+    """Raises InputError for an address that others can reach, where there is no key."""
     if key is None and host not in LOOPBACK:
         raise InputError(
             f"--host {host} can be reached by others, who would need no key: set TURINGLIKE_API_KEY or --key-file, or "
@@ -45,7 +45,7 @@ def check_key(host: str, key: str | None) -> None:
 
 @contextlib.contextmanager
 def bound_sockets(host: str, port: int) -> Iterator[list[socket.socket]]:
-    """Listening sockets. Raises InputError for an unusable address."""
+    """Sockets that listen at ``port`` of all addresses of ``host``. Raises InputError where that cannot be done."""
     with contextlib.ExitStack() as opened:
         try:
             addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -65,7 +65,8 @@ def create_app(
     on_end: Callable[[FinishedRequest], None] = lambda request: None,
     kept: conversations.OpenConversations | None = None,
 ) -> Guard:
-    """The application for a service that its caller starts and closes."""
+    """The application (ASGI) of a service, which its caller starts and closes. ``on_end`` is called after each request;
+    ``kept`` holds the open conversations."""
     app = FastAPI(
         title="Turinglike",
         version=__version__,
@@ -108,9 +109,12 @@ async def serve(
     log: ServerLog,
     kept: KeptRecords | None = None,
 ) -> None:
-    """Serve until cancelled, then finish open requests. Raises ClusterError, UnavailableError and StorageError.
+    """Serve ``agents`` at ``sockets`` until this task is cancelled, then let open requests finish.
 
-    ``take_signals`` takes signals from Ray."""
+    ``take_signals`` is called when Ray runs, which sets handlers of its own. ``kept`` is the run folder of ``--out``.
+    Raises ClusterError when Ray dies, UnavailableError where no agent can be loaded, StorageError where the run folder
+    cannot be written.
+    """
     service = Service(options, agents, kept)
     server = UvicornServer(config(create_app(service, rules, log.request)))
     try:
@@ -136,15 +140,17 @@ async def serve(
 
 
 class UvicornServer(uvicorn.Server):
-    """uvicorn, with signals left to the command."""
+    """uvicorn without its signal handlers: the command has its own."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
+        """Leave SIGINT and SIGTERM to :mod:`serving.scheduling.interrupts`."""
         yield
 
 
 def config(app: Any, most_connections: int = MOST_CONNECTIONS, idle_seconds: int = IDLE_SECONDS) -> uvicorn.Config:
-    """uvicorn's settings; only a proxy limits slow heads and readers."""
+    """uvicorn's settings. It limits neither clients that send their request's head slowly nor those that read slowly;
+    for that a public server needs a proxy before it."""
     return uvicorn.Config(
         app,
         http="httptools",

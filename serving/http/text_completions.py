@@ -1,4 +1,4 @@
-"""OpenAI's older completions: a text in, a text out."""
+"""The route of OpenAI's older completions: a text in, a text out."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,6 +16,7 @@ from serving.http.service import Service
 
 
 def router(service: Service) -> APIRouter:
+    """The route ``/v1/completions`` of a service."""
     routes = APIRouter(tags=["OpenAI's interface"], route_class=JsonRoute)
 
     @routes.post("/v1/completions", summary="The answer to a text, or to a cue", responses=ANSWERED)

@@ -1,4 +1,10 @@
-"""Records as Python objects and tables."""
+"""Records as Python objects, as tables, and as cards in a notebook. ::
+
+run = open_run("RUN")
+for record in run.of(agent="gbvs", status="ok"):
+    print(record.stimulus, record.answer.fixations, record.shown().image.name)
+table = run.to_pandas()
+"""
 
 from __future__ import annotations
 
@@ -26,17 +32,21 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-IN_A_NOTEBOOK = 24  # records that a list of them shows
-WIDE = 160  # characters of an answer in a line of text
-PICTURE = 320  # pixels of a picture's longer side in a notebook
-LONGEST = 2_000  # characters of a text in a notebook
-MARK = "#ffd400"  # of fixations and boxes
+IN_A_NOTEBOOK = 24  # records that a notebook shows of a list
+WIDE = 160  # characters of an answer that ``repr`` shows
+PICTURE = 320  # the longer side of a picture in a notebook, in pixels
+LONGEST = 2_000  # characters of a text that a notebook shows
+MARK = "#ffd400"  # the colour of fixations and boxes
 
 
 class TypedRecord(Record):
-    """A record with a typed ``answer`` (``agents.answers.BY_TASK``) or None."""
+    """A record whose ``answer`` is an object of its task's class: ``record.answer.color`` for colour estimation.
+
+    The other fields are those of :class:`serving.runs.records.Record`.
+    """
 
     answer: Any
+    """An object of ``agents.answers.BY_TASK[record.task]``, or None where there is no answer."""
     _shown: Callable[[], Stimulus | None] | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
@@ -46,11 +56,12 @@ class TypedRecord(Record):
         return self
 
     def shown(self) -> Stimulus | None:
-        """The stimulus, where known."""
+        """The stimulus that was answered, with its image where it has one; None where the run does not know it."""
         return None if self._shown is None else self._shown()
 
     def text(self) -> str:
-        """The answer for people, or why there is none."""
+        """The answer as people read it: a word, ``mug, lamp``, fixations ``x,y x,y``, a line for each message. Without
+        an answer it is the status and the error: ``failed: timeout: …``."""
         match self.answer:
             case None:
                 reason = "no answer" if self.error is None else f"{self.error.code}: {self.error.message}"
@@ -59,8 +70,8 @@ class TypedRecord(Record):
                 text = ", ".join(objects.labels)
             case ScanpathAnswer() as path:
                 text = " ".join(f"{x:g},{y:g}" for x, y in path.fixations)
-            case ConversationAnswer() as talk:
-                text = "\n".join(f"{message.speaker}: {message.text}" for message in talk.messages)
+            case ConversationAnswer() as conversation:
+                text = "\n".join(f"{message.speaker}: {message.text}" for message in conversation.messages)
             case answer:  # its first field is a text
                 text = str(getattr(answer, next(iter(BY_TASK[self.task].model_fields))))
         return text if self.status == "ok" else f"{text} ({self.status})"
@@ -74,19 +85,31 @@ class TypedRecord(Record):
 
 
 def typed(record: bytes | dict[str, Any], shown: Callable[[], Stimulus | None] | None = None) -> TypedRecord:
-    """A record from JSON; ``shown`` returns its stimulus. Raises ``pydantic.ValidationError``."""
-    load = TypedRecord.model_validate_json if isinstance(record, bytes) else TypedRecord.model_validate
-    typed_record = load(record)  # type: ignore[arg-type]
+    """The record in the bytes of a line of JSON, or in the dictionary that such a line holds.
+
+    ``shown`` returns its stimulus when :meth:`TypedRecord.shown` is called. Raises ``pydantic.ValidationError`` for
+    what is no record.
+    """
+    if isinstance(record, bytes):
+        typed_record = TypedRecord.model_validate_json(record)
+    else:
+        typed_record = TypedRecord.model_validate(record)
     typed_record._shown = shown
     return typed_record
 
 
 class Records(list[TypedRecord]):
-    """Records in the order of the request."""
+    """A list of records, agent by agent, each agent's in the order of the stimuli and then of the samples. ::
+
+    records = answer(["gbvs", "center"], "stimuli.jsonl")
+    records.to_pandas().groupby("agent")["stimulus"].count()
+    """
 
     def to_arrow(self) -> pyarrow.Table:
-        """One row per record, nested values typed. Raises UnavailableError without pyarrow."""
-        from serving.exchange.export_tables import arrow_table
+        """A table with a row for each record, in which lists and objects keep their types. Columns that are empty in
+        all rows are left out; fields of an answer are ``answer.color``, of a stimulus ``stimulus.image``. Raises
+        UnavailableError without pyarrow."""
+        from serving.exchange.exporting.tables import arrow_table
 
         pairs = []
         for record in self:
@@ -96,7 +119,7 @@ class Records(list[TypedRecord]):
         return arrow_table(pairs)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """:meth:`to_arrow` in pandas."""
+        """The table of :meth:`to_arrow` as a DataFrame. Raises UnavailableError without pyarrow."""
         return self.to_arrow().to_pandas()
 
     def _repr_html_(self) -> str:
@@ -104,43 +127,50 @@ class Records(list[TypedRecord]):
 
 
 class OpenRun:
-    """A run's latest record of each key, by agent, imports last; read at each iteration."""
+    """The records of a run folder: of each key (task, stimulus, agent, sample) the last one, agent by agent, then
+    imports.
 
-    def __init__(self, folder: Run, chosen: dict[str, str] | None = None) -> None:
+    Nothing is held in memory: each iteration, ``len`` and table reads the files again, so that a run that goes on
+    grows. ``folder`` is the run.
+    """
+
+    def __init__(self, folder: Run, criteria: dict[str, str] | None = None) -> None:
         self.folder = folder
         self._stimuli = StimulusLookup(folder)
-        self._chosen = chosen or {}
+        self._criteria = criteria or {}
 
     def of(self, *, agent: str | None = None, task: str | None = None, status: str | None = None) -> OpenRun:
-        """The records of this agent, task, status."""
-        criteria = {"agent": agent, "task": task, "status": status}
-        return OpenRun(self.folder, self._chosen | {key: value for key, value in criteria.items() if value is not None})
+        """Only the records of this agent ("gbvs", "human:05", "published:gpt2"), task (its full name) and status ("ok",
+        "rejected", "failed"), as far as they are given. Several calls narrow further."""
+        given = {"agent": agent, "task": task, "status": status}
+        criteria = {key: value for key, value in given.items() if value is not None}
+        return OpenRun(self.folder, self._criteria | criteria)
 
     def __fspath__(self) -> str:
         """The run's folder, so that a run may stand where a path is wanted."""
         return str(self.folder.path)
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
+    def _records(self) -> Iterator[dict[str, Any]]:
         for name in [*self.folder.agents(), *self.folder.imports()]:
             for record in self.folder.latest(name):
-                if all(record[key] == value for key, value in self._chosen.items()):
+                if all(record[key] == value for key, value in self._criteria.items()):
                     yield record
 
     def __iter__(self) -> Iterator[TypedRecord]:
-        for record in self._rows():
+        for record in self._records():
             yield typed(record, partial(self._shown, record))
 
     def __len__(self) -> int:
-        return sum(1 for _ in self._rows())
+        return sum(1 for _ in self._records())
 
     def to_arrow(self) -> pyarrow.Table:
-        """As :meth:`Records.to_arrow`; raises InputError for an unfit record."""
-        from serving.exchange.export_tables import arrow_table
+        """As :meth:`Records.to_arrow`. Raises InputError for a record with a value of another type than its column."""
+        from serving.exchange.exporting.tables import arrow_table
 
-        return arrow_table([(record, self._stimuli.get(record) or {}) for record in self._rows()])
+        return arrow_table([(record, self._stimuli.get(record) or {}) for record in self._records()])
 
     def to_pandas(self) -> pandas.DataFrame:
-        """:meth:`to_arrow` in pandas."""
+        """The table of :meth:`to_arrow` as a DataFrame. Raises UnavailableError without pyarrow."""
         return self.to_arrow().to_pandas()
 
     def _shown(self, record: dict[str, Any]) -> Stimulus | None:
@@ -152,7 +182,7 @@ class OpenRun:
 
 
 def open_run(path: Path | str) -> OpenRun:
-    """The run in ``path``. Raises InputError if missing or damaged."""
+    """The records of the run folder ``path``. Raises InputError where there is none, or a damaged one."""
     return OpenRun(Run(path))
 
 
@@ -160,6 +190,8 @@ def open_run(path: Path | str) -> OpenRun:
 
 
 def records_html(records: Sequence[TypedRecord], total: int | None = None) -> str:
+    """HTML with a card for each record, and how many more there are of ``total`` (None: no more). All texts are
+    escaped."""
     left = (total or len(records)) - len(records)
     more = f'<p style="flex-basis:100%">… and {left:,} more</p>' if left > 0 else ""
     cards = "".join(_card(record) for record in records)
@@ -193,30 +225,30 @@ def _picture(record: TypedRecord, stimulus: Stimulus | None) -> str:
     width = header.width
     height = header.height
     answer = record.answer
-    told = ""
+    note = ""
     if isinstance(answer, ScanpathAnswer):
-        answer, told = _on_picture(answer, (width, height))
+        answer, note = _on_picture(answer, (width, height))
     scale = PICTURE / max(width, height)
     source = f"data:image/jpeg;base64,{base64.b64encode(small).decode()}"
     size = f'width="{width * scale:.0f}" height="{height * scale:.0f}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}" role="img">'
         f'<image href="{source}" width="{width}" height="{height}" preserveAspectRatio="none"/>'
-        f"{_marks(answer, max(width, height) / PICTURE)}</svg>{told}"
+        f"{_marks(answer, max(width, height) / PICTURE)}</svg>{note}"
     )
 
 
 def _on_picture(answer: ScanpathAnswer, size: tuple[int, int]) -> tuple[ScanpathAnswer | None, str]:
-    """The path in pixels of its picture, and what a reader must know; None of a frame without pixels."""
+    """The path in pixels of its picture of ``size`` (None where its frame has no pixels), and a note in HTML, or ""."""
     if min(answer.frame) < 1:
         return None, ""
     fit = answer.fit
-    told = ""
+    note = ""
     if lacks_fit(answer.frame, fit, size):
         fit = "stretch"
-        told = f"<br><small>drawn as if the picture had been stretched to {as_text(answer.frame)}: not said</small>"
+        note = f"<br><small>drawn as if the picture had been stretched to {as_text(answer.frame)}: not said</small>"
     points = to_picture(answer.fixations, answer.frame, fit, size)
-    return answer.model_copy(update={"fixations": points, "frame": [*size]}), told
+    return answer.model_copy(update={"fixations": points, "frame": [*size]}), note
 
 
 def _marks(answer: Any, unit: float) -> str:

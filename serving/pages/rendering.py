@@ -1,4 +1,4 @@
-"""Pages from templates, with the values in them printed for people, and files put into one page."""
+"""Pages from templates of Jinja. A value in ``{{ }}`` is escaped, and printed for people (:func:`printed`)."""
 
 import base64
 import re
@@ -13,7 +13,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 STATIC = Path(__file__).with_name("static")
-LIMIT = 5_000  # characters of a text that a page shows
+LONGEST_TEXT = 5_000  # characters of a text that a page shows
 LINK = re.compile(r'<link rel="stylesheet" href="static/([\w.]+)">|<script(?: defer)? src="static/([\w.]+)"></script>')
 ICON = '<link rel="icon" href="static/icon.svg" type="image/svg+xml">\n'
 # Control characters, and those that turn round the letters of all that follows (U+202A to U+202E, U+2066 to U+2069).
@@ -21,6 +21,8 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u20
 
 
 def render(package: str, name: str, **values: Any) -> str:
+    """The HTML of the template ``name`` in the folder ``templates`` of ``package``, or of ``serving.pages``. Raises
+    jinja2.UndefinedError for a name in the template that ``values`` lack."""
     return _environment(package).get_template(name).render(values)
 
 
@@ -42,19 +44,22 @@ def _environment(package: str) -> Environment:
 
 
 def printed(value: Any) -> Any:
-    """A value for pages: None as a dash, floats to three digits, long texts cut."""
+    """A value as pages show it: None as a dash, a float with three digits, a text without control characters and cut
+    after :data:`LONGEST_TEXT` characters. Other values, and ``Markup``, stay as they are."""
     if value is None:
         return "–"
     if isinstance(value, float):
         return "< 0.0001" if 0 < value < 0.0001 else f"{value:.3g}"
     if isinstance(value, str) and not isinstance(value, Markup):
-        text = _UNPRINTABLE.sub("\ufffd", value[:LIMIT])
-        return text if len(value) <= LIMIT else f"{text}… ({len(value) - LIMIT:,} more characters)"
+        text = _UNPRINTABLE.sub("\ufffd", value[:LONGEST_TEXT])
+        more = len(value) - LONGEST_TEXT
+        return text if more <= 0 else f"{text}… ({more:,} more characters)"
     return value
 
 
 def with_files_inside(page: str, folders: Sequence[Path]) -> tuple[str, str]:
-    """A page with styles and scripts inlined, and the scripts' hashes for script-src."""
+    """A page whose links to ``static/NAME`` are replaced by the styles and scripts themselves, which are looked for in
+    ``folders``, first to last; and the scripts' hashes, for ``script-src`` of the page's content security policy."""
     hashes = []
 
     def inside(link: re.Match[str]) -> str:

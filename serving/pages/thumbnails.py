@@ -8,7 +8,7 @@ SIDE = 640  # pixels: the longer side of a picture in a report
 
 
 def thumbnail(image: Image, side: int = SIDE) -> bytes:
-    """The image as a JPEG of at most ``side`` pixels. Raises ImageError."""
+    """The image as the bytes of a JPEG whose longer side has at most ``side`` pixels. Raises ImageError."""
     from PIL import Image as PILImage
 
     pixels = PILImage.fromarray(image.decode())

@@ -13,6 +13,8 @@ AGAIN = f"Import the answers again with {WAY_OUT}."
 OF_AGENTS = 'An agent says it in its answer: ScanpathAnswer(…, fit="stretch"), or fit="bars".'
 PICTURES = "Put the pictures where the run looks for them."
 IMPORTED = {"human": "humans", "published": "published"}  # kinds of records, and their files
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError)
+"""What reading an answer raises that has not the form of its task: a field is absent, or of another type."""
 
 
 class PathsOnPictures:

@@ -1,4 +1,9 @@
-"""The viewer's data: a columnar index, and chunks of records by stimulus."""
+"""The viewer's data, as JSON for its page: an index of all stimuli and records in columns, and chunks of whole records.
+
+Records come agent by agent, and the page wants them stimulus by stimulus. :meth:`Gathered.read` therefore puts them
+into a temporary file (the *spool*), and :meth:`Gathered.write` reads them from there, so that memory stays bounded.
+A stimulus has a *place*, its number on the page; an agent has a *label*, the number of its name there.
+"""
 
 from __future__ import annotations
 
@@ -22,78 +27,85 @@ from agents.images import Image
 from serving.files.words import count
 from serving.runs.run import Damage, Run
 from serving.runs.stimulus_lookup import WARNING, StimulusLookup, common_stimuli
-from serving.runs.words_by_rules import changed_by_rules, in_words
+from serving.runs.words_by_rules import changed_by_rules
 from serving.sets.kinds import Kind, is_asked, kind_of
 from serving.viewer.alarms import Alarms
+from serving.viewer.index import Codes, Index
 from serving.viewer.provenance import about_run
-from serving.viewer.records import as_compared, flags_of, one_line, well_formed
+from serving.viewer.records import as_compared, well_formed
 from serving.viewer.scanpaths import TASK, ViewedScanpaths
 from serving.viewer.statistics import UNKNOWN, Labelled, Statistics
 
-CHUNK = 300_000  # bytes of records in a chunk, from which on the next begins
-SEARCHED = 24_000_000  # characters of answers that the index holds to be searched, over all records
+CHUNK = 300_000  # bytes of records: a larger chunk ends, and the next begins
+SEARCHED = 24_000_000  # characters of answers, over all records, that the index holds for the search
 SPOOL = 64_000_000  # bytes of records that are kept in memory before they go to a temporary file
-COLUMNS = ("mode", "type", "asked", "source")  # of a stimulus, by which one can choose beside those of its ``meta``
-MOST_COLUMNS = 30
-MOST_VALUES = 300  # of a column that is offered
-STATUSES = ("ok", "rejected", "failed")
 
-Put = Callable[[str, bytes], object]  # takes a chunk's name and its JSON
-
-
-class Codes(dict[str, int]):
-    """A number for each value of a column, as they come."""
-
-    def __missing__(self, value: str) -> int:
-        return self.setdefault(value, len(self))
+Put = Callable[[str, bytes], object]  # takes a chunk's name ("0", "1", …, "index") and its JSON
 
 
 @dataclass(slots=True)
 class Tally:
+    """Counts of a group's records of one task; a group is an agent, or all people."""
+
     kind: str
+    """Of the records: "machine", "human", "published" or "control"."""
     ok: int = 0
     rejected: int = 0
     failed: int = 0
+    """``ok``, ``rejected`` and ``failed`` count records by status."""
     attempts: int = 0
+    """Attempts of all records together."""
     expected: int | None = None
+    """How many records a whole run has; None where nobody knows."""
     names: set[str] = field(default_factory=set)
+    """The people, by name."""
 
     def row(self) -> list[Any]:
-        """[kind, participants, ok, rejected, failed, expected, attempts]"""
+        """The counts for the page: [kind, participants, ok, rejected, failed, expected, attempts]."""
         participants = len(self.names - {UNKNOWN})
         return [self.kind, participants, self.ok, self.rejected, self.failed, self.expected, self.attempts]
 
 
 @dataclass(slots=True)
 class Gathered:
-    """``stamp`` is of the runs' state where the page is to ask whether it has changed."""
+    """Stimuli and records of some runs, first read, then written for the page. :func:`gathered` makes it."""
 
     runs: Sequence[Run]
+    """The runs that are shown together."""
     _spool: IO[bytes]
     stamp: str = ""
+    """A text that changes with the runs' files; "" where the page is not to ask whether it has changed."""
     pictures: list[Image] = field(default_factory=list)
+    """The stimuli's pictures, each once."""
     damage: Damage = field(default_factory=Damage)
-    common: list[str] = field(default_factory=list)  # on the stimuli that runs have in common, in sentences
-    _rows: list[bytes] = field(default_factory=list)
-    _row_pictures: array[int] = field(default_factory=lambda: array("i"))
-    _places: dict[tuple[str, str], int] = field(default_factory=dict)
-    _numbers: dict[tuple[int, str], int] = field(default_factory=dict)
-    _agents: Codes = field(default_factory=Codes)
-    _labels: dict[tuple[int, str], int] = field(default_factory=dict)
-    _tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)
-    _failures: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
+    """The lines that could not be read as records."""
+    common: list[str] = field(default_factory=list)
+    """Sentences about the stimuli that the runs have in common."""
+    # stimuli, by place
+    _rows: list[bytes] = field(default_factory=list)  # JSON
+    _row_pictures: array[int] = field(default_factory=lambda: array("i"))  # numbers of pictures; -1 without one
+    _places: dict[tuple[str, str], int] = field(default_factory=dict)  # by task and id
+    # records, in the order in which they were read
+    _record_places: array[int] = field(default_factory=lambda: array("I"))
+    _record_labels: array[int] = field(default_factory=lambda: array("I"))
+    _offsets: array[int] = field(default_factory=lambda: array("Q"))  # in the spool; the last one is its end
+    # agents and people
+    _agents: Codes = field(default_factory=Codes)  # their names on the page
+    _labels: dict[tuple[int, str], int] = field(default_factory=dict)  # by run (-1: a person) and agent
+    _tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)  # by group and task
+    _failures: dict[tuple[str, str], list[Any]] = field(default_factory=dict)  # by agent and code: number, first one
+    # pictures
+    _picture_numbers: dict[tuple[int, str], int] = field(default_factory=dict)  # by run and name
+    _sha256: dict[int, str] = field(default_factory=dict)  # by number: the hash when it was answered
     _alarms: Alarms = field(default_factory=Alarms)
-    _of: array[int] = field(default_factory=lambda: array("I"))  # the stimulus of each record
-    _from: array[int] = field(default_factory=lambda: array("Q"))
-    _by: array[int] = field(default_factory=lambda: array("I"))
-    _sha256: dict[int, str] = field(default_factory=dict)  # of a picture, when it was answered
     _paths: ViewedScanpaths = field(init=False)
 
     def __post_init__(self) -> None:
         self._paths = ViewedScanpaths(self.pictures)
 
     def read(self) -> None:
-        """Raises InputError with all scanpaths that nothing places on their picture."""
+        """Read all stimuli and records of the runs. Raises InputError for a damaged set, and with all scanpaths that
+        cannot be placed on their picture."""
         stimuli = StimulusLookup(*self.runs)
         for number, run in enumerate(self.runs):
             kinds: Counter[Kind] = Counter()
@@ -101,27 +113,28 @@ class Gathered:
                 kinds[kind_of(row)] += 1
                 self._place(number, row, stimuli)
             self._expect(number, run, kinds)
-        about: list[dict[Hashable, str]] = [{} for _ in self.runs]
-        at = 0
+        first_names: list[dict[Hashable, str]] = [{} for _ in self.runs]  # of each run's stimuli, by place
+        offset = 0
         for number, run in enumerate(self.runs):
             for name in [*run.agents(), *run.imports()]:
                 for record in run.latest(name, self.damage):
                     task = record["task"]
-                    named = record["stimulus"]
-                    place = self._place(number, {"id": named, "task": task}, stimuli)
-                    about[number].setdefault(place, named)
-                    self._of.append(place)
-                    self._from.append(at)
-                    self._by.append(self._label(number, record))
+                    stimulus = record["stimulus"]
+                    place = self._place(number, {"id": stimulus, "task": task}, stimuli)
+                    first_names[number].setdefault(place, stimulus)
+                    self._record_places.append(place)
+                    self._offsets.append(offset)
+                    self._record_labels.append(self._label(number, record))
                     self._paths.check(run.path, record, self._row_pictures[place])
-                    at += self._spool.write(orjson.dumps(record))
-        self._from.append(at)
+                    offset += self._spool.write(orjson.dumps(record))
+        self._offsets.append(offset)
         self._paths.refuse()
         if len(self.runs) > 1:
-            self.common += common_stimuli([str(run.path) for run in self.runs], about)
+            self.common += common_stimuli([str(run.path) for run in self.runs], first_names)
             self.common += stimuli.differing()
 
     def _place(self, run: int, row: dict[str, Any], stimuli: StimulusLookup) -> int:
+        """The place of a stimulus of the run of that number; a new one for a stimulus that has none yet."""
         task = str(row.get("task"))
         image = row.get("image")
         key = (task, str(row.get("id")))
@@ -129,22 +142,23 @@ class Gathered:
             return self._places[key]
         # In the first run a row of the set stands for itself; what only an import names has no row anywhere.
         match = stimuli.find(*key) if run or len(row) == 2 else None
-        known = None if match is None else self._places.get((task, str(match[1].get("id"))))
-        if known is not None:
-            self._places[key] = known
-            return known
+        earlier_place = None if match is None else self._places.get((task, str(match[1].get("id"))))
+        if earlier_place is not None:
+            self._places[key] = earlier_place
+            return earlier_place
         place = self._places[key] = len(self._rows)
         self._rows.append(orjson.dumps(row))
         self._alarms.add_stimulus(row)
         picture = -1
         if isinstance(image, str) and image:
-            picture = self._numbers.setdefault((run, image), len(self.pictures))
+            picture = self._picture_numbers.setdefault((run, image), len(self.pictures))
             if picture == len(self.pictures):
                 self.pictures.append(Image(image, root=self.runs[run].root or self.runs[run].path))
         self._row_pictures.append(picture)
         return place
 
     def _expect(self, run: int, folder: Run, kinds: Mapping[Kind, int]) -> None:
+        """Note how many records a run will have when it is done. ``kinds`` are the numbers of its stimuli by kind."""
         for name, agent in folder.meta["agents"].items():
             samples = agent.get("samples", 1)
             numbers: Counter[str] = Counter()
@@ -157,11 +171,14 @@ class Gathered:
                     self._tallies[[*self._agents][label], task] = tally
 
     def _label(self, run: int, record: Mapping[str, Any]) -> int:
+        """The label of who answered. An agent of a second run gets a name of its own, a person has one name in all."""
         name = record["agent"]
         key = (-1 if record["kind"] == "human" else run, name)
         if key not in self._labels:
-            taken = name in self._agents and key[0] >= 0
-            self._labels[key] = self._agents[f"{name} (run {self.runs[run].path.resolve().name})" if taken else name]
+            shown_name = name
+            if record["kind"] != "human" and name in self._agents:
+                shown_name = f"{name} (run {self.runs[run].path.resolve().name})"
+            self._labels[key] = self._agents[shown_name]
         return self._labels[key]
 
     @property
@@ -169,6 +186,7 @@ class Gathered:
         return {label for (run, _), label in self._labels.items() if run < 0}
 
     def _in_order(self) -> list[int]:
+        """All labels: agents as they came, then people by name, in which 9 comes before 10."""
         names = [*self._agents]
         people = self._people
 
@@ -179,25 +197,28 @@ class Gathered:
         return sorted(range(len(names)), key=key)
 
     def write(self, put: Put, *, pictures: Callable[[int, Image], str | None]) -> None:
-        """Hand over chunks "0", "1" …, then "index". ``pictures`` returns a picture's problem or None."""
+        """Make the data and hand them to ``put``: the chunks "0", "1", …, then "index". ``pictures`` shows a picture of
+        that number, and returns why it cannot be shown, or None."""
         index = Index()
         statistics = Statistics(len(self._rows))
-        order = np.argsort(np.asarray(self._of), kind="stable")
-        bounds = np.searchsorted(np.asarray(self._of)[order], np.arange(len(self._rows) + 1))
+        order = np.argsort(np.asarray(self._record_places), kind="stable")
+        bounds = np.searchsorted(np.asarray(self._record_places)[order], np.arange(len(self._rows) + 1))
         longest = max(120, min(2_000, SEARCHED // max(len(order), 1)))
         names = [*self._agents]
-        ranks = {label: at for at, label in enumerate(self._in_order())}
+        ranks = {label: rank for rank, label in enumerate(self._in_order())}
         chunk: list[bytes] = []
         size = 0
         for place, line in enumerate(self._rows):
             row = orjson.loads(line)
-            read = [(at, self._line(at)) for at in order[bounds[place] : bounds[place + 1]].tolist()]
-            answers_here = [(self._by[at], line, orjson.loads(line)) for at, line in read]
-            answers_here.sort(key=lambda answer: (ranks[answer[0]], answer[2]["sample"]))
-            lines = [line for _, line, _ in answers_here]
-            labelled = [(names[label], record) for label, _, record in answers_here]
-            by_rules = [changed_by_rules(record, row) for _, _, record in answers_here]
-            for (label, _, record), word in zip(answers_here, by_rules, strict=True):
+            records = []
+            for number in order[bounds[place] : bounds[place + 1]].tolist():
+                record_line = self._line(number)
+                records.append((self._record_labels[number], record_line, orjson.loads(record_line)))
+            records.sort(key=lambda answer: (ranks[answer[0]], answer[2]["sample"]))
+            lines = [record_line for _, record_line, _ in records]
+            labelled = [(names[label], record) for label, _, record in records]
+            by_rules = [changed_by_rules(record, row) for _, _, record in records]
+            for (label, _, record), word in zip(records, by_rules, strict=True):
                 self._count(place, names[label], record)
                 index.record(label, record, longest, word)
             parsed: Labelled = [(name, record) for name, record in labelled if well_formed(record)]
@@ -215,11 +236,12 @@ class Gathered:
                 index.chunks.append(place + 1)
                 chunk = []
                 size = 0
-        put("index", orjson.dumps(self._whole(index, statistics, pictures), option=orjson.OPT_SERIALIZE_NUMPY))
+        put("index", orjson.dumps(self._index(index, statistics, pictures), option=orjson.OPT_SERIALIZE_NUMPY))
 
-    def _line(self, at: int) -> bytes:
-        self._spool.seek(self._from[at])
-        return self._spool.read(self._from[at + 1] - self._from[at])
+    def _line(self, number: int) -> bytes:
+        """The JSON of the record of that number."""
+        self._spool.seek(self._offsets[number])
+        return self._spool.read(self._offsets[number + 1] - self._offsets[number])
 
     def _count(self, place: int, label: str, record: Mapping[str, Any]) -> None:
         kind = str(record["kind"])
@@ -239,7 +261,7 @@ class Gathered:
         if kind != "human" and picture >= 0 and isinstance(digest, str) and b'"target_image"' not in self._rows[place]:
             self._sha256.setdefault(picture, digest)
 
-    def _whole(
+    def _index(
         self, index: Index, statistics: Statistics, pictures: Callable[[int, Image], str | None]
     ) -> dict[str, Any]:
         pictures_shown = [self._picture(number, image, pictures) for number, image in enumerate(self.pictures)]
@@ -260,7 +282,7 @@ class Gathered:
             "pictures": pictures_shown,
             **index.columns(),
             "counts": [[who, task, *tally.row()] for (who, task), tally in self._tallies.items()],
-            "failures": [[agent, code, *about] for (agent, code), about in list(self._failures.items())[:200]],
+            "failures": [[agent, code, *failure] for (agent, code), failure in list(self._failures.items())[:200]],
             "figures": statistics.figures(),
             "provenance": orjson.dumps([about_run(run) for run in self.runs]).decode(),
         }
@@ -291,75 +313,15 @@ class Gathered:
                 yield f"{text[0].upper()}{text[1:]}."
 
 
-class Index:
-    """The index's columns; texts and names are stored once."""
-
-    def __init__(self) -> None:
-        self.chunks = [0]  # the first stimulus of each chunk, and where the last one ends
-        self.tasks = Codes()
-        self.texts = Codes()
-        self.flags = Codes()
-        self.per_stimulus: dict[str, list[Any]] = {name: [] for name in ("id", "task", "title", "picture", "alike")}
-        self.per_record: dict[str, array[int]] = {
-            name: array("i") for name in ("agent", "sample", "status", "flags", "text", "attempts")
-        }
-        self.first = array("I", [0])
-        self.meta: dict[str, tuple[Codes, array[int]]] = {}
-        self.flags["[]"]
-
-    def record(
-        self, agent: int, record: Mapping[str, Any], longest: int, by_rules: Mapping[str, str | None] | None
-    ) -> None:
-        columns = self.per_record
-        line = in_words(one_line(record), by_rules)
-        columns["agent"].append(agent)
-        columns["sample"].append(min(record["sample"], 2**31 - 1))
-        columns["status"].append(STATUSES.index(record["status"]))
-        columns["flags"].append(self.flags[orjson.dumps(flags_of(record)).decode()])
-        columns["text"].append(self.texts[line[:longest]])
-        columns["attempts"].append(len(record["attempts"]))
-
-    def stimulus(self, row: Mapping[str, Any], picture: int, records: int, alike: float | None) -> None:
-        named = [row.get(name) for name in ("cue", "topic", "image")]
-        title = next((name for name in named if isinstance(name, str) and name), "")
-        values = (str(row.get("id")), self.tasks[str(row.get("task"))], title[:200], picture)
-        for name, value in zip(self.per_stimulus, (*values, -1 if alike is None else round(100 * alike)), strict=True):
-            self.per_stimulus[name].append(value)
-        meta = row.get("meta")
-        columns = {name: row[name] for name in COLUMNS if name in row} | (meta if isinstance(meta, dict) else {})
-        place = len(self.first) - 1
-        for name, value in columns.items():
-            if isinstance(value, str | int | float) and (name in self.meta or len(self.meta) < MOST_COLUMNS):
-                codes, column = self.meta.setdefault(name, (Codes(), array("i")))
-                column.extend([-1] * (place - len(column)))
-                column.append(codes[value[:200] if isinstance(value, str) else orjson.dumps(value).decode()])
-        self.first.append(self.first[-1] + records)
-
-    def columns(self) -> dict[str, Any]:
-        stimuli = len(self.first) - 1
-        for _, column in self.meta.values():
-            column.extend([-1] * (stimuli - len(column)))
-        return {
-            "tasks": [*self.tasks],
-            "texts": [*self.texts],
-            "flags": [orjson.loads(flags) for flags in self.flags],
-            "stimuli": {**self.per_stimulus, "first": np.asarray(self.first)},
-            "records": {name: np.asarray(column) for name, column in self.per_record.items()},
-            "meta": [
-                [name, [*codes], np.asarray(column)]
-                for name, (codes, column) in self.meta.items()
-                if len(codes) <= MOST_VALUES
-            ],
-            "chunks": self.chunks,
-        }
-
-
 @contextmanager
 def gathered(runs: Sequence[Run], stamp: str = "") -> Iterator[Gathered]:
-    """The runs, read. Raises InputError for a damaged set or ``run.json``; counts damaged records."""
+    """The stimuli and records of some runs, read. Sentences on what the runs have in common go to stderr, unless there
+    is a ``stamp`` (:class:`Gathered`): the page then shows them. Raises InputError for a damaged set or ``run.json``;
+    damaged records are counted."""
     with tempfile.SpooledTemporaryFile(SPOOL) as spool:
         data = Gathered(runs, spool, stamp)
         data.read()
-        for sentence in [] if stamp else data.common:
-            print(printable(sentence), file=sys.stderr)
+        if not stamp:
+            for sentence in data.common:
+                print(printable(sentence), file=sys.stderr)
         yield data

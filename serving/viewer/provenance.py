@@ -1,4 +1,4 @@
-"""A run's provenance for pages."""
+"""Where a run's answers come from, for pages: its set, its seed, and its agents with checkpoints and settings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,8 @@ IN_PAPER = {"compared": "the papers' agent", "variant": "a variant of the papers
 
 
 def about_run(folder: Run) -> dict[str, Any]:
-    """A run's provenance: ``rows`` of (name, text), ``agents``."""
+    """A run's provenance: under "rows" pairs (name, text), under "agents" a dictionary for each agent: its name, its
+    badges (text, colour), its summaries ("about"), "rows" of its own, and "more" as JSON."""
     meta = folder.meta
     stimuli = meta.get("set") or {}
     rows = [
@@ -25,15 +26,15 @@ def about_run(folder: Run) -> dict[str, Any]:
         ("samples per stimulus", str(meta.get("samples", 1))),
     ]
     if stimuli:
-        amount = stimuli.get("count")
-        amount_from = f"{count(amount, 'stimulus', 'stimuli')} from " if isinstance(amount, int) else ""
-        rows.append(("set", f"{amount_from}{stimuli.get('source')}, SHA-256 {stimuli.get('sha256')}"))
+        number = stimuli.get("count")
+        number_from = f"{count(number, 'stimulus', 'stimuli')} from " if isinstance(number, int) else ""
+        rows.append(("set", f"{number_from}{stimuli.get('source')}, SHA-256 {stimuli.get('sha256')}"))
     return {"rows": rows, "agents": [_agent(name, agent) for name, agent in (meta.get("agents") or {}).items()]}
 
 
 def _agent(name: str, agent: Mapping[str, Any]) -> dict[str, Any]:
     badges = []
-    about = []
+    summaries = []
     if agent.get("kind") == "control":
         badges.append(("control: odd by design", "warn"))
     if has_random_weights(agent):
@@ -46,7 +47,7 @@ def _agent(name: str, agent: Mapping[str, Any]) -> dict[str, Any]:
             badges.append(("a model by its name" if is_named else f"{part[:80]} is not in this catalogue", ""))
             continue
         badges.append((IN_PAPER[entry.in_paper], "good" if entry.in_paper == "compared" else ""))
-        about.append(f"{entry.summary} ({entry.source})")
+        summaries.append(f"{entry.summary} ({entry.source})")
     tasks = agent["task"] if isinstance(agent.get("task"), list) else [agent.get("task")]
     versions = agent.get("versions")
     members = (agent.get("members") or {name: agent}).values()
@@ -64,10 +65,11 @@ def _agent(name: str, agent: Mapping[str, Any]) -> dict[str, Any]:
     if versions and isinstance(versions, dict):
         rows.append(("versions", ", ".join(f"{package} {version}" for package, version in versions.items())))
     more = {part: agent[part] for part in ("settings", "provenance") if agent.get(part)}
-    return {"name": name, "badges": [*dict.fromkeys(badges)], "about": about, "rows": rows, "more": more}
+    return {"name": name, "badges": [*dict.fromkeys(badges)], "about": summaries, "rows": rows, "more": more}
 
 
 def has_random_weights(agent: Mapping[str, Any]) -> bool:
+    """Whether an agent of ``run.json`` answered with random weights, which only measure a machine."""
     for part in (agent.get("provenance"), agent.get("settings")):
         if isinstance(part, dict) and (part.get("random_weights") is True or part.get("weights") == "random"):
             return True

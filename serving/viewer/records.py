@@ -1,4 +1,5 @@
-"""What the viewer makes of a record: a line, its flags, whether it is well formed, and what statistics compare."""
+"""What the viewer makes of a record: its answer in a line, its flags, whether it is well formed, what statistics
+compare."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +14,7 @@ from serving.viewer.statistics import Labelled
 
 
 def one_line(record: Mapping[str, Any]) -> str:
-    """An answer, or a failure's reason, in a line."""
+    """A record's answer in a line of text, or why there is none: "3 fixations", "red", "timeout: …"."""
     answer = record["answer"]
     if record["status"] == "failed":
         return f"{record['error'].get('code')}: {record['error'].get('message')}"
@@ -30,11 +31,11 @@ def one_line(record: Mapping[str, Any]) -> str:
         return "an answer of another form"
 
 
-def as_compared(parsed: Labelled, row: Mapping[str, Any]) -> Labelled:
-    """The well-formed records as statistics compare them: words after the papers' rules, as judges see them; without
-    words that the rules drop."""
+def as_compared(labelled: Labelled, row: Mapping[str, Any]) -> Labelled:
+    """The well-formed records on the stimulus ``row`` as statistics compare them. Words are written after the papers'
+    rules, as judges see them; words that the rules drop are left out."""
     compared = []
-    for name, record in parsed:
+    for name, record in labelled:
         by_rules = word_by_rules(record, row)
         if by_rules is None:
             compared.append((name, record))
@@ -44,9 +45,12 @@ def as_compared(parsed: Labelled, row: Mapping[str, Any]) -> Labelled:
 
 
 def flags_of(record: Mapping[str, Any]) -> list[str]:
-    """The answer's flags, and the filters that rejected or noted something."""
-    of_answer = (record["answer"] or {}).get("flags")
-    flags = [flag for flag in of_answer if isinstance(flag, str)] if isinstance(of_answer, list) else []
+    """The flags of a record's answer, and "FILTER rejected" or "FILTER noted" for each finding of a filter; sorted,
+    each once."""
+    answer_flags = (record["answer"] or {}).get("flags")
+    flags = []
+    if isinstance(answer_flags, list):
+        flags = [flag for flag in answer_flags if isinstance(flag, str)]
     for attempt in record["attempts"]:
         for verdict in attempt["verdicts"]:
             flags.append(f"{verdict['filter']} {'rejected' if verdict['rejected'] else 'noted'}"[:100])
@@ -54,12 +58,12 @@ def flags_of(record: Mapping[str, Any]) -> list[str]:
 
 
 def well_formed(record: Mapping[str, Any]) -> bool:
-    """Whether a record has a valid accepted answer."""
-    kind = answers.BY_TASK.get(record["task"])
-    if record["status"] != "ok" or kind is None:
+    """Whether a record has an accepted answer of its task's form. Others are shown, and not counted in statistics."""
+    model = answers.BY_TASK.get(record["task"])
+    if record["status"] != "ok" or model is None:
         return False
     try:
-        kind.model_validate(record["answer"])
+        model.model_validate(record["answer"])
     except ValidationError:
         return False
     return bool(record["task"] != "attention_prediction" or min(record["answer"]["frame"]) > 0)

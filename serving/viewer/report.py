@@ -1,4 +1,7 @@
-"""The report: runs' answers as a folder for a browser without a server; chunks of data are scripts."""
+"""``turinglike report``: runs' answers as a folder for a browser without a server.
+
+The page is the viewer's; its data are scripts, because a browser reads no other files of a folder on disk.
+"""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,9 +19,8 @@ AT_ONCE = 4  # pictures that are made smaller at the same time
 
 
 def write_report(paths: Sequence[Path | str], out: Path | str | None = None) -> Path:
-    """Write the report of the run folders ``paths``; returns its page's path. Raises InputError and StorageError.
-
-    ``out`` is by default ``report`` in the first run."""
+    """Write the report of the run folders ``paths`` to the folder ``out`` (None: ``report`` in the first run); returns
+    the path of its page. An earlier report is replaced. Raises InputError and StorageError."""
     runs = [Run(path) for path in paths]
     target = Path(out) if out is not None else runs[0].path / "report"
     for run in runs:
@@ -52,11 +54,11 @@ def _write_folder(data: Gathered, target: Path) -> None:
 
 
 def page_files() -> list[str]:
-    """The viewer's stylesheets and scripts in loading order."""
+    """The names of the viewer's stylesheets and scripts, in the order in which the page loads them, and of its icon."""
     links = LINK.findall((STATIC / "viewer.html").read_text("utf-8"))
     return [style or script for style, script in links] + ["icon.svg"]
 
 
 def script(name: str, chunk: bytes) -> bytes:
-    """A chunk of data as a script; its objects have fixed keys."""
+    """A script that hands ``chunk``, which is JSON, to the page under ``name``."""
     return b'Turinglike.take("' + name.encode() + b'",' + chunk + b");\n"

@@ -8,9 +8,8 @@ from typing import Any
 from agents.errors import ImageError
 from agents.frames import have_one_shape, to_picture
 from agents.images import Image
-from serving.exchange.exporting import MALFORMED
 from serving.files.words import count
-from serving.runs.path_frames import PathsOnPictures, records_file
+from serving.runs.path_frames import MALFORMED, PathsOnPictures, records_file
 from serving.viewer.statistics import Labelled
 
 TASK = "attention_prediction"
@@ -18,7 +17,8 @@ Size = tuple[int, int]  # width, height
 
 
 class ViewedScanpaths:
-    """``pictures`` are those of stimuli by number; a stimulus without one has the number -1."""
+    """Looks at scanpaths one after the other. ``pictures`` are those of the stimuli by number; a stimulus without one
+    has the number -1."""
 
     def __init__(self, pictures: Sequence[Image]) -> None:
         self._pictures = pictures
@@ -36,19 +36,23 @@ class ViewedScanpaths:
         """Raise InputError with all that was noted."""
         self._paths.refuse()
 
-    def in_one_frame(self, parsed: Labelled, picture: int) -> Labelled:
-        """The well-formed records of a picture as statistics compare them: in the picture's frame. Without the picture
-        they stay as they are if their frames have one shape; else there is no way to compare them, and none is left."""
+    def in_one_frame(self, labelled: Labelled, picture: int) -> Labelled:
+        """The well-formed records on a picture as statistics compare them: in the picture's frame.
+
+        Where the picture cannot be read, they stay as they are if their frames have one shape. Otherwise there is no
+        way to compare them, and none is left.
+        """
         size = self._size(picture)
         if size is not None:
-            return [(name, {**record, "answer": on_picture(record["answer"], size)}) for name, record in parsed]
-        answers = [record["answer"] for _, record in parsed]
+            return [(name, {**record, "answer": on_picture(record["answer"], size)}) for name, record in labelled]
+        answers = [record["answer"] for _, record in labelled]
         if all(_are_alike(answers[0], answer) for answer in answers):
-            return parsed
+            return labelled
         self._apart += 1
         return []
 
     def notices(self) -> Iterator[str]:
+        """A sentence on the stimuli whose scanpaths statistics lack; none where there are none."""
         if self._apart:
             stimuli = count(self._apart, "stimulus", "stimuli")
             yield (
@@ -69,8 +73,11 @@ class ViewedScanpaths:
 
 
 def on_picture(answer: Mapping[str, Any], size: Size) -> Mapping[str, Any]:
-    """A scanpath in the frame of its picture of ``size``, or as it is where its frame has that shape already: numbers
-    in widths of the frame are the same then. Raises InputError as :func:`agents.frames.to_picture`."""
+    """The answer of a scanpath with its fixations in pixels of its picture of ``size``.
+
+    It stays as it is where its frame has the picture's shape already: statistics measure in widths of the frame. Raises
+    InputError as :func:`agents.frames.to_picture`.
+    """
     frame = answer["frame"]
     fit = answer.get("fit")
     if fit != "bars" and have_one_shape(frame, size):
@@ -79,5 +86,6 @@ def on_picture(answer: Mapping[str, Any], size: Size) -> Mapping[str, Any]:
 
 
 def _are_alike(answer: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    have_bars = (answer.get("fit") == "bars", other.get("fit") == "bars")
-    return have_bars[0] == have_bars[1] and have_one_shape(answer["frame"], other["frame"])
+    has_bars = answer.get("fit") == "bars"
+    other_has_bars = other.get("fit") == "bars"
+    return has_bars == other_has_bars and have_one_shape(answer["frame"], other["frame"])

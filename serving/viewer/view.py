@@ -1,4 +1,8 @@
-"""``turinglike view``: the viewer on the loopback. It follows runs that go on, and lists the runs below a folder."""
+"""``turinglike view``: the viewer on this machine's own address (the loopback), until Ctrl-C.
+
+It follows runs that go on: the page asks again and again for ``/data/stamp.js``, and where files of the runs have
+changed the data are made anew. For a folder of runs it shows a list with a link to each.
+"""
 
 import base64
 import re
@@ -29,7 +33,13 @@ from serving.viewer.data import gathered
 from serving.viewer.report import page_files, script
 
 HOST = "127.0.0.1"
-KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "jpg": "image/jpeg"}
+CONTENT_TYPES = {  # by the ending of a file
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "jpg": "image/jpeg",
+}
 STYLE = base64.b64encode(sha256(STATIC.joinpath("style.css").read_bytes()).digest()).decode()  # inside the list
 POLICY = (
     f"default-src 'none'; script-src 'self'; style-src 'self' 'sha256-{STYLE}'; img-src 'self' data:; "
@@ -42,13 +52,14 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
-PICTURES = 200  # small ones that are kept in memory
+THUMBNAILS = 200  # kept in memory
 RUN = "run.json"
 DEPTH = 3  # levels of folders that are looked through for runs
 
 
 class Viewer:
-    """The viewer's files in ``folder``, made anew when the page asks and runs have changed. Raises InputError."""
+    """The page of some runs. Its data stand in ``folder``, and are made anew when the page asks and runs have changed.
+    Raises InputError for folders that are no runs, and for damaged ones."""
 
     def __init__(self, paths: Sequence[Path | str], folder: Path) -> None:
         self._runs = [Path(path) for path in paths]
@@ -69,7 +80,7 @@ class Viewer:
             self._stamp = stamp
             self._files = folder
             self._pictures = data.pictures
-            self._small = lru_cache(PICTURES)(lambda number: thumbnail(data.pictures[number]))
+            self._thumbnail = lru_cache(THUMBNAILS)(lambda number: thumbnail(data.pictures[number]))
         for other in set(self._folder.iterdir()) - {folder}:
             shutil.rmtree(other)
 
@@ -81,7 +92,7 @@ class Viewer:
         return script("stamp", orjson.dumps(self._stamp))
 
     def find(self, path: str) -> bytes | None:
-        """The file at the path of an address, or None."""
+        """The bytes of the file at the path of an address, such as ``/data/index.js``; None where there is none."""
         name = "viewer.html" if path == "/" else path.removeprefix("/static/")
         if name in ("viewer.html", *page_files()):
             return STATIC.joinpath(name).read_bytes()
@@ -92,12 +103,12 @@ class Viewer:
                 return (self._files / f"{match[1]}.js").read_bytes()
         if (match := re.fullmatch(r"/pictures/(\d{1,9})\.jpg", path)) and int(match[1]) < len(self._pictures):
             with suppress(ImageError, MemoryError):
-                return self._small(int(match[1]))
+                return self._thumbnail(int(match[1]))
         return None
 
 
 class Listing:
-    """A page of the runs below ``top``, and the viewer of each, made in ``folder`` when it is opened."""
+    """A page that lists the runs below ``top``, and a :class:`Viewer` of each, made in ``folder`` when it is opened."""
 
     def __init__(self, top: Path, folder: Path) -> None:
         self._top = top
@@ -106,7 +117,7 @@ class Listing:
         self._viewers: dict[str, Viewer] = {}
 
     def find(self, path: str) -> bytes | None:
-        """The file at the path of an address, or None."""
+        """The bytes of the file at the path of an address, such as ``/data/index.js``; None where there is none."""
         names = runs_below(self._top)
         if path == "/":
             title = f"Runs in {self._top.resolve().name}"
@@ -136,21 +147,27 @@ class Listing:
 
 
 def runs_below(folder: Path) -> list[str]:
-    """The paths of runs below a folder; none where it is a run itself."""
-    depths = () if (folder / RUN).exists() else range(1, DEPTH + 1)
-    files = [file for depth in depths for file in folder.glob("*/" * depth + RUN)]
-    return sorted(file.parent.relative_to(folder).as_posix() for file in files)
+    """The runs in a folder and in its folders, as paths from there, sorted; [] where it is a run itself."""
+    if (folder / RUN).exists():
+        return []
+    runs = []
+    for depth in range(1, DEPTH + 1):
+        runs += [file.parent.relative_to(folder).as_posix() for file in folder.glob("*/" * depth + RUN)]
+    return sorted(runs)
 
 
 def _stamp(runs: Sequence[Path]) -> str:
-    """Another text when a file of the runs has changed."""
-    files = [file for run in runs for file in (run / RUN, run / "stimuli.jsonl", *run.glob("records/*.jsonl"))]
+    """A text of sizes and times of all files of the runs: another one when a file has changed."""
+    files: list[Path] = []
+    for run in runs:
+        files += [run / RUN, run / "stimuli.jsonl", *run.glob("records/*.jsonl")]
     return str([(file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.exists()])
 
 
 @contextmanager
 def viewer(paths: Sequence[Path | str], port: int = 0) -> Iterator[ThreadingHTTPServer]:
-    """The bound viewer's server; ``port`` 0: a free port. Raises InputError."""
+    """A server of the viewer, bound to ``port`` (0: a free one) and not yet serving. Raises InputError for wrong runs
+    and for a port that is taken."""
     with tempfile.TemporaryDirectory() as name:
         top = Path(paths[0])
         folder = Path(name)
@@ -172,15 +189,15 @@ def _handler(find: Callable[[str], bytes | None]) -> type[BaseHTTPRequestHandler
         def do_GET(self) -> None:
             port = self.connection.getsockname()[1]
             # A name of somebody else's can be made to mean this machine (DNS rebinding).
-            ours = self.headers.get_all("host") in ([f"{HOST}:{port}"], [f"localhost:{port}"])
+            is_ours = self.headers.get_all("host") in ([f"{HOST}:{port}"], [f"localhost:{port}"])
             path = unquote(self.path.partition("?")[0])
-            content = find(path) if ours else None
+            content = find(path) if is_ours else None
             if content is None:
-                self.send_error(HTTPStatus.NOT_FOUND if ours else HTTPStatus.FORBIDDEN)
+                self.send_error(HTTPStatus.NOT_FOUND if is_ours else HTTPStatus.FORBIDDEN)
                 return
             self.send_response(HTTPStatus.OK)
-            kind = KINDS["html" if path.endswith("/") else path.rpartition(".")[2]]
-            self.send_header("content-type", kind + ("; charset=utf-8" if kind.startswith("text/") else ""))
+            ending = "html" if path.endswith("/") else path.rpartition(".")[2]
+            self.send_header("content-type", CONTENT_TYPES[ending])
             self.send_header("content-length", str(len(content)))
             for name, value in HEADERS.items():
                 self.send_header(name, value)
@@ -194,7 +211,8 @@ def _handler(find: Callable[[str], bytes | None]) -> type[BaseHTTPRequestHandler
 
 
 def view(paths: Sequence[Path | str], *, port: int = 0, open_browser: bool = False) -> int:
-    """Serve until Ctrl-C or SIGTERM, in the main thread; returns the exit code."""
+    """Serve the page of the runs ``paths``, or the list of the runs in one folder, until Ctrl-C or SIGTERM; returns 0.
+    Only the main thread may call it. Raises InputError as :func:`viewer`."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the temporary folder goes then too
     print("reading the runs …", flush=True)
     with viewer(paths, port) as server:

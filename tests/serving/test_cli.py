@@ -156,7 +156,8 @@ def test_settings_that_are_wrong(assignments: list[str], toml: str, says: str, t
 
 
 HERE = """
-import sys, in_process, pytest
+import sys, pytest
+from tests.helpers import in_process
 from serving.cli import command, main
 in_process.without_ray(pytest.MonkeyPatch())
 sys.exit({call})

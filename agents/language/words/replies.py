@@ -125,7 +125,8 @@ def word_answer(stimulus: WordStimulus, text: str, rules: RuleSettings, *, cut: 
 
 def read_word(text: str, cue: str, rules: RuleSettings) -> tuple[str, str | None]:
     """(word, None) for anybody's answer to ``cue``, read as replies are; ("", rule) where a rule dropped it."""
-    stimulus = WordStimulus.model_validate({"id": "cue", "task": "word_association", "cue": cue})
+    # Not checked: a cue of an import, or of an invalid row, may be longer than a stimulus allows.
+    stimulus = WordStimulus.model_construct(id="cue", task="word_association", cue=cue, meta={}, examples=[])
     answer = word_answer(stimulus, text, rules)
     if answer.word:
         return answer.word, None

@@ -12,7 +12,7 @@ import pytest
 
 from judging.trial_sets.trial_set import key_path, read_trial_key
 from serving.cli import main
-from serving.exchange.table_columns import JUDGES, PARTICIPANTS
+from serving.exchange.importing.table_columns import JUDGES, PARTICIPANTS
 from tests.helpers.run_folders import record, stimulus, write_run
 
 WORD = "word_association"

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image as PILImage
 
 from agents.errors import InputError
-from serving.exchange.exporting import export
+from serving.exchange.exporting.command import export_run
 from tests.helpers.run_folders import ANSWERS, agent_entry, failed, record, stimulus, write_run
 
 GAZE = "attention_prediction"
@@ -39,7 +39,7 @@ def test_names_subjects_and_conditions(tmp_path: Path) -> None:
     }
     out = tmp_path / "c.json"
     agents = {"gbvs": agent_entry(GAZE), "dg": agent_entry(GAZE, COLOR)}
-    export(write_run(tmp_path / "run", stimuli, records, agents), "coco-search18", out)
+    export_run(write_run(tmp_path / "run", stimuli, records, agents), "coco-search18", out)
     items = json.loads(out.read_bytes())
     first = {"name": "1.jpg", "subject": 1, "task": "none", "condition": "freeview"}
     assert items[0] == {**first, "X": [320, 0, 639], "Y": [240, 0, 479], "T": None, "length": 3}
@@ -80,7 +80,7 @@ def test_what_is_known_of_the_target(tmp_path: Path, fixations: list[list[float]
         record("unknown", GAZE, "a", answer=gaze(fixations)),
         record("masked", GAZE, "a", answer=gaze(fixations, found=False)),
     ]
-    export(
+    export_run(
         write_run(tmp_path / "run", stimuli, {"a": rows}, {"a": agent_entry(GAZE)}), "coco-search18", tmp_path / "out"
     )
     items = {item["name"]: item for item in json.loads((tmp_path / "out").read_bytes())}
@@ -110,7 +110,7 @@ def test_a_frame_is_brought_to_the_picture_in_which_the_box_is(
     stimuli = [stimulus("s", GAZE, image="1.png", mode="search", target_box=[128, 96, 40, 40])]
     rows = {name: [record("s", GAZE, name, answer=gaze(**path))] for name, path in frames.items()}
     run = write_run(tmp_path / "run", stimuli, rows, {name: agent_entry(GAZE) for name in rows})
-    export(run, "coco-search18", tmp_path / "out")
+    export_run(run, "coco-search18", tmp_path / "out")
     for item in json.loads((tmp_path / "out").read_bytes()):
         assert [list(point) for point in zip(item["X"], item["Y"], strict=True)] == on_picture
         assert (item["bbox"], item["fixOnTarget"]) == ([128, 96, 40, 40], True)
@@ -130,6 +130,6 @@ def test_an_agent_that_does_not_say_how_its_frame_was_filled(tmp_path: Path) -> 
     )
     for form in ("coco-search18", "pysaliency", "turingtest"):
         with pytest.raises(InputError, match=r'An agent says it in its answer: .*fit="stretch"') as refused:
-            export(run, form, tmp_path / "out")
+            export_run(run, form, tmp_path / "out")
         [problem] = refused.value.problems
         assert str(problem).startswith(f"{run}/records/square.jsonl: square, stimulus 's': its frame is 224 x 224")

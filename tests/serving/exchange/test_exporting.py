@@ -14,8 +14,8 @@ from PIL import Image as PILImage
 
 from agents.errors import InputError
 from agents.stimuli import TASKS
-from serving.exchange.exporting import FORMATS, export
-from serving.exchange.importing import import_files
+from serving.exchange.exporting.command import FORMATS, export_run
+from serving.exchange.importing.command import import_files
 from serving.runs.records import problems
 from serving.runs.run import Run
 from tests.helpers.run_folders import ANSWERS, agent_entry, attempt, failed, record, stimulus, write_run
@@ -77,7 +77,7 @@ def _exported(run: Path) -> list[dict[str, Any]]:
 def test_jsonl_is_the_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = _mixed(tmp_path)
     out = tmp_path / "new" / "all.jsonl"
-    export(run, "jsonl", out)
+    export_run(run, "jsonl", out)
     rows = [orjson.loads(text) for text in out.read_bytes().splitlines()]
     assert rows == _exported(run)
     assert [problems(row) for row in rows] == [[]] * len(rows)
@@ -93,9 +93,9 @@ def test_jsonl_is_the_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 def test_what_is_asked_for(tmp_path: Path) -> None:
     run = _mixed(tmp_path)
-    export(run, "jsonl", tmp_path / "a", sample=1)
+    export_run(run, "jsonl", tmp_path / "a", sample=1)
     assert {orjson.loads(text)["sample"] for text in (tmp_path / "a").read_bytes().splitlines()} == {1}
-    export(run, "jsonl", tmp_path / "b", include_rejected=True, include_control=True)
+    export_run(run, "jsonl", tmp_path / "b", include_rejected=True, include_control=True)
     rows = [orjson.loads(text) for text in (tmp_path / "b").read_bytes().splitlines()]
     assert sum(row["status"] == "rejected" for row in rows) == 1
     assert sum(row["kind"] == "control" for row in rows) == 1
@@ -128,7 +128,7 @@ def _stimuli(run: Path) -> dict[str, Any]:
 def test_parquet_read_by_pyarrow(tmp_path: Path) -> None:
     run = _mixed(tmp_path)
     out = tmp_path / "t.parquet"
-    export(run, "parquet", out)
+    export_run(run, "parquet", out)
     table = pq.read_table(out)
     read = []
     for row in table.to_pylist():
@@ -158,7 +158,7 @@ def _without_controls(text: str) -> str:
 def test_csv_read_by_csv_and_pandas(tmp_path: Path) -> None:
     run = _mixed(tmp_path)
     out = tmp_path / "t.csv"
-    export(run, "csv", out)
+    export_run(run, "csv", out)
     with out.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     wanted = [_flat(row, _stimuli(run)) for row in _exported(run)]
@@ -186,7 +186,7 @@ def test_what_is_no_record_is_named(tmp_path: Path, row: dict[str, Any], reason:
     run = write_run(tmp_path / "run", [], {"mmcq": [row]}, {"mmcq": agent_entry(COLOR, CAPTION)})
     for form in ("csv", "parquet"):
         with pytest.raises(InputError, match=f"mmcq, stimulus 's1': .*{reason}"):
-            export(run, form, tmp_path / "out")
+            export_run(run, form, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
@@ -221,7 +221,7 @@ def _benchmark(tmp_path: Path, **changes: Any) -> Path:
 
 def test_turingtest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "sub" / "mission"
-    export(_benchmark(tmp_path), "turingtest", out)
+    export_run(_benchmark(tmp_path), "turingtest", out)
     files = {path.name: json.loads(path.read_text()) for path in (out / "all").iterdir()}
     assert sorted(files) == ["caption.json", "color.json", "fv.json", "object.json", "word.json"]
     assert list(files["color.json"].items()) == [("1017.jpg", "blue"), ("c2", "red")]
@@ -249,12 +249,12 @@ def test_how_a_picture_fills_its_frame_is_a_column(tmp_path: Path) -> None:
     screen = {**ANSWERS[GAZE], "frame": [1680, 1050], "fit": "bars"}
     rows = [record("g1", GAZE, "all"), record("g2", GAZE, "all", answer=screen)]
     run = write_run(tmp_path / "run", [], {"all": rows}, {"all": agent_entry(GAZE)})
-    export(run, "csv", tmp_path / "out.csv")
+    export_run(run, "csv", tmp_path / "out.csv")
     with (tmp_path / "out.csv").open(newline="") as file:
         cells = list(csv.DictReader(file))
     assert [row["answer.fit"] for row in cells] == ["", "bars"]
     assert [name for name in cells[0] if name.startswith("answer.")] == [f"answer.{key}" for key in screen]
-    export(run, "parquet", tmp_path / "out.parquet")
+    export_run(run, "parquet", tmp_path / "out.parquet")
     assert pq.read_table(tmp_path / "out.parquet")["answer.fit"].to_pylist() == [None, "bars"]
 
 
@@ -271,7 +271,7 @@ def test_the_benchmarks_frame_is_that_of_its_pictures(tmp_path: Path, capsys: py
         answer = {**ANSWERS[GAZE], "frame": frames[name], "fixations": [middle, [frames[name][0] / 4, 0]], **fit}
         rows.append(record(name, GAZE, "all", answer=answer))
     run = write_run(tmp_path / "run", stimuli, {"all": rows}, {"all": agent_entry(GAZE)})
-    export(run, "turingtest", tmp_path / "out")
+    export_run(run, "turingtest", tmp_path / "out")
     # On the screen with bars 1050 pixels are the picture's 512: a fourth of the width is 640 - 420 * 1024 / 1050 here.
     assert json.loads((tmp_path / "out" / "all" / "fv.json").read_text()) == {
         "half": [[640, 1023], [320, 0]],
@@ -288,17 +288,17 @@ def test_every_gap_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     rejected = record("t1", CAPTION, "all", status="rejected", attempts=[attempt("no")])
     run = _benchmark(tmp_path, c1=failed("c1", agent="all"), o1=None, t1=rejected)
     with pytest.raises(InputError, match="3 answers are missing") as caught:
-        export(run, "turingtest", tmp_path / "out")
+        export_run(run, "turingtest", tmp_path / "out")
     named = {problem.field: problem.message for problem in caught.value.problems}
     assert named["c1"] == "failed: bad_image: it is broken"
     assert named["o1"] == "unanswered"
     assert named["t1"] == "rejected (--include-rejected exports it)"
     assert not (tmp_path / "out").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
-    export(run, "turingtest", tmp_path / "out", allow_missing=True)
+    export_run(run, "turingtest", tmp_path / "out", allow_missing=True)
     assert "all: 1 of 2 color_estimation answers are missing" in capsys.readouterr().out
     assert sorted(path.name for path in (tmp_path / "out" / "all").iterdir()) == ["color.json", "fv.json", "word.json"]
-    export(run, "turingtest", tmp_path / "two", allow_missing=True, include_rejected=True)
+    export_run(run, "turingtest", tmp_path / "two", allow_missing=True, include_rejected=True)
     assert (tmp_path / "two" / "all" / "caption.json").exists()
 
 
@@ -317,13 +317,13 @@ def test_the_forms_for_machines_count_peoples_answers(tmp_path: Path, capsys: py
         ("turingtest", 5, tmp_path / "turingtest" / "_export.json"),
         ("coco-search18", 2, tmp_path / "coco-search18.export.json"),
     ):
-        export(run, form, tmp_path / form, allow_missing=True)
+        export_run(run, form, tmp_path / form, allow_missing=True)
         assert f"; {number} imported left out (this form is for machines' answers;" in capsys.readouterr().out
         assert json.loads(side_car.read_text())["left_out"] == {"imported": number}
     alone = write_run(tmp_path / "alone", stimuli, {"humans": people}, {})
     for form in ("turingtest", "coco-search18"):
         with pytest.raises(InputError, match=r"there is nothing to export; .* imported left out"):
-            export(alone, form, tmp_path / "nothing", allow_missing=True)
+            export_run(alone, form, tmp_path / "nothing", allow_missing=True)
         assert not (tmp_path / "nothing").exists()
 
 
@@ -332,15 +332,15 @@ def test_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path / "elsewhere" / "deeper")
     run = _mixed(tmp_path)
     with pytest.raises(InputError, match="no export format 'xml'"):
-        export(run, "xml", tmp_path / "out")
+        export_run(run, "xml", tmp_path / "out")
     with pytest.raises(InputError, match="not a run folder"):
-        export(tmp_path / "none", "csv", tmp_path / "out")
+        export_run(tmp_path / "none", "csv", tmp_path / "out")
     for form in FORMATS:
         with pytest.raises(InputError, match=r"to export|are missing"):
-            export(run, form, tmp_path / "out", sample=9)
+            export_run(run, form, tmp_path / "out", sample=9)
     for out in (".", ".."):
         with pytest.raises(InputError, match="has no name of its own"):
-            export(run, "csv", out, force=True)
+            export_run(run, "csv", out, force=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "run"]
 
 
@@ -350,7 +350,7 @@ def test_words_stand_as_written_and_by_the_papers_rules(tmp_path: Path) -> None:
     answers = [record(f"c{at}", WORD, "all", answer={**ANSWERS[WORD], "word": word}) for at, word in enumerate(written)]
     stimuli = [stimulus(f"c{at}", WORD, cue="thing") for at in range(len(written))]
     run = write_run(tmp_path / "run", stimuli, {"all": answers}, {"all": agent_entry(WORD)})
-    export(run, "csv", tmp_path / "t.csv")
+    export_run(run, "csv", tmp_path / "t.csv")
     with (tmp_path / "t.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["answer.word"], row["by_rules.word"], row["by_rules.rule"]) for row in rows] == [

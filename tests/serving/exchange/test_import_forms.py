@@ -9,7 +9,7 @@ import pytest
 
 from agents.errors import InputError
 from serving.cli import main
-from serving.exchange.importing import import_files
+from serving.exchange.importing.command import import_files
 from tests.helpers.run_folders import read_back
 
 GAZE = "attention_prediction"

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from serving.cli import main
-from serving.exchange.exporting import export
+from serving.exchange.exporting.command import export_run
 from tests.helpers.run_folders import ANSWERS, read_back, record, stimulus, write_run
 
 ODD = ["=1+1", "'-x", "moon", 'a "quoted", word', "two\nlines", "007", "1.0", "null", "None", "[sic]", "{}"]
@@ -26,7 +26,7 @@ def test_words_come_back_letter_for_letter(tmp_path: Path) -> None:
     ]
     path = tmp_path / "people" / "records" / "humans.jsonl"
     path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in [*rows, *odd]))
-    export(tmp_path / "people", "csv", tmp_path / "out.csv")
+    export_run(tmp_path / "people", "csv", tmp_path / "out.csv")
     assert main(["import", str(tmp_path / "out.csv"), "--out", str(tmp_path / "back")]) == 0
     back = read_back(tmp_path / "back", "humans")
 
@@ -39,7 +39,7 @@ def test_words_come_back_letter_for_letter(tmp_path: Path) -> None:
 def test_machines_become_published_and_failures_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     failed = record("s2", status="failed", answer=None, error={"code": "x", "message": "y"})
     run = write_run(tmp_path / "run", [stimulus("s1"), stimulus("s2")], {"mmcq": [record("s1"), failed]})
-    export(run, "csv", tmp_path / "out.csv")
+    export_run(run, "csv", tmp_path / "out.csv")
     assert main(["import", str(tmp_path / "out.csv"), "--out", str(tmp_path / "back")]) == 0
     assert "noticed: failed answers: 1" in capsys.readouterr().out
     [row] = read_back(tmp_path / "back", "published")
@@ -49,7 +49,7 @@ def test_machines_become_published_and_failures_are_counted(tmp_path: Path, caps
 @pytest.mark.parametrize("task", ANSWERS)
 def test_answers_of_every_task_come_back(task: str, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [stimulus("s1")], {"mmcq": [record("s1"), record("s2", task)]})
-    export(run, "csv", tmp_path / "out.csv")
+    export_run(run, "csv", tmp_path / "out.csv")
     assert main(["import", str(tmp_path / "out.csv"), "--task", task, "--out", str(tmp_path / "back")]) == 0
     rows = read_back(tmp_path / "back", "published")
     assert rows[-1]["answer"] == {**rows[-1]["answer"], **ANSWERS[task]}

@@ -12,7 +12,7 @@ import pytest
 
 from agents.errors import InputError, LockedError, StorageError
 from serving.cli import main
-from serving.exchange.importing import import_files
+from serving.exchange.importing.command import import_files
 from serving.files.atomic_files import lock
 from serving.runs.run import Run
 from serving.runs.status import print_status

@@ -14,7 +14,7 @@ from PIL import Image as PILImage
 
 from agents.errors import InputError, UnavailableError
 from serving.cli import main
-from serving.exchange.exporting import export
+from serving.exchange.exporting.command import export_run
 from serving.runs.records import people_record
 from serving.runs.run import Run
 from tests.helpers.run_folders import ANSWERS, agent_entry, failed, record, stimulus, write_run
@@ -109,7 +109,7 @@ def _run(tmp_path: Path) -> Path:
 
 def test_pysaliency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "paths.hdf5"
-    export(_run(tmp_path), "pysaliency", out)
+    export_run(_run(tmp_path), "pysaliency", out)
     images = read_stimuli(tmp_path / "new" / "paths.hdf5.stimuli.hdf5")
     assert images == [  # in the order of the set, those without a path left out; what only people saw comes last
         ("b/2.png", tmp_path / "b" / "2.png", (200, 320, 3)),
@@ -158,7 +158,7 @@ def test_pysaliency_by_the_package_itself(tmp_path: Path) -> None:
         warnings.simplefilter("ignore")  # of other people's imports
         pysaliency = pytest.importorskip("pysaliency")
         out = tmp_path / "paths.hdf5"
-        export(_run(tmp_path), "pysaliency", out)
+        export_run(_run(tmp_path), "pysaliency", out)
         trains = pysaliency.read_hdf5(str(out))
         images = pysaliency.read_hdf5(f"{out}.stimuli.hdf5")
         plain = read_trains(out)
@@ -195,7 +195,7 @@ def _on_a_screen(tmp_path: Path, **fit: str) -> Path:
 def test_a_screen_with_bars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The picture's corners on the screen become its corners. The last pixel is before the side: x = 640 is outside,
     where pysaliency would find no value of a map."""
-    export(_on_a_screen(tmp_path, fit="bars"), "pysaliency", tmp_path / "out")
+    export_run(_on_a_screen(tmp_path, fit="bars"), "pysaliency", tmp_path / "out")
     machine, *people = read_trains(tmp_path / "out")
     for path in (machine, *people):
         assert list(zip(path["x"], path["y"], strict=True)) == [pytest.approx(point, abs=0.001) for point in PLACED]
@@ -219,7 +219,7 @@ def test_a_list_of_coco_search18_on_pictures_without_bars(tmp_path: Path) -> Non
     screen = {**gaze(LETTERBOX, (1680, 1050), fit="bars"), "durations_ms": [200.0] * 4}
     person = {"task": GAZE, "stimulus": "cup/1.jpg", "agent": "human:01", "answer": screen}
     Run(run).write_records("humans", [people_record(Run(run).meta["run"], person)])
-    export(run, "pysaliency", tmp_path / "out")
+    export_run(run, "pysaliency", tmp_path / "out")
     machine, human = read_trains(tmp_path / "out")
     assert human["x"] == pytest.approx([0, 320, 640, 150.857], abs=0.001)
     assert human["y"] == pytest.approx([0, 240, 480, 114.286], abs=0.001)
@@ -229,7 +229,7 @@ def test_a_list_of_coco_search18_on_pictures_without_bars(tmp_path: Path) -> Non
 
 
 def test_a_stretched_screen(tmp_path: Path) -> None:
-    export(_on_a_screen(tmp_path, fit="stretch"), "pysaliency", tmp_path / "out")
+    export_run(_on_a_screen(tmp_path, fit="stretch"), "pysaliency", tmp_path / "out")
     stretched = read_trains(tmp_path / "out")[1]
     assert stretched["x"] == pytest.approx([53.333, 320, 586.667, 179.048], abs=0.001)
     assert stretched["y"] == pytest.approx([0, 240, 480, 114.286], abs=0.001)
@@ -247,7 +247,7 @@ def test_a_screen_of_which_nothing_is_said_is_refused(tmp_path: Path, capsys: py
     assert "--fit stretch" in told
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cup.jpg", "run"]
     for form in ("jsonl", "csv", "parquet", "coco-search18"):  # which have the frame beside it, or machines alone
-        export(run, form, tmp_path / form)
+        export_run(run, form, tmp_path / form)
 
 
 def test_without_the_picture_two_screens_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -264,7 +264,7 @@ def test_pysaliency_without_h5py_is_one_sentence(tmp_path: Path, monkeypatch: py
     before = sorted(path.name for path in tmp_path.iterdir())
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(UnavailableError, match=r"pip install 'turinglike\[pysaliency\]'"):
-        export(run, "pysaliency", tmp_path / "out")
+        export_run(run, "pysaliency", tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
@@ -283,5 +283,5 @@ def test_what_is_no_scanpath_is_named(tmp_path: Path, answer: dict[str, Any]) ->
     rows = [record("g", GAZE, "a", answer=answer)]
     run = write_run(tmp_path / "run", [stimulus("g", GAZE)], {"a": rows}, {"a": agent_entry(GAZE)})
     with pytest.raises(InputError, match="a, stimulus 'g': answer: not a scanpath"):
-        export(run, "pysaliency", tmp_path / "out")
+        export_run(run, "pysaliency", tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "run"]

@@ -10,7 +10,7 @@ from PIL import Image as PILImage
 
 from agents.errors import InputError, StorageError
 from agents.stimuli import TASKS
-from serving.exchange.exporting import FORMATS, export
+from serving.exchange.exporting.command import FORMATS, export_run
 from tests.helpers.run_folders import ANSWERS, agent_entry, record, stimulus, write_run
 
 FILES = [form for form, kind in FORMATS.items() if not kind.is_folder]
@@ -32,7 +32,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def exported(run: Path, form: str, out: Path, **more: Any) -> None:
-    export(run, form, out, **OPTIONS.get(form, {}), **more)
+    export_run(run, form, out, **OPTIONS.get(form, {}), **more)
 
 
 def tree(folder: Path) -> dict[str, bytes]:

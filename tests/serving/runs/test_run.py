@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.errors import InputError
-from serving.exchange.exporting import export
+from serving.exchange.exporting.command import export_run
 from serving.runs.run import Damage, Run
 from serving.runs.status import status
 from serving.runs.stimulus_lookup import StimulusLookup
@@ -134,7 +134,7 @@ GOOD = line(stimulus("a")) + line(stimulus("b"))
 def test_damaged_stimuli_are_named_by_every_reader(tmp_path: Path, content: bytes, number: int, message: str) -> None:
     run = write_run(tmp_path / "run", [stimulus(name) for name in "abc"], {"mmcq": [record(name) for name in "abc"]})
     (run / "stimuli.jsonl").write_bytes(content)
-    for read in (status, lambda run: write_report([run]), lambda run: export(run, "csv", tmp_path / "out.csv")):
+    for read in (status, lambda run: write_report([run]), lambda run: export_run(run, "csv", tmp_path / "out.csv")):
         with pytest.raises(InputError, match=rf"stimuli\.jsonl:{number}: .*{message}"):
             read(run)
     assert not (tmp_path / "out.csv").exists()

@@ -1,6 +1,6 @@
-"""Scanpaths of people's tables: a path in a row, or a fixation in a row."""
+"""Scanpaths in people's tables: a whole path in a row, or a fixation in a row."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -8,23 +8,24 @@ from typing import Any
 
 from agents.errors import InputError
 from agents.stimuli import Task
-from serving.exchange.import_source import listed, person
-from serving.exchange.path_units import Path, Point, add_scaled
-from serving.exchange.people_table import TableRow
-from serving.exchange.repeated_rows import tell_several_answers
-from serving.exchange.table_cells import NUMBER, CellText, is_empty, list_in, shortened
-from serving.exchange.table_columns import ACROSS, DOWN, DURATIONS, ORDER, REPETITION, plain_name
-from serving.exchange.table_reader import TableReader
-from serving.exchange.truth_column import machines_of
+from serving.exchange.importing.path_units import Path, Point, add_scaled
+from serving.exchange.importing.people_table import TableRow
+from serving.exchange.importing.repeated_rows import tell_several_answers
+from serving.exchange.importing.source import listed, person
+from serving.exchange.importing.table_cells import NUMBER, CellText, is_empty, list_in, shortened
+from serving.exchange.importing.table_columns import ACROSS, DOWN, DURATIONS, ORDER, REPETITION, plain_name
+from serving.exchange.importing.table_reader import TableReader
+from serving.exchange.importing.truth_column import machines_of
 from serving.files.words import count, shown
 
 TASK: Task = "attention_prediction"
 EYES = ("eyeused", "eyetracked", "eye", "eyeid")
-FROM_BELOW = "normpos"  # Pupil's columns of shares, whose y counts from the bottom
+FROM_BELOW = "normpos"  # begins the names of Pupil's columns of shares, whose y counts from the bottom
 
 
 def add_paths(reader: TableReader) -> None:
-    """Add the scanpaths of a table. Raises InputError."""
+    """Add the scanpaths of a table to ``reader.source``. Raises InputError; faults of single cells go to
+    ``reader.problems``."""
     if reader.options.frame is None:
         raise InputError("does not say of which frame its paths are; give --frame WIDTHxHEIGHT")
     reader.name_stimuli()
@@ -107,19 +108,17 @@ def _of_lists(reader: TableReader, axes: tuple[str, str] | None = None) -> list[
     kept = {id(row) for row in reader.table.rows}
     found = [(row, points) for row, points in found if id(row) in kept]
     durations = [_durations(reader, row, durations_column, len(points)) for row, points in found]
-    by_view: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for at, (row, _) in enumerate(found):
-        by_view[_agent(reader, machines, row), reader.stimulus(row)].append(at)
+    views = Counter((_agent(reader, machines, row), reader.stimulus(row)) for row, _ in found)
     are_single = bool(found) and all(len(points) == 1 for _, points in found)
-    if are_single and any(len(places) > 1 for places in by_view.values()):
+    if are_single and any(number > 1 for number in views.values()):
         fixations = [_Fixation(row, points[0], times) for (row, points), times in zip(found, durations, strict=True)]
         return _joined(reader, fixations, machines)
     times_of_response = reader.times([row for row, _ in found])
     paths = []
-    for at, ((row, points), times) in enumerate(zip(found, durations, strict=True)):
+    for place, ((row, points), times) in enumerate(zip(found, durations, strict=True)):
         raw: Any = points
-        if at in times_of_response:
-            raw = {"response": points, "rt": times_of_response[at]}
+        if place in times_of_response:
+            raw = {"response": points, "rt": times_of_response[place]}
         agent = _agent(reader, machines, row)
         paths.append(Path(reader.stimulus(row), agent, points, times, raw=raw, rows=[row]))
     return paths
@@ -161,13 +160,13 @@ def _durations(reader: TableReader, row: TableRow, column: str | None, number: i
     if _is_nothing(cell):
         return None
     value = [float(cell)] if NUMBER.fullmatch(cell) else list_in(cell)
-    if value is None or not all(_is_number(each) and each >= 0 for each in value):
+    if value is None or not all(_is_number(duration) and duration >= 0 for duration in value):
         reader.fault(row, column, f"must be the fixations' durations in milliseconds, not {shortened(cell)!r}")
         return None
     if len(value) != number:
         reader.fault(row, column, f"has {count(len(value), 'duration')}, but the path has {count(number, 'fixation')}")
         return None
-    return [float(each) for each in value]
+    return [float(duration) for duration in value]
 
 
 def _is_nothing(cell: str) -> bool:
@@ -251,8 +250,8 @@ def _joined(reader: TableReader, fixations: Sequence[_Fixation], machines: Mappi
         numbers[view].add(number)
     _refuse_two_eyes(reader, views)
     paths = []
-    for (agent, stimulus, *_), of_view in views.items():
-        for path in of_view:
+    for (agent, stimulus, *_), view_paths in views.items():
+        for path in view_paths:
             paths.append(_path_of(agent, stimulus, _in_order(path, order)))
     reader.source.noticed["rows_of_one_fixation"] += len(fixations)
     reader.source.remarks.append(

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from agents.errors import InputError
 from agents.stimuli import Task
-from serving.exchange.import_source import listed
-from serving.exchange.table_cells import is_empty
+from serving.exchange.importing.source import listed
+from serving.exchange.importing.table_cells import is_empty
 from serving.files.words import count, shown
 
 Cells = Mapping[str, str]
@@ -83,7 +83,7 @@ PROOFS = _names("""
 """Columns of time, index or id, which may show that two equal rows are one row that was saved twice."""
 PROOF_ENDINGS = ("timestamp", "timeelapsed", "datetime", "uuid")
 
-COLUMNS_SHOWN = 40  # in a message
+COLUMNS_SHOWN = 40  # columns that a message names
 FIELDS = ("subject", "stimulus", "response", "rt", "x", "y", "durations", "verdict", "truth", "agent", "confidence")
 """What ``--columns`` may give a column."""
 
@@ -96,13 +96,16 @@ def plain_name(name: str) -> str:
 
 @dataclass(slots=True)
 class Columns:
-    """The columns of a table, and those that the reader used; ``given`` are those of ``--columns``, ``empty`` those
-    without a single filled cell."""
+    """The columns of a table, and which of them were read."""
 
     names: Sequence[str]
+    """The headers, in the order of the table."""
     given: Mapping[str, str] = field(default_factory=dict)
+    """The columns of ``--columns``, by field: ``{"subject": "participant.code"}``."""
     used: dict[str, None] = field(default_factory=dict)
+    """The columns that were read, in that order; the others are named in a remark."""
     empty: Collection[str] = frozenset()
+    """The columns without a single filled cell."""
 
     def named(self, names: Iterable[str]) -> list[str]:
         """The table's columns of these plain names, in the order of ``names``; empty columns come last."""
@@ -128,8 +131,8 @@ class Columns:
             column = next(iter(self.named(names)), None)
         return None if column is None else self.use(column)
 
-    def there(self) -> str:
-        """The table's columns, for a message."""
+    def listed(self) -> str:
+        """The first 40 columns of the table as text, for a message."""
         return listed([shown(name) for name in self.names if name.strip()], COLUMNS_SHOWN)
 
     def unread(self) -> list[str]:
@@ -225,7 +228,7 @@ def no_person(columns: Columns, task: Task) -> InputError:
     who = "judged" if task == "judgement" else "answered"
     message = (
         f"does not say who {who}: it has no column subject, participant, worker_id, PROLIFIC_PID or another known "
-        f"name; its columns are {columns.there()}. Say which with --columns subject=NAME"
+        f"name; its columns are {columns.listed()}. Say which with --columns subject=NAME"
     )
     if task != "judgement":
         message += "; if nobody noted it, --unnamed takes each answer as another person's"

@@ -1,4 +1,4 @@
-"""Forms of published files, read without corrections; what nobody recorded is null.
+"""Forms of JSON files and pages, read without corrections; what nobody recorded is null.
 
 - The published benchmark's ground truth, ``{stimulus: [{"response", "groundtruth": "human" | "machine",
   "human_groundtruth", "machine_groundtruth"}, …]}``, and a machine's submission, ``{stimulus: response}``.
@@ -6,7 +6,7 @@
 - The published Turing test's pages, a conversation each: ``<p> A: … </p>``, ``<p> B: … </p>``.
 - COCO's and nocaps's captions; COCO-Search18's ``[{"name", "subject", "task", "condition", "X", "Y", "T", …}, …]``.
 
-Lists of rows with other columns are tables (:mod:`serving.exchange.import_tables`).
+Lists of rows with other columns are tables (:mod:`serving.exchange.importing.tables`).
 """
 
 import re
@@ -20,12 +20,12 @@ from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr, TypeAd
 from agents.answers import ConversationAnswer, Message, is_blank, plain
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
-from serving.exchange.import_source import ImportOptions, Size, Source, person, refuse
-from serving.exchange.import_tables import add_rows, typed_answer
-from serving.exchange.page_paragraphs import paragraphs
-from serving.exchange.path_units import Path as Scanpath
-from serving.exchange.path_units import add_scaled
-from serving.exchange.table_cells import read_labels
+from serving.exchange.importing.page_paragraphs import paragraphs
+from serving.exchange.importing.path_units import Path as Scanpath
+from serving.exchange.importing.path_units import add_scaled
+from serving.exchange.importing.source import ImportOptions, Size, Source, person, refuse
+from serving.exchange.importing.table_cells import read_labels
+from serving.exchange.importing.tables import add_rows, typed_answer
 from serving.files.foreign_files import parse_json
 from serving.files.row_problems import as_problems
 from serving.files.words import shown
@@ -44,7 +44,7 @@ _Coordinate = Annotated[StrictFloat, Field(gt=-(2**53), lt=2**53)]
 _Scanpath = list[Annotated[list[_Coordinate], Field(min_length=2, max_length=2)]]
 
 
-class _Row(BaseModel, Generic[A]):
+class _BenchmarkAnswer(BaseModel, Generic[A]):
     response: A
     groundtruth: Literal["human", "machine"]
     human_groundtruth: StrictStr | StrictInt = ""
@@ -56,22 +56,22 @@ class _Utterance(BaseModel):
     message: StrictStr
 
 
-class _Talk(BaseModel):
+class _TopicalChat(BaseModel):
     content: list[_Utterance] = Field(min_length=1)
 
 
 _BENCHMARK: dict[tuple[str, bool], TypeAdapter[Any]] = {  # by form and whether it is of scanpaths
-    ("ground truth", False): TypeAdapter(dict[str, list[_Row[StrictStr]]]),
-    ("ground truth", True): TypeAdapter(dict[str, list[_Row[_Scanpath]]]),
+    ("ground truth", False): TypeAdapter(dict[str, list[_BenchmarkAnswer[StrictStr]]]),
+    ("ground truth", True): TypeAdapter(dict[str, list[_BenchmarkAnswer[_Scanpath]]]),
     ("submission", False): TypeAdapter(dict[str, StrictStr]),
     ("submission", True): TypeAdapter(dict[str, _Scanpath]),
 }
-_TALKS = TypeAdapter(dict[str, _Talk])
+_TOPICAL_CHATS = TypeAdapter(dict[str, _TopicalChat])
 _COCO = TypeAdapter(Coco)
 
 
 def add_json(source: Source, data: bytes, options: ImportOptions) -> None:
-    """Add the answers of a JSON file of any form. Raises InputError."""
+    """Add the answers in the bytes of a JSON file of any form to ``source``. Raises InputError."""
     content = parse_json(data)
     _refuse_own_file(content)
     if isinstance(content, list):
@@ -80,10 +80,10 @@ def add_json(source: Source, data: bytes, options: ImportOptions) -> None:
         if not isinstance(content, dict):
             raise InputError("is no table: it must be a list of rows, each an object, as jsPsych's data are")
         add_rows(source, [content], options)
-    elif isinstance(content, dict) and any(isinstance(talk, dict) and "content" in talk for talk in content.values()):
+    elif isinstance(content, dict) and any(isinstance(chat, dict) and "content" in chat for chat in content.values()):
         _set_form(source, "topical-chat", "conversation", options.task)
-        for stimulus, talk in _validated(_TALKS, content, source.path).items():
-            lines = [(utterance.agent, utterance.message) for utterance in talk.content]
+        for stimulus, chat in _validated(_TOPICAL_CHATS, content, source.path).items():
+            lines = [(utterance.agent, utterance.message) for utterance in chat.content]
             agents = dict.fromkeys((speaker for speaker, _ in lines), PERSON)
             _add_conversation(source, stimulus, lines, agents, content[stimulus])
     elif isinstance(content, dict) and {"images", "annotations"} <= content.keys():
@@ -199,13 +199,15 @@ def _agent_of(row: Mapping[str, Any]) -> str:
 
 
 def published_answer(task: Task, response: str) -> dict[str, Any]:
-    """A response of the benchmark's files, where odd ones stay: ``none`` is a colour, and no labels are an answer."""
+    """The answer in a response of the benchmark's files. Odd ones stay as they are: ``none`` is a colour, and no labels
+    are an answer."""
     labels = read_labels(response)[1] if task == "object_detection" else []
     return typed_answer(task, response, labels)
 
 
 def add_page(source: Source, data: bytes, options: ImportOptions) -> None:
-    """Add the conversation of a page of the published Turing test. Raises InputError."""
+    """Add the conversation in the bytes of a page of the published Turing test, ``<p>A: …</p> <p>B: …</p>``. Raises
+    InputError."""
     _set_form(source, "page", "conversation", options.task)
     if options.name is None:
         raise InputError("does not say who its speakers are; give them with --name A~B, a person as human")

@@ -11,9 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.errors import InputError, Problem
-from serving.exchange.import_source import RowRule, Source, listed
-from serving.exchange.table_cells import UnreadableError, is_whole, object_in, read_labels, structured, without_decimals
-from serving.exchange.table_columns import Columns, plain_name
+from serving.exchange.importing.source import RowRule, Source, listed
+from serving.exchange.importing.table_cells import (
+    UnreadableError,
+    is_whole,
+    object_in,
+    read_labels,
+    structured,
+    without_decimals,
+)
+from serving.exchange.importing.table_columns import Columns, plain_name
 from serving.files.csv_tables import read_table, unguarded
 from serving.files.words import shown
 
@@ -23,13 +30,16 @@ END_OF_FILE = "END OF FILE"  # Gorilla's last line
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A row: its line in a CSV, or in JSON None and the ``prefix`` of its fields' names, "[4]."; and its cells as text.
-    ``not_texts`` are fields whose JSON value is no text and no number."""
+    """A row of a table."""
 
     line: int | None
+    """The row's line in a CSV, from 1; None in JSON."""
     prefix: str
+    """What stands before a column's name in a message: "" in a CSV, "[4]." in JSON."""
     cells: Mapping[str, str]
+    """The cells as text, by column. A column without a value in JSON is absent."""
     not_texts: frozenset[str] = frozenset()
+    """The columns whose value in JSON is true, false, a list or an object; ``cells`` has its JSON."""
 
     @property
     def place(self) -> str:
@@ -39,16 +49,20 @@ class TableRow:
 
 @dataclass(slots=True)
 class PeopleTable:
-    """``problems`` are of rows that cannot be read at all."""
+    """A table before its cells are read."""
 
     columns: Columns
     rows: list[TableRow]
+    """The rows that are still to be read, in the order of the file."""
     is_jspsych: bool
+    """Whether jsPsych wrote it: its rows are screens, and not every screen is an answer."""
     problems: list[Problem] = field(default_factory=list)
+    """Faults of rows that cannot be read at all."""
 
 
 def table_of_csv(source: Source, data: bytes, given: Mapping[str, str]) -> PeopleTable:
-    """The table of a CSV. An apostrophe that our own export put before ``=`` goes. Raises InputError."""
+    """The table in the bytes of a CSV; ``given`` are the columns of ``--columns``, by field. An apostrophe that our own
+    export put before ``=`` goes. Raises InputError."""
     data = _without_last_line(source, data)
     table = read_table(data, str(source.path))
     columns = Columns(table.names, given)
@@ -58,23 +72,24 @@ def table_of_csv(source: Source, data: bytes, given: Mapping[str, str]) -> Peopl
 
 
 def table_of_json(source: Source, content: Sequence[Any], given: Mapping[str, str]) -> PeopleTable:
-    """The table of a JSON list of objects, such as jsPsych's data. Raises InputError."""
+    """The table in a JSON list of objects, such as jsPsych's data; ``given`` are the columns of ``--columns``, by
+    field. Raises InputError."""
     if not all(isinstance(row, dict) for row in content):
         raise InputError("is a list, but not of rows: each entry must be an object with the columns' names")
     names = list(dict.fromkeys(name for row in content for name in row))
-    rows = [_row_of_json(at, row) for at, row in enumerate(content)]
+    rows = [_row_of_json(place, row) for place, row in enumerate(content)]
     is_jspsych = bool(content) and all(set(JSPSYCH) <= row.keys() for row in content)
     return PeopleTable(Columns(names, given), rows, is_jspsych)
 
 
-def _row_of_json(at: int, row: Mapping[str, Any]) -> TableRow:
+def _row_of_json(place: int, row: Mapping[str, Any]) -> TableRow:
     cells = {}
     not_texts = set()
     for name, value in row.items():
         if isinstance(value, bool | list | dict):
             not_texts.add(name)
         cells[name] = _text_of_json(value)
-    return TableRow(None, f"[{at}].", cells, frozenset(not_texts))
+    return TableRow(None, f"[{place}].", cells, frozenset(not_texts))
 
 
 def _text_of_json(value: Any) -> str:
@@ -109,13 +124,13 @@ def _only_answers(source: Source, columns: Columns, rows: Sequence[TableRow]) ->
     """The rows without header lines and last lines of other programs, which are counted."""
     header = {name: plain_name(name) for name in columns.names if name.strip()}
     headers = set()
-    for at, row in enumerate(rows):
+    for place, row in enumerate(rows):
         if any("ImportId" in cell and _is_import_id(cell) for cell in row.cells.values()):
-            headers |= {at - 1, at}  # Qualtrics' import ids, and above them its questions
+            headers |= {place - 1, place}  # Qualtrics' import ids, and above them its questions
     kept = []
-    for at, row in enumerate(rows):
+    for place, row in enumerate(rows):
         filled = [cell.strip() for cell in row.cells.values() if cell.strip()]
-        if at in headers or _is_header(row, header):
+        if place in headers or _is_header(row, header):
             source.noticed["header_lines_again"] += 1
         elif filled == [END_OF_FILE]:
             source.noticed["end_of_file_lines"] += 1
@@ -137,10 +152,10 @@ def _is_header(row: TableRow, header: Mapping[str, str]) -> bool:
     first = next(iter(header))
     if plain_name(row.cells.get(first, "")) not in header.values() and "StartDate" not in header:
         return False  # as nearly all rows
-    there = [plain_name(row.cells.get(name, "")) for name in header]
-    if there == list(header.values()):
+    plain_cells = [plain_name(row.cells.get(name, "")) for name in header]
+    if plain_cells == list(header.values()):
         return True
-    if len(header) > 1 and sorted(there) == sorted(header.values()):
+    if len(header) > 1 and sorted(plain_cells) == sorted(header.values()):
         raise InputError(f"line {row.place} repeats the header with its columns in another order; write two files")
     labels = [(name, row.cells.get(name, "").strip()) for name in ("StartDate", "ResponseId") if name in header]
     return bool(labels) and all(cell != name and plain_name(cell) == header[name] for name, cell in labels)
@@ -153,7 +168,7 @@ def keep_rows(source: Source, table: PeopleTable, rules: Sequence[RowRule]) -> N
     source.used.add("rows")
     absent = [shown(rule.column) for rule in rules if rule.column not in table.columns.names]
     if absent:
-        raise InputError(f"--rows: there is no column {', '.join(absent)}; the columns are {table.columns.there()}")
+        raise InputError(f"--rows: there is no column {', '.join(absent)}; the columns are {table.columns.listed()}")
     kept = []
     for row in table.rows:
         if all(_obeys(row, rule) for rule in rules):
@@ -162,10 +177,10 @@ def keep_rows(source: Source, table: PeopleTable, rules: Sequence[RowRule]) -> N
         table.columns.use(rule.column)
     source.noticed["rows_that_--rows_leaves_out"] += len(table.rows) - len(kept)
     if not kept:
-        raise InputError(f"--rows {' '.join(map(str, rules))}: no row is so; {_values_there(table, rules)}")
+        raise InputError(f"--rows {' '.join(map(str, rules))}: no row is so; {_values(table, rules)}")
     for rule in rules:
         if all(_obeys(row, rule) for row in table.rows):
-            source.remarks.append(f"--rows {rule} leaves no row out: {_values_there(table, [rule])}")
+            source.remarks.append(f"--rows {rule} leaves no row out: {_values(table, [rule])}")
     table.rows = kept
 
 
@@ -174,7 +189,7 @@ def _obeys(row: TableRow, rule: RowRule) -> bool:
     return (cell == without_decimals(rule.value.strip())) != rule.unlike
 
 
-def _values_there(table: PeopleTable, rules: Sequence[RowRule]) -> str:
+def _values(table: PeopleTable, rules: Sequence[RowRule]) -> str:
     texts = []
     for rule in rules:
         values = list(dict.fromkeys(row.cells.get(rule.column, "").strip() for row in table.rows))
@@ -194,8 +209,8 @@ def note_empty_columns(table: PeopleTable) -> None:
 
 
 def fill_columns(source: Source, table: PeopleTable) -> None:
-    """Add the columns that ``--columns`` takes out of JSON cells, as ``response.assoc``, and puts together, as
-    ``first+second``. Raises InputError for those that are nowhere."""
+    """Add the columns of ``--columns`` that the table has not: ``response.assoc`` is taken out of the JSON in the cells
+    of ``response``, ``first+second`` puts two columns together. Raises InputError for those that are nowhere."""
     faults = []
     for field_name, name in table.columns.given.items():
         if name in table.columns.names:
@@ -211,7 +226,7 @@ def fill_columns(source: Source, table: PeopleTable) -> None:
         elif len(parts) > 1:
             put_together(table, name, parts)
     if faults:
-        raise InputError(f"{'; '.join(faults)}; the columns are {table.columns.there()}")
+        raise InputError(f"{'; '.join(faults)}; the columns are {table.columns.listed()}")
 
 
 def _add_column(source: Source, table: PeopleTable, name: str) -> bool:
@@ -224,13 +239,13 @@ def _add_column(source: Source, table: PeopleTable, name: str) -> bool:
         column = f"{column}.{further}"
     if not path or column not in table.columns.names:
         return False
-    for at, row in enumerate(table.rows):
+    for place, row in enumerate(table.rows):
         try:
             text = _inside(row.cells.get(column, ""), path)
         except UnreadableError as error:
             table.problems.append(Problem(str(source.path), row.line, f"{row.prefix}{column}", str(error)))
             continue
-        table.rows[at] = TableRow(row.line, row.prefix, {**row.cells, name: text}, row.not_texts)
+        table.rows[place] = TableRow(row.line, row.prefix, {**row.cells, name: text}, row.not_texts)
     return True
 
 
@@ -249,20 +264,20 @@ def put_together(table: PeopleTable, name: str, parts: Sequence[str]) -> None:
     """Add a column ``name`` that lists the labels in the cells of ``parts``, as one text of JSON."""
     for part in parts:
         table.columns.use(part)
-    for at, row in enumerate(table.rows):
+    for place, row in enumerate(table.rows):
         labels = []
         for part in parts:
             labels += read_labels(row.cells.get(part, ""))[1]
         text = json.dumps(labels, ensure_ascii=False) if labels else ""
-        table.rows[at] = TableRow(row.line, row.prefix, {**row.cells, name: text}, row.not_texts)
+        table.rows[place] = TableRow(row.line, row.prefix, {**row.cells, name: text}, row.not_texts)
 
 
 # names that are numbers
 
 
 def whole_numbers(rows: Sequence[TableRow], column: str) -> bool:
-    """Whether all cells of a column are whole numbers, with or without ``.0``: then ``1`` and ``1.0`` are one name.
-    One cell such as ``007``, ``01`` or ``1.10`` makes all names of the column texts."""
+    """Whether all filled cells of a column are whole numbers, with or without ``.0``; then ``1`` and ``1.0`` are one
+    name. One cell such as ``007``, ``01`` or ``1.10`` makes all names of the column texts."""
     cells = [row.cells.get(column, "").strip() for row in rows]
     filled = [cell for cell in cells if cell]
     return bool(filled) and all(map(is_whole, filled))

@@ -1,4 +1,7 @@
-"""Tables of people's answers: a CSV, or a JSON list of rows such as jsPsych's data. See ``docs/import.md``."""
+"""Tables of people's answers: a CSV, or a JSON list of rows such as jsPsych's data. ``docs/import.md`` describes them.
+
+Scanpaths and verdicts have readers of their own (:mod:`.paths`, :mod:`.verdicts`); the other tasks are read here.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -6,10 +9,8 @@ from typing import Any, NamedTuple
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, WordAnswer, plain
 from agents.errors import InputError
 from agents.stimuli import SHORT, Task
-from serving.exchange.import_paths import add_paths
-from serving.exchange.import_source import ImportOptions, Source, listed, person, refuse
-from serving.exchange.import_verdicts import add_verdicts
-from serving.exchange.people_table import (
+from serving.exchange.importing.paths import add_paths
+from serving.exchange.importing.people_table import (
     PeopleTable,
     TableRow,
     fill_columns,
@@ -18,11 +19,13 @@ from serving.exchange.people_table import (
     table_of_csv,
     table_of_json,
 )
-from serving.exchange.repeated_rows import tell_several_answers
-from serving.exchange.table_cells import CellText, is_whole, read_labels, read_text
-from serving.exchange.table_columns import FIELDS, unread_remark
-from serving.exchange.table_reader import TableReader
-from serving.exchange.truth_column import machines_of
+from serving.exchange.importing.repeated_rows import tell_several_answers
+from serving.exchange.importing.source import ImportOptions, Source, listed, person, refuse
+from serving.exchange.importing.table_cells import CellText, is_whole, read_labels, read_text
+from serving.exchange.importing.table_columns import FIELDS, unread_remark
+from serving.exchange.importing.table_reader import TableReader
+from serving.exchange.importing.truth_column import machines_of
+from serving.exchange.importing.verdicts import add_verdicts
 from serving.files.csv_tables import by_line
 from serving.files.words import shown
 from serving.sets.published_tasks import task_of_file
@@ -34,12 +37,12 @@ OWN_VERDICTS = (  # columns of the tables of verdicts that `score` and `study ex
 
 
 def add_table(source: Source, data: bytes, options: ImportOptions) -> None:
-    """Add the answers of a CSV. Raises InputError with every problem."""
+    """Add the answers in the bytes of a CSV to ``source``. Raises InputError with every problem."""
     _add(source, table_of_csv(source, data, options.columns), options)
 
 
 def add_rows(source: Source, content: Sequence[Any], options: ImportOptions) -> None:
-    """Add the answers of a JSON list of rows. Raises InputError with every problem."""
+    """Add the answers in a JSON list of objects to ``source``. Raises InputError with every problem."""
     _add(source, table_of_json(source, content, options.columns), options)
 
 
@@ -85,17 +88,17 @@ def _refuse_other_tasks(source: Source, table: PeopleTable) -> None:
             )
 
 
-class _Said(NamedTuple):
-    """What a row says: the text, the labels where it is of objects, and the stimulus."""
+class _RowAnswer(NamedTuple):
+    """What a row answers."""
 
     text: str
-    labels: Sequence[str]
+    labels: Sequence[str]  # () for other tasks than objects
     stimulus: str
 
 
-def _refuse_numbers(source: Source, column: str, said: Iterable[_Said]) -> None:
+def _refuse_numbers(source: Source, column: str, row_answers: Iterable[_RowAnswer]) -> None:
     """Raises InputError where all answers are numbers: jsPsych stores of a button its place, which is nobody's word."""
-    answers = [answer.labels or [answer.text] for answer in said]
+    answers = [answer.labels or [answer.text] for answer in row_answers]
     texts = list(dict.fromkeys(text for texts in answers for text in texts))
     if texts and all(map(is_whole, texts)):
         raise InputError(
@@ -108,7 +111,7 @@ def _add_answers(reader: TableReader) -> None:
     source = reader.source
     reader.name_stimuli()
     column = reader.response_column()
-    said: dict[int, _Said] = {}
+    answers: dict[int, _RowAnswer] = {}  # by id(row)
     for row in reader.table.rows:
         stimulus = reader.stimulus(row)
         text, labels = _read(source.task, row, column, is_timed=reader.is_timed(row))
@@ -117,24 +120,26 @@ def _add_answers(reader: TableReader) -> None:
         elif text.state == "missing":
             reader.leave_out(row, text)
         elif text.state == "answer":
-            said[id(row)] = _Said(text.text, labels, stimulus)
+            answers[id(row)] = _RowAnswer(text.text, labels, stimulus)
         else:
             reader.fault(row, column, text.fault)
     reader.tell_left_out(column, "rows_without_a_stimulus", "rows_without_an_answer")
-    if not said and not reader.problems:
+    if not answers and not reader.problems:
         reader.refuse_nothing()
-    _refuse_numbers(source, column, said.values())
-    machines = machines_of(reader, [row for row in reader.table.rows if id(row) in said])
-    reader.name_people([row for row in reader.table.rows if id(row) in said and id(row) not in machines])
+    _refuse_numbers(source, column, answers.values())
+    machines = machines_of(reader, [row for row in reader.table.rows if id(row) in answers])
+    reader.name_people([row for row in reader.table.rows if id(row) in answers and id(row) not in machines])
     reader.drop_equal_rows()
-    rows = [row for row in reader.table.rows if id(row) in said]
+    rows = [row for row in reader.table.rows if id(row) in answers]
     times = reader.times(rows)
     answered = []
-    for at, row in enumerate(rows):
-        answer = said[id(row)]
+    for place, row in enumerate(rows):
+        answer = answers[id(row)]
         agent = machines.get(id(row)) or reader.person(row)
         written = row.cells[column].strip()
-        raw: Any = {"response": written, "rt": times[at]} if at in times else written
+        raw: Any = written
+        if place in times:
+            raw = {"response": written, "rt": times[place]}
         source.add(answer.stimulus, agent, raw, typed_answer(source.task, answer.text, answer.labels))
         if agent != person("") and id(row) not in machines:
             answered.append((agent, answer.stimulus, row))
@@ -151,7 +156,8 @@ def _read(task: Task, row: TableRow, column: str, *, is_timed: bool) -> tuple[Ce
 
 
 def typed_answer(task: Task, text: str, labels: Sequence[str] = ()) -> dict[str, Any]:
-    """The answer of a text to a task other than scanpaths, conversations and verdicts."""
+    """The JSON values of the answer ``text`` (``labels`` for objects) to a task other than scanpaths, conversations and
+    verdicts."""
     match task:
         case "color_estimation":
             return plain(ColorAnswer(color=text))

@@ -44,18 +44,23 @@ class UnreadableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class CellText:
-    """What a cell says: an ``answer``; ``missing`` where nobody answered (``said_so`` is the program's word for it, or
-    ""); or ``wrong``, with the fault, as where it holds invisible characters alone."""
+    """What a cell says."""
 
     state: State
+    """"answer"; "missing" where nobody answered; "wrong" where nobody can know what was answered."""
     text: str = ""
+    """The text of an answer."""
     said_so: str = ""
+    """The program's word for a missing answer, such as ``NA``; "" where the cell is blank."""
     fault: str = ""
+    """What is wrong with the cell, as the end of a sentence: "must be a text, not '[1]'"."""
 
 
 def read_text(cell: str, *, has_time: bool = False, is_long: bool = False) -> CellText:
-    """The one text that a person answered with. ``has_time``: whether the row has a time of response; ``is_long``:
-    whether several lines of one text area may be one text, as of a caption.
+    """The one text that a person answered with.
+
+    ``has_time`` says whether the row has a time of response: ``null`` and ``nan`` are then words. ``is_long`` says
+    whether several lines of one text area may be one text, as in a caption.
 
     JSON with a single text is that text. Several texts, under several names or in a list, are a fault, because nobody
     can know which of them is the answer.
@@ -88,8 +93,12 @@ def read_text(cell: str, *, has_time: bool = False, is_long: bool = False) -> Ce
 
 
 def read_labels(cell: str, *, has_time: bool = False) -> tuple[CellText, list[str]]:
-    """The labels of a cell of objects: parted by commas, semicolons or line ends; listed in JSON; under one name each,
-    as ``{"Q0": "box", "Q1": "lamp"}``; as names of ticked boxes, ``{"mug": "on"}``; or as boxes with one label each."""
+    """What a cell of objects says, and its labels in their order ([] unless it is an answer).
+
+    Labels are parted by commas, semicolons or line ends, listed in JSON, or stand under one name each, as in
+    ``{"Q0": "box", "Q1": "lamp"}``. They may also be names of ticked boxes, ``{"mug": "on"}``, or boxes with one label
+    each. ``has_time`` is that of :func:`read_text`.
+    """
     plain = _no_answer(cell, has_time)
     if plain is not None:
         return plain, []
@@ -131,10 +140,10 @@ def _labels_in(value: Any) -> list[str] | None:
     if isinstance(value, list):
         labels: list[str] = []
         for part in value:
-            of_part = [part.strip()] if isinstance(part, str) else _labels_in_box(part)
-            if of_part is None:
+            part_labels = [part.strip()] if isinstance(part, str) else _labels_in_box(part)
+            if part_labels is None:
                 return None
-            labels += of_part
+            labels += part_labels
         return labels
     labels = []
     for name, text in value.items():
@@ -147,10 +156,10 @@ def _labels_in(value: Any) -> list[str] | None:
         elif isinstance(text, str):
             labels += split_labels(text)
         elif isinstance(text, list):
-            of_list = _labels_in(text)
-            if of_list is None:
+            list_labels = _labels_in(text)
+            if list_labels is None:
                 return None
-            labels += of_list
+            labels += list_labels
         else:
             return None
     return labels
@@ -264,8 +273,10 @@ def is_whole(text: str) -> bool:
 
 
 def read_time(cell: str) -> tuple[float | None, str]:
-    """A time as a number, whatever its unit, or None where there is none; and the fault of a cell that is no time.
-    Several times, as of several key presses, are none: nobody can know which of them is the answer's."""
+    """The time in a cell, in the file's unit, or None; and what is wrong with a cell that is no time, or "".
+
+    A list of times, one for each key press, counts as none: nobody can know which of them is the answer's.
+    """
     text = cell.strip()
     if is_empty(text) or text.startswith("["):
         return None, ""

@@ -17,13 +17,13 @@ from pydantic import BaseModel, ValidationError
 from agents.answers import BY_TASK, plain
 from agents.errors import InputError, Problem
 from agents.stimuli import SHORT, Task
-from serving.exchange.import_source import ImportOptions, Source, refuse
+from serving.exchange.importing.source import ImportOptions, Source, refuse
 from serving.files.csv_tables import CsvTable, by_line, read_table, unguarded
 from serving.files.row_problems import as_problems
 
 COLUMNS = ("schema", "run", "task", "stimulus", "stimulus_sha256", "agent", "kind", "sample", "seed", "status")
 """The first columns of our own table of records."""
-IDENTITY = ("run", "task", "stimulus", "agent", "kind", "sample")  # of a record
+IDENTITY = ("run", "task", "stimulus", "agent", "kind", "sample")  # columns that tell one record from another
 SHORT_OF: dict[str, str] = {name: short for short, name in SHORT.items()}
 KINDS = ("machine", "human", "published", "control")
 
@@ -39,7 +39,7 @@ def is_own_export(data: bytes) -> bool:
 
 
 def add_own_export(source: Source, data: bytes, options: ImportOptions) -> None:
-    """Add the answers of our own CSV of records to one task. Raises InputError with every problem."""
+    """Add the answers to one task in the bytes of our own CSV of records. Raises InputError with every problem."""
     table = read_table(data, str(source.path))
     source.form = "records"
     rows = _rows_once(source, table)
@@ -79,13 +79,13 @@ def _rows_once(source: Source, table: CsvTable) -> list[tuple[int, dict[str, str
             source.noticed["header_lines_again"] += 1
             continue
         key = tuple(cells[name] for name in IDENTITY)
-        before = first.setdefault(key, (line, cells))
-        if before[1] is cells:
+        first_line, first_cells = first.setdefault(key, (line, cells))
+        if first_cells is cells:
             rows.append((line, cells))
-        elif before[1] == cells:
+        elif first_cells == cells:
             source.noticed["equal_rows_counted_once"] += 1
         else:
-            message = f"is the same record as line {before[0]}, and differs from it"
+            message = f"is the same record as line {first_line}, and differs from it"
             problems.append(Problem(str(source.path), line, "sample", message))
     refuse(problems)
     return rows
@@ -112,15 +112,15 @@ def _answer(task: Task, model: type[BaseModel], cells: Mapping[str, str]) -> dic
     for name in model.model_fields:
         cell = unguarded(cells.get(f"answer.{name}", ""))
         if cell != "":
-            fields[name] = cell if name in _texts(model) else orjson.loads(cell)
-    for name in _texts(model):
+            fields[name] = cell if name in _text_fields(model) else orjson.loads(cell)
+    for name in _text_fields(model):
         if model.model_fields[name].is_required():
             fields.setdefault(name, "")  # an empty answer is an empty cell
     return fields
 
 
 @cache
-def _texts(model: type[BaseModel]) -> frozenset[str]:
+def _text_fields(model: type[BaseModel]) -> frozenset[str]:
     """The fields of an answer that are texts; in our table the others are JSON."""
     names = set()
     for name, schema in model.model_json_schema()["properties"].items():

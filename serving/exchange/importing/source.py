@@ -1,5 +1,9 @@
-"""What every reader of answers shares: the options of ``turinglike import``, and a file with the answers read from
-it."""
+"""What every reader of answers shares: the options of ``turinglike import``, and :class:`Source`, a file with the
+answers that were read from it.
+
+A reader gets a :class:`Source` without answers and adds them. To add a form of files, write a reader
+``add_FORM(source, data, options)`` and let :func:`serving.exchange.importing.command.read_source` choose it.
+"""
 
 import unicodedata
 from collections import Counter
@@ -16,13 +20,14 @@ from serving.runs.records import UNKNOWN, people_record
 
 LINES_SHOWN = 8  # of the lines that a remark names
 
-Size = tuple[float, float]  # width, height
+Size = tuple[float, float]  # width and height in pixels
 TimeUnit = Literal["seconds", "ms"]
 
 
 @dataclass(frozen=True, slots=True)
 class RowRule:
-    """A rule of ``--rows``: the rows whose cell in ``column`` is (or, ``unlike``, is not) ``value``."""
+    """A rule of ``--rows``: a table's rows are taken whose cell in ``column`` is ``value``; if ``unlike``, those whose
+    cell is another."""
 
     column: str
     value: str
@@ -36,12 +41,17 @@ class RowRule:
 class ImportOptions:
     """The options of ``turinglike import``, which hold for all files of a command.
 
-    ``task`` is needed where the file does not say it. ``name`` is the machine whose answers a file holds, or a page's
-    two speakers ``A~B``. ``frame`` (width, height, in pixels) is what scanpaths are in, and ``fit`` how the picture
-    filled it. ``responses`` maps keys or buttons, in small letters, to ``human`` or ``machine``. ``rows`` are rules
-    that a table's rows must obey. ``columns`` gives the column of a field (``subject``, ``stimulus``, ``response``,
-    ``rt``, …). ``rt`` is the unit of times. ``unnamed`` takes answers that name no person, each as another person's.
-    ``drop_equal`` counts rows that are equal in all cells, and answers that an earlier file holds, once.
+    - ``task``: the full name of the task; needed where the file does not say it.
+    - ``name``: the machine whose answers a file holds, or the two speakers ``A~B`` of a page.
+    - ``frame``: width and height in pixels of the screen or window that scanpaths are in; ``fit``: how the picture
+      filled it.
+    - ``responses``: what keys or buttons mean, ``{"f": "human", "j": "machine"}``; keys are in small letters.
+    - ``rows``: rules that a table's rows must all obey.
+    - ``columns``: the column of a field, ``{"subject": "participant.code"}``; fields are
+      :data:`serving.exchange.importing.table_columns.FIELDS`.
+    - ``rt``: the unit of times; None: told by their size.
+    - ``unnamed``: answers that name no person are taken, each as another person's.
+    - ``drop_equal``: rows that are equal in all cells, and answers that an earlier file holds, count once.
     """
 
     task: str | None = None
@@ -58,35 +68,40 @@ class ImportOptions:
 
 @dataclass(slots=True)
 class Source:
-    """A file and the answers in it.
-
-    ``noticed`` counts by reason what was left out or is odd; ``remarks`` are sentences about the whole file, such as
-    the columns that nobody read. Both are printed and stand in ``import.json``. ``notes`` are sentences about earlier
-    imports, which are printed alone. ``used`` names the options that had a
-    meaning for this file, so that none is ignored in silence. ``same_as`` is a file with the same bytes that was
-    imported before.
-    """
+    """A file and the answers in it. ``noticed`` and ``remarks`` are printed and stand in ``import.json``."""
 
     path: Path
+    """The file's absolute path."""
     sha256: str
+    """The SHA-256 of the file's bytes, in hexadecimal digits. It is the ``digest`` of the records' provenance."""
     task: Task = "conversation"
+    """The task of all answers in the file. Its reader sets it."""
     form: str = "submission"
+    """The form that the file was read as: "table", "jspsych", "page", "ground truth", …"""
     name: str | None = None
+    """The machine or the two speakers of ``--name``; None where the file says it itself."""
     answers: list[dict[str, Any]] = field(default_factory=list)
+    """The answers as :meth:`add` keeps them, in the order of the file."""
     noticed: Counter[str] = field(default_factory=Counter)
+    """How often something was left out or is odd, by reason: ``{"rows_without_an_answer": 3}``."""
     remarks: list[str] = field(default_factory=list)
+    """Sentences about the whole file, such as the columns that nobody read."""
     notes: list[str] = field(default_factory=list)
+    """Sentences about earlier imports. They are printed, and not kept."""
     used: set[str] = field(default_factory=set)
+    """The options that had a meaning for this file, so that none is ignored in silence."""
     same_as: str | None = None
+    """The path of a file with the same bytes that was imported before."""
 
     def add(self, stimulus: str, agent: str, raw: Any, answer: Mapping[str, Any] | None) -> None:
-        """Add an answer of ``agent`` ("human:05", "published:gpt2"); ``raw`` is the response as it stood."""
+        """Add an answer of ``agent`` ("human:05", "published:gpt2"). ``raw`` is the response as it stood in the file,
+        ``answer`` its values by the fields of the task's answer, or None."""
         kind = "published" if agent.startswith("published:") else "human"
         stimulus = unicodedata.normalize("NFC", stimulus)  # as people's names are: both forms look alike
         self.answers.append({"stimulus": stimulus, "agent": agent, "kind": kind, "answer": answer, "raw": raw})
 
     def records(self, run: str) -> Iterator[dict[str, Any]]:
-        """The records of the answers in the run of that id."""
+        """The answers as records of the run with the id ``run``. ``sample`` is set by who writes them."""
         provenance = {"digest": self.sha256, "checkpoint": None, "revision": None}
         for answer in self.answers:
             yield people_record(run, {**answer, "task": self.task, "provenance": provenance})

@@ -1,11 +1,10 @@
-"""The images of exported scanpaths, and the scanpaths in their pixels."""
+"""The images of exported scanpaths, and the scanpaths in pixels of these images."""
 
 from typing import Any
 
 from agents.errors import ImageError
 from agents.frames import Point, outside
 from agents.images import Image
-from serving.exchange.exporting import Record
 from serving.files.words import count
 from serving.runs.path_frames import PathsOnPictures, records_file
 from serving.runs.run import Run
@@ -14,8 +13,11 @@ Size = tuple[int, int]  # width, height
 
 
 class ScanpathImages:
-    """The images of scanpaths with their ``sizes``. ``unread`` are those that cannot be read: their size is the frame
-    of their first answer, and scanpaths in frames of other shapes cannot be placed on them."""
+    """The images that the scanpaths of a run lie on, read as the scanpaths come.
+
+    ``sizes`` are (width, height) in pixels by the image's name. ``unread`` are the images that cannot be read: their
+    size is the frame of their first answer, and scanpaths in frames of other shapes cannot be placed on them.
+    """
 
     def __init__(self, run: Run) -> None:
         self.sizes: dict[str, Size] = {}
@@ -27,8 +29,9 @@ class ScanpathImages:
         self._scaled = 0
         self._outside = 0
 
-    def fixations(self, image: str, record: Record) -> list[Point]:
-        """A record's fixations in pixels of its image; none of a path that :meth:`refuse` names in the end."""
+    def fixations(self, image: str, record: dict[str, Any]) -> list[Point]:
+        """A record's fixations [x, y] in pixels of its image; [] for a path that :meth:`refuse` names in the end.
+        Raises KeyError, TypeError or ValueError for an answer that is no scanpath."""
         if image not in self.sizes:
             self._read(image, record["answer"])
         size = self.sizes[image]
@@ -41,8 +44,9 @@ class ScanpathImages:
         self._outside += outside(points, size)
         return points
 
-    def fixations_in_a_frame(self, image: str, record: Record) -> tuple[list[Point], Size]:
-        """The same with the size of the image; of one that cannot be read in the answer's own frame, with that."""
+    def fixations_in_a_frame(self, image: str, record: dict[str, Any]) -> tuple[list[Point], Size]:
+        """The fixations of :meth:`fixations` and the image's size. Where the image cannot be read they are in the
+        answer's own frame, and that frame is given as the size."""
         if image not in self.sizes:
             self._read(image, record["answer"])
         if image not in self._first:
@@ -53,28 +57,31 @@ class ScanpathImages:
         return points, frame
 
     def refuse(self) -> None:
-        """Raise InputError for paths whose frame nothing places on the image."""
+        """Raise InputError with all paths that could not be placed: their frame has another shape than the image."""
         self._paths.refuse()
 
     def shape(self, image: str) -> list[int]:
-        """Height, width and, of an image with several, the number of channels, as pysaliency reads it itself."""
+        """[height, width], and the number of channels where it is not 1: the shape that pysaliency reads itself."""
         width, height = self.sizes[image]
         channels = self._channels.get(image, 1)
         return [height, width] if channels == 1 else [height, width, channels]
 
     def notes(self) -> dict[str, Any]:
-        """For the side-car, with remarks for the summary."""
+        """Notes for the side-car: how many scanpaths were scaled, how many fixations lie outside; "remarks" for the
+        summary."""
         remarks = []
         if self._scaled:
             remarks.append(f"scaled from another frame to their image: {count(self._scaled, 'scanpath')}")
         if self._outside:
             remarks.append(f"outside their image, kept: {count(self._outside, 'fixation')}")
-        remarks += self.unread_told()
+        remarks += self.remarks_on_unread()
         return {"scaled": self._scaled, "fixations_outside_the_image": self._outside, "remarks": remarks}
 
-    def unread_told(self) -> list[str]:
-        number = count(len(self.unread), "image")
-        return [f"{number} not readable: in their place the frame of the answers counts"] if self.unread else []
+    def remarks_on_unread(self) -> list[str]:
+        """A sentence on the images that cannot be read; [] where there are none."""
+        if not self.unread:
+            return []
+        return [f"{count(len(self.unread), 'image')} not readable: in their place the frame of the answers counts"]
 
     def _read(self, image: str, answer: Any) -> None:
         try:
@@ -89,7 +96,7 @@ class ScanpathImages:
 
 
 def frame_of(answer: Any) -> Size:
-    """Raises ValueError for a side below 1."""
+    """The frame of a scanpath, (width, height) in pixels. Raises ValueError for a side below 1."""
     width, height = answer["frame"]
     if width <= 0 or height <= 0:
         raise ValueError(f"a frame of {width} x {height}")

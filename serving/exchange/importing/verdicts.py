@@ -1,4 +1,5 @@
-"""Verdicts of people's tables: on trials of ours, or on stimuli of others with the truth beside them."""
+"""Verdicts in people's tables: on trials that ``turinglike trials`` made, or on other stimuli with the truth beside
+them."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -7,27 +8,28 @@ from typing import Any, NamedTuple
 
 from agents.answers import VerdictAnswer, is_blank, plain
 from agents.errors import InputError
-from serving.exchange.import_source import listed
-from serving.exchange.people_table import NAME_OF_TRIAL, TableRow, trial_column
-from serving.exchange.repeated_rows import tell_several_answers
-from serving.exchange.table_cells import NUMBER, CellText, is_empty, read_text, shortened, verdict_of
-from serving.exchange.table_columns import AGENTS, TRIALS, TRIALS_OF_JSPSYCH
-from serving.exchange.table_reader import TableReader
+from serving.exchange.importing.people_table import NAME_OF_TRIAL, TableRow, trial_column
+from serving.exchange.importing.repeated_rows import tell_several_answers
+from serving.exchange.importing.source import listed
+from serving.exchange.importing.table_cells import NUMBER, CellText, is_empty, read_text, shortened, verdict_of
+from serving.exchange.importing.table_columns import AGENTS, TRIALS, TRIALS_OF_JSPSYCH
+from serving.exchange.importing.table_reader import TableReader
 from serving.files.words import shown
 from serving.runs.records import UNKNOWN
 
 TRUTHS = ("truth", "groundtruth")
-CHOICES = (("machine", "human"), ("first", "second"))  # of one interval and of two
-WORDS_SHOWN = 8  # of those that are no verdicts
+CHOICES = (("machine", "human"), ("first", "second"))  # the words of a verdict on one answer, and on two
+WORDS_SHOWN = 8  # more different words that are no verdicts are not named in one message
 
 
 def add_verdicts(reader: TableReader) -> None:
-    """Add the verdicts of a table. Raises InputError."""
+    """Add the verdicts of a table to ``reader.source``. Raises InputError; faults of single cells go to
+    ``reader.problems``."""
     columns = reader.columns
     has_truth = "truth" in columns.given or bool(columns.named(TRUTHS))
     if "truth" in columns.given or (has_truth and not reader.table.is_jspsych):
         reader.source.form = "judgements"
-        _add_elsewhere(reader)
+        _add_foreign(reader)
     else:
         _add_on_trials(reader)
 
@@ -49,7 +51,7 @@ def _add_on_trials(reader: TableReader) -> None:
         trial = reader.stimulus(row)
         if are_ids and not NAME_OF_TRIAL.fullmatch(trial):
             trial = ""  # a screen beside the trials, such as instructions
-        column, text = _said(reader, row, verdict, response)
+        column, text = _verdict_cell(reader, row, verdict, response)
         if not trial:
             reader.leave_out(row, None)
         elif text.state == "missing":
@@ -70,21 +72,25 @@ def _add_on_trials(reader: TableReader) -> None:
     reader.drop_equal_rows()
     kept = {id(row) for row in reader.table.rows}
     judged = [(row, trial, answer) for row, trial, answer in judged if id(row) in kept]
-    sure = _confidences(reader, [row for row, *_ in judged])
+    confidences = _confidences(reader, [row for row, *_ in judged])
     times = reader.times([row for row, *_ in judged])
     answered = []
-    for at, (row, trial, answer) in enumerate(judged):
-        if at in sure:
-            answer = {**answer, "confidence": sure[at]}
+    for place, (row, trial, answer) in enumerate(judged):
+        if place in confidences:
+            answer = {**answer, "confidence": confidences[place]}
         written = row.cells.get(response or verdict or "", "").strip()
-        raw: Any = {"response": written, "rt": times.get(at)} if is_jspsych or at in times else written
+        raw: Any = written
+        if is_jspsych or place in times:
+            raw = {"response": written, "rt": times.get(place)}
         judge = reader.person(row)
         source.add(trial, judge, raw, answer)
         answered.append((judge, trial, row))
     tell_several_answers(source, reader.table, answered, "verdict", counts_once=True)
 
 
-def _said(reader: TableReader, row: TableRow, verdict: str | None, response: str | None) -> tuple[str, CellText]:
+def _verdict_cell(
+    reader: TableReader, row: TableRow, verdict: str | None, response: str | None
+) -> tuple[str, CellText]:
     """The column that says the verdict in a row, and its text: ``verdict`` goes before the key that was pressed."""
     text = CellText("missing")
     column = verdict or response or ""
@@ -114,7 +120,7 @@ def _tell_wrong_words(
 ) -> None:
     """Note the words that are no verdicts. Where no verdict of a file is understood, a single sentence says what its
     words are: their meaning is what the user must give."""
-    words = list(dict.fromkeys(each.word.strip().lower() for each in wrong))
+    words = list(dict.fromkeys(word.word.strip().lower() for word in wrong))
     allowed = " or ".join(sorted(choices))
     has_meanings = choices == CHOICES[0]
     if is_all and 0 < len(words) <= WORDS_SHOWN and has_meanings:
@@ -127,11 +133,11 @@ def _tell_wrong_words(
             message += f" ({len(wrong):,} rows are so)"
         reader.fault(first.row, first.column, f"{message}; say what each means, as --responses {example}")
         return
-    for each in wrong:
+    for wrong_word in wrong:
         means = allowed
-        if has_meanings and each.column != "verdict":
+        if has_meanings and wrong_word.column != "verdict":
             means += ", or what --responses give a meaning"
-        reader.fault(each.row, each.column, f"must be {means}, not {shortened(each.word)!r}")
+        reader.fault(wrong_word.row, wrong_word.column, f"must be {means}, not {shortened(wrong_word.word)!r}")
 
 
 def _confidences(reader: TableReader, rows: Sequence[TableRow]) -> dict[int, float]:
@@ -146,24 +152,23 @@ def _confidences(reader: TableReader, rows: Sequence[TableRow]) -> dict[int, flo
             reader.source.remarks.append(f"column {column} is not from 0 to 1, and is left out")
         return {}
     reader.columns.use(column)
-    return {at: float(cell) for at, cell in enumerate(cells) if not is_empty(cell)}
+    return {place: float(cell) for place, cell in enumerate(cells) if not is_empty(cell)}
 
 
 # on stimuli of others
 
 
 @dataclass(frozen=True, slots=True)
-class _Elsewhere:
-    """A verdict on a stimulus of others. ``words`` are the two that its truth and its verdict are of; ``trial`` is ""
-    where no column tells trials apart."""
+class _ForeignVerdict:
+    """A verdict on another study's stimulus."""
 
     row: TableRow
     stimulus: str
-    trial: str
-    agent: str
-    truth: str
-    verdict: str
-    words: tuple[str, str]
+    trial: str  # "" where no column tells trials apart
+    agent: str  # whose answer was judged; "" where no column says it
+    truth: str  # one of ``words``
+    verdict: str  # one of ``words``
+    words: tuple[str, str]  # of CHOICES
 
     @property
     def is_pair(self) -> bool:
@@ -187,7 +192,7 @@ class _Elsewhere:
         return " · ".join((self.stimulus, self.who, "machine" if self.is_machine else "human"))
 
 
-def _add_elsewhere(reader: TableReader) -> None:
+def _add_foreign(reader: TableReader) -> None:
     """Verdicts with their truth in ``raw``. Of two intervals truth and verdict are the machine's, first or second."""
     source = reader.source
     columns = reader.columns
@@ -197,35 +202,35 @@ def _add_elsewhere(reader: TableReader) -> None:
     wanted = (("stimulus", stimulus), ("truth", truth), ("verdict", verdict))
     absent = [name for name, column in wanted if column is None]
     if stimulus is None or truth is None or verdict is None:
-        raise InputError(f"has no column {' and no column '.join(absent)}; its columns are {columns.there()}")
+        raise InputError(f"has no column {' and no column '.join(absent)}; its columns are {columns.listed()}")
     reader.name_stimuli([stimulus])
-    judged = _judged_elsewhere(reader, stimulus, truth, verdict)
-    reader.name_people([each.row for each in judged])
+    judged = _foreign_verdicts(reader, stimulus, truth, verdict)
+    reader.name_people([judgement.row for judgement in judged])
     reader.drop_equal_rows()
     kept = {id(row) for row in reader.table.rows}
-    judged = [each for each in judged if id(each.row) in kept]
+    judged = [judgement for judgement in judged if id(judgement.row) in kept]
     names = _trial_names(reader, judged)
-    sure = _confidences(reader, [each.row for each in judged])
-    times = reader.times([each.row for each in judged])
+    confidences = _confidences(reader, [judgement.row for judgement in judged])
+    times = reader.times([judgement.row for judgement in judged])
     answered = []
-    for at, (each, name) in enumerate(zip(judged, names, strict=True)):
+    for place, (judgement, name) in enumerate(zip(judged, names, strict=True)):
         raw = {
-            "stimulus": each.stimulus,
-            "truth": "machine" if each.is_machine else "human",
-            "verdict": each.verdict,
-            "agent": each.who,
-            "confidence": sure.get(at),
-            "pair": each.is_pair,
-            "rt": times.get(at),
+            "stimulus": judgement.stimulus,
+            "truth": "machine" if judgement.is_machine else "human",
+            "verdict": judgement.verdict,
+            "agent": judgement.who,
+            "confidence": confidences.get(place),
+            "pair": judgement.is_pair,
+            "rt": times.get(place),
         }
-        says = "machine" if each.verdict == each.words[0] else "human"
-        answer = plain(VerdictAnswer.model_validate({"verdict": says, "confidence": sure.get(at)}))
-        source.add(name, reader.person(each.row), raw, answer)
-        answered.append((reader.person(each.row), name, each.row))
+        says = "machine" if judgement.verdict == judgement.words[0] else "human"
+        answer = plain(VerdictAnswer.model_validate({"verdict": says, "confidence": confidences.get(place)}))
+        source.add(name, reader.person(judgement.row), raw, answer)
+        answered.append((reader.person(judgement.row), name, judgement.row))
     tell_several_answers(source, reader.table, answered, "verdict", counts_once=True)
 
 
-def _judged_elsewhere(reader: TableReader, stimulus: str, truth: str, verdict: str) -> list[_Elsewhere]:
+def _foreign_verdicts(reader: TableReader, stimulus: str, truth: str, verdict: str) -> list[_ForeignVerdict]:
     columns = reader.columns
     agents = columns.find("agent", AGENTS)
     trials = [name for name in columns.named(("trial", "trialid")) if name != stimulus]
@@ -242,10 +247,10 @@ def _judged_elsewhere(reader: TableReader, stimulus: str, truth: str, verdict: s
         if text.state == "wrong":
             reader.fault(row, verdict, text.fault)
             continue
-        of_truth = row.cells.get(truth, "").strip().lower()
-        words = next((pair for pair in CHOICES if of_truth in pair), None)
+        truth_word = row.cells.get(truth, "").strip().lower()
+        words = next((pair for pair in CHOICES if truth_word in pair), None)
         if words is None:
-            said = "is empty" if is_blank(of_truth) else f"is {shortened(of_truth)!r}"
+            said = "is empty" if is_blank(truth_word) else f"is {shortened(truth_word)!r}"
             reader.fault(row, truth, f"{said}; it must be machine or human, of two intervals first or second")
             continue
         said_word = text.text.strip().lower()
@@ -259,16 +264,16 @@ def _judged_elsewhere(reader: TableReader, stimulus: str, truth: str, verdict: s
         if is_empty(agent):
             agent = ""
         trial = row.cells.get(trials[0], "").strip() if trials else ""
-        judged.append(_Elsewhere(row, reader.stimulus(row), trial, agent, of_truth, meaning, words))
-    for pair, of_pair in wrong.items():
-        _tell_wrong_words(reader, of_pair, pair, is_all=not judged)
+        judged.append(_ForeignVerdict(row, reader.stimulus(row), trial, agent, truth_word, meaning, words))
+    for pair, wrong_words in wrong.items():
+        _tell_wrong_words(reader, wrong_words, pair, is_all=not judged)
     reader.tell_left_out(verdict, "rows_without_a_stimulus", "rows_without_an_answer")
     if not judged and not reader.problems:
         reader.refuse_nothing()
     return judged
 
 
-def _trial_names(reader: TableReader, judged: Sequence[_Elsewhere]) -> list[str]:
+def _trial_names(reader: TableReader, judged: Sequence[_ForeignVerdict]) -> list[str]:
     """The names of the trials that were judged.
 
     A column ``trial`` names them where each of its values is one stimulus of one agent: a stimulus may stand in several
@@ -276,15 +281,17 @@ def _trial_names(reader: TableReader, judged: Sequence[_Elsewhere]) -> list[str]
     answers would get one name.
     """
     by_trial: dict[str, set[str]] = defaultdict(set)
-    for each in judged:
-        by_trial[each.trial].add(each.name)
+    for judgement in judged:
+        by_trial[judgement.trial].add(judgement.name)
     if judged and "" not in by_trial and all(len(names) == 1 for names in by_trial.values()):
         for column in reader.columns.named(("trial", "trialid")):
             reader.columns.use(column)
-        return [each.trial for each in judged]
+        return [judgement.trial for judgement in judged]
     meant: dict[str, tuple[str, str]] = {}
-    for each in judged:
-        said = (each.stimulus, each.who)
-        if meant.setdefault(each.name, said) != said:
-            raise InputError(f"has two different answers that would both be named {shown(each.name)!r}; rename one")
-    return [each.name for each in judged]
+    for judgement in judged:
+        said = (judgement.stimulus, judgement.who)
+        if meant.setdefault(judgement.name, said) != said:
+            raise InputError(
+                f"has two different answers that would both be named {shown(judgement.name)!r}; rename one"
+            )
+    return [judgement.name for judgement in judged]

@@ -1,4 +1,9 @@
-"""Answers of people (``records/humans.jsonl``) and other machines (``records/published.jsonl``) become records."""
+"""``turinglike import``: answers of people (``records/humans.jsonl``) and other machines (``records/published.jsonl``)
+become records of a run folder.
+
+``import.json`` keeps, for each file, what was read as what. A file that is imported again takes the place of its
+earlier records; all files of a command come in, or none does.
+"""
 
 import hashlib
 from collections import Counter
@@ -13,10 +18,10 @@ import orjson
 from agents.catalogue import NAME
 from agents.errors import InputError, Problem
 from agents.frames import Fit
-from serving.exchange.import_forms import add_json, add_page
-from serving.exchange.import_own_export import add_own_export, is_own_export
-from serving.exchange.import_source import ImportOptions, RowRule, Size, Source, TimeUnit, person
-from serving.exchange.import_tables import add_table
+from serving.exchange.importing.json_forms import add_json, add_page
+from serving.exchange.importing.own_export import add_own_export, is_own_export
+from serving.exchange.importing.source import ImportOptions, RowRule, Size, Source, TimeUnit, person
+from serving.exchange.importing.tables import add_table
 from serving.files.atomic_files import lock, replacing, write_json
 from serving.files.foreign_files import read_bytes
 from serving.files.output_paths import make_parent
@@ -27,8 +32,8 @@ from serving.runs.run import Run, refuse_other_folder
 from serving.runs.run_json import new_run_json
 
 IMPORT = "turinglike.import/1"
-FILES = {"human": "humans", "published": "published"}
-OF_OTHER_PROGRAMS = {  # files that are no text in a form that is read, by their ending
+FILES = {"human": "humans", "published": "published"}  # kinds of records, and the names of their files
+OF_OTHER_PROGRAMS = {  # what is wrong with files of other forms, and what to do, by their endings
     ".jsonl": "is no file of answers that is imported; commands that read runs take several run folders",
     ".parquet": "is Parquet, which is not imported; export the run with --format csv, or give its folder",
     ".xlsx": "is an Excel workbook; save it as CSV UTF-8, with commas between the cells",
@@ -44,10 +49,14 @@ OF_OTHER_PROGRAMS = {  # files that are no text in a form that is read, by their
     ".psydat": "is PsychoPy's own file; import the .csv beside it",
     ".zip": "is an archive; unpack it and import the files in it",
 }
-Rows = list[dict[str, Any]]
-Identity = tuple[Any, ...]
-AnswerKey = tuple[str, str, str]  # task, agent, stimulus
-Answered = dict[AnswerKey, dict[str, set[int]]]  # hashes of the raw responses, by the file that they stand in
+Entry = dict[str, Any]
+"""A file in ``import.json``, as :meth:`Source.summary` writes it."""
+Identity = tuple[str, str, str | None]
+"""What tells a file from others: its SHA-256, its task, and the name of ``--name``."""
+AnswerKey = tuple[str, str, str]
+"""Task, agent and stimulus. One person may have several answers to one stimulus."""
+ResponsesByFile = dict[AnswerKey, dict[str, set[int]]]
+"""Hashes of the raw responses, by the path of the file that they stand in."""
 
 
 def import_files(
@@ -65,10 +74,11 @@ def import_files(
     unnamed: bool = False,
     drop_equal: bool = False,
 ) -> int:
-    """Import ``paths`` into ``out``, a run folder or a new folder, and print a summary. Returns 0.
+    """Import the files ``paths`` into ``out``, a run folder or a new folder, and print a summary. Returns 0.
 
-    The options are those of :class:`serving.exchange.import_source.ImportOptions`. Raises InputError with
-    every problem, StorageError, LockedError; then nothing is imported.
+    The options are those of :class:`serving.exchange.importing.source.ImportOptions`. Raises InputError with every
+    problem, StorageError where nothing can be written, LockedError while another command writes to ``out``; then
+    nothing is imported.
     """
     options = ImportOptions(
         task=task,
@@ -91,7 +101,7 @@ def import_files(
             run_id = min(source.sha256 for source in sources)[:12]  # the same files make the same records anywhere
             write_json(out / "run.json", new_run_json(run_id, seed=0, samples=0) | {"imports_only": True})
         run = Run(out)
-        merged = _merged(run, _earlier_sources(out / "import.json"), sources, options)
+        merged = _merged(run, _earlier_entries(out / "import.json"), sources, options)
         content = {"schema": IMPORT, "run": run.meta["run"], "sources": merged.entries}
         with ExitStack() as stack:  # all are written before the first is put in place
             files = [stack.enter_context(replacing(out / "import.json"))]
@@ -99,7 +109,7 @@ def import_files(
             for kind, file_name in FILES.items():
                 if merged.has(kind) or file_name in run.imports():
                     files.append(stack.enter_context(replacing(run.records_path(file_name))))
-                    lines = (orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in merged.records(kind))
+                    lines = (orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE) for record in merged.records(kind))
                     files[-1].writelines(lines)
             for file in files:
                 file.flush()
@@ -154,7 +164,8 @@ def _unused(sources: Sequence[Source], options: ImportOptions) -> list[str]:
 
 
 def read_source(path: Path, options: ImportOptions | None = None) -> Source:
-    """Read a file of any form. Raises InputError."""
+    """The answers in a file of any form, which its ending and its content tell. Raises InputError, with a problem for
+    each fault of a row; also where no answer is left."""
     options = options or ImportOptions()
     suffix = path.suffix.lower()
     is_page = suffix in (".html", ".htm")
@@ -188,7 +199,8 @@ def _other_program(suffix: str, data: bytes) -> str:
     return OF_OTHER_PROGRAMS[suffix]
 
 
-def _earlier_sources(path: Path) -> Rows:
+def _earlier_entries(path: Path) -> list[Entry]:
+    """The files of ``import.json``; [] where nothing was imported. Raises InputError for a file of another version."""
     try:
         content = orjson.loads(path.read_bytes())
     except FileNotFoundError:
@@ -206,32 +218,33 @@ def _identity(entry: Mapping[str, Any]) -> Identity:
 
 @dataclass(frozen=True, slots=True)
 class _Merged:
-    """``import.json``'s list, and by its entries' identity the new files and the records of files that stay."""
+    """What the run holds after the import."""
 
-    run: str
-    entries: Rows
-    sources: Mapping[Identity, Source]
-    kept: Mapping[Identity, Rows]
+    run: str  # its id
+    entries: list[Entry]  # all files, old and new, in the order of import.json
+    sources: Mapping[Identity, Source]  # the new files
+    kept: Mapping[Identity, list[dict[str, Any]]]  # the records of files that stay
 
     def has(self, kind: str) -> bool:
-        """Whether there is any record of a kind."""
+        """Whether there is any record of a ``kind``, "human" or "published"."""
         return next(self.records(kind), None) is not None
 
     def records(self, kind: str) -> Iterator[dict[str, Any]]:
-        """The records of a kind, in the order of the files; several answers to one stimulus are numbered."""
+        """The records of a ``kind``, in the order of the files. ``sample`` numbers several answers of one agent to one
+        stimulus, over all files."""
         samples: Counter[AnswerKey] = Counter()
         for entry in self.entries:
             source = self.sources.get(_identity(entry))
-            rows = self.kept.get(_identity(entry), ()) if source is None else source.records(self.run)
-            for row in rows:
-                if row["kind"] == kind:
-                    key = (row["task"], row["agent"], row["stimulus"])
-                    row["sample"] = samples[key]
+            records = self.kept.get(_identity(entry), ()) if source is None else source.records(self.run)
+            for record in records:
+                if record["kind"] == kind:
+                    key = (record["task"], record["agent"], record["stimulus"])
+                    record["sample"] = samples[key]
                     samples[key] += 1
-                    yield row
+                    yield record
 
 
-def _merged(run: Run, before: Rows, sources: Sequence[Source], options: ImportOptions) -> _Merged:
+def _merged(run: Run, before: list[Entry], sources: Sequence[Source], options: ImportOptions) -> _Merged:
     """The new files beside those that were imported before; they replace earlier imports of the same."""
     entries = list(before)
     by_identity: dict[Identity, Source] = {}
@@ -254,18 +267,19 @@ def _merged(run: Run, before: Rows, sources: Sequence[Source], options: ImportOp
         entries.insert(place, entry)
         by_identity[_identity(entry)] = source
     kept = _kept_records(run, {_identity(entry) for entry in before})
-    answered: Answered = {}
+    responses: ResponsesByFile = {}
     for place, entry in enumerate(entries):
         identity = _identity(entry)
-        source_or_none = by_identity.get(identity)
-        if source_or_none is not None:
-            _compare(source_or_none, answered, options)
-            entries[place] = {**source_or_none.summary(), "path": entry["path"]}
+        new_source = by_identity.get(identity)
+        if new_source is not None:
+            _compare(new_source, responses, options)
+            entries[place] = {**new_source.summary(), "path": entry["path"]}
         if any(_identity(later) in by_identity for later in entries[place + 1 :]):
-            for row in kept.get(identity, ()) if source_or_none is None else source_or_none.records(""):
-                if _has_name(row["agent"]):
-                    raws = answered.setdefault((row["task"], row["agent"], row["stimulus"]), {})
-                    raws.setdefault(entry["path"], set()).add(hash(orjson.dumps(row["raw"])))
+            records = kept.get(identity, ()) if new_source is None else new_source.records("")
+            for record in records:
+                if _has_name(record["agent"]):
+                    by_file = responses.setdefault((record["task"], record["agent"], record["stimulus"]), {})
+                    by_file.setdefault(entry["path"], set()).add(hash(orjson.dumps(record["raw"])))
     return _Merged(str(run.meta["run"]), entries, by_identity, kept)
 
 
@@ -277,15 +291,16 @@ def _is_replaced(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return bool(old["path"] == new["path"] or old["sha256"] == new["sha256"])
 
 
-def _kept_records(run: Run, known: set[Identity]) -> dict[Identity, Rows]:
-    """The records of earlier imports, by the file that they came from."""
-    kept: dict[Identity, Rows] = {}
+def _kept_records(run: Run, identities: set[Identity]) -> dict[Identity, list[dict[str, Any]]]:
+    """The records of earlier imports, by the file that they came from. ``identities`` are those of the files; a record
+    does not say whether its agent's name was that of ``--name``."""
+    kept: dict[Identity, list[dict[str, Any]]] = {}
     for name in FILES.values():
-        for row in run.records(name) if name in run.imports() else ():
-            digest = row["provenance"]["digest"]
-            submitted = (digest, row["task"], row["agent"].removeprefix("published:"))
-            identity = submitted if submitted in known else (digest, row["task"], None)
-            kept.setdefault(identity, []).append(row)
+        for record in run.records(name) if name in run.imports() else ():
+            digest = record["provenance"]["digest"]
+            submitted = (digest, record["task"], record["agent"].removeprefix("published:"))
+            identity = submitted if submitted in identities else (digest, record["task"], None)
+            kept.setdefault(identity, []).append(record)
     return kept
 
 
@@ -294,22 +309,22 @@ def _has_name(agent: str) -> bool:
     return agent.startswith("human:") and agent != person("")
 
 
-def _compare(source: Source, answered: Answered, options: ImportOptions) -> None:
+def _compare(source: Source, responses: ResponsesByFile, options: ImportOptions) -> None:
     """Tell which people answered the same stimuli in another file already: a file that was saved again, or corrected
     under another name, would double its people. ``--drop-equal`` leaves the equal answers out."""
     again = []
     equal = set()
     files: dict[str, None] = {}
-    for at, answer in enumerate(source.answers):
+    for place, answer in enumerate(source.answers):
         key = (source.task, answer["agent"], answer["stimulus"])
-        others = answered.get(key)
+        others = responses.get(key)
         if not others or not _has_name(answer["agent"]):
             continue
         again.append(answer)
         files |= dict.fromkeys(others)
         raw = hash(orjson.dumps(answer["raw"]))
         if any(raw in raws for raws in others.values()):
-            equal.add(at)
+            equal.add(place)
     if not again:
         return
     people = len({answer["agent"] for answer in again})
@@ -319,7 +334,7 @@ def _compare(source: Source, answered: Answered, options: ImportOptions) -> None
         f"{names} too; {len(equal):,} of them are equal"
     )
     if options.drop_equal:
-        source.answers = [answer for at, answer in enumerate(source.answers) if at not in equal]
+        source.answers = [answer for place, answer in enumerate(source.answers) if place not in equal]
         source.used.add("drop_equal")
         text += ", and are left out" if equal else ". --drop-equal leaves out equal ones alone"
     else:

@@ -7,11 +7,11 @@ machines must speak of them in every row.
 from collections.abc import Mapping, Sequence
 
 from agents.errors import InputError
-from serving.exchange.import_source import listed
-from serving.exchange.people_table import TableRow
-from serving.exchange.table_cells import is_empty, shortened
-from serving.exchange.table_columns import AGENTS, JUDGES, PARTICIPANTS, TRUTHS, plain_name
-from serving.exchange.table_reader import TableReader
+from serving.exchange.importing.people_table import TableRow
+from serving.exchange.importing.source import listed
+from serving.exchange.importing.table_cells import is_empty, shortened
+from serving.exchange.importing.table_columns import AGENTS, JUDGES, PARTICIPANTS, TRUTHS, plain_name
+from serving.exchange.importing.table_reader import TableReader
 from serving.files.words import count, shown
 
 HUMAN = frozenset({"human", "humans", "person", "people"})
@@ -25,7 +25,8 @@ MACHINE = frozenset({"machine", "machines", "published", "ai", "model", "bot", "
 
 
 def machines_of(reader: TableReader, rows: Sequence[TableRow]) -> Mapping[int, str]:
-    """The agents' names of the rows that are a machine's, by ``id`` of the row; faults of other rows go to ``reader``.
+    """The machines that answered, "published:NAME" by ``id(row)``. Rows that are absent there are people's; faults of
+    rows go to ``reader``.
 
     A column of these names that says neither human nor machine in any row is about something else. Raises InputError
     where nothing names the machines.

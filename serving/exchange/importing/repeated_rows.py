@@ -7,26 +7,27 @@ rest is told alone, because only the user knows.
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 
-from serving.exchange.import_source import Source, listed
-from serving.exchange.people_table import PeopleTable, TableRow
-from serving.exchange.table_cells import NO_ANSWER
-from serving.exchange.table_columns import may_prove
+from serving.exchange.importing.people_table import PeopleTable, TableRow
+from serving.exchange.importing.source import Source, listed
+from serving.exchange.importing.table_cells import NO_ANSWER
+from serving.exchange.importing.table_columns import may_prove
 from serving.files.words import count, shown
 
-VALUES_SHOWN = 5  # of a column in which several answers differ
-COLUMNS_SHOWN = 12
+VALUES_SHOWN = 5  # of a column with more values, in which answers differ, a remark names none
+COLUMNS_SHOWN = 12  # columns that a remark names
 
 
 def drop_equal_rows(
     source: Source, table: PeopleTable, person: str | None, *, drop: bool, are_fixations: bool = False
 ) -> None:
-    """Take out rows that are equal in all cells where a column of time, index or id proves that they are one answer, or
-    where ``drop`` says so; otherwise they stay and are told. ``are_fixations``: each row is a fixation. Somebody may
-    look at one place twice, so that equal rows are then nothing to drop without a proof.
+    """Take rows out that are equal in all cells, if they are proven to be one answer or ``drop`` says so; otherwise
+    they stay, and a remark tells it.
 
     A column proves it if its name says time, index or id and no two *different* rows of one person have the same value
     there: then the value is a row's own, and equal rows are the same row, saved twice. Several such columns count
-    together. A day or a person's number repeats from row to row, and proves nothing.
+    together. A day or a person's number repeats from row to row, and proves nothing. ``person`` is the column of who
+    answered. With ``are_fixations`` each row is a fixation: somebody may look at one place twice, so that equal rows
+    without a proof are not even told.
     """
     hashes = [hash(_cells(row, table)) for row in table.rows]
     if len(set(hashes)) == len(hashes):
@@ -137,7 +138,8 @@ def _differing(name: str, values: Sequence[str]) -> str:
 
 
 def tell_rows(source: Source, rows: Sequence[TableRow], reason: str, sentence: str) -> None:
-    """Count ``rows`` as ``reason``, and add a remark: ``sentence`` has ``{rows}`` and ``{places}``."""
+    """Count ``rows`` in ``source.noticed[reason]``, and add a remark: in ``sentence`` stand ``{rows}`` ("3 rows") and
+    ``{places}`` ("4, 9, 12"). Nothing happens where there are none."""
     if rows:
         source.noticed[reason] += len(rows)
         places = listed([row.place for row in rows])

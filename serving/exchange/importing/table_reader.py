@@ -1,5 +1,10 @@
-"""What answers, scanpaths and verdicts of a people's table share: who, about which stimulus, how fast, and what is left
-out."""
+"""What answers, scanpaths and verdicts of a people's table share: who answered, about which stimulus, how fast, and
+which rows are left out.
+
+The order of the calls matters, because each takes rows out or chooses a column: ``name_stimuli``, ``leave_out`` for
+each row, ``tell_left_out``, ``name_people``, ``drop_equal_rows``, then ``person``, ``stimulus`` and ``times`` of the
+rows that stay.
+"""
 
 import re
 from collections.abc import Sequence
@@ -7,10 +12,10 @@ from statistics import median
 
 from agents.answers import is_blank
 from agents.errors import InputError, Problem
-from serving.exchange.import_source import ImportOptions, Source, listed, person
-from serving.exchange.people_table import PeopleTable, TableRow, put_together, whole_numbers
-from serving.exchange.repeated_rows import drop_equal_rows, tell_rows
-from serving.exchange.table_cells import (
+from serving.exchange.importing.people_table import PeopleTable, TableRow, put_together, whole_numbers
+from serving.exchange.importing.repeated_rows import drop_equal_rows, tell_rows
+from serving.exchange.importing.source import ImportOptions, Source, listed, person
+from serving.exchange.importing.table_cells import (
     NO_ANSWER,
     NO_ANSWER_WITHOUT_TIME,
     CellText,
@@ -20,7 +25,7 @@ from serving.exchange.table_cells import (
     shortened,
     without_decimals,
 )
-from serving.exchange.table_columns import (
+from serving.exchange.importing.table_columns import (
     SHOWN_BY_JSPSYCH,
     STIMULI,
     TIMES,
@@ -34,11 +39,11 @@ from serving.exchange.table_columns import (
 from serving.files.words import count, shown
 from serving.runs.records import UNKNOWN
 
-SECONDS_BELOW = 20  # the middle time of a file in seconds: nobody answers within 20 milliseconds
-PLAUSIBLE = (100, 300_000)  # milliseconds of a middle time that nobody needs to hear of
+SECONDS_BELOW = 20  # a median time below it is in seconds: nobody answers within 20 milliseconds
+PLAUSIBLE = (100, 300_000)  # milliseconds: a median time outside is told
 NOBODY = frozenset({UNKNOWN, "none", "anonymous"})
 CUT_NUMBER = re.compile(r"[0-9]\.[0-9]+E\+[0-9]+")  # what a spreadsheet makes of a long number
-MIXED = 0.1  # of the times: two units in one column
+MIXED = 0.1  # more times than this part below SECONDS_BELOW are two units in one column
 MARKUP = frozenset("<{")  # of a screen's content, which is no name of a stimulus
 
 
@@ -60,7 +65,8 @@ def _names_nobody(cell: str) -> bool:
 
 
 class TableReader:
-    """Reads a table into ``source``. ``problems`` gathers all faults, so that a user sees them at once."""
+    """Reads a table into ``source``. ``problems`` gathers all faults, so that a user sees them at once; who reads the
+    table refuses it in the end if there are any."""
 
     def __init__(self, source: Source, table: PeopleTable, options: ImportOptions) -> None:
         self.source = source
@@ -79,14 +85,17 @@ class TableReader:
         self._with_word: dict[str, list[TableRow]] = {}
 
     def fault(self, row: TableRow, column: str, message: str) -> None:
-        """Note what is wrong in a cell."""
+        """Note that ``message`` is wrong with the cell of a row in ``column``."""
         self.problems.append(Problem(str(self.source.path), row.line, f"{row.prefix}{column}", message))
 
     # stimuli
 
     def name_stimuli(self, columns: Sequence[str] | None = None) -> None:
-        """Choose the columns that name the stimulus, best first; in jsPsych's data each row has its first filled one.
-        Raises InputError where there is none."""
+        """Choose the columns that name the stimulus: of ``--columns``, else ``columns``, else those of known names.
+
+        Of several the first counts; in jsPsych's data each row has its first filled one. Raises InputError where there
+        is none.
+        """
         if "stimulus" in self.columns.given:
             self._stimulus_columns = [self.columns.given["stimulus"]]
         elif columns is not None:
@@ -96,7 +105,7 @@ class TableReader:
         if not self._stimulus_columns:
             raise InputError(
                 "has no column that names the stimulus, such as stimulus, cue or image; its columns are "
-                f"{self.columns.there()}. Say which with --columns stimulus=NAME. {WIDE}"
+                f"{self.columns.listed()}. Say which with --columns stimulus=NAME. {WIDE}"
             )
         if not self.table.is_jspsych:
             self._stimulus_columns = self._stimulus_columns[:1]
@@ -124,8 +133,11 @@ class TableReader:
         return ""
 
     def response_column(self) -> str:
-        """The column of the answers. Labels of objects may stand in several columns (``object1``, ``object2``), which
-        are put together. Raises InputError where there is none, and where a row has several answers of another task."""
+        """Choose the column of the answers, and return its name.
+
+        Labels of objects may stand in several columns (``object1``, ``object2``), which are put together. Raises
+        InputError where there is none, and where answers to another task stand in several columns.
+        """
         task = self.source.task
         column = find_response(self.columns, task)
         siblings = [] if "response" in self.columns.given else numbered_siblings(self.columns, task, column)
@@ -142,7 +154,7 @@ class TableReader:
             )
         if not parts:
             raise InputError(
-                f"has no column response; its columns are {self.columns.there()}. Say which holds the answers with "
+                f"has no column response; its columns are {self.columns.listed()}. Say which holds the answers with "
                 f"--columns response=NAME. {WIDE}"
             )
         if parts[0] != "response" and "response" not in self.columns.given:
@@ -187,7 +199,7 @@ class TableReader:
         return self._person is not None
 
     def person(self, row: TableRow) -> str:
-        """The agent's name of who answered in a row."""
+        """The agent that answered in a row: "human:05"; "human:unknown" where the row names nobody."""
         cell = "" if self._person is None else row.cells.get(self._person, "").strip()
         if cell not in self._names:
             name = without_decimals(cell) if self._numbers else cell
@@ -211,13 +223,13 @@ class TableReader:
             return {}
         times = {}
         unclear = []
-        for at, row in enumerate(rows):
+        for place, row in enumerate(rows):
             cell = row.cells.get(column, "")
             time, fault = read_time(cell)
             if fault:
                 self.fault(row, column, fault)
             elif time is not None:
-                times[at] = time
+                times[place] = time
             elif cell.strip().startswith("["):
                 unclear.append(row)
         tell_rows(
@@ -226,10 +238,10 @@ class TableReader:
         unit = self.milliseconds(column, list(times.values()))
         if unit == 1:
             return times
-        return {at: round(time * unit, 6) for at, time in times.items()}
+        return {place: round(time * unit, 6) for place, time in times.items()}
 
     def milliseconds(self, column: str, times: Sequence[float]) -> float:
-        """How many milliseconds the unit of these times has: 1, or 1,000 of seconds."""
+        """How many milliseconds the unit of the times of a column has: 1 for milliseconds, 1,000 for seconds."""
         if self.options.rt is not None:
             self.source.used.add("rt")
             return 1000.0 if self.options.rt == "seconds" else 1.0
@@ -260,7 +272,7 @@ class TableReader:
     # rows that are left out, or stand twice
 
     def leave_out(self, row: TableRow, text: CellText | None) -> None:
-        """Leave a row out that names no stimulus (``text`` None) or has no answer."""
+        """Leave a row out: with ``text`` None because it names no stimulus, else because its cell has no answer."""
         if text is None:
             self._without_stimulus.append(row)
         elif text.said_so:
@@ -269,7 +281,8 @@ class TableReader:
             self._without_answer.append(row)
 
     def tell_left_out(self, column: str, no_stimulus: str, no_answer: str) -> None:
-        """Count the rows left out under these reasons, and name their places."""
+        """Count the rows that were left out, and add remarks with their places. ``no_stimulus`` and ``no_answer`` are
+        the reasons in ``source.noticed``, ``column`` is that of the answers."""
         sentence = "{rows} (at {places}) without an answer"
         tell_rows(self.source, self._without_answer, no_answer, sentence)
         sentence = "{rows} (at {places}) name no stimulus, and are left out"
@@ -291,7 +304,7 @@ class TableReader:
 
     def drop_equal_rows(self, *, are_fixations: bool = False) -> None:
         """Take rows that stand twice out of the table, as
-        :func:`serving.exchange.repeated_rows.drop_equal_rows` says."""
+        :func:`serving.exchange.importing.repeated_rows.drop_equal_rows` says."""
         before = len(self.table.rows)
         is_wanted = self.options.drop_equal
         drop_equal_rows(self.source, self.table, self._person, drop=is_wanted, are_fixations=are_fixations)

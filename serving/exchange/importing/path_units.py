@@ -1,4 +1,4 @@
-"""The units of scanpaths of any file: what cannot be pixels or milliseconds is not taken for them.
+"""The units of scanpaths: what a file says becomes pixels of a frame and milliseconds, or is refused.
 
 A frame is the screen or window in whose pixels the coordinates are; ``--frame`` says its size.
 """
@@ -10,37 +10,42 @@ from typing import Any
 from agents.answers import ScanpathAnswer, plain
 from agents.errors import InputError
 from agents.frames import outside
-from serving.exchange.import_source import ImportOptions, Size, Source
-from serving.exchange.people_table import TableRow
-from serving.exchange.table_reader import are_seconds, middle_of
+from serving.exchange.importing.people_table import TableRow
+from serving.exchange.importing.source import ImportOptions, Size, Source
+from serving.exchange.importing.table_reader import are_seconds, middle_of
 from serving.files.words import count
 
-LARGEST_SHARE = 3  # beyond which a coordinate with decimals is no share of a frame, however far off somebody looked
-PLAUSIBLE = (20, 5_000)  # milliseconds of a middle duration of fixations
-PERCENT = 100  # beyond which no coordinate in percent lies
-MOSTLY_INSIDE = 0.95  # of the coordinates of shares lie from 0 to 1
+LARGEST_SHARE = 3  # a larger coordinate with decimals is no share of a frame, however far off somebody looked
+PLAUSIBLE = (20, 5_000)  # milliseconds: a median duration of fixations outside is told
+PERCENT = 100  # no coordinate in percent is larger
+MOSTLY_INSIDE = 0.95  # shares of a frame: at least this part of the coordinates lies from 0 to 1
 
-Point = list[float]  # x and y
+Point = list[float]  # [x, y]
 
 
 @dataclass(slots=True)
 class Path:
-    """A path as it stands in a file; ``rows`` are the table's rows that it came from, ``raw`` what is kept of them."""
+    """A scanpath as it stands in a file, in the file's units."""
 
     stimulus: str
     agent: str
+    """Who looked: "human:05" or "published:NAME"."""
     points: list[Point]
     durations: list[float] | None = None
+    """A duration for each point; None where the file has none."""
     found: bool | None = None
+    """Whether the target was found; None where nobody noted it."""
     raw: Any = None
+    """What the record keeps of the file, as JSON."""
     rows: list[TableRow] = field(default_factory=list)
+    """The table's rows that the path came from; [] where the file is no table."""
 
 
 def add_scaled(source: Source, paths: Sequence[Path], options: ImportOptions, frame: Size) -> None:
-    """Add the paths of a file in pixels of ``frame``, with durations in milliseconds.
+    """Add the paths of a file to ``source``, in pixels of ``frame`` and with durations in milliseconds.
 
-    Coordinates from 0 to 1 are shares of the frame's width and height, and durations of which half are below 20 are
-    seconds; both are converted and told. Raises InputError for coordinates whose unit or origin nobody can know.
+    Coordinates from 0 to 1 are shares of the frame's width and height. Durations with a median below 20 are seconds.
+    Both are converted, and a remark tells it. Raises InputError for coordinates whose unit or origin nobody can know.
     """
     across, down = _pixels_of_a_unit(source, paths, frame)
     _refuse_middle(source, paths)
@@ -88,7 +93,7 @@ def _are_in_seconds(source: Source, paths: Sequence[Path], options: ImportOption
 
 
 def _pixels_of_a_unit(source: Source, paths: Sequence[Path], frame: Size) -> tuple[float, float]:
-    """How many pixels a unit of x and of y has: 1, or of shares the frame's sides."""
+    """How many pixels one unit of x and one of y has: (1, 1) for pixels, the frame's width and height for shares."""
     points = [point for path in paths for point in path.points]
     coordinates = [coordinate for point in points for coordinate in point]
     has_fractions = any(coordinate != int(coordinate) for coordinate in coordinates)

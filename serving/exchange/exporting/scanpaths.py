@@ -1,14 +1,15 @@
-"""Scanpaths in two forms of others (``docs/export.md``), in pixels of their images.
+"""Scanpaths in the forms of pysaliency and COCO-Search18, in pixels of their images. ``docs/export.md`` describes both.
 
-For pysaliency 0.2.22: HDF5 of ``FixationTrains`` 1.2 and ``FileStimuli``. In COCO-Search18's form: ``name`` is the
-image's file name, or its path where two images share a file name; ``T`` is in milliseconds.
+For pysaliency 0.2.22 they are HDF5 of ``FixationTrains`` 1.2 and ``FileStimuli``. In COCO-Search18's form ``name`` is
+the image's file name, or its path where two images share a file name; ``T`` is in milliseconds.
 
-Fixations outside the image stay, and are counted: pysaliency's measures stop at one, or take the image's other side."""
+Fixations outside the image stay, and are counted. pysaliency's measures stop at one, or take the image's other side.
+"""
 
 import importlib
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -18,15 +19,21 @@ from numpy.typing import NDArray
 
 from agents.errors import UnavailableError
 from agents.frames import Point
-from serving.exchange.export_images import ScanpathImages, frame_of
-from serving.exchange.exporting import MALFORMED, Export, Record, Row, misfit
+from serving.exchange.exporting.export import Export, misfit
+from serving.exchange.exporting.images import ScanpathImages, frame_of
+from serving.runs.path_frames import MALFORMED
+from serving.sets.targets import presence, target_name
 
 TASK = "attention_prediction"
-TEXTS = ("agent", "kind", "stimulus", "task", "mode")
+TEXT_ATTRIBUTES = ("agent", "kind", "stimulus", "task", "mode")
 
 
-def write_pysaliency(chosen: Export) -> dict[str, Any]:
-    """Write scanpaths and images; returns notes for the side-car. Raises UnavailableError."""
+def write_pysaliency(export: Export) -> dict[str, Any]:
+    """Write the scanpaths to OUT, and names, files and sizes of their images to ``OUT.stimuli.hdf5``.
+
+    Returns notes for the side-car: who the numbered subjects are, and the images. Raises UnavailableError without h5py,
+    InputError for paths that cannot be placed on their image.
+    """
     try:
         hdf5 = importlib.import_module("h5py")
     except ImportError as error:
@@ -35,13 +42,13 @@ def write_pysaliency(chosen: Export) -> dict[str, Any]:
             "pip install 'turinglike[pysaliency]'"
         ) from None
     subjects: dict[tuple[str, int], int] = {}
-    images = ScanpathImages(chosen.run)
+    images = ScanpathImages(export.run)
     paths: list[dict[str, Any]] = []
-    for record in scanpaths(chosen, imported=True):
-        row = chosen.stimuli.get(record) or {}
+    for record in scanpaths(export, imported=True):
+        row = export.stimuli.get(record) or {}
         try:
             if not record["answer"]["fixations"]:
-                chosen.leave_out(record, "without fixations")
+                export.leave_out(record, "without fixations")
                 continue
             image = str(row.get("image") or record["stimulus"])  # of an import to none of the set's, its own name
             path = _path(record, row, images.fixations(image, record))
@@ -52,12 +59,12 @@ def write_pysaliency(chosen: Export) -> dict[str, Any]:
     images.refuse()
     if not paths:
         return {}
-    shown = [row.get("image") for row in chosen.run.stimuli() if row.get("task") == TASK]
+    shown = [row.get("image") for row in export.run.stimuli() if row.get("task") == TASK]
     # what only imports name at last
     names = list(dict.fromkeys([*(name for name in shown if name in images.sizes), *images.sizes]))
-    chosen.open().write(_trains_file(hdf5, paths, {name: number for number, name in enumerate(names)}))
-    files = [os.path.relpath(chosen.run.image_path(name), chosen.out.parent.resolve()) for name in names]
-    chosen.open("stimuli.hdf5").write(_stimuli_file(hdf5, names, files, [images.shape(name) for name in names]))
+    export.open().write(_trains_file(hdf5, paths, {name: number for number, name in enumerate(names)}))
+    files = [os.path.relpath(export.run.image_path(name), export.out.parent.resolve()) for name in names]
+    export.open("stimuli.hdf5").write(_stimuli_file(hdf5, names, files, [images.shape(name) for name in names]))
     sizes = {name: images.sizes[name] for name in names}
     return {
         "subjects": {str(number): {"agent": name, "sample": sample} for (name, sample), number in subjects.items()},
@@ -67,31 +74,17 @@ def write_pysaliency(chosen: Export) -> dict[str, Any]:
     }
 
 
-def scanpaths(chosen: Export, *, imported: bool) -> Iterator[Record]:
-    """The selected scanpaths, agents before imports."""
-    begun = chosen.run.agents()
-    machines = [name for name in chosen.machines() if name in begun]
-    for name in machines + (chosen.run.imports() if imported else []):
-        yield from chosen.records(name, answers_to=TASK)
+def scanpaths(export: Export, *, imported: bool) -> Iterator[dict[str, Any]]:
+    """The records of scanpaths: the machines', then, if ``imported``, those of imports."""
+    begun = export.run.agents()
+    names = [name for name in export.machines() if name in begun]
+    if imported:
+        names += export.run.imports()
+    for name in names:
+        yield from export.records(name, answers_to=TASK)
 
 
-def target_name(row: Row) -> str:
-    """The search target in a word, or "none"."""
-    named = (row.get("meta") or {}).get("target")
-    image = row.get("target_image")
-    return named if isinstance(named, str) else PurePosixPath(image).stem if isinstance(image, str) else "none"
-
-
-def presence(row: Mapping[str, Any]) -> float:
-    """1 or 0 for a target's known presence, else NaN."""
-    if row.get("mode", "free") == "free":
-        return math.nan
-    if (present := row.get("target_present")) is not None:
-        return float(present)
-    return 1.0 if row.get("target_box") or row.get("target_mask") else math.nan
-
-
-def _path(record: Record, row: Row, points: list[Point]) -> dict[str, Any]:
+def _path(record: dict[str, Any], row: dict[str, Any], points: list[Point]) -> dict[str, Any]:
     answer = record["answer"]
     number = len(answer["fixations"])
     durations = answer["durations_ms"]
@@ -125,7 +118,9 @@ def _trains_file(hdf5: Any, paths: list[dict[str, Any]], numbers: dict[str, int]
     def padded(name: str) -> NDArray[np.float64]:
         return np.array([path[name] + [math.nan] * (longest - len(path[name])) for path in paths])
 
-    attributes: dict[str, NDArray[Any]] = {name: np.array([path[name].encode() for path in paths]) for name in TEXTS}
+    attributes: dict[str, NDArray[Any]] = {
+        name: np.array([path[name].encode() for path in paths]) for name in TEXT_ATTRIBUTES
+    }
     attributes |= {name: column(name) for name in ("sample", "target_present", "frame", "target_bbox")}
     if np.isnan(attributes["target_bbox"]).all():
         del attributes["target_bbox"]
@@ -173,17 +168,21 @@ def _head(file: Any, kind: str, version: str, attributes: list[str]) -> None:
 # COCO-Search18
 
 
-def write_coco_search18(chosen: Export) -> dict[str, Any]:
-    """Write machines' scanpaths; returns subjects and frames for the side-car."""
-    files = {str(row.get("image")) for row in chosen.run.stimuli() if row.get("task") == TASK}
+def write_coco_search18(export: Export) -> dict[str, Any]:
+    """Write the machines' scanpaths as a JSON list of COCO-Search18's entries.
+
+    Returns notes for the side-car: who the numbered subjects are, and the frame of each image and subject. Raises
+    InputError for paths that cannot be placed on their image.
+    """
+    files = {str(row.get("image")) for row in export.run.stimuli() if row.get("task") == TASK}
     are_paths = len({PurePosixPath(image).name for image in files}) < len(files)
     subjects: dict[tuple[str, int], int] = {}
     frames: dict[str, dict[str, list[int]]] = {}
-    images = ScanpathImages(chosen.run)
-    chosen.leave_out_imports((TASK,))
+    images = ScanpathImages(export.run)
+    export.leave_out_imports((TASK,))
     items = []
-    for record in scanpaths(chosen, imported=False):
-        row = chosen.stimuli.get(record) or {}
+    for record in scanpaths(export, imported=False):
+        row = export.stimuli.get(record) or {}
         image = str(row.get("image") or record["stimulus"])
         name = image if are_paths else PurePosixPath(image).name
         subject = subjects.setdefault((record["agent"], record["sample"]), len(subjects) + 1)
@@ -194,17 +193,20 @@ def write_coco_search18(chosen: Export) -> dict[str, Any]:
             raise misfit(record, "answer", f"not a scanpath: {error!r}") from None
         frames.setdefault(name, {})[str(subject)] = list(frame)
     images.refuse()
-    chosen.open().write(orjson.dumps(items, option=orjson.OPT_APPEND_NEWLINE))
-    about = {str(number): {"agent": name, "sample": sample} for (name, sample), number in subjects.items()}
-    return {"subjects": about, "frames": frames, "sizes_not_from_the_image": images.unread, **images.notes()}
+    export.open().write(orjson.dumps(items, option=orjson.OPT_APPEND_NEWLINE))
+    names = {str(number): {"agent": name, "sample": sample} for (name, sample), number in subjects.items()}
+    return {"subjects": names, "frames": frames, "sizes_not_from_the_image": images.unread, **images.notes()}
 
 
-def _item(record: Record, row: Row, points: list[Point]) -> dict[str, Any]:
+def _item(record: dict[str, Any], row: dict[str, Any], points: list[Point]) -> dict[str, Any]:
     answer = record["answer"]
-    there = presence(row)
+    is_present = presence(row)
+    condition = None
+    if not math.isnan(is_present):
+        condition = "present" if is_present else "absent"
     item = {
         "task": target_name(row),
-        "condition": None if math.isnan(there) else "present" if there else "absent",
+        "condition": condition,
         "X": [x for x, _ in points],
         "Y": [y for _, y in points],
         "T": answer["durations_ms"],
@@ -219,7 +221,7 @@ def _item(record: Record, row: Row, points: list[Point]) -> dict[str, Any]:
         left, top, width, height = box
         lands = any(left <= x < left + width and top <= y < top + height for x, y in points)
     return item | {
-        "bbox": box if there == 1 else None,
-        "fixOnTarget": False if there == 0 else lands,
-        "correct": int(was_found) if there == 1 and was_found is not None else None,
+        "bbox": box if is_present == 1 else None,
+        "fixOnTarget": False if is_present == 0 else lands,
+        "correct": int(was_found) if is_present == 1 and was_found is not None else None,
     }

@@ -6,8 +6,8 @@ HIDDEN = frozenset({"script", "style"})
 
 
 def paragraphs(page: str) -> list[str]:
-    """The texts of the ``<p>`` of a page, in order. A paragraph ends with ``</p>``, with the next ``<p>`` or the
-    page."""
+    """The texts of all ``<p>`` in the HTML of a page, in order. A paragraph ends with ``</p>``, with the next ``<p>``
+    or with the page."""
     parser = _Paragraphs()
     parser.feed(page)
     parser.close()

@@ -1,0 +1,1 @@
+"""A run's records in other programs' forms: ``turinglike export``."""

@@ -1,0 +1,1 @@
+"""Answers of people and other machines, from other programs' files: ``turinglike import``."""

@@ -49,14 +49,11 @@ class BaseStimulus(Part):
     """The data set that it comes from."""
     source_id: str | None = None
     """Its name in that data set."""
-    meta: Annotated[
-        dict[str, Scalar],
-        Field(
-            default_factory=dict,
-            description="Whole numbers have 64 bits, which JSON Schema cannot say beside numbers with an exponent.",
-            json_schema_extra={"maxProperties": MOST_META},
-        ),
-    ]
+    meta: dict[str, Scalar] = Field(
+        default_factory=dict,
+        description="Whole numbers have 64 bits, which JSON Schema cannot say beside numbers with an exponent.",
+        json_schema_extra={"maxProperties": MOST_META},
+    )
     """Whatever else is known of it, by name; each becomes a column of exports."""
 
     @field_validator("id")

@@ -33,7 +33,7 @@ from typing import Any
 from PIL import Image
 
 from agents.catalogue.named_models import model_entry
-from agents.contract import Agent, Draw, Entry
+from agents.contract import Draw, Entry
 from agents.errors import AnswerError
 from agents.language.engines.openai import ChatSettings, OpenAIEngine
 from agents.language.engines.server_replies import ServerText
@@ -179,7 +179,7 @@ class Server:
 
     async def answers(self, entry: Entry, row: dict[str, Any], draws: Sequence[Draw]) -> list[Any]:
         """An agent's replies. Raises AnswerError."""
-        agent: Agent[Any] = entry.make({"base_url": self.url, "length_field": self.length_field, **PATIENCE})
+        agent: Any = entry.make({"base_url": self.url, "length_field": self.length_field, **PATIENCE})
         agent.open()
         agent.load("cpu")
         try:

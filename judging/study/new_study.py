@@ -46,7 +46,7 @@ def new_study(source: Path | None, out: Path, task: Asked | None = None, preset:
     if problems := [problem for row in rows for problem in row.problems]:
         raise InputError(f"{source} has {count(len(problems), 'problem')}", problems)
     stimuli = [parse_row(row.canonical) for row in rows if row.canonical is not None]
-    there = Counter(getattr(stimulus, "asked", stimulus.task) for stimulus in stimuli)
+    there: Counter[Asked] = Counter(getattr(stimulus, "asked", stimulus.task) for stimulus in stimuli)
     if task is None and len(there) == 1:
         [task] = there
     if task is None or task not in there:

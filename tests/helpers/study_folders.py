@@ -220,7 +220,7 @@ async def arrivals(
         if chance.random() < rates[clock[0] % 7200 >= 3600]:
             name = f"p{len(state.judges)}"
             about = {"session": name, "number": 1, "keys": [], "end_code": "", "link": None, "kit": None, "at": ""}
-            step = MaterialStep(kind=kind, trials=[], phase="test", again=False)  # type: ignore[arg-type]
+            step = MaterialStep(kind=kind, trials=[], phase="test", again=False)
             await note(Joined(judge=name, steps=[step], **about))
             here.append((state.judges[name], clock[0]))
         for judge, came in list(here):

@@ -154,7 +154,7 @@ def test_what_no_function_can_be_asked_for_is_named(words: Path, tmp_path: Path)
         ({"agents": ["gamma"]}, "gamma: the runs hold no answers of theirs"),
     ):
         with pytest.raises(InputError, match=message):
-            trials(words, tmp_path / "T", **choices)  # type: ignore[arg-type]
+            trials(words, tmp_path / "T", **choices)
     made = trials(words, tmp_path / "T", seed=1)
     with pytest.raises(InputError, match="settings are given of judges that are not asked: svm"):
         judge(made, "cue-length", tmp_path / "V", settings={"svm": {"partitions": 2}})

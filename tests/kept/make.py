@@ -100,7 +100,9 @@ def make_runs() -> None:
     killed(generate(Path("run")), hangs_at=36)
     write_rows("set.jsonl", rows)
     with models() as server:
-        turinglike(*generate(Path("whole")), exits=1, **server.environment())  # some replies of a model say nothing
+        turinglike(
+            *generate(Path("whole")), exits=1, environment=server.environment()
+        )  # some replies of a model say nothing
     Path("answers.json").write_text(json.dumps(answers(Path("whole")), indent=0))
 
 
@@ -109,7 +111,7 @@ def make_verdicts() -> None:
     turinglike("trials", "whole", "people", "-o", "trials", *DRAWN)
     killed(judge(Path("verdicts")), hangs_at=8)
     with models() as server:
-        turinglike(*judge(Path("judged")), **server.environment())
+        turinglike(*judge(Path("judged")), environment=server.environment())
     Path("verdicts.json").write_text(json.dumps(answers(Path("judged")), indent=0))
 
 

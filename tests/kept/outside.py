@@ -236,9 +236,8 @@ def changed(study: Path, **values: Any) -> None:
     path = study / "study.toml"
     text = path.read_text()
     for name, value in values.items():
-        text, number = re.subn(
-            rf"^{name} = .*$", lambda _, n=name, v=value: f"{n} = {json.dumps(v)}", text, count=1, flags=re.M
-        )
+        line = f"{name} = {json.dumps(value)}".replace("\\", r"\\")
+        text, number = re.subn(rf"^{name} = .*$", line, text, count=1, flags=re.M)
         assert number == 1, (name, number)
     path.write_text(text)
 
@@ -292,9 +291,9 @@ def take_part(visitors: Mapping[str, Visitor], stop: Callable[[Any], bool] = lam
     raise AssertionError(seen)
 
 
-def turinglike(*arguments: object, exits: int = 0, **environment: str) -> str:
+def turinglike(*arguments: object, exits: int = 0, environment: Mapping[str, str] | None = None) -> str:
     """Run a command as a process of its own; returns its stdout. Raises AssertionError for another exit code."""
     command = [sys.executable, "-m", "serving.cli", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | dict(environment or {}))
     assert done.returncode == exits, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from judging.study.settings import read_settings
 from PIL import Image as PILImage
 
 from agents.images import Image
@@ -21,6 +20,7 @@ from agents.word_boundaries import words
 from judging.scores.papers.trends import trends
 from judging.statistics.answer_statistics import plain_words
 from judging.statistics.correctness import between_values
+from judging.study.design.settings import read_settings
 from serving.cli import main
 from tests.helpers.run_folders import read_back
 from tests.helpers.study_folders import Visitor, serving, word_trials, write_study, write_trials

@@ -28,7 +28,7 @@ def clip(data: bytes) -> tuple[list[NDArray[Any]], list[int], dict[Any, Any]]:
     with PILImage.open(io.BytesIO(data)) as gif:
         frames = []
         times = []
-        for index in range(gif.n_frames):  # type: ignore[attr-defined]
+        for index in range(gif.n_frames):
             gif.seek(index)
             frames.append(np.asarray(gif.convert("RGB")).astype(int))
             times.append(gif.info["duration"])

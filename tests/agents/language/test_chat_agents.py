@@ -68,7 +68,7 @@ def _draw(seed: int = 0, turn: int = 0, **more: Any) -> Draw:
 
 
 def _tokenizer(agents: dict[str, TextAgent[Any]], name: str) -> Any:
-    return AutoTokenizer.from_pretrained(agents[name].folder())  # type: ignore[attr-defined]
+    return AutoTokenizer.from_pretrained(agents[name].folder())
 
 
 def _replies(agent: TextAgent[Any], batch: Sequence[Stimulus], draws: Sequence[Draw]) -> list[Any]:

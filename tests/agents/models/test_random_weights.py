@@ -186,7 +186,7 @@ def test_texts_have_one_length(name: str, shrunk: None, tmp_path: Path) -> None:
 
 
 def _tokens(reply: Reply) -> int:
-    return int(reply.raw["tokens"] if isinstance(reply.raw, Mapping) and "tokens" in reply.raw else reply.answer.tokens)  # type: ignore[attr-defined]
+    return int(reply.raw["tokens"] if isinstance(reply.raw, Mapping) and "tokens" in reply.raw else reply.answer.tokens)
 
 
 @pytest.mark.parametrize("name", NO_TEXTS)

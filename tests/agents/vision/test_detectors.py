@@ -202,7 +202,7 @@ def test_fetch_brings_torchvisions_file_once(made: Made, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(torch.hub, "download_url_to_file", download)
     agent = catalogue.get("torchvision-maskrcnn").make()
-    assert agent.published().parents[1] == Path(torch.hub.get_dir())  # type: ignore[attr-defined]
+    assert agent.published().parents[1] == Path(torch.hub.get_dir())
     assert "run `turinglike fetch torchvision-maskrcnn`" in str(agent.missing())
     with pytest.raises(UnavailableError, match="could not be downloaded"):
         agent.fetch()

@@ -5,7 +5,7 @@ import json
 import random
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -42,7 +42,7 @@ def _score(task: str, judge: str, agent: str, value: float) -> Score:
     return Score(task=task, judge=judge, agent=agent, **measures)
 
 
-def _beside(paper: str, *scores: Score) -> dict[tuple[str, ...], PublishedFigure]:
+def _beside(paper: Literal["2022", "2025"], *scores: Score) -> dict[tuple[str, ...], PublishedFigure]:
     rows = beside_published(paper, scores, SETTINGS)
     return {
         (row.task, row.kind, row.agent, row.measure, row.only, row.judge or "", row.our_agent or ""): row

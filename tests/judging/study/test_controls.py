@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agents.errors import InputError
+from judging.study.log.steps import MaterialStep
 from judging.study.pages.controls import read_controls, uncertain_options
 from judging.study.pages.trial_material import TrialMaterial
 from judging.study.step_pages import view
@@ -88,6 +89,7 @@ def test_a_browser_gets_the_question_and_not_what_is_right(tmp_path: Path, capsy
         judge = await study_folders.arrived(served, "trial")
         assert isinstance(served.material, TrialMaterial)
         while judge.current is not None:
+            assert isinstance(judge.current, MaterialStep)
             control = served.material.control(judge.current)
             assert control is not None
             name = {"yes": "cat", "no": "dog"}[control.correct]

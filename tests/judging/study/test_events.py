@@ -158,7 +158,7 @@ def test_a_study_of_judges_writes_events(tmp_path: Path, preset: str) -> None:
             while (step := judge.current) is not None:
                 said: dict[str, Any] = {"agree": True} if step.kind == "consent" else {}
                 if step.kind == "trial":
-                    control = served.material.control(step)  # type: ignore[attr-defined]
+                    control = served.material.control(step)
                     human = ["human"] * len(step.trials)
                     said = {"verdicts": human, "confidence": 0.5, "reason": "", "control": control.options[0]}
                     said |= {"sexes": ["female"] * len(step.trials)} if served.settings.trials.sex else {}
@@ -259,7 +259,7 @@ def test_a_study_of_interrogations_writes_events(tmp_path: Path, monkeypatch: py
         assert await lobby.move(judge, {"test": test, "act": "ready"}) is None
         assert await lobby.move(judge, {"test": test, "act": "say", "side": 1, "text": "hi", "id": "1"}) is None
         view = await lobby.at(judge, "")
-        while view["act"] != "judge" or not served.state.meetings[test].withdrawn:  # type: ignore[attr-defined]
+        while view["act"] != "judge" or not served.state.meetings[test].withdrawn:
             view = await lobby.at(judge, view["version"])
         verdict = {"test": test, "act": "judge", "human": 1, "confidence": 1.0, "reason": "", "codes": []}
         assert await lobby.move(judge, verdict) is None

@@ -66,7 +66,7 @@ class Scripted(Agent[Settings]):
         return f"Speak as {draw.options['speaker']} of {stimulus.topic}, please, and tell nobody of it."
 
     def _bad(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
-        text = reply.answer.text  # type: ignore[attr-defined]
+        text = reply.answer.text
         return Verdict("bad", text == "bad", text) if text in ("bad", "odd") else None
 
 

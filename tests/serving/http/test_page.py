@@ -26,7 +26,7 @@ from tests.helpers.watched_page import WatchedPage
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-STATIC = served_page.STATIC  # type: ignore[attr-defined]
+STATIC = served_page.STATIC
 IMAGES = Path(__file__).parents[3] / "examples" / "images"
 KEY = "a-key-for-the-tests-0123"
 

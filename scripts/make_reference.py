@@ -11,7 +11,7 @@ from agents.catalogue.built_in import BUILT_IN, PROPRIETARY
 from agents.contract import GIB, Entry
 from agents.models.random_weights import RANDOM
 from agents.stimuli import SHORT, TASKS
-from serving.runs.records import json_schema, stimulus_schema
+from serving.runs.json_schemas import record_schema, stimulus_schema
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SHORTER: dict[str, str] = {name: short for short, name in SHORT.items()}
@@ -29,7 +29,7 @@ repository as well: `turinglike doctor` tells.
 
 def render() -> dict[Path, bytes]:
     """Each file and its content."""
-    schemas = {"record.schema.json": json_schema(), "stimulus.schema.json": stimulus_schema()}
+    schemas = {"record.schema.json": record_schema(), "stimulus.schema.json": stimulus_schema()}
     options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
     rendered = {DOCS / name: orjson.dumps(schema, option=options) for name, schema in schemas.items()}
     return rendered | {DOCS / "catalogue.md": agents_table().encode()}

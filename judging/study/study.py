@@ -34,7 +34,7 @@ from judging.study.pages.trial_material import TrialMaterial
 from judging.study.results.exclusions import completion_code
 from judging.study.settings import InterrogationSettings, JudgesSettings, OnlineSettings
 from serving.files.timestamps import now
-from serving.runs.run import Store
+from serving.runs.store import Store
 
 AHEAD = 3  # trials whose pictures are got before they are shown
 STUDY_STATIC = Path(__file__).with_name("static")

@@ -6,6 +6,7 @@ import os
 import tomllib
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from agents.errors import InputError
 from agents.stimuli import TASKS, Asked, parse_row
@@ -46,7 +47,7 @@ def new_study(source: Path | None, out: Path, task: Asked | None = None, preset:
     if problems := [problem for row in rows for problem in row.problems]:
         raise InputError(f"{source} has {count(len(problems), 'problem')}", problems)
     stimuli = [parse_row(row.canonical) for row in rows if row.canonical is not None]
-    there: Counter[Asked] = Counter(getattr(stimulus, "asked", stimulus.task) for stimulus in stimuli)
+    there = Counter[Any](getattr(stimulus, "asked", stimulus.task) for stimulus in stimuli)
     if task is None and len(there) == 1:
         [task] = there
     if task is None or task not in there:

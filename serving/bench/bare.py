@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -21,12 +21,13 @@ import orjson
 from agents.contract import Agent, Entry, derive_seed
 from agents.errors import AgentStoppedError, TuringlikeError
 from agents.stimuli import ConversationStimulus, Mode, Task
-from serving.bench import made_stimuli
 from serving.conversations.scenario import next_turn
 from serving.scheduling import machine
+from serving.scheduling.batch import BatchReply, PackedRequest
 from serving.scheduling.recovery import describe
 from serving.scheduling.tasks import all_of
-from serving.scheduling.worker import NO_ROOM, BatchReply, PackedRequest, Worker, WorkerSpec
+from serving.scheduling.worker import NO_ROOM, Worker, WorkerSpec
+from serving.sets.stimulus_row import StimulusRow
 
 WARM_UP = 0.2  # of the measured seconds are warm-up at the least,
 WARM_UP_ROUNDS = 3  # and so many rounds: a fresh process gets memory and kernels for each new shape
@@ -136,17 +137,17 @@ class Tally:
         return self.window.ended - self.window.began
 
     def note(self, reply: BatchReply, threads: int) -> None:
-        preparing = sum(seconds for *_, seconds in reply.replies) / min(threads, len(reply.replies))
+        preparing = sum(packed.preparing for packed in reply.replies) / min(threads, len(reply.replies))
         self.latencies.append(preparing + reply.responding)
         self.responding += reply.responding
-        for code, content, raw, _, _ in reply.replies:
-            if code is not None:
+        for packed in reply.replies:
+            if packed.code is not None:
                 self.failed += 1
-                self.failure = self.failure or f"{code}: {content!s}"
+                self.failure = self.failure or f"{packed.code}: {packed.content!s}"
                 continue
             self.answered += 1
-            answer = orjson.loads(content)
-            more = orjson.loads(raw or b"null")
+            answer = orjson.loads(packed.content)
+            more = orjson.loads(packed.raw or b"null")
             tokens = answer.get("tokens", more.get("tokens") if isinstance(more, dict) else None)
             if isinstance(tokens, int):
                 self.tokens = (self.tokens or 0) + tokens
@@ -191,10 +192,12 @@ class BareAgent:
         self.load_s = time.perf_counter() - began
         machine.freeze()
         self.requests: list[PackedRequest] = []
-        for row, stimulus in zip(setup.source.read_bytes().splitlines(), made_stimuli.read(setup.source), strict=True):
-            seed = derive_seed(0, self.agent.name, stimulus.id, 0, None, 0)
+        for number, line in enumerate(setup.source.read_bytes().splitlines()):
+            row = StimulusRow.of_line(line, number, folder)
+            stimulus = row.parsed()
+            seed = derive_seed(0, self.agent.name, row.id, 0, None, 0)
             options = next_turn(stimulus)[1] if isinstance(stimulus, ConversationStimulus) else {}
-            self.requests.append((row, None, seed, 0, 0, options))
+            self.requests.append(PackedRequest(row, seed, options=options))
         self._runner = asyncio.Runner()  # an engine that batches by itself knows a single event loop
         self._runner.run(self._worker.answer(self.requests[:1]))
         self.first_answer_s = time.perf_counter() - began
@@ -215,8 +218,10 @@ class BareAgent:
 
         async def keep_busy() -> None:
             while not tally.window.over:
-                reply = await self._worker.answer(list(islice(source, each)))
-                if reply.limit is not None or any(code == "out_of_memory" for code, *_ in reply.replies):
+                # The same stimuli come again and again, and each time a run would parse them.
+                batch = [request._replace(row=replace(request.row, stimulus=None)) for request in islice(source, each)]
+                reply = await self._worker.answer(batch)
+                if reply.limit is not None or any(packed.code == "out_of_memory" for packed in reply.replies):
                     raise MemoryError(NO_ROOM if size == 1 else f"{reply.limit or 'fewer'} at once fit")
                 if tally.window.warm and not tally.window.over:
                     tally.note(reply, self.threads)

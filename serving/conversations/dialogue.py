@@ -15,24 +15,24 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import orjson
 
-from agents import stimuli
 from agents.answers import Message, TurnAnswer, is_blank
 from agents.contract import Finding
 from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.language.filters.policies import MEASURE, THRESHOLDS
 from agents.stimuli import ConversationStimulus
-from serving.conversations.journal import Turn, add_costs, turn_line
+from serving.conversations.journal import Turn, costs, turn_line
 from serving.conversations.pseudo import write_pseudo_dialogue
 from serving.conversations.scenario import QUIET_S, SIDES, DelaySettings, draw_scenario
 from serving.conversations.transcript import AgentPart, Transcript, instructions_of, lines_of, no_instructions
-from serving.runs.records import RecordHeader
+from serving.runs.records import RecordHeader, read_attempt
+from serving.scheduling.request import Failure, Outcome, Request
 from serving.scheduling.scheduler import Scheduler
-from serving.scheduling.worker import AgentRequest
+from serving.sets.stimulus_row import StimulusRow
 
 PSEUDO_TRIES = 5
 PERSON = re.compile(r"human(?::[^\s~]{1,100})?")  # the person's name in records
@@ -82,12 +82,15 @@ class Dialogue:
         self.agent = agent
         self.speakers = (who, agent) if self.person == 0 else (agent, who)
         self._scheduler = scheduler
-        self._row = stimuli.canonical(stimulus)
-        self._id = stimulus.id
-        self._seed = scheduler.run_seed if seed is None else seed
-        self._order = scheduler.next_order()
         prompts = instructions_of(dispatcher.agent)
-        drawn_seed = self._result().draw_seed()
+        self._request = Request(
+            agent=agent,
+            row=StimulusRow.of(stimulus),
+            name="~".join(self.speakers),
+            run_seed=scheduler.run_seed if seed is None else seed,
+            order=scheduler.next_order(),
+        )
+        drawn_seed = self._request.seed(0)
         self._transcript = Transcript(
             draw_scenario(stimulus, drawn_seed),
             self.speakers,
@@ -110,7 +113,7 @@ class Dialogue:
     @property
     def name(self) -> str:
         """The pair's name in records."""
-        return "~".join(self.speakers)
+        return self._request.name
 
     @property
     def stimulus(self) -> ConversationStimulus:
@@ -155,20 +158,23 @@ class Dialogue:
         transcript = self._transcript
         turns = list(self._turns)
         judgements = await asyncio.to_thread(transcript.judge_all) if self._flagged else []
-        result = self._result()
-        result.draw_seed()
-        result.status = "ok"
-        result.sha256 = hashlib.sha256(self._row).hexdigest()
-        result.raw = transcript.raw_json(person=SIDES[self.person])
-        result.answer = transcript.answer().model_dump_json().encode()
-        result.attempts = [attempt for turn in turns for attempt in turn["attempts"]]
-        add_costs(result, turns)
+        request = self._request
+        timing, worker = costs(turns)
+        attempts = [read_attempt(row) for turn in turns for row in turn["attempts"]]
+        outcome = Outcome(
+            request=request,
+            status="ok",
+            seed=request.seed(0),
+            attempt=0,
+            answer=transcript.answer().model_dump_json().encode(),
+            raw=transcript.raw_json(person=SIDES[self.person]),
+            sha256=hashlib.sha256(request.row.json).hexdigest(),
+            timing=timing,
+            worker=worker,
+        )
         if judgements:
-            result.attempts.append(result.attempt_record([asdict(judged.finding()) for judged in judgements]))
-        return header.line(result, "conversation")
-
-    def _result(self) -> AgentRequest:
-        return AgentRequest(self.agent, self._row, self._id, 0, self._seed, self.name)
+            attempts.append(outcome.as_attempt(tuple(judged.finding() for judged in judgements)))
+        return header.line(outcome._replace(attempts=tuple(attempts)))
 
     def _check_not_ended(self) -> None:
         if self.ended:
@@ -218,32 +224,30 @@ class Dialogue:
         return TurnAnswer.model_validate(turn["answer"]), turn["raw"]
 
     async def _reply(self, draft: Transcript, deadline: float | None, number: int, options: Mapping[str, Any]) -> Turn:
-        request = await self._scheduler.answer(
-            self.agent,
-            draft.shown(),
-            0,
-            seed=self._seed,
+        of_turn = self._request._replace(
+            row=StimulusRow.of(draft.shown()),
             turn=number,
             options=options,
-            name=self.name,
-            order=self._order,
             first_attempt=self._next_attempt,
             deadline=deadline,
         )
-        turn: Turn = orjson.loads(turn_line(request, 0))
+        outcome = await self._scheduler.answer(of_turn)
+        turn: Turn = orjson.loads(turn_line(outcome, 0))
+        status = outcome.status
+        error = outcome.error or Failure("failed", f"{self.agent} gave no answer")
         if "pseudo" not in options:
             self._turns.append(turn)
-            if request.status == "ok" and is_blank(turn["answer"]["text"]):
-                request.fail("no_text", "the answer is empty")
-        code, why = request.error or ("failed", f"{self.agent} gave no answer")
-        in_vain = request.status == "rejected" or code == "no_text"
-        self._next_attempt = request.first_attempt + request.attempt + in_vain
-        if request.status == "rejected":
+            if status == "ok" and is_blank(turn["answer"]["text"]):
+                status = "failed"
+                error = Failure("no_text", "the answer is empty")
+        in_vain = status == "rejected" or error.code == "no_text"
+        self._next_attempt = outcome.attempt + 1 if in_vain else outcome.attempt
+        if status == "rejected":
             rejected = [verdict for verdict in turn["attempts"][-1]["verdicts"] if verdict["rejected"]]
             reasons = "; ".join(f"{verdict['filter']}: {verdict['found']}" for verdict in rejected)
             raise AnswerError("rejected", f"{self.agent} has nothing that its filters let pass: {reasons}")
-        if request.status != "ok":
-            raise AnswerError(code, why)
+        if status != "ok":
+            raise AnswerError(error.code, error.message)
         self._next_attempt = 0
         return turn
 

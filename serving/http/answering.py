@@ -10,9 +10,9 @@ import orjson
 
 from serving.http.errors import failure, invalid
 from serving.http.question import Question, stimulus_of_question
-from serving.http.service import Service
+from serving.http.service import Answered, Service
+from serving.scheduling.request import Listener, Outcome
 from serving.scheduling.tasks import all_of, cancel
-from serving.scheduling.worker import AgentRequest, Listener
 
 PIECE = re.compile(r"\s*\S+|\s+$")  # the pieces of a whole answer; together they are the text
 Finish = Literal["stop", "length", "content_filter"]
@@ -26,7 +26,7 @@ class Answer:
     index: int
     text: str
     finish: Finish
-    item: AgentRequest
+    answered: Answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Usage:
         prompt_tokens = 0
         answer_tokens = 0
         for answer in answers:
-            match None if answer.item.raw is None else orjson.loads(answer.item.raw):
+            match orjson.loads(answer.answered.outcome.raw or b"null"):
                 case {"prompt_tokens": int(prompt), "tokens": int(tokens)}:
                     prompt_tokens = max(prompt_tokens, prompt)
                     answer_tokens += tokens
@@ -129,28 +129,30 @@ class Answering:
 
     def more(self, answers: Sequence[Answer]) -> dict[str, Any]:
         """What is not in OpenAI's interface."""
-        records = [orjson.Fragment(self.service.record(answer.item).rstrip()) for answer in answers]
+        records = [orjson.Fragment(answer.answered.record.rstrip()) for answer in answers]
         return {"records": records, "ignored": self.question.ignored}
 
-    async def _answers(self, listeners: Sequence[Listener | None]) -> list[AgentRequest]:
+    async def _answers(self, listeners: Sequence[Listener | None]) -> list[Answered]:
         name = self.question.model
-        with self.service.queued(name, self._count):
-            items = await all_of(
-                self.service.answer(
-                    name,
+        with self.service.queued(name, self._count) as places:
+            answers = await all_of(
+                places.answer(
                     self._stimulus,
                     files=self._files,
                     sample=sample,
                     seed=self.question.seed,
-                    say=listener,
+                    listener=listener,
                     keep=self._keep,
                 )
                 for sample, listener in enumerate(listeners)
             )
-        for item in items:
-            if item.status != "ok":
-                raise failure(name, "rejected" if item.status == "rejected" else (item.error or ("failed",))[0])
-        return items
+        for answered in answers:
+            outcome = answered.outcome
+            if outcome.status == "rejected":
+                raise failure(name, "rejected")
+            if outcome.status != "ok":
+                raise failure(name, "failed" if outcome.error is None else outcome.error.code)
+        return answers
 
     def _listener(self, index: int) -> Callable[[str], None]:
         def say(text: str) -> None:
@@ -160,15 +162,15 @@ class Answering:
 
         return say
 
-    def _read(self, items: Sequence[AgentRequest]) -> list[Answer]:
+    def _read(self, made: Sequence[Answered]) -> list[Answer]:
         answers = []
-        for index, item in enumerate(items):
-            text, finish = self._text(item)
-            answers.append(Answer(index, text, finish, item))
+        for index, answered in enumerate(made):
+            text, finish = self._text(answered.outcome)
+            answers.append(Answer(index, text, finish, answered))
         return answers
 
-    def _text(self, item: AgentRequest) -> tuple[str, Finish]:
-        fields = orjson.loads(item.answer or b"")
+    def _text(self, outcome: Outcome) -> tuple[str, Finish]:
+        fields = orjson.loads(outcome.answer or b"")
         match self._stimulus.task:
             case "color_estimation":
                 text = fields["color"]

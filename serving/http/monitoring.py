@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from agents.errors import printable
 from serving.http.guard import FinishedRequest
-from serving.scheduling.worker import AgentRequest
+from serving.scheduling.request import Outcome
 
 HEALTH_ROUTES = ("/health", "/metrics", "/ready")  # requested again and again
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
@@ -111,13 +111,15 @@ class Metrics:
         self._requests.labels(method, route, str(request.status)).inc()
         self._latency.labels(route).observe(request.seconds)
 
-    def answered(self, agent: str, item: AgentRequest) -> None:
-        self._answers.labels(agent, item.status).inc()
-        rejected = sum(any(verdict["rejected"] for verdict in attempt["verdicts"]) for attempt in item.attempts)
+    def answered(self, outcome: Outcome) -> None:
+        """Count an answer, or a failure of one."""
+        agent = outcome.request.agent
+        self._answers.labels(agent, outcome.status).inc()
+        rejected = sum(attempt.is_rejected for attempt in outcome.attempts)
         if rejected:
             self._rejections.labels(agent).inc(rejected)
-        self._sizes.labels(agent).observe(int(item.worker["batch_size"]) if item.worker else 1)
-        self._waits.labels(agent).observe(item.waiting)
+        self._sizes.labels(agent).observe(outcome.worker.batch_size if outcome.worker else 1)
+        self._waits.labels(agent).observe(outcome.timing.waiting)
 
     def unanswered(self, agent: str) -> None:
         """Count a late answer, or a stopped agent's."""

@@ -54,12 +54,10 @@ def router(service: Service) -> APIRouter:
     async def respond(asking: ResponseRequest, request: Request, keep: Keep) -> Response:
         """The record that a run with the same seed writes for the same stimulus; also where that cannot be answered."""
         stimulus, files = await asyncio.to_thread(stimulus_of, asking) if asking.images else stimulus_of(asking)
-        with service.queued(asking.agent):
-            answer = service.answer(
-                asking.agent, stimulus, files=files, sample=asking.sample, seed=asking.seed, keep=keep
-            )
-            item = await unless_gone(request, answer)
-        return Response(service.record(item), media_type=JSON)
+        with service.queued(asking.agent) as places:
+            answer = places.answer(stimulus, files=files, sample=asking.sample, seed=asking.seed, keep=keep)
+            answered = await unless_gone(request, answer)
+        return Response(answered.record, media_type=JSON)
 
     @routes.post(
         "/answers/stream",
@@ -75,9 +73,9 @@ def router(service: Service) -> APIRouter:
         service.check_queue(asking.agent)
 
         async def lines() -> AsyncIterator[bytes]:
-            async with aclosing(service.stream(asking.agent, each, asking.seed, keep)) as items:
-                async for item in items:
-                    yield service.record(item)
+            async with aclosing(service.stream(asking.agent, each, asking.seed, keep)) as answers:
+                async for answered in answers:
+                    yield answered.record
 
         return StreamingResponse(lines(), media_type=NDJSON)
 

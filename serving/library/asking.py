@@ -19,27 +19,28 @@ from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, get_args
+from typing import Any, Self, TypedDict, TypeVar, Unpack, get_args
 
 from rich.text import Text
 
+from agents.catalogue import pair as pair_of
 from agents.catalogue.selection import checked_agents, resolve
 from agents.errors import InputError, printable
-from agents.stimuli import ConversationStimulus, parse_row
+from agents.stimuli import ConversationStimulus
 from serving.conversations.scenario import as_conversation, next_turn
 from serving.files.terminal import plain_table, print_json, print_table
 from serving.generation.assignments import ConversingPair, check_usage, nothing_to_answer, run_entries, tasks_asked
 from serving.library.typed_records import Records, TypedRecord, typed
 from serving.runs.records import RecordHeader
 from serving.scheduling.placement import DeviceChoice
+from serving.scheduling.request import Outcome, Request
 from serving.scheduling.scheduler import ReplicaPool, Scheduler, WorkerOptions
 from serving.scheduling.tasks import all_of
 from serving.scheduling.this_process import ThisProcess
-from serving.scheduling.worker import AgentRequest
 from serving.sets.checked_stimuli import CheckedStimuli, check_stimuli
-from serving.sets.kinds import is_asked, task_of
+from serving.sets.kinds import is_asked
+from serving.sets.stimulus_row import StimulusRow
 from serving.sets.stimulus_set import SET_SUFFIXES
 
 T = TypeVar("T")
@@ -223,7 +224,6 @@ class Agents:
 
     def answer_checked(self, query: Query) -> Records:
         with self._answering:
-            self._process.root = query.stimuli.root
             return self._wait_for(self._answer(query))
 
     # in the thread of the scheduler
@@ -240,34 +240,30 @@ class Agents:
         return Records(record for records in by_agent for record in records)
 
     async def _answer_by(self, name: str, query: Query) -> list[TypedRecord]:
-        checked = query.stimuli
-        seed = query.seed
-        stimuli = [stimulus for stimulus in checked.stimuli if is_asked(self._about[name], stimulus.kind)]
-        keys = [(stimulus, sample) for stimulus in stimuli for sample in range(query.samples)]
+        rows = [row for row in query.stimuli.stimuli if is_asked(self._about[name], row.kind)]
+        requests = [self._request(name, row, sample, query.seed) for row in rows for sample in range(query.samples)]
         if "~" in name:
             pair = ConversingPair(name, self._made, self.settings.get(name))
-            order = self._scheduler.next_order
-            talks = (pair.conversation(stimulus.row, sample, seed, order()) for stimulus, sample in keys)
-            done = await all_of(talk.run(self._scheduler) for talk in talks)
+            outcomes = await all_of(pair.conversation(request).run(self._scheduler) for request in requests)
         else:
-            requests = [
-                AgentRequest(name, stimulus.row, stimulus.id, sample, seed, name, files=checked.files or None)
-                for stimulus, sample in keys
-            ]
-            for request, (stimulus, _) in zip(requests, keys, strict=True):
-                if stimulus.kind[0] == "conversation":  # with a person: the agent answers with the next message
-                    request.turn, request.options = next_turn(cast(ConversationStimulus, parse_row(stimulus.row)))
-            async with aclosing(self._scheduler.stream(iter(requests))) as stream:
-                done = [request async for request in stream]
-        place = {stimulus.id: number for number, stimulus in enumerate(stimuli)}
-        done.sort(key=lambda request: (place[request.stimulus], request.sample))
-        return [self._record(name, request, checked) for request in done]
+            async with aclosing(self._scheduler.stream(requests)) as stream:
+                outcomes = [outcome async for outcome in stream]
+        outcomes.sort(key=lambda outcome: (outcome.request.row.position, outcome.request.sample))
+        return [self._record(name, outcome) for outcome in outcomes]
 
-    def _record(self, name: str, request: AgentRequest, checked: CheckedStimuli) -> TypedRecord:
-        if request.turn is not None and request.answer is not None:
-            request.answer = as_conversation(request).model_dump_json().encode()
-        line = self._headers[name].line(request, task_of(request.row))
-        return typed(line, partial(checked.parsed, request.row))
+    def _request(self, name: str, row: StimulusRow, sample: int, seed: int) -> Request:
+        request = Request(agent=name, row=row, name=name, sample=sample, run_seed=seed)
+        if "~" in name:
+            return request._replace(agent=pair_of(name)[0], order=self._scheduler.next_order())
+        if isinstance(stimulus := row.parsed(), ConversationStimulus):  # with a person, whom the agent answers
+            turn, options = next_turn(stimulus)
+            return request._replace(turn=turn, options=options)
+        return request
+
+    def _record(self, name: str, outcome: Outcome) -> TypedRecord:
+        if outcome.request.turn is not None and outcome.answer is not None:
+            outcome = outcome._replace(answer=as_conversation(outcome).model_dump_json().encode())
+        return typed(self._headers[name].line(outcome), outcome.request.row.parsed)
 
     def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
         if self._loop is None:

@@ -100,9 +100,8 @@ def make_runs() -> None:
     killed(generate(Path("run")), hangs_at=36)
     write_rows("set.jsonl", rows)
     with models() as server:
-        turinglike(
-            *generate(Path("whole")), exits=1, environment=server.environment()
-        )  # some replies of a model say nothing
+        # some replies of a model say nothing
+        turinglike(*generate(Path("whole")), exits=1, environment=server.environment())
     Path("answers.json").write_text(json.dumps(answers(Path("whole")), indent=0))
 
 

@@ -10,7 +10,7 @@ from judging.study.log.events import Event
 from judging.study.log.files import EVENTS, PERSONAL, forget, read_personal, read_state
 from judging.study.log.state import State
 from serving.files.timestamps import now
-from serving.runs.run import Store
+from serving.runs.store import Store
 
 WRITE_SECONDS = 0.01  # between two writes to disk
 

@@ -10,7 +10,7 @@ import pytest
 
 from agents import catalogue
 from agents.answers import TurnAnswer
-from agents.contract import Agent, Draw, Reply, Settings, Verdict, derive_seed
+from agents.contract import Agent, Draw, Finding, Reply, Settings, derive_seed
 from agents.errors import AnswerError
 from agents.stimuli import ConversationStimulus, Stimulus, Task
 from serving.conversations.dialogue import BurstDialogue, Dialogue, DialogueError, FlaggedMessage
@@ -65,9 +65,9 @@ class Scripted(Agent[Settings]):
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str | None:
         return f"Speak as {draw.options['speaker']} of {stimulus.topic}, please, and tell nobody of it."
 
-    def _bad(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    def _bad(self, stimulus: Stimulus, reply: Reply) -> Finding | None:
         text = reply.answer.text
-        return Verdict("bad", text == "bad", text) if text in ("bad", "odd") else None
+        return Finding("bad", text == "bad", text) if text in ("bad", "odd") else None
 
 
 def stimulus(**fields: Any) -> ConversationStimulus:

@@ -13,7 +13,7 @@ from agents.contract import GIB, Entry
 from agents.models.random_weights import RANDOM
 from agents.stimuli import SHORT, TASKS
 from judging.study.log import events
-from serving.runs.records import json_schema, stimulus_schema
+from serving.runs.json_schemas import record_schema, stimulus_schema
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SHORTER: dict[str, str] = {name: short for short, name in SHORT.items()}
@@ -32,7 +32,7 @@ repository as well: `turinglike doctor` tells.
 def render() -> dict[Path, bytes]:
     """Each file and its content."""
     schemas = {
-        "record.schema.json": json_schema(),
+        "record.schema.json": record_schema(),
         "stimulus.schema.json": stimulus_schema(),
         "event.schema.json": events.json_schema(),
     }

@@ -140,9 +140,9 @@ def _add_import(commands: Commands) -> None:
 
 def _schema(options: argparse.Namespace) -> int:
     from serving.files.terminal import print_json
-    from serving.runs.records import json_schema, stimulus_schema
+    from serving.runs.json_schemas import record_schema, stimulus_schema
 
-    return print_json(json_schema() if options.of == "record" else stimulus_schema())
+    return print_json(record_schema() if options.of == "record" else stimulus_schema())
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""A conversation of a person with an agent. ::
+"""A conversation of a person with an agent, by turns (:class:`Dialogue`) or as both like (:class:`BurstDialogue`). ::
 
     stimulus = ConversationStimulus(id="talk-1", task="conversation", type="HM", topic="books")
     dialogue = Dialogue(scheduler, "eliza", stimulus, seed=7)
@@ -7,7 +7,8 @@
     reply = await dialogue.say("Hello!")
     line = await dialogue.record(header)
 
-After an error the dialogue is as before the call."""
+After an error the dialogue is as it was before the call: a message is there with its answer, or not at all.
+"""
 
 import asyncio
 import hashlib
@@ -15,32 +16,33 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import orjson
 
-from agents import stimuli
 from agents.answers import Message, TurnAnswer, is_blank
 from agents.contract import Finding
 from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.language.filters.policies import MEASURE, THRESHOLDS
 from agents.stimuli import ConversationStimulus
-from serving.conversations.journal import Turn, add_costs, turn_line
+from serving.conversations.journal import Turn, costs, turn_line
 from serving.conversations.pseudo import write_pseudo_dialogue
 from serving.conversations.scenario import QUIET_S, SIDES, DelaySettings, draw_scenario
 from serving.conversations.transcript import AgentPart, Transcript, instructions_of, lines_of, no_instructions
-from serving.runs.records import RecordHeader
+from serving.runs.records import RecordHeader, read_attempt
+from serving.scheduling.request import Failure, Outcome, Request
 from serving.scheduling.scheduler import Scheduler
-from serving.scheduling.worker import AgentRequest
+from serving.sets.stimulus_row import StimulusRow
 
-PSEUDO_TRIES = 5
-PERSON = re.compile(r"human(?::[^\s~]{1,100})?")  # the person's name in records
+PSEUDO_TRIES = 5  # answers in a row that may bring nothing to a pseudo-dialogue
+PERSON = re.compile(r"human(?::[^\s~]{1,100})?")  # what a record may call the person
 Code = Literal["busy", "ended", "not_open"]
 
 
 class DialogueError(InputError):
-    """A message that cannot be taken; ``code`` is for programs."""
+    """A message that cannot be taken now. ``code`` says why: "busy" while the agent answers, "ended" after the last
+    message, "not_open" before :meth:`Dialogue.open`, where the agent speaks first."""
 
     def __init__(self, code: Code, message: str) -> None:
         super().__init__(message)
@@ -49,16 +51,26 @@ class DialogueError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class FlaggedMessage:
-    """A message with the conversation filters' verdicts."""
+    """A message, and what the conversation filters found in it."""
 
     message: Message
+    """The message as it was sent."""
     flags: tuple[Finding, ...] = ()
+    """The findings. Nothing of it is held back or asked again: a person has already read it."""
 
 
 class Dialogue:
-    """A person and ``agent`` converse about ``stimulus`` by turns. Raises AgentStoppedError and InputError.
+    """A person and a loaded agent converse by turns.
 
-    ``person`` is the person's side, ``who`` the name in records, ``seed`` the run seed (None: the scheduler's)."""
+    - ``agent``: the agent's name; ``stimulus``: what they talk about. What it leaves open is drawn.
+    - ``seed``: the run's seed; None: the scheduler's.
+    - ``person``: the person's side; ``who``: what records call the person, "human" or "human:NAME".
+    - ``delays``: how long the agent is said to take over a message; ``quiet_s``: see :class:`BurstDialogue`.
+    - ``clock``: returns seconds.
+
+    Raises AgentStoppedError for an agent that is not loaded, InputError for one that writes no pseudo-dialogue where
+    the stimulus asks for one.
+    """
 
     def __init__(
         self,
@@ -82,12 +94,15 @@ class Dialogue:
         self.agent = agent
         self.speakers = (who, agent) if self.person == 0 else (agent, who)
         self._scheduler = scheduler
-        self._row = stimuli.canonical(stimulus)
-        self._id = stimulus.id
-        self._seed = scheduler.run_seed if seed is None else seed
-        self._order = scheduler.next_order()
         prompts = instructions_of(dispatcher.agent)
-        drawn_seed = self._result().draw_seed()
+        self._request = Request(
+            agent=agent,
+            row=StimulusRow.of(stimulus),
+            name="~".join(self.speakers),
+            run_seed=scheduler.run_seed if seed is None else seed,
+            order=scheduler.next_order(),
+        )
+        drawn_seed = self._request.seed(0)
         self._transcript = Transcript(
             draw_scenario(stimulus, drawn_seed),
             self.speakers,
@@ -109,66 +124,75 @@ class Dialogue:
 
     @property
     def name(self) -> str:
-        """The pair's name in records."""
-        return "~".join(self.speakers)
+        """The pair's name in records, "human~eliza": speaker A's first."""
+        return self._request.name
 
     @property
     def stimulus(self) -> ConversationStimulus:
-        """The stimulus with everything drawn for it."""
+        """The stimulus with everything that was drawn for it: topic, names, personas and who starts."""
         return self._transcript.stimulus
 
     @property
     def ended(self) -> bool:
+        """Whether all messages that the stimulus asks for are sent."""
         return self._transcript.ended
 
     def transcript(self) -> list[FlaggedMessage]:
+        """All messages so far."""
         return list(self._flagged)
 
     async def open(self, deadline: float | None = None) -> list[FlaggedMessage]:
-        """The messages before the person's first. Raises as :meth:`say`."""
+        """The messages before the person's first one: the stimulus's opener, the agent's first message, or none. Raises
+        as :meth:`say`."""
         with self._at_work():
             await self._write_pseudo(deadline)
             return await self._exchange(self._transcript.opener(), deadline)
 
     async def say(self, text: str, deadline: float | None = None) -> FlaggedMessage | None:
-        """The agent's answer; None after the last message. ``deadline`` in seconds.
+        """Send the person's message; returns the agent's answer, or None after the last message.
 
-        Raises DialogueError, ValidationError, AnswerError and AgentStoppedError."""
+        Raises AnswerError with the code of the failure where the agent has no answer within ``deadline`` seconds (None:
+        as long as it takes) or none that its filters let pass, AgentStoppedError where it is there no more,
+        DialogueError, and pydantic's ValidationError for a text that no message may have.
+        """
         with self._at_work():
             self._check_not_ended()
-            unopened = self._transcript.opener() is not None or self._lacks_pseudo()
-            if unopened or self._transcript.side != self.person:
+            is_unopened = self._transcript.opener() is not None or self._lacks_pseudo()
+            if is_unopened or self._transcript.side != self.person:
                 raise DialogueError("not_open", f"{self.agent} is to speak first: open the conversation")
             delay = round(self._clock() - self._since, 3)
-            fresh = await self._exchange(TurnAnswer(text=text, delay_s=delay), deadline)
-        return fresh[1] if len(fresh) > 1 else None
+            messages = await self._exchange(TurnAnswer(text=text, delay_s=delay), deadline)
+        return messages[1] if len(messages) > 1 else None
 
     async def after(self, count: int, wait: float = 0.0) -> list[FlaggedMessage]:
-        """The messages after the first ``count``; never waits."""
+        """The messages after the first ``count``. By turns there is nothing to ``wait`` for."""
         return self._flagged[count:]
 
     def close(self) -> None:
-        """End the background work, if any."""
+        """End what goes on in the background: nothing, in a conversation by turns."""
 
     async def record(self, header: RecordHeader) -> bytes:
-        """The record so far, a line of JSON; ``header`` is the agent's."""
+        """The record of the conversation so far, a line of JSON. ``header`` is the agent's."""
         transcript = self._transcript
         turns = list(self._turns)
         judgements = await asyncio.to_thread(transcript.judge_all) if self._flagged else []
-        result = self._result()
-        result.draw_seed()
-        result.status = "ok"
-        result.sha256 = hashlib.sha256(self._row).hexdigest()
-        result.raw = transcript.raw_json(person=SIDES[self.person])
-        result.answer = transcript.answer().model_dump_json().encode()
-        result.attempts = [attempt for turn in turns for attempt in turn["attempts"]]
-        add_costs(result, turns)
+        request = self._request
+        timing, worker = costs(turns)
+        attempts = [read_attempt(row) for turn in turns for row in turn["attempts"]]
+        outcome = Outcome(
+            request=request,
+            status="ok",
+            seed=request.seed(0),
+            attempt=0,
+            answer=transcript.answer().model_dump_json().encode(),
+            raw=transcript.raw_json(person=SIDES[self.person]),
+            sha256=hashlib.sha256(request.row.json).hexdigest(),
+            timing=timing,
+            worker=worker,
+        )
         if judgements:
-            result.attempts.append(result.attempt_record([asdict(judged.finding()) for judged in judgements]))
-        return header.line(result, "conversation")
-
-    def _result(self) -> AgentRequest:
-        return AgentRequest(self.agent, self._row, self._id, 0, self._seed, self.name)
+            attempts.append(outcome.as_attempt(tuple(judged.finding() for judged in judgements)))
+        return header.line(outcome._replace(attempts=tuple(attempts)))
 
     def _check_not_ended(self) -> None:
         if self.ended:
@@ -193,14 +217,14 @@ class Dialogue:
 
     async def _exchange(self, message: TurnAnswer | None, deadline: float | None) -> list[FlaggedMessage]:
         draft = self._transcript.copy()
-        fresh = [] if message is None else [_add(draft, message, None)]
+        new_messages = [] if message is None else [_add(draft, message, None)]
         if not draft.ended and draft.side != self.person:
             answer, raw = await self._turn(draft, deadline)
-            fresh.append(_add(draft, answer, raw))
+            new_messages.append(_add(draft, answer, raw))
         self._transcript = draft
-        self._flagged += fresh
+        self._flagged += new_messages
         self._since = self._clock()
-        return fresh
+        return new_messages
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
@@ -218,38 +242,40 @@ class Dialogue:
         return TurnAnswer.model_validate(turn["answer"]), turn["raw"]
 
     async def _reply(self, draft: Transcript, deadline: float | None, number: int, options: Mapping[str, Any]) -> Turn:
-        request = await self._scheduler.answer(
-            self.agent,
-            draft.shown(),
-            0,
-            seed=self._seed,
+        request = self._request._replace(
+            row=StimulusRow.of(draft.shown()),
             turn=number,
             options=options,
-            name=self.name,
-            order=self._order,
             first_attempt=self._next_attempt,
             deadline=deadline,
         )
-        turn: Turn = orjson.loads(turn_line(request, 0))
+        outcome = await self._scheduler.answer(request)
+        turn: Turn = orjson.loads(turn_line(outcome, 0))
+        status = outcome.status
+        error = outcome.error or Failure("failed", f"{self.agent} gave no answer")
         if "pseudo" not in options:
             self._turns.append(turn)
-            if request.status == "ok" and is_blank(turn["answer"]["text"]):
-                request.fail("no_text", "the answer is empty")
-        code, why = request.error or ("failed", f"{self.agent} gave no answer")
-        in_vain = request.status == "rejected" or code == "no_text"
-        self._next_attempt = request.first_attempt + request.attempt + in_vain
-        if request.status == "rejected":
+            if status == "ok" and is_blank(turn["answer"]["text"]):
+                status = "failed"
+                error = Failure("no_text", "the answer is empty")
+        in_vain = status == "rejected" or error.code == "no_text"
+        self._next_attempt = outcome.attempt + 1 if in_vain else outcome.attempt
+        if status == "rejected":
             rejected = [verdict for verdict in turn["attempts"][-1]["verdicts"] if verdict["rejected"]]
             reasons = "; ".join(f"{verdict['filter']}: {verdict['found']}" for verdict in rejected)
             raise AnswerError("rejected", f"{self.agent} has nothing that its filters let pass: {reasons}")
-        if request.status != "ok":
-            raise AnswerError(code, why)
+        if status != "ok":
+            raise AnswerError(error.code, error.message)
         self._next_attempt = 0
         return turn
 
 
 class BurstDialogue(Dialogue):
-    """A person and an agent write at any time, on a real clock; model time is part of the delays."""
+    """A person and an agent write at any time, on a real clock.
+
+    The agent is asked when the person has been quiet for ``quiet_s`` seconds. Its messages appear when they are typed;
+    the time that its model takes is part of that. Arguments and errors are those of :class:`Dialogue`.
+    """
 
     _task: asyncio.Task[None] | None = None
     _part: AgentPart
@@ -257,7 +283,8 @@ class BurstDialogue(Dialogue):
     _deadline: float | None = None
 
     async def open(self, deadline: float | None = None) -> list[FlaggedMessage]:
-        """Start the clock; returns the stimulus's opener, if any."""
+        """Start the clock and the agent's part; returns the stimulus's opener, if any. ``deadline`` is that of the
+        agent's answers, in seconds. A second call changes nothing."""
         if self._task is None:
             with self._at_work():
                 await self._write_pseudo(deadline)
@@ -265,7 +292,8 @@ class BurstDialogue(Dialogue):
             self._since = self._clock()
             self._news = asyncio.Event()
             self._part = AgentPart(self._transcript, lambda: self._clock() - self._since, self._ask_agent, self._send)
-            if (opener := self._transcript.opener()) is not None:
+            opener = self._transcript.opener()
+            if opener is not None:
                 for text in lines_of(opener.text)[: self.stimulus.exchanges]:
                     self._say(self._transcript.starts, opener.model_copy(update={"text": text}), 0.0)
             self._task = asyncio.create_task(self._part.run())
@@ -273,7 +301,8 @@ class BurstDialogue(Dialogue):
         return self.transcript()
 
     async def say(self, text: str, deadline: float | None = None) -> None:
-        """Take the person's message; ``deadline`` is for the next answers. Raises DialogueError."""
+        """Take the person's message at once; the agent's come by :meth:`after`. ``deadline`` is that of the answers
+        from now on. Raises DialogueError."""
         if self._task is None:
             raise DialogueError("not_open", "open the conversation")
         await self._part.send_due()
@@ -285,7 +314,11 @@ class BurstDialogue(Dialogue):
         self._part.wake()
 
     async def after(self, count: int, wait: float = 0.0) -> list[FlaggedMessage]:
-        """The messages after the first ``count``, awaited ``wait`` seconds. Raises AnswerError, AgentStoppedError."""
+        """The messages after the first ``count``; if there are none, wait up to ``wait`` seconds for one.
+
+        A failure of the agent is raised once, as AnswerError or AgentStoppedError; the agent is asked again after the
+        person's next message.
+        """
         try:
             async with asyncio.timeout(wait):
                 while len(self._flagged) <= count and self._goes_on() and self._failure is None:
@@ -299,6 +332,7 @@ class BurstDialogue(Dialogue):
         return self._flagged[count:]
 
     def close(self) -> None:
+        """End the agent's part. The messages stay."""
         if self._task is not None:
             self._task.cancel()
 

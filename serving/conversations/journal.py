@@ -1,4 +1,4 @@
-"""A conversation's turns as lines of JSON, for replay."""
+"""The journal of conversations: each turn is a line of JSON as soon as it is answered, for resumed runs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,45 +9,57 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agents.answers import TurnAnswer
 from agents.errors import InputError
-from serving.scheduling.worker import AgentRequest
+from serving.runs.records import attempt_row
+from serving.scheduling.request import Outcome, Timing, Where
 
 OLDER = {"status": "ok", "error": None, "raw": None}  # keys that a line of version 0.1 lacks
 
 Turn = Mapping[str, Any]
-Turns = Mapping[tuple[int, int], Turn]  # by (attempt at the conversation, turn)
+"""A turn as its line holds it: ``status``, ``answer``, ``error``, ``attempts``, ``timing``, …"""
+Turns = Mapping[tuple[int, int], Turn]
+"""Turns by (attempt at the conversation, number of the turn)."""
 
 
-def turn_line(request: AgentRequest, conversation_attempt: int) -> bytes:
+def turn_line(outcome: Outcome, conversation_attempt: int) -> bytes:
+    """The line of a turn, of the attempt at the whole conversation that has this number from 0."""
+    timing = outcome.timing
     line = {
-        "stimulus": request.stimulus,
-        "sample": request.sample,
+        "stimulus": outcome.request.row.id,
+        "sample": outcome.request.sample,
         "conversation_attempt": conversation_attempt,
-        "turn": request.turn,
-        "status": request.status,
-        "error": request.error,
-        "answer": None if request.answer is None else orjson.Fragment(request.answer),
-        "raw": None if request.raw is None else orjson.Fragment(request.raw),
-        "attempts": request.attempts,
-        "timing": [request.waiting, request.preparing, request.responding],
-        "worker": request.worker,
+        "turn": outcome.request.turn,
+        "status": outcome.status,
+        "error": None if outcome.error is None else [*outcome.error],
+        "answer": None if outcome.answer is None else orjson.Fragment(outcome.answer),
+        "raw": None if outcome.raw is None else orjson.Fragment(outcome.raw),
+        "attempts": [attempt_row(attempt) for attempt in outcome.attempts],
+        "timing": [timing.waiting, timing.preparing, timing.responding],
+        "worker": None if outcome.worker is None else outcome.worker._asdict(),
     }
     return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def add_costs(conversation: AgentRequest, turns: Sequence[Turn]) -> None:
-    """Add the turns' times, the last worker and the mean batch size to a conversation."""
+def costs(turns: Sequence[Turn]) -> tuple[Timing, Where | None]:
+    """The sum of the turns' times; the worker of the last, with the mean batch size."""
+    waiting = 0.0
+    preparing = 0.0
+    responding = 0.0
     for turn in turns:
-        waiting, preparing, responding = turn.get("timing") or (0.0, 0.0, 0.0)
-        conversation.waiting += waiting
-        conversation.preparing += preparing
-        conversation.responding = round(conversation.responding + responding, 6)
+        turn_waiting, turn_preparing, turn_responding = turn.get("timing") or (0.0, 0.0, 0.0)
+        waiting += turn_waiting
+        preparing += turn_preparing
+        responding = round(responding + turn_responding, 6)
+    timing = Timing(waiting, preparing, responding)
     workers = [turn["worker"] for turn in turns if turn.get("worker")]
-    if workers:
-        mean = sum(worker["batch_size"] for worker in workers) / len(workers)
-        conversation.worker = {**workers[-1], "batch_size": round(mean)}
+    if not workers:
+        return timing, None
+    mean = sum(worker["batch_size"] for worker in workers) / len(workers)
+    return timing, Where(workers[-1]["host"], workers[-1]["device"], round(mean))
 
 
-class _Line(BaseModel):
+class _JournalLine(BaseModel):
+    """What is checked of a line."""
+
     model_config = ConfigDict(strict=True)
 
     stimulus: str
@@ -60,14 +72,19 @@ class _Line(BaseModel):
 
 
 def read_journal(path: Path, wanted: Callable[[str, int], bool]) -> dict[tuple[str, int], dict[tuple[int, int], Turn]]:
-    """``wanted`` turns by (stimulus, sample), then (attempt, turn); a later line counts. Raises InputError."""
+    """The turns of a journal: by (stimulus, sample), and of each conversation by (attempt, number of the turn).
+
+    Only conversations are read of which ``wanted(stimulus, sample)`` says so. A line for a turn that is there already
+    takes the place of it and of all later turns: the run was resumed there. No file is an empty journal. Raises
+    InputError for a line that is no turn.
+    """
     conversations: dict[tuple[str, int], dict[tuple[int, int], Turn]] = {}
     if not path.exists():
         return conversations
     with path.open("rb") as file:
         for number, text in enumerate(file, start=1):
             try:
-                line = _Line.model_validate_json(text)
+                line = _JournalLine.model_validate_json(text)
             except ValidationError:
                 raise InputError(
                     f"{path}:{number} is not a turn of a conversation; take the line out, then resume"

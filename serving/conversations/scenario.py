@@ -13,8 +13,8 @@ from agents.answers import ConversationAnswer, Message, TurnAnswer
 from agents.contract import Agent, Settings
 from agents.errors import InputError, bad_settings
 from agents.language.filters.policies import FilterSettings, Policy, papers_policy
-from agents.stimuli import ConversationStimulus, ConversationType, parse_row
-from serving.scheduling.worker import AgentRequest
+from agents.stimuli import ConversationStimulus, ConversationType
+from serving.scheduling.request import Outcome
 
 TOPICS = (
     "fashion",
@@ -107,14 +107,14 @@ def next_turn(stimulus: ConversationStimulus) -> tuple[int, dict[str, Any]]:
     return turn, {"speaker": SIDES[next_side(stimulus)], "turn": turn}
 
 
-def as_conversation(request: AgentRequest) -> ConversationAnswer:
+def as_conversation(outcome: Outcome) -> ConversationAnswer:
     """The answered message in a conversation record's form."""
-    stimulus = parse_row(request.row)
+    stimulus = outcome.request.row.parsed()
     assert isinstance(stimulus, ConversationStimulus)
-    fields = TurnAnswer.model_validate_json(request.answer or b"").model_dump()
+    fields = TurnAnswer.model_validate_json(outcome.answer or b"").model_dump()
     speaker = (stimulus.names or SIDES)[next_side(stimulus)]
     turn = len(stimulus.history)
-    return ConversationAnswer(messages=[Message(turn=turn, speaker=speaker, agent=request.agent, **fields)])
+    return ConversationAnswer(messages=[Message(turn=turn, speaker=speaker, agent=outcome.request.agent, **fields)])
 
 
 class DelaySettings(Settings):

@@ -65,11 +65,13 @@ def remove_abandoned(path: Path) -> None:
 
 
 def hold(descriptor: int) -> None:
+    """Mark an open file or folder as in use, for :func:`remove_abandoned`; the mark ends with the process."""
     with contextlib.suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def sync_folder(path: Path) -> None:
+    """Wait until the names in a folder are on disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -78,6 +80,7 @@ def sync_folder(path: Path) -> None:
 
 
 def write_json(path: Path, value: object) -> None:
+    """Replace ``path`` by indented JSON. Raises StorageError."""
     with replacing(path) as file:
         file.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 

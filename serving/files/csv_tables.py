@@ -88,10 +88,12 @@ def _rows(text: str) -> Iterator[tuple[int, list[str], str | None]]:
 
 
 def by_line(problems: Iterable[Problem]) -> list[Problem]:
+    """Problems in the order of their lines, those without a line first."""
     return sorted(problems, key=lambda problem: problem.line or 0)
 
 
 def repeated_columns(names: Sequence[str]) -> list[FieldProblem]:
+    """A problem for each column whose name stands earlier in the header."""
     first: dict[str, int] = {}
     return [
         (shown(name), f"two columns of this name, {first[name]} and {at}")

@@ -36,6 +36,7 @@ def columns() -> int:
 
 
 def print_table(table: Table) -> None:
+    """Print a table of plain text, as wide as the terminal."""
     Console(markup=False, highlight=False, width=columns()).print(table)
 
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-import orjson
-
 from agents import catalogue
 from agents.contract import Agent, Entry
 from agents.errors import AgentStoppedError, InputError, Problem, UnavailableError
@@ -15,51 +13,79 @@ from serving.conversations.conversation import Conversation
 from serving.conversations.scenario import read_pair_settings
 from serving.conversations.transcript import instructions_of
 from serving.files.atomic_files import repair_tail
-from serving.runs.opening import Maker, ResumeState
 from serving.runs.records import RecordHeader
+from serving.runs.resume import Maker, ResumeState
 from serving.runs.run import Run
 from serving.runs.run_json import run_entry
+from serving.scheduling.request import Request
 from serving.scheduling.scheduler import WorkerOptions
 from serving.sets.kinds import Kind, is_asked, named
 
 
 @dataclass(slots=True)
 class GenerateOptions(WorkerOptions):
+    """The options of ``generate``, with those of workers."""
+
     source: Path
+    """The set."""
     agents: list[str]
+    """The agents and pairs ``a~b``, by name."""
     out: Path
+    """The run folder."""
     task: str | None = None
+    """The task of rows without one."""
     samples: int = 1
+    """Answers to each stimulus."""
     seed: int | None = None
+    """The run's seed; None: 0, or the seed that the run has."""
     retry_failed: bool = False
+    """Whether failed answers are tried again."""
     skip_invalid: bool = False
-    accept_changed_code: bool = False  # of an agent's own class, since the run began
-    here: bool = False  # answer in this process, however much there is
+    """Whether the run goes on with a set that has invalid rows."""
+    accept_changed_code: bool = False
+    """Whether an agent's own class may have changed since the run began."""
+    here: bool = False
+    """Whether agents answer in this process, however much there is to do."""
     limit: int | None = None
+    """The number of stimuli to ask, from the first on; None: all."""
     quiet: bool = False
+    """Whether only errors are shown."""
     verbose: bool = False
+    """Whether it is shown where agents run."""
 
 
 @dataclass(slots=True)
 class Assignment:
-    """The ``total`` answers of an agent or a pair; ``resume`` knows those on disk."""
+    """What one agent or pair has to answer, and how far it is."""
 
     name: str
+    """The agent or pair."""
     members: tuple[str, ...]
-    about: Mapping[str, Any]  # its entry of run.json
+    """The agents that must be loaded: one, or a pair's two."""
+    about: Mapping[str, Any]
+    """Its entry of ``run.json``."""
     header: RecordHeader
+    """What its records have in common."""
     resume: ResumeState
+    """The answers on disk."""
     records: Path
+    """The file of records."""
     journal: Path
+    """A pair's file of turns."""
     total: int = 0
+    """All its answers, done or not."""
     error: AgentStoppedError | None = None
-    retried: int = 0  # failed before, and tried again now
+    """Why it stopped."""
+    retried: int = 0
+    """Answers that failed before and are tried again now."""
 
     @property
     def is_pair(self) -> bool:
+        """Whether two agents converse."""
         return len(self.members) == 2
 
     def answers(self, kind: Kind) -> bool:
+        """Whether it is asked stimuli of that kind."""
         return is_asked(self.about, kind)
 
     def left(self, limit: int | None) -> int:
@@ -152,6 +178,8 @@ def nothing_to_answer(where: str, name: str, about: Mapping[str, Any], kinds: It
 
 
 class ConversingPair:
+    """Two made agents that converse, with the settings of the pair."""
+
     def __init__(self, name: str, made: Mapping[str, Agent[Any]], settings: Mapping[str, Any] | None) -> None:
         self.name = name
         self.members = catalogue.pair(name)
@@ -160,17 +188,14 @@ class ConversingPair:
         first, second = self.agents
         self.policies = {kind: self.settings.policy_for(kind, (first, second)) for kind in get_args(ConversationType)}
 
-    def conversation(self, row: bytes, sample: int, seed: int, order: int, **options: Any) -> Conversation:
-        """The conversation about ``row``; ``options`` are fields of Conversation."""
+    def conversation(self, request: Request, **options: Any) -> Conversation:
+        """The conversation that answers ``request``; ``options`` are fields of Conversation."""
         first, second = self.agents
+        _, detail = request.row.kind
         return Conversation(
-            name=self.name,
+            request=request,
             pair=(self.members[0], self.members[1]),
-            row=row,
-            sample=sample,
-            run_seed=seed,
-            order=order,
-            policy=self.policies[orjson.loads(row).get("type", "MM")],
+            policy=self.policies[detail or "MM"],
             settings=self.settings,
             instructions=(instructions_of(first), instructions_of(second)),
             writers=(first.declaration().writes_dialogues, second.declaration().writes_dialogues),

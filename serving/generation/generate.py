@@ -31,15 +31,16 @@ from serving.generation.assignments import (
 from serving.generation.progress import Progress, duration
 from serving.generation.prompt_check import check_prompts
 from serving.runs.opening import folder_of_run, prepare_run
-from serving.runs.run import Run, Store
+from serving.runs.run import Run
 from serving.runs.run_json import checksum
+from serving.runs.store import Store
 from serving.scheduling import interrupts, machine
 from serving.scheduling.cluster import Cluster, check_installed
 from serving.scheduling.interrupts import declare_answers_here, started
+from serving.scheduling.request import Outcome, Request
 from serving.scheduling.scheduler import ReplicaPool, Scheduler
 from serving.scheduling.tasks import all_of, cancel
 from serving.scheduling.this_process import ThisProcess
-from serving.scheduling.worker import AgentRequest
 from serving.sets.kinds import Kind, named
 from serving.sets.set_rows import chosen_by
 
@@ -120,7 +121,6 @@ class Generation:
     started: bool = field(init=False, default=False)
     assignments: list[Assignment] = field(init=False, default_factory=list)
     positions: Mapping[tuple[str, str], int] = field(init=False)  # of the stimuli, by task and id
-    stimuli: Sequence[tuple[tuple[str, str], Kind]] = field(init=False)
     kinds: Counter[Kind] = field(init=False)
     scheduler: Scheduler = field(init=False)
     cluster: Cluster | ThisProcess = field(init=False)
@@ -131,9 +131,8 @@ class Generation:
         """Plan the missing answers; returns their number."""
         run = self.run
         options = self.options
-        self.stimuli = [*run.kinds.items()]
         self.positions = {key: position for position, key in enumerate(run.kinds)}
-        self.kinds = Counter(kind for _, kind in self.stimuli[: options.limit])
+        self.kinds = Counter(islice(run.kinds.values(), options.limit))
         self.assignments = share_out(options, run, self.positions, self.kinds)
         return sum(assignment.left(options.limit) for assignment in self.assignments)
 
@@ -250,57 +249,49 @@ class Generation:
                 self.progress.tell(f"{name} {limit}")
         self.run.save()
 
-    def _todo(self, assignment: Assignment) -> Iterator[AgentRequest]:
+    def _todo(self, assignment: Assignment) -> Iterator[Request]:
         """Requests for missing answers in the set's order, and after them for those that are tried again."""
         status = assignment.resume.status
         codes = assignment.resume.codes
-        agent = assignment.members[0]
-        name = assignment.name
         seed = self.run.meta["seed"]
         kinds = {kind for kind in self.kinds if assignment.answers(kind)}
         for wanted in (None, "failed") if self.options.retry_failed else (None,):
-            first = 1 if wanted is None else len(self.stimuli) + 1
-            rows = islice(zip(self.run.rows(), self.stimuli, strict=True), self.options.limit)
-            for position, (row, ((_, stimulus), kind)) in enumerate(rows):
-                for sample in range(self.options.samples) if kind in kinds else ():
-                    key = (position, sample)
+            first = 1 if wanted is None else len(self.positions) + 1
+            for row in islice(self.run.stimulus_rows(), self.options.limit):
+                for sample in range(self.options.samples) if row.kind in kinds else ():
+                    key = (row.position, sample)
                     if status.get(key) == wanted:
-                        yield AgentRequest(
-                            agent,
-                            row,
-                            stimulus,
-                            sample,
-                            seed,
-                            name,
-                            position=position,
-                            order=first + position,
+                        yield Request(
+                            agent=assignment.members[0],
+                            row=row,
+                            name=assignment.name,
+                            sample=sample,
+                            run_seed=seed,
+                            order=first + row.position,
                             failed_before=codes.get(key, ""),
                         )
 
-    def _valid(self, assignment: Assignment) -> Iterator[AgentRequest]:
-        return (request for request in self._todo(assignment) if request.position not in self.run.invalid)
+    def _valid(self, assignment: Assignment) -> Iterator[Request]:
+        return (request for request in self._todo(assignment) if request.row.position not in self.run.invalid)
 
     async def _answer(self, assignment: Assignment) -> None:
         async with contextlib.aclosing(self.scheduler.stream(self._valid(assignment))) as stream:
-            async for request in stream:
-                self._write(assignment, request)
+            async for outcome in stream:
+                self._write(assignment, outcome)
                 await self.store.room()
 
     async def _write_invalid(self, assignment: Assignment) -> None:
         for number, request in enumerate(self._todo(assignment) if self.run.invalid else ()):
-            reason = self.run.invalid.get(request.position)
+            reason = self.run.invalid.get(request.row.position)
             if reason is not None:
-                request.fail(*reason)
-                request.draw_seed()
-                self._write(assignment, request)
+                self._write(assignment, Outcome.failed(request, *reason))
                 await self.store.room()
             if number % 1000 == 0:
                 await asyncio.sleep(0)
 
-    def _write(self, assignment: Assignment, request: AgentRequest) -> None:
-        (task, _), _ = self.stimuli[request.position]
-        assignment.resume.note(request.position, request.sample)
-        self.store.put(assignment.records, assignment.header.line(request, task), request.status)
+    def _write(self, assignment: Assignment, outcome: Outcome) -> None:
+        assignment.resume.note(outcome.request.row.position, outcome.request.sample)
+        self.store.put(assignment.records, assignment.header.line(outcome), outcome.status)
 
     async def _converse(self, assignment: Assignment) -> None:
         pair = ConversingPair(assignment.name, self.agents, self.options.settings.get(assignment.name))
@@ -315,26 +306,20 @@ class Generation:
         journalled = read_journal(assignment.journal, unfinished)
         room = asyncio.Semaphore(CONVERSATIONS)
 
-        async def hold(position: int, conversation: Conversation) -> None:
-            answered = await conversation.run(self.scheduler)
-            answered.position = position
-            self._write(assignment, answered)
+        async def hold(conversation: Conversation) -> None:
+            self._write(assignment, await conversation.run(self.scheduler))
             room.release()
 
         try:
             async with asyncio.TaskGroup() as group:
                 for request in self._valid(assignment):
                     conversation = pair.conversation(
-                        request.row,
-                        request.sample,
-                        request.run_seed,
-                        request.order,
-                        journalled=journalled.pop((request.stimulus, request.sample), {}),
+                        request,
+                        journalled=journalled.pop((request.row.id, request.sample), {}),
                         on_turn=lambda line: self.store.put(assignment.journal, line),
-                        failed_before=request.failed_before,
                     )
                     await room.acquire()
-                    group.create_task(hold(request.position, conversation))
+                    group.create_task(hold(conversation))
                     await self.store.room()
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None

@@ -57,15 +57,18 @@ class Progress:
             _print(text)
 
     def loading(self, name: str, members: str) -> None:
+        """Show that the agents ``members`` are being loaded for ``name``."""
         self._bars.update(self._tasks[name], state="loading")
         if self._bars.disable:
             self.tell(f"loading {members}")
 
     def answering(self, name: str) -> None:
+        """Show that it answers from now on."""
         self._bars.update(self._tasks[name], state="working")
         self._bars.start_task(self._tasks[name])
 
     def stopped(self, name: str, reason: str) -> None:
+        """Show that it has stopped, and why."""
         self._bars.update(self._tasks[name], state="stopped")
         _print(reason)
 
@@ -76,6 +79,7 @@ class Progress:
             self.update()
 
     def update(self) -> None:
+        """Show the present counts."""
         moved = []
         for name, counts in self._counts().items():
             task = self._bars.tasks[self._tasks[name]]
@@ -131,6 +135,7 @@ def _print(text: str) -> None:
 
 
 def duration(seconds: float) -> str:
+    """Seconds for a person: "3.4 s", "2 min 5 s", "1 h 7 min"."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     rounded = round(seconds)

@@ -16,7 +16,8 @@ from serving.files.atomic_files import lock
 from serving.files.output_paths import make_parent
 from serving.http.errors import ApiError
 from serving.runs.opening import open_served
-from serving.runs.run import Store, refuse_other_folder
+from serving.runs.run import refuse_other_folder
+from serving.runs.store import Store
 
 log = logging.getLogger("turinglike.http")
 

@@ -1,4 +1,4 @@
-"""The served agents: loaded, bounded queues, orderly end."""
+"""The served agents: loaded, each with a bounded queue, and ended in order."""
 
 import asyncio
 import logging
@@ -7,13 +7,13 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from agents.answers import ConversationAnswer, Message
 from agents.contract import Agent
 from agents.errors import AgentStoppedError, AnswerError, ClusterError, InputError, UnavailableError
-from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus, canonical, parse_row
+from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus
 from serving.conversations.dialogue import Dialogue
 from serving.conversations.scenario import as_conversation, next_side, next_turn
 from serving.http.errors import ApiError, agent_failed, failure, quotes_others
@@ -25,25 +25,30 @@ from serving.runs.run_json import run_entry
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.interrupts import declare_answers_here
 from serving.scheduling.recovery import describe
+from serving.scheduling.request import Failure, Listener, Outcome, Request
 from serving.scheduling.scheduler import ReplicaPool, Scheduler, WorkerOptions
 from serving.scheduling.tasks import cancel
 from serving.scheduling.this_process import ThisProcess
-from serving.scheduling.worker import AgentRequest
-from serving.sets.kinds import task_of
+from serving.sets.stimulus_row import StimulusRow
 
 log = logging.getLogger("turinglike.http")
-LOGGED = "the server's log says why"
+LOGGED = "the server's log says why"  # what clients read instead of a library's words
 
 
 @dataclass(slots=True, kw_only=True)
 class ServeOptions(WorkerOptions):
-    """``queue``: an agent's unfinished answers; ``deadline``: seconds per answer; ``lazy``: load agents on use."""
+    """The options of ``turinglike serve`` that concern agents and their workers."""
 
     seed: int = 0
+    """The run's seed, for requests that give none."""
     replicas: int | None = 1
+    """Workers for each agent."""
     queue: int = 256
+    """The answers of one agent that may be unfinished at once."""
     deadline: float = 120.0
+    """Seconds that an answer may take, with the loading of its agent."""
     lazy: bool = False
+    """Whether an agent is loaded only when it is first asked."""
 
 
 class _CountingScheduler(Scheduler):
@@ -51,18 +56,61 @@ class _CountingScheduler(Scheduler):
         super().__init__(run_seed)
         self._metrics = metrics
 
-    async def answer(self, agent: str, stimulus: Stimulus, sample: int = 0, **more: Any) -> AgentRequest:
+    async def answer(self, request: Request) -> Outcome:
+        """As :meth:`Scheduler.answer`; counts what becomes of the request."""
         try:
-            item = await super().answer(agent, stimulus, sample, **more)
+            outcome = await super().answer(request)
         except (AnswerError, AgentStoppedError):
-            self._metrics.unanswered(agent)
+            self._metrics.unanswered(request.agent)
             raise
-        self._metrics.answered(agent, item)
-        return item
+        self._metrics.answered(outcome)
+        return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What became of a request, and its record."""
+
+    outcome: Outcome
+    """What became of it."""
+    record: bytes
+    """The record as the client gets it, a line of JSON: a library's message of failure is not in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Places in an agent's queue. Whoever holds some may ask as many questions; :meth:`Service.queued` gives them."""
+
+    service: "Service"
+    """The service whose queue it is."""
+    agent: str
+    """The agent that is asked."""
+
+    async def answer(
+        self,
+        stimulus: Stimulus,
+        *,
+        files: Mapping[str, bytes] | None = None,
+        sample: int = 0,
+        seed: int | None = None,
+        listener: Listener | None = None,
+        keep: bool = True,
+    ) -> Answered:
+        """An answer, or a conversation's next message. Raises ApiError.
+
+        ``files`` are the bytes of the stimulus's pictures, ``seed`` is the run's (None: the server's). ``listener``
+        gets the text as it grows, unless it must be kept first. Without ``keep`` no record is kept of it."""
+        row = StimulusRow.of(stimulus, files)
+        return await self.service.answer_queued(self.agent, row, sample, seed, listener, keep)
 
 
 class Service:
-    """Use as ``await start()``, :meth:`answer`, :meth:`record`, ``await close()``. Raises UnavailableError."""
+    """The served agents. ``await`` :meth:`start`; then ask by :meth:`queued` or :meth:`stream`; ``await``
+    :meth:`close`.
+
+    ``agents`` are those of ``options.entries``, not loaded; ``kept`` is the run folder of ``--out``. Raises
+    UnavailableError where none of them can run here.
+    """
 
     def __init__(
         self, options: ServeOptions, agents: Mapping[str, Agent[Any]], kept: KeptRecords | None = None
@@ -92,7 +140,8 @@ class Service:
             self.headers[name] = RecordHeader.of(run, run_entry([(options.entries[name], agent)]))
 
     async def start(self, say: Callable[[str], None] = lambda text: None) -> None:
-        """Start workers and, unless lazy, load agents. Raises ClusterError, UnavailableError and InputError."""
+        """Start Ray or this process's worker, and begin to load the agents unless ``lazy``. ``say`` gets sentences on
+        progress. Raises ClusterError, UnavailableError and InputError."""
         for name, lacking in self._errors.items():
             _log_failed(name, lacking)
         await self.start_workers(say)
@@ -101,13 +150,14 @@ class Service:
                 self._begin(name)
 
     async def watch(self) -> None:
-        """Never returns; raises ClusterError when Ray has died."""
+        """Wait until Ray dies, then raise ClusterError. It never returns."""
         try:
             await self._cluster.watch()
         except ClusterError:
             raise ClusterError("a process of Ray's died, and the agents with it: start the server again") from None
 
     async def close(self) -> None:
+        """Take no more requests; end workers and Ray."""
         self.draining = True
         await cancel(*self._loading.values())
         if self._replicas is not None:
@@ -118,7 +168,7 @@ class Service:
     # loading
 
     async def start_workers(self, say: Callable[[str], None]) -> None:
-        """Start or join Ray if needed; plan what fits."""
+        """Start or join Ray, if it is needed, and plan which workers fit where."""
         if isinstance(self._cluster, Cluster):
             say("starting Ray")
         await self._cluster.start(say)
@@ -128,7 +178,7 @@ class Service:
         self._replicas.fit([tuple(self._usable)], lambda name: 1 << 30)
 
     async def load(self, name: str) -> None:
-        """Return when the agent is loaded. Raises its error."""
+        """Load an agent; return when it is loaded. Raises what its loading raises."""
         assert self._replicas is not None, "start_workers() first"
         await self._replicas.load(name)
 
@@ -148,7 +198,8 @@ class Service:
             _log_failed(name, str(error) if isinstance(error, AgentStoppedError) else describe(error))
 
     async def loaded(self, name: str) -> float:
-        """Await the agent; returns the seconds left for its answer. Raises ApiError."""
+        """Wait until an agent is loaded, and return the seconds that are left for its answer. Raises ApiError 503 where
+        it is not loaded in time, or cannot be."""
         if name in self.scheduler.dispatchers and self._state(name)["state"] != "loading":
             return self.options.deadline
         loop = asyncio.get_running_loop()
@@ -163,7 +214,8 @@ class Service:
         return max(0.0, until - loop.time())
 
     def states(self) -> dict[str, dict[str, Any]]:
-        """Each agent's ``state``, and ``error`` if it failed."""
+        """By agent its "state" ("ready", "loading", "not loaded", "restarting" or "failed"), and the "error" of one
+        that has failed."""
         return {name: self._state(name) for name in self.agents}
 
     def _state(self, name: str) -> dict[str, Any]:
@@ -180,16 +232,18 @@ class Service:
     @property
     def ready(self) -> bool:
         """Whether nothing is being loaded and an agent is usable."""
-        states = {about["state"] for about in self.states().values()}
+        states = {state["state"] for state in self.states().values()}
         return not self.draining and "loading" not in states and not states.isdisjoint({"ready", "not loaded"})
 
     # the queue
 
     def waiting(self) -> dict[str, int]:
+        """How many answers are unfinished, by agent."""
         return {name: self._queued[name] for name in self.agents}
 
     def check_queue(self, name: str, count: int = 1) -> None:
-        """Raises ApiError: 429 if ``count`` more do not fit, 503 if the agent cannot answer."""
+        """Raises ApiError: 404 for an agent that is not served, 429 if ``count`` more answers do not fit into its
+        queue, 503 if it cannot answer."""
         self.agent(name)
         if self.draining:
             raise ApiError(503, "shutting_down", "this server is ending", headers={"retry-after": "30"})
@@ -200,26 +254,26 @@ class Service:
             raise ApiError(429, "queue_full", f"agent {name} has as much to do as it may", headers={"retry-after": "5"})
 
     @contextmanager
-    def queued(self, name: str, count: int = 1) -> Iterator[None]:
-        """Count answers as unfinished during the block. Raises as :meth:`check_queue`."""
+    def queued(self, name: str, count: int = 1) -> Iterator[Places]:
+        """Hold ``count`` places in the agent's queue during the block. Raises as :meth:`check_queue`."""
         self.check_queue(name, count)
         self._queued[name] += count
         try:
-            yield
+            yield Places(self, name)
         finally:
             self._queued[name] -= count
 
     # answers
 
     def agent(self, name: str) -> Agent[Any]:
-        """The agent of that name. Raises ApiError."""
+        """The agent of that name. Raises ApiError 404."""
         agent = self.agents.get(name)
         if agent is None:
             raise ApiError(404, "unknown_agent", "no such agent is served here; GET /agents lists them")
         return agent
 
     def check(self, name: str, stimulus: Stimulus) -> None:
-        """Raises ApiError for an unfit stimulus."""
+        """Raises ApiError 422 for a stimulus whose task or mode the agent does not answer."""
         agent = self.agent(name)
         declared = agent.declaration()
         if stimulus.task not in declared.tasks:
@@ -227,107 +281,85 @@ class Service:
         if isinstance(stimulus, AttentionStimulus) and stimulus.mode not in declared.modes:
             raise ApiError(422, "wrong_task", f"agent {name} answers mode {', '.join(declared.modes)} only")
 
-    async def answer(
-        self,
-        name: str,
-        stimulus: Stimulus,
-        *,
-        files: Mapping[str, bytes] | None = None,
-        sample: int = 0,
-        seed: int | None = None,
-        say: Callable[[str], None] | None = None,
-        keep: bool = True,
-    ) -> AgentRequest:
-        """An answer already :meth:`queued`, or a conversation's next message. Raises ApiError.
-
-        ``say`` gets pieces of its text, unless it must be kept first. Without ``keep`` no record is kept of it."""
+    async def answer_queued(
+        self, name: str, row: StimulusRow, sample: int, seed: int | None, listener: Listener | None, keep: bool
+    ) -> Answered:
+        """The answer to a request that has a place in the queue; see :class:`Places`."""
+        stimulus = row.parsed()
         self.check(name, stimulus)
         deadline = await self.loaded(name)
         kept_in = self._kept if keep else None
-        turn: int | None = None
-        options: Mapping[str, Any] | None = None
+        request = Request(
+            agent=name,
+            row=row,
+            sample=sample,
+            run_seed=self.options.seed if seed is None else seed,
+            deadline=deadline,
+            listener=listener if kept_in is None else None,
+        )
         if isinstance(stimulus, ConversationStimulus):
             turn, options = next_turn(stimulus)
+            request = request._replace(turn=turn, options=options)
         try:
-            item = await self.scheduler.answer(
-                name,
-                stimulus,
-                sample,
-                seed=seed,
-                turn=turn,
-                files=files,
-                options=options,
-                deadline=deadline,
-                say=say if kept_in is None else None,
-            )
+            outcome = await self.scheduler.answer(request)
         except AnswerError:  # its time is over
             message = f"agent {name} had no answer in {self.options.deadline:g} s"
             raise ApiError(504, "deadline", message) from None
         except AgentStoppedError as error:
             _log_failed(name, str(error))
             raise agent_failed(name, "has stopped") from None
+        answered = self.answered(outcome)
         if kept_in is not None:
-            kept = self._in_full(item)
-            await kept_in.keep(kept.name or kept.agent, self._line(kept), item.row)
+            await self._keep(kept_in, answered)
         elif self._kept is not None:
             self.metrics.not_kept(name)
             log.info("answer", extra={"about": {"agent": name, "not_kept": "as its request asked"}})
-        return item
+        return answered
+
+    def answered(self, outcome: Outcome) -> Answered:
+        """An outcome with its record. What a library says of a failure stands in the server's log alone."""
+        error = outcome.error
+        shown = outcome
+        if error is not None and quotes_others(error.code):
+            agent = outcome.request.agent
+            log.error("answer", extra={"about": {"agent": agent, "code": error.code, "message": error.message}})
+            shown = outcome._replace(error=Failure(error.code, failure(agent, error.code).detail))
+        if _is_message(outcome):
+            shown = shown._replace(answer=as_conversation(outcome).model_dump_json().encode())
+        return Answered(outcome, self.headers[outcome.request.agent].line(shown))
+
+    async def _keep(self, kept: KeptRecords, answered: Answered) -> None:
+        """Keep an answer's record; of a message the record of the conversation so far, which is the pair's."""
+        outcome = answered.outcome
+        record = answered.record
+        name = outcome.request.answerer
+        if _is_message(outcome):
+            outcome = _conversation_so_far(outcome)
+            name = outcome.request.answerer
+            record = self.headers[outcome.request.agent].line(outcome)
+        await kept.keep(name, record, outcome.request.row.json)
 
     async def keep(self, dialogue: Dialogue) -> None:
-        """Write a conversation's record if records are kept. Raises ApiError."""
+        """Write the record of a conversation so far, if records are kept. Raises ApiError 503 where that fails."""
         if self._kept is not None:
             record = await dialogue.record(self.headers[dialogue.agent])
             await self._kept.keep(_pair(dialogue.agent, 1 - dialogue.person), record)
 
-    def record(self, item: AgentRequest) -> bytes:
-        """The item's line of JSON, without a library's failure message."""
-        if item.error is not None and quotes_others(item.error[0]):
-            code, message = item.error
-            log.error("answer", extra={"about": {"agent": item.agent, "code": code, "message": message}})
-        return self._line(item)
-
-    def _line(self, item: AgentRequest) -> bytes:
-        if item.error is not None and quotes_others(item.error[0]):
-            item = replace(item, error=(item.error[0], failure(item.agent, item.error[0]).detail))
-        task = self._task(item)
-        if task == "conversation" and item.answer is not None and not item.name:
-            item = replace(item, answer=as_conversation(item).model_dump_json().encode())
-        return self.headers[item.agent].line(item, task)
-
-    def _task(self, item: AgentRequest) -> str:
-        tasks = self.agents[item.agent].declaration().tasks
-        return tasks[0] if len(tasks) == 1 else task_of(item.row)
-
-    def _in_full(self, item: AgentRequest) -> AgentRequest:
-        if self._task(item) != "conversation" or item.answer is None:
-            return item
-        stimulus = parse_row(item.row)
-        assert isinstance(stimulus, ConversationStimulus)
-        last = as_conversation(item).messages[0]
-        history = [
-            Message(
-                turn=turn,
-                speaker=line.speaker,
-                agent=item.agent if line.speaker == last.speaker else PERSON,
-                text=line.text,
-            )
-            for turn, line in enumerate(stimulus.history)
-        ]
-        answer = ConversationAnswer(messages=[*history, last], ended_early=len(history) + 1 < stimulus.exchanges)
-        return replace(item, name=_pair(item.agent, next_side(stimulus)), answer=answer.model_dump_json().encode())
-
     async def stream(
         self,
         name: str,
-        each: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]],
+        questions: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]],
         seed: int | None,
         keep: bool = True,
-    ) -> AsyncGenerator[AgentRequest, None]:
-        """Answers as they are ready, failed if late; takes at most half of the queue, at least a place."""
-        source = iter(each)
+    ) -> AsyncGenerator[Answered, None]:
+        """The answers to (stimulus, images by name, sample), as they are ready; a failure is an answer, too.
+
+        It takes at most half of the agent's queue, and at least one place, so that other requests are answered
+        meanwhile.
+        """
+        source = iter(questions)
         share = max(1, self.options.queue // 2)
-        tasks: set[asyncio.Task[AgentRequest]] = set()
+        tasks: set[asyncio.Task[Answered]] = set()
         try:
             while True:
                 while not tasks or (len(tasks) < share and self._queued[name] < self.options.queue):
@@ -335,7 +367,9 @@ class Service:
                     if request is None:
                         break
                     self._queued[name] += 1
-                    task = asyncio.create_task(self._or_failed(name, *request, seed, keep))
+                    stimulus, files, sample = request
+                    row = StimulusRow.of(stimulus, files)
+                    task = asyncio.create_task(self._or_failed(name, row, sample, seed, keep))
                     task.add_done_callback(lambda task: self._queued.subtract([name]))
                     tasks.add(task)
                 if not tasks:
@@ -346,25 +380,38 @@ class Service:
         finally:
             await cancel(*tasks)
 
-    async def _or_failed(
-        self,
-        name: str,
-        stimulus: Stimulus,
-        files: Mapping[str, bytes] | None,
-        sample: int,
-        seed: int | None,
-        keep: bool,
-    ) -> AgentRequest:
+    async def _or_failed(self, name: str, row: StimulusRow, sample: int, seed: int | None, keep: bool) -> Answered:
         try:
-            return await self.answer(name, stimulus, files=files, sample=sample, seed=seed, keep=keep)
+            return await self.answer_queued(name, row, sample, seed, None, keep)
         except ApiError as error:
-            item = AgentRequest(
-                name, canonical(stimulus), stimulus.id, sample, self.options.seed if seed is None else seed
-            )
-            item.draw_seed()
-            item.status = "failed"
-            item.error = (error.code, error.detail)
-            return item
+            run_seed = self.options.seed if seed is None else seed
+            request = Request(agent=name, row=row, sample=sample, run_seed=run_seed)
+            return self.answered(Outcome.failed(request, error.code, error.detail))
+
+
+def _is_message(outcome: Outcome) -> bool:
+    """Whether it is a message of a conversation, and no answer of its own."""
+    return outcome.request.row.task == "conversation" and outcome.answer is not None
+
+
+def _conversation_so_far(outcome: Outcome) -> Outcome:
+    """A message's outcome as the pair's: its answer are the history and the message."""
+    request = outcome.request
+    stimulus = request.row.parsed()
+    assert isinstance(stimulus, ConversationStimulus)
+    last = as_conversation(outcome).messages[0]
+    history = [
+        Message(
+            turn=turn,
+            speaker=line.speaker,
+            agent=request.agent if line.speaker == last.speaker else PERSON,
+            text=line.text,
+        )
+        for turn, line in enumerate(stimulus.history)
+    ]
+    answer = ConversationAnswer(messages=[*history, last], ended_early=len(history) + 1 < stimulus.exchanges)
+    pair = request._replace(name=_pair(request.agent, next_side(stimulus)))
+    return outcome._replace(request=pair, answer=answer.model_dump_json().encode())
 
 
 def _log_failed(name: str, why: str) -> None:

@@ -17,10 +17,11 @@ RETURN_RADIUS = 43 / 1280  # of the frame's width: a degree in the papers' exper
 NEAR = 0.1  # of the frame's diagonal: two fixations closer than this look at the same place
 WORD_OF = {"color_estimation": "color", "word_association": "word", "judgement": "verdict"}  # an answer's only word
 Values = NDArray[np.float64]
-Answer = Mapping[str, Any]
+AnswerFields = Mapping[str, Any]
+"""An answer as a record has it: parsed JSON."""
 
 
-def texts(answer: Answer, speaker: str | None = None) -> list[str]:
+def texts(answer: AnswerFields, speaker: str | None = None) -> list[str]:
     """The texts of an answer; of a conversation the messages of ``speaker`` (None: of both)."""
     parts = [answer.get("text"), answer.get("word"), answer.get("color"), *(answer.get("labels") or ())]
     messages = answer.get("messages") or ()
@@ -28,7 +29,7 @@ def texts(answer: Answer, speaker: str | None = None) -> list[str]:
     return [text for text in parts if text is not None]
 
 
-def numbers(task: str, answer: Answer, speaker: str | None = None) -> Iterator[tuple[str, float]]:
+def numbers(task: str, answer: AnswerFields, speaker: str | None = None) -> Iterator[tuple[str, float]]:
     """Names and values, of a conversation per message; Zipf's scale for words, widths of the frame for scanpaths."""
     match task:
         case "image_captioning" | "conversation":
@@ -70,7 +71,7 @@ def _zipf() -> Callable[[str, str], float] | None:
     return zipf_frequency
 
 
-def _of_a_path(answer: Answer) -> Iterator[tuple[str, float]]:
+def _of_a_path(answer: AnswerFields) -> Iterator[tuple[str, float]]:
     points = answer["fixations"]
     yield "fixations", len(points)
     if len(points) > 1:
@@ -93,26 +94,27 @@ def return_fixations(fixations: Sequence[Sequence[float]] | Values, radius: floa
     return returns, max(len(points) - 1, 0)
 
 
-def path_length(answer: Answer) -> tuple[float, float]:
+def path_length(answer: AnswerFields) -> tuple[float, float]:
     """Length and mean saccade of a scanpath, in widths of the frame."""
     steps = np.hypot(*np.diff(in_widths(answer), axis=0).T)
     return float(steps.sum()), float(steps.mean()) if len(steps) else 0.0
 
 
-def center(answer: Answer) -> tuple[float, float]:
+def center(answer: AnswerFields) -> tuple[float, float]:
     """Mean and deviation of distances to the centre, in widths of the frame."""
     width, height = answer["frame"]
     distances = np.hypot(*(in_widths(answer) - [0.5, height / width / 2]).T)
     return float(distances.mean()), float(distances.std())
 
 
-def in_widths(answer: Answer) -> Values:
+def in_widths(answer: AnswerFields) -> Values:
+    """The fixations of a scanpath, [n, 2], in widths of its frame: x from 0 to 1, y by the same unit."""
     points: Values = np.array(answer["fixations"], dtype=np.float64).reshape(-1, 2)
     points /= answer["frame"][0]
     return points
 
 
-def likeness(task: str, first: Answer, second: Answer) -> float | None:
+def likeness(task: str, first: AnswerFields, second: AnswerFields) -> float | None:
     """0 to 1, or None for tasks that are not compared: shared words, or fixations within a tenth of the diagonal."""
     match task:
         case "color_estimation" | "word_association" | "judgement":
@@ -136,7 +138,7 @@ def _in_common(first: set[str], second: set[str]) -> float:
     return len(first & second) / len(first | second) if first | second else 1.0
 
 
-def _near(first: Answer, second: Answer) -> float | None:
+def _near(first: AnswerFields, second: AnswerFields) -> float | None:
     if not first["fixations"] or not second["fixations"]:
         return None
     points = in_widths(first)

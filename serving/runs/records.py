@@ -1,26 +1,28 @@
-"""The record: an answer or a failure, with its provenance, as a line of JSON."""
+"""The record: an answer or a failure, with its provenance, as a line of JSON.
+
+:class:`Record` and its parts alone say which keys a record has, in which order, and what may stand in them. Everything
+here goes through them: lines that are written take their keys from :meth:`Part.row`, the cheap check of lines that are
+read from the marks :class:`Readable` at the fields, the JSON Schema from the models.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
-from pydantic.json_schema import models_json_schema
 from pydantic_core import PydanticCustomError
 
 from agents.answers import BY_TASK, LATER, TurnAnswer
+from agents.contract import Finding
 from agents.errors import Problem
-from agents.stimuli import ADAPTER, Task
+from agents.stimuli import Task
 from serving.files.row_problems import as_problems
 from serving.files.timestamps import now
-
-if TYPE_CHECKING:
-    from serving.scheduling.worker import AgentRequest
+from serving.scheduling import request as asked
 
 RECORD = "turinglike.record/1"
 UNKNOWN = "unknown"  # in "human:unknown": a person without a name
@@ -51,17 +53,91 @@ Timestamp = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\
 Name = Annotated[str, StringConstraints(min_length=1)]
 
 
-class _Strict(BaseModel):
+_STATUSES = get_args(Status)
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """A mark at a field of :class:`Record`: what its value must be for a line to be read as a record at all.
+
+    Files of records are read often, and a full validation takes ten times as long as parsing. ``is_readable`` asks only
+    for what readers rely on without looking: types that are compared, counted or looked into."""
+
+    is_readable: Callable[[Any], bool]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**53  # a bool is no number here
+
+
+def _is_seed(value: Any) -> bool:
+    return value is None or (type(value) is int and value >= 0)
+
+
+def _is_status(value: Any) -> bool:
+    return value in _STATUSES
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_object_or_null(value: Any) -> bool:
+    return value is None or isinstance(value, dict)
+
+
+def _is_list_of_attempts(value: Any) -> bool:
+    return isinstance(value, list) and (not value or all(map(_is_attempt, value)))
+
+
+def _is_attempt(attempt: Any) -> bool:
+    verdicts = attempt.get("verdicts") if isinstance(attempt, dict) else None
+    return isinstance(verdicts, list) and all(
+        isinstance(verdict, dict)
+        and verdict.keys() >= RecordedVerdict.model_fields.keys()
+        and isinstance(verdict["filter"], str)
+        for verdict in verdicts
+    )
+
+
+class Part(BaseModel):
+    """A JSON object in a record: no key may lack, and none may be added."""
+
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
+    keys: ClassVar[tuple[str, ...]] = ()
+    """The keys in the order in which they are written."""
+    _empty: ClassVar[dict[str, None]] = {}
 
-class RecordedVerdict(_Strict):
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Take the keys from the fields."""
+        cls.keys = tuple(info.alias or name for name, info in cls.model_fields.items())
+        cls._empty = dict.fromkeys(cls.keys)
+
+    @classmethod
+    def row(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The JSON object to write: all keys in their order, those that are not given null. Raises TypeError for a key
+        that there is not. Values are not validated: this runs once per answer, and tests validate what it writes."""
+        row: dict[str, Any] = {**cls._empty, **values}
+        if len(row) != len(cls._empty):
+            raise TypeError(f"{cls.__name__} has no {', '.join(row.keys() - cls._empty.keys())}")
+        return row
+
+
+class RecordedVerdict(Part):
+    """What a filter found in an attempt; ``rejected`` asked for another attempt."""
+
     filter: str
     rejected: bool
     found: str
 
 
-class Attempt(_Strict):
+class Attempt(Part):
     """An attempt at an answer, or at turn ``turn``; accepted if no verdict rejects it."""
 
     attempt: Count
@@ -72,14 +148,14 @@ class Attempt(_Strict):
     verdicts: list[RecordedVerdict]
 
 
-class Failure(_Strict):
+class Failure(Part):
     """Why there is no answer: ``code`` for programs, ``message`` for people."""
 
     code: Name
     message: str
 
 
-class Provenance(_Strict):
+class Provenance(Part):
     """``digest`` is of settings and checkpoint; of imported answers the SHA-256 of their file."""
 
     digest: Digest | None
@@ -87,7 +163,7 @@ class Provenance(_Strict):
     revision: str | None
 
 
-class Timing(_Strict):
+class Timing(Part):
     """Seconds in the queue, in preparation, and in the model."""
 
     waiting: Seconds
@@ -95,7 +171,7 @@ class Timing(_Strict):
     responding: Seconds
 
 
-class Where(_Strict):
+class Where(Part):
     """The worker that answered, and the size of its batch."""
 
     host: str
@@ -103,7 +179,7 @@ class Where(_Strict):
     batch_size: Annotated[int, Field(ge=1)]
 
 
-class Record(_Strict):
+class Record(Part):
     """``raw`` is the output before cleaning; ``attempts`` are those with verdicts of filters.
     Answers of the kinds human and published may lack seed, timing, worker and time of creation."""
 
@@ -111,19 +187,19 @@ class Record(_Strict):
 
     schema_: Annotated[Literal["turinglike.record/1", "understudy.record/1"], Field(alias="schema")]
     run: RunId
-    task: Task
-    stimulus: Name
+    task: Annotated[Task, Readable(_is_text)]
+    stimulus: Annotated[Name, Readable(_is_text)]
     stimulus_sha256: Digest | None
-    agent: Name
+    agent: Annotated[Name, Readable(_is_text)]
     kind: AgentKind
-    sample: Count
-    seed: Seed | None
-    status: Status
-    answer: dict[str, Any] | None
+    sample: Annotated[Count, Readable(_is_count)]
+    seed: Annotated[Seed | None, Readable(_is_seed)]
+    status: Annotated[Status, Readable(_is_status)]
+    answer: Annotated[dict[str, Any] | None, Readable(_is_object_or_null)]
     raw: Any
-    attempts: list[Attempt]
-    error: Failure | None
-    provenance: Provenance
+    attempts: Annotated[list[Attempt], Readable(_is_list_of_attempts)]
+    error: Annotated[Failure | None, Readable(_is_object_or_null)]
+    provenance: Annotated[Provenance, Readable(_is_object)]
     timing: Timing | None
     worker: Where | None
     created: Timestamp | None
@@ -145,11 +221,14 @@ class Record(_Strict):
         return self
 
 
-KEYS: tuple[str, ...] = tuple(field.alias or name for name, field in Record.model_fields.items())
-_KEY_SET = frozenset(KEYS)
+_KEY_SET = frozenset(Record.keys)
 _SCHEMAS = schema_names(RECORD)
-_STATUSES = get_args(Status)
-_OBJECT_OR_NONE = (dict, NoneType)
+_READABLE = [
+    (info.alias or name, mark.is_readable)
+    for name, info in Record.model_fields.items()
+    for mark in info.metadata
+    if isinstance(mark, Readable)
+]
 
 
 def _check_answer(model: type[BaseModel], answer: dict[str, Any], where: str) -> None:
@@ -169,6 +248,7 @@ def _check_answer(model: type[BaseModel], answer: dict[str, Any], where: str) ->
 
 
 def problems(row: Any, where: str = "record", line: int | None = None) -> list[Problem]:
+    """What makes parsed JSON no valid record, by field; empty for a record. The full check: 20 µs and more."""
     try:
         Record.model_validate(row)
     except ValidationError as error:
@@ -177,129 +257,122 @@ def problems(row: Any, where: str = "record", line: int | None = None) -> list[P
 
 
 def structural_fault(row: Any) -> str | None:
-    """What makes parsed JSON unreadable as a record, or None; a cheap check."""
+    """What makes parsed JSON unreadable as a record, or None; a cheap check, see :class:`Readable`."""
     if not isinstance(row, dict):
         return "not a JSON object"
     if row.get("schema") not in _SCHEMAS:
         return f"not a record: {schema_mismatch(row.get('schema'), RECORD)}"
     if row.keys() != _KEY_SET:
         return f"not a record: {', '.join(sorted(_KEY_SET ^ row.keys()))} lack or are unknown"
-    good = (
-        isinstance(row["task"], str)
-        and isinstance(row["stimulus"], str)
-        and isinstance(row["agent"], str)
-        and type(row["sample"]) is int
-        and 0 <= row["sample"] < 2**53
-        and row["status"] in _STATUSES
-        and isinstance(row["answer"], _OBJECT_OR_NONE)
-        and isinstance(row["error"], _OBJECT_OR_NONE)
-        and (row["status"] != "failed" or isinstance((row["error"] or {}).get("code"), str))
-        and (row["seed"] is None or (type(row["seed"]) is int and row["seed"] >= 0))
-        and isinstance(row["provenance"], dict)
-        and isinstance(row["attempts"], list)
-        and (not row["attempts"] or all(_is_attempt(attempt) for attempt in row["attempts"]))
+    has_reason = row["status"] != "failed" or (_is_object(row["error"]) and _is_text(row["error"].get("code")))
+    for key, is_readable in _READABLE:
+        if not (has_reason and is_readable(row[key])):
+            return "not a record: a key, the status, seed, answer, error or attempts have a wrong type"
+    return None
+
+
+def _json(content: bytes | None) -> orjson.Fragment | None:
+    """JSON that stands in a line as it is."""
+    return None if content is None else orjson.Fragment(content)
+
+
+def attempt_row(attempt: asked.Attempt) -> dict[str, Any]:
+    """An attempt as records and journals have it."""
+    return Attempt.row(
+        {
+            "attempt": attempt.number,
+            "turn": attempt.turn,
+            "seed": attempt.seed,
+            "answer": _json(attempt.answer),
+            "raw": _json(attempt.raw),
+            "verdicts": [
+                RecordedVerdict.row(
+                    {
+                        "filter": finding.filter,
+                        "rejected": finding.rejected,
+                        "found": finding.found,
+                    }
+                )
+                for finding in attempt.findings
+            ],
+        }
     )
-    return None if good else "not a record: a key, the status, seed, answer, error or attempts have a wrong type"
 
 
-def _is_attempt(attempt: Any) -> bool:
-    verdicts = attempt.get("verdicts") if isinstance(attempt, dict) else None
-    return isinstance(verdicts, list) and all(
-        isinstance(verdict, dict)
-        and verdict.keys() >= RecordedVerdict.model_fields.keys()
-        and isinstance(verdict["filter"], str)
-        for verdict in verdicts
+def read_attempt(row: Mapping[str, Any]) -> asked.Attempt:
+    """The attempt that :func:`attempt_row` wrote."""
+    return asked.Attempt(
+        number=row["attempt"],
+        turn=row["turn"],
+        seed=row["seed"],
+        answer=None if row["answer"] is None else orjson.dumps(row["answer"]),
+        raw=None if row["raw"] is None else orjson.dumps(row["raw"]),
+        findings=tuple(Finding(one["filter"], one["rejected"], one["found"]) for one in row["verdicts"]),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class RecordHeader:
+    """What all records of an agent have in common."""
+
     run: str
+    """The run's id."""
     kind: str
+    """The agent's kind: "machine" or "control"."""
     digest: str
+    """The SHA-256 of what made the answers, as run.json has it."""
     checkpoint: str | None
+    """The model's name; None without one."""
     revision: str | None
+    """The model's revision; None without one."""
+    _common: dict[str, Any] = field(init=False, repr=False, compare=False)  # a record with only these filled in
+
+    def __post_init__(self) -> None:
+        parts = {"digest": self.digest, "checkpoint": self.checkpoint, "revision": self.revision}
+        common = {"schema": RECORD, "run": self.run, "kind": self.kind, "provenance": Provenance.row(parts)}
+        object.__setattr__(self, "_common", Record.row(common))
 
     @classmethod
     def of(cls, run: str, about: Mapping[str, Any]) -> RecordHeader:
-        """Of an agent by its entry in ``run.json``."""
+        """The header of an agent, from its entry in ``run.json``."""
         return cls(run, about["kind"], about["digest"], about["checkpoint"], about["revision"])
 
-    def line(self, request: AgentRequest, task: str) -> bytes:
-        return orjson.dumps(
-            {
-                "schema": RECORD,
-                "run": self.run,
-                "task": task,
-                "stimulus": request.stimulus,
-                "stimulus_sha256": request.sha256,
-                "agent": request.name or request.agent,
-                "kind": self.kind,
-                "sample": request.sample,
-                "seed": request.seed,
-                "status": request.status,
-                "answer": None if request.answer is None else orjson.Fragment(request.answer),
-                "raw": None if request.raw is None else orjson.Fragment(request.raw),
-                "attempts": request.attempts,
-                "error": None if request.error is None else {"code": request.error[0], "message": request.error[1]},
-                "provenance": {"digest": self.digest, "checkpoint": self.checkpoint, "revision": self.revision},
-                "timing": {
-                    "waiting": round(request.waiting, 6),
-                    "preparing": round(request.preparing, 6),
-                    "responding": request.responding,
-                },
-                "worker": request.worker,
-                "created": request.created or now(),
-            },
-            option=orjson.OPT_APPEND_NEWLINE,
-        )
+    def line(self, outcome: asked.Outcome) -> bytes:
+        """The record of an outcome: a line of JSON, newline included."""
+        request = outcome.request
+        waiting, preparing, responding = outcome.timing
+        row = {
+            **self._common,  # has every key, in Record's order
+            "task": request.row.kind[0],
+            "stimulus": request.row.id,
+            "stimulus_sha256": outcome.sha256,
+            "agent": request.answerer,
+            "sample": request.sample,
+            "seed": outcome.seed,
+            "status": outcome.status,
+            "answer": None if outcome.answer is None else orjson.Fragment(outcome.answer),
+            "raw": None if outcome.raw is None else orjson.Fragment(outcome.raw),
+            "attempts": [attempt_row(attempt) for attempt in outcome.attempts],
+            "error": None if outcome.error is None else outcome.error._asdict(),
+            "timing": {"waiting": round(waiting, 6), "preparing": round(preparing, 6), "responding": responding},
+            "worker": None if outcome.worker is None else outcome.worker._asdict(),
+            "created": outcome.created or now(),
+        }
+        if len(row) != len(self._common):
+            raise TypeError(f"a record has no {', '.join(row.keys() - self._common.keys())}")
+        return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def people_record(run: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of a person's or an imported answer; ``fields`` are its known keys."""
-    unknown: dict[str, Any] = {
-        **dict.fromkeys(KEYS),
+    """The record of a person's or an imported answer. ``fields`` are the keys that are known of it; the others get what
+    every such record has in common, or null. Raises TypeError for a key that no record has."""
+    common: dict[str, Any] = {
         "schema": RECORD,
         "run": run,
         "kind": "human",
         "sample": 0,
         "status": "ok",
         "attempts": [],
-        "provenance": {"digest": None, "checkpoint": None, "revision": None},
+        "provenance": Provenance.row({}),
     }
-    return {**unknown, **fields}
-
-
-def json_schema() -> dict[str, Any]:
-    """The JSON Schema (2020-12) of a record."""
-    models: list[type[BaseModel]] = [Record, *BY_TASK.values(), TurnAnswer]
-    _, definitions = models_json_schema([(model, "serialization") for model in models])
-    parts: dict[str, Any] = definitions["$defs"]
-    for part in parts.values():
-        # No key is ever left out, with or without a default, apart from those that old records lack.
-        part["required"] = [name for name in part["properties"] if name not in LATER]
-    record: dict[str, Any] = parts.pop("Record")
-    reference = {task: {"$ref": f"#/$defs/{model.__name__}"} for task, model in BY_TASK.items()}
-    record["properties"]["answer"] = {"anyOf": [*reference.values(), {"type": "null"}]}
-    parts["Attempt"]["properties"]["answer"] = {
-        "anyOf": [*reference.values(), {"$ref": "#/$defs/TurnAnswer"}, {"type": "null"}]
-    }
-
-    def where(key: str, value: str, **then: Any) -> dict[str, Any]:
-        return {"if": {"properties": {key: {"const": value}}}, "then": {"properties": then}}
-
-    record["allOf"] = [
-        *(where("task", task, answer={"anyOf": [answer, {"type": "null"}]}) for task, answer in reference.items()),
-        where("status", "ok", answer={"type": "object"}, error={"type": "null"}),
-        where("status", "failed", error={"type": "object"}),
-    ]
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **record, "$defs": parts}
-
-
-def stimulus_schema() -> dict[str, Any]:
-    """The JSON Schema (2020-12) of a line of a stimulus set."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "turinglike.stimulus/1",
-        **ADAPTER.json_schema(mode="validation"),
-    }
+    return Record.row({**common, **fields})

@@ -1,13 +1,13 @@
-"""A run folder: ``run.json``, ``stimuli.jsonl`` (the set's rows) and ``records/AGENT.jsonl``. The last line of a key
-(task, agent, stimulus, sample) counts. Lines that are no records are damage, except a torn last line. A :class:`Store`
-appends to files and syncs them; an agent's entry in ``run.json`` says which stimuli it answers."""
+"""A run folder, read: ``run.json``, ``stimuli.jsonl`` (the set's rows) and ``records/AGENT.jsonl``.
 
-import asyncio
-import contextlib
+An agent's entry in ``run.json`` says which stimuli it answers. Files of records are only appended to while a run goes
+on, so that an answer may stand in several lines: the last line of a key (task, agent, stimulus, sample) counts. A line
+that is no record is damage. Only a torn last line is none: a process that was killed leaves one, and the next start
+cuts it off. :mod:`serving.runs.store` appends.
+"""
+
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,19 +15,19 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from agents.errors import InputError, Problem, StorageError
-from serving.files.atomic_files import repair_tail, replacing, write_json, writing
+from agents.errors import InputError, Problem
+from serving.files.atomic_files import replacing, write_json
 from serving.files.run_folder_names import OWN
 from serving.runs.records import people_record, structural_fault
 from serving.runs.run_json import read_run_json
 from serving.sets.kinds import Kind, kind_of
+from serving.sets.stimulus_row import StimulusRow
 
-IMPORTS = ("humans", "published")
-PERSON = "human"
+IMPORTS = ("humans", "published")  # the files of imported records
+PERSON = "human"  # in records and names of pairs: a person
 
-BUFFER = 16 * 1024 * 1024
-
-NumberedRecord = tuple[int, bytes, dict[str, Any]]  # line number from 1, line, record
+NumberedRecord = tuple[int, bytes, dict[str, Any]]
+"""A line's number from 1, the line, and the record in it."""
 
 
 @dataclass(slots=True)
@@ -35,41 +35,54 @@ class Damage:
     """How many lines of a file are not records, and the first."""
 
     lines: int = 0
+    """Their number."""
     first: Problem | None = None
+    """The first."""
 
     def add(self, problem: Problem) -> None:
+        """Count a line that is no record."""
         self.lines += 1
         self.first = self.first or problem
 
     def summary(self) -> dict[str, Any] | None:
+        """For a report: ``lines`` and ``first`` as text; None without damage."""
         return None if self.first is None else {"lines": self.lines, "first": str(self.first)}
 
 
 class Run:
-    """``invalid`` maps positions in ``stimuli.jsonl`` to (code, message); ``skipped`` counts rows without a record.
-    Both are known only after a check. Raises InputError for a folder that is no run, damaged, or of a newer version."""
+    """A run folder."""
 
     def __init__(self, path: Path | str, meta: dict[str, Any] | None = None) -> None:
+        """``meta`` is what ``run.json`` says; None: it is read. Raises InputError for a folder that is no run, damaged,
+        or of a newer version."""
         self.path = Path(path)
         self.meta = read_run_json(self.path) if meta is None else meta
+        """The content of ``run.json``; :meth:`save` writes it."""
         self.invalid: Mapping[int, tuple[str, str]] = {}
+        """Stimuli that cannot be asked, by position: (code, message). Known only after the set was checked."""
         self.skipped = 0
+        """The rows of the set without a record. Known only after the set was checked."""
 
     @property
     def root(self) -> Path | None:
+        """The folder in which the paths of pictures begin; None for a run without a set."""
         root = self.meta["set"].get("root")
         return None if root is None else Path(root)
 
     def image_path(self, name: str) -> Path:
+        """Where the picture of that name in a row is."""
         return (self.root or self.path) / name
 
     def records_path(self, name: str) -> Path:
+        """The file of records of an agent, a pair, or imported answers ("humans", "published")."""
         return self.path / "records" / f"{name}.jsonl"
 
     def journal_path(self, pair: str) -> Path:
+        """The file of a pair's turns, which is there while conversations are unfinished."""
         return self.path / "turns" / f"{pair}.jsonl"
 
     def save(self) -> None:
+        """Write ``run.json``. Raises StorageError."""
         write_json(self.path / "run.json", self.meta)
 
     # records
@@ -116,12 +129,22 @@ class Run:
     # stimuli
 
     def has_stimuli(self) -> bool:
+        """Whether the run is of a set; what a server keeps and imports alone have none."""
         return bool(self.meta["set"]) or (self.path / "stimuli.jsonl").exists()
 
     def rows(self) -> Iterator[bytes]:
+        """The lines of ``stimuli.jsonl``, without newlines and unread."""
         with (self.path / "stimuli.jsonl").open("rb") as file:
             for line in file:
                 yield line[:-1]
+
+    def stimulus_rows(self) -> Iterator[StimulusRow]:
+        """The rows as they are asked. Here, and nowhere else, a line meets its position, id and kind: :attr:`kinds` has
+        read these from the same lines."""
+        root = None if self.root is None else str(self.root)
+        keys_and_lines = zip(self.kinds.items(), self.rows(), strict=True)
+        for position, (((_, id), kind), line) in enumerate(keys_and_lines):
+            yield StimulusRow(id, kind, line, position, root)
 
     def stimuli(self) -> Iterator[dict[str, Any]]:
         """The set's rows. Raises InputError for damaged or missing rows."""
@@ -199,120 +222,3 @@ def open_to_read(path: Path) -> BinaryIO:
         return open(path, "rb")
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
-
-
-class _File:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.lines: list[bytes] = []
-        self.counts: Counter[str] = Counter()
-        self.put = 0  # lines, written or not
-        self.size = repair_tail(path)
-        with writing(path):
-            self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
-
-    def append(self, data: bytes) -> None:
-        """Write and sync all or nothing; nothing if the name leads to another file or none."""
-        try:
-            if not os.path.samestat(os.stat(self.path), os.fstat(self.descriptor)):
-                raise StorageError(
-                    f"{self.path} was replaced by another file; everything counted as done is in the former"
-                )
-            view = memoryview(data)
-            while view:
-                view = view[os.write(self.descriptor, view) :]
-            os.fsync(self.descriptor)
-        except OSError as error:
-            with contextlib.suppress(OSError):  # if even that fails, the next start cuts the torn line
-                os.ftruncate(self.descriptor, self.size)
-            raise StorageError(
-                f"cannot write {self.path}: {error.strerror}; everything counted as done is safe: "
-                "make room and run the same command again to resume"
-            ) from error
-        self.size += len(data)
-
-
-class Store:
-    """``done`` counts, per file, what is on disk. ``check`` may raise StorageError before each write, of which there is
-    one in ``interval`` seconds."""
-
-    def __init__(self, check: Callable[[], None] = lambda: None, interval: float = 0.05) -> None:
-        self._check = check
-        self._interval = interval
-        self.done: dict[Path, Counter[str]] = {}
-        self._files: dict[Path, _File] = {}
-        self._buffered = 0
-        self._room = asyncio.Event()
-        self._room.set()
-        self._flushed = asyncio.Event()  # a new event after each flush
-        self._closing = self._failed = False
-        self._disk = ThreadPoolExecutor(1, "disk")  # what hangs elsewhere must not keep it waiting
-
-    def open(self, path: Path) -> None:
-        """Open a file and cut its torn tail. Raises StorageError."""
-        if path not in self._files:
-            self._files[path] = _File(path)
-            self.done[path] = Counter()
-
-    def put(self, path: Path, line: bytes, kind: str = "line") -> None:
-        """Append a line, newline included; once on disk it counts as ``kind``."""
-        file = self._files[path]
-        file.lines.append(line)
-        file.counts[kind] += 1
-        file.put += 1
-        self._buffered += len(line)
-        if self._buffered > BUFFER:
-            self._room.clear()
-
-    async def room(self) -> None:
-        await self._room.wait()
-
-    async def written(self, paths: Sequence[Path]) -> None:
-        """Wait until these files are on disk. Raises StorageError."""
-        wanted = {path: self._files[path].put for path in paths}
-        while any(self.done[path].total() < put for path, put in wanted.items()):
-            if self._failed:
-                raise StorageError("nothing can be written any more")
-            await self._flushed.wait()
-
-    async def run(self) -> None:
-        """Write until :meth:`finish`. Raises StorageError."""
-        try:
-            while not self._closing:
-                await asyncio.sleep(self._interval)
-                await self.flush()
-        except BaseException:
-            self._failed = True
-            self._flushed.set()
-            raise
-
-    async def flush(self) -> None:
-        if any(file.lines for file in self._files.values()):
-            self._check()
-        for file in self._files.values():
-            if file.lines:
-                lines = file.lines
-                file.lines = []
-                counts = file.counts
-                file.counts = Counter()
-                data = b"".join(lines)
-                await asyncio.get_running_loop().run_in_executor(self._disk, file.append, data)
-                self.done[file.path] += counts
-                self._buffered -= len(data)
-        if self._buffered <= BUFFER:
-            self._room.set()
-        self._flushed.set()
-        self._flushed = asyncio.Event()
-
-    async def finish(self, writer: asyncio.Task[None]) -> None:
-        """Write what is left, close the files, and end the task of :meth:`run`."""
-        self._closing = True
-        self._room.set()
-        try:
-            await asyncio.shield(writer)
-            await self.flush()
-        finally:
-            for file in self._files.values():
-                os.close(file.descriptor)
-            self._files.clear()
-            self._disk.shutdown(wait=False)

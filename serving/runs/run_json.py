@@ -32,46 +32,79 @@ class _Lenient(BaseModel):
 
 
 class RecordsEntry(_Lenient):
+    """The part of an agent's file of records that is finished and checked."""
+
     bytes: Natural
+    """Its length."""
     sha256: str
+    """Its SHA-256, in hex."""
 
 
 class AgentEntry(_Lenient):
+    """What made an agent's or a pair's answers."""
+
     task: list[str]
+    """The tasks that it answers."""
     modes: list[str] | None = None
+    """The viewing modes, or the judged tasks; None: all."""
     kind: str
+    """"machine" or "control"."""
     digest: str
+    """The SHA-256 of everything that can change an answer; a run goes on only with the same."""
     settings: dict[str, Any]
+    """All settings; of a pair those of the conversation."""
     checkpoint: str | None
+    """The model's name; None without one."""
     revision: str | None
+    """The model's revision; None without one."""
     samples: Natural
+    """The answers that were asked to each stimulus."""
     members: dict[str, dict[str, Any]] | None = None
+    """The entries of a pair's two agents."""
     code: str | None = None
+    """The SHA-256 of the file that defines an agent of somebody else's."""
     earlier_code: list[str] | None = None
+    """What ``code`` was for earlier answers."""
     records: RecordsEntry | None = None
+    """The finished part of its records."""
 
 
 class StimulusSetEntry(_Lenient):
-    """``tasks`` are those of pictures."""
+    """The set that a run asks. All are None in a run without a set."""
 
     source: str | None = None
+    """The path as the user gave it."""
     root: str | None = None
+    """The folder in which the paths of pictures begin."""
     count: Natural | None = None
+    """The stimuli."""
     sha256: str | None = None
+    """A hash of all rows and pictures, in any order."""
     tasks: list[str] | None = None
+    """The tasks of pictures whose rows name none."""
 
 
 class RunEntry(_Lenient):
+    """``run.json`` as far as programs rely on it; further keys are kept."""
+
     run: str
+    """The run's id, 12 hex digits."""
     seed: Natural
+    """The run's seed."""
     samples: Natural
+    """The answers that were asked to each stimulus, at most."""
     set: StimulusSetEntry
+    """The set."""
     agents: dict[Annotated[str, Field(pattern=f"^{ONE_OR_TWO}$")], AgentEntry]
+    """The agents and pairs, by name."""
     created: str | None = None
+    """The time (ISO 8601, UTC)."""
     imports_only: bool = False
+    """Whether it holds imported answers and has no set."""
 
 
 def new_run_json(run: str, seed: int, samples: int) -> dict[str, Any]:
+    """The ``run.json`` of a new run, without set and agents; ``run`` is its id."""
     return {
         "schema": RUN,
         "run": run,
@@ -189,6 +222,7 @@ def _sha256_of_json(value: Any) -> str:
 
 
 def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Why two entries of an agent have not the same digest, in words."""
     if "members" in before:
         return "; ".join(
             f"{name}: {difference(member, now['members'][name])}"

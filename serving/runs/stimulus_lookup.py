@@ -17,8 +17,10 @@ NOT_ASKED = frozenset(("id", "benchmark_id", "source", "source_id", "meta"))
 WARNING = "warning: "  # how such a sentence begins
 NAMED = 3  # stimuli that a warning names
 
-Row = dict[str, Any]
-Key = tuple[str, str]  # task and a name
+StimulusFields = dict[str, Any]
+"""A stimulus as parsed JSON."""
+TaskAndName = tuple[str, str]
+"""A task and what a stimulus is called: id, ``benchmark_id``, cue or file name."""
 
 
 class StimulusLookup:
@@ -28,11 +30,12 @@ class StimulusLookup:
     def __init__(self, *runs: Run) -> None:
         self._runs = runs
 
-    def get(self, record: Mapping[str, Any]) -> Row | None:
+    def get(self, record: Mapping[str, Any]) -> StimulusFields | None:
+        """The fields of the stimulus that a record answers; None where no run has it."""
         match = self.find(record["task"], record["stimulus"])
         return None if match is None else match[1]
 
-    def find(self, task: str, name: str) -> tuple[int, Row] | None:
+    def find(self, task: str, name: str) -> tuple[int, StimulusFields] | None:
         """The run's number and the row of the stimulus ``name``, or None."""
         if (task, name) in self._named:
             return self._named[task, name]
@@ -56,10 +59,10 @@ class StimulusLookup:
                     yield f"{WARNING}{count(len(ids), 'id')} of {names} mean different stimuli: {few}"
 
     @cached_property
-    def _by_id(self) -> list[dict[Key, Row]]:
-        sets: list[dict[Key, Row]] = []
+    def _by_id(self) -> list[dict[TaskAndName, StimulusFields]]:
+        sets: list[dict[TaskAndName, StimulusFields]] = []
         for run in self._runs:
-            rows: dict[Key, Row] = {}
+            rows: dict[TaskAndName, StimulusFields] = {}
             for row in run.stimuli():
                 if isinstance(id := row.get("id"), str):
                     rows.setdefault((str(row.get("task")), id), row)
@@ -67,8 +70,8 @@ class StimulusLookup:
         return sets
 
     @cached_property
-    def _named(self) -> dict[Key, tuple[int, Row]]:
-        named: dict[Key, tuple[int, Row]] = {}
+    def _named(self) -> dict[TaskAndName, tuple[int, StimulusFields]]:
+        named: dict[TaskAndName, tuple[int, StimulusFields]] = {}
         for field in ("id", "benchmark_id"):
             for number, rows in enumerate(self._by_id):
                 for (task, _), row in rows.items():
@@ -77,17 +80,17 @@ class StimulusLookup:
         return named
 
     @cached_property
-    def _composed(self) -> dict[Key, Key]:
-        composed: dict[Key, Key] = {}
+    def _composed(self) -> dict[TaskAndName, TaskAndName]:
+        composed: dict[TaskAndName, TaskAndName] = {}
         for task, name in self._named:
             composed.setdefault((task, unicodedata.normalize("NFC", name)), (task, name))
         return composed
 
     @cached_property
-    def _by_content(self) -> dict[Key, str | None]:
-        ids: dict[Key, str | None] = {}
+    def _by_content(self) -> dict[TaskAndName, str | None]:
+        ids: dict[TaskAndName, str | None] = {}
         for rows in self._by_id:
-            pictures = set[Key]()
+            pictures = set[TaskAndName]()
             for (task, id), row in rows.items():
                 if isinstance(cue := row.get("cue"), str):
                     ids.setdefault((task, unicodedata.normalize("NFC", cue).casefold()), id)
@@ -98,7 +101,7 @@ class StimulusLookup:
         return ids
 
 
-def _asked(row: Row) -> Row:
+def _asked(row: StimulusFields) -> StimulusFields:
     return {
         name: PurePath(value).name if name in IMAGES and isinstance(value, str) else value
         for name, value in row.items()

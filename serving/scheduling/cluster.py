@@ -39,10 +39,12 @@ def check_installed() -> None:
 
 @dataclass(slots=True)
 class Cluster:
-    """A connection to Ray and its ``nodes``. An existing connection is used, and not ended."""
+    """A connection to Ray. One that exists already is used, and not ended."""
 
     address: str | None = None
+    """The address of a cluster to join; None: a Ray of this command's own, which ends with it."""
     nodes: list[Node] = field(init=False, default_factory=list)
+    """The cluster's machines, once it is started."""
     _owned: bool = field(init=False, default=False)
     _head: local_ray.RayHead | None = field(init=False, default=None)
     _load_locks: dict[tuple[str, ...], asyncio.Lock] = field(init=False, default_factory=dict)
@@ -142,6 +144,7 @@ class Cluster:
                 node.gpu_memory = _gpu_memory(ray, node.id)
 
     def worker(self, spec: WorkerSpec, place: Place, resources: Mapping[str, float]) -> RemoteWorker:
+        """An agent's worker in a process of its own at ``place``, not started yet; ``resources`` are Ray's."""
         strategy = partial(self._strategy, place)
         return RemoteWorker(spec, resources, self._load_locks, strategy, sends_images=self.address is not None)
 
@@ -174,6 +177,7 @@ class Cluster:
                 raise ClusterError(RAY_DIED)
 
     async def stop(self) -> None:
+        """Leave the cluster, and end a Ray of this command's own."""
         if self._owned:
             import ray
 

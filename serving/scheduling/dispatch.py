@@ -7,15 +7,17 @@ import itertools
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import orjson
 
-from agents import answers, stimuli
+from agents import answers
 from agents.contract import Agent, Declaration, Reply
 from agents.errors import AgentStoppedError
 from serving.files.timestamps import now
+from serving.scheduling.batch import BatchReply, PackedReply
 from serving.scheduling.ray_workers import RemoteWorker
 from serving.scheduling.recovery import (
     DEATHS,
@@ -27,11 +29,14 @@ from serving.scheduling.recovery import (
     describe,
     one_line,
 )
+from serving.scheduling.request import Failure, Status, Where
 from serving.scheduling.tasks import cancel
 from serving.scheduling.this_process import LocalWorker
-from serving.scheduling.worker import AgentRequest, BatchReply, PackedReply
+from serving.scheduling.under_way import UnderWay
+from serving.sets.kinds import Kind
 
 LINGER = 0.004
+MACHINES_CONVERSE: Kind = ("conversation", None)
 log = logging.getLogger("turinglike.scheduling")
 
 
@@ -42,12 +47,12 @@ ReplicaWorker = RemoteWorker | LocalWorker
 class _Replica:
     worker: ReplicaWorker
     number: int  # its replacement gets the same
-    in_flight: list[list[AgentRequest]] = field(default_factory=list)
+    in_flight: list[list[UnderWay]] = field(default_factory=list)
     has_suspect: bool = False  # answers a suspect, and takes nothing beside it
 
 
 class Dispatcher:
-    """``make_worker`` makes an unstarted worker for a replica's number, from 0; timeouts are seconds."""
+    """The queue of one agent, and the workers that empty it."""
 
     def __init__(
         self,
@@ -59,6 +64,8 @@ class Dispatcher:
         load_timeout: float = 1800.0,
         breaker: bool = True,
     ) -> None:
+        """``make_worker`` makes an unstarted worker for a replica's number, from 0. ``timeout`` of a batch and
+        ``load_timeout`` are in seconds. With ``breaker`` the agent stops after many failures."""
         self.name = agent.name
         self.agent = agent
         self.declared = agent.declaration()
@@ -70,9 +77,9 @@ class Dispatcher:
         self.provenance: dict[str, Any] | None = None
         self.stopped: AgentStoppedError | None = None
         self._make_worker = make_worker
-        self._queue: list[tuple[int, int, AgentRequest]] = []  # a heap: order, number of arrival, request
+        self._queue: list[tuple[int, int, UnderWay]] = []  # a heap: order, number of arrival, request
         self._arrivals = itertools.count()
-        self._suspects: deque[AgentRequest] = deque()
+        self._suspects: deque[UnderWay] = deque()
         self._replicas: list[_Replica] = []
         self._breaker = CircuitBreaker() if breaker else None
         self._repeats = RepeatedReplies()
@@ -82,10 +89,12 @@ class Dispatcher:
 
     @property
     def queued(self) -> int:
+        """The requests that no worker has in hand."""
         return len(self._queue) + len(self._suspects)
 
     @property
     def loaded_workers(self) -> int:
+        """The workers that can answer now."""
         return len(self._replicas)
 
     @property
@@ -140,15 +149,16 @@ class Dispatcher:
 
     # requests to workers
 
-    def submit(self, request: AgentRequest) -> None:
+    def submit(self, request: UnderWay) -> None:
+        """Put a request into the queue; it leaves with :meth:`dispatch`."""
         if self.stopped is not None:
-            request.status = "unanswered"
-            request.finish()
+            request.end("unanswered")
             return
         request.queued_at = asyncio.get_running_loop().time()
         heapq.heappush(self._queue, (request.order, next(self._arrivals), request))
 
     def dispatch(self) -> None:
+        """Send as many batches as workers take now."""
         while self.stopped is None and self._replicas:
             replica = min(self._replicas, key=lambda replica: (self._is_full(replica), len(replica.in_flight)))
             if self._is_full(replica):
@@ -163,7 +173,7 @@ class Dispatcher:
                 batch = [heapq.heappop(self._queue)[2] for _ in range(number)]
             else:
                 return
-            if batch := [request for request in batch if not request.cancelled]:
+            if batch := [request for request in batch if not request.is_cancelled]:
                 replica.in_flight.append(batch)
                 self._run_in_background(self._call(replica, batch))
             else:
@@ -197,12 +207,12 @@ class Dispatcher:
         if not task.cancelled() and (error := task.exception()) is not None:
             self.stop(AgentStoppedError(f"agent {self.name} was stopped by an internal error: {describe(error)}"))
 
-    async def _call(self, replica: _Replica, batch: list[AgentRequest]) -> None:
+    async def _call(self, replica: _Replica, batch: list[UnderWay]) -> None:
         sent_at = asyncio.get_running_loop().time()
         for request in batch:
             request.waiting += sent_at - request.queued_at
         packed = [request.packed() for request in batch]
-        listeners = {place: request.pass_on for place, request in enumerate(batch) if request.say is not None}
+        listeners = {place: under.listen for place, under in enumerate(batch) if under.request.listener is not None}
         # A worker answers its batches in turn: the time of those ahead does not count.
         ahead = 0 if self.continuous else len(replica.in_flight) - 1
         try:
@@ -211,7 +221,7 @@ class Dispatcher:
             self._lose(replica, lost)
             return
         except Exception as error:  # of the call itself: a reply that cannot be sent between processes, say
-            failed: PackedReply = ("worker_failed", one_line(error), None, None, 0.0)
+            failed = PackedReply("worker_failed", one_line(error))
             reply = BatchReply([failed] * len(batch), 0.0, len(batch))
         if replica in self._replicas:
             replica.in_flight.remove(batch)
@@ -239,65 +249,68 @@ class Dispatcher:
                 if request.deaths < DEATHS:
                     self._suspects.append(request)
                 else:
-                    request.fail(lost.cause, f"{lost}, {DEATHS} times with this stimulus alone")
-                    self._finish(request)
+                    self._fail(request, Failure(lost.cause, f"{lost}, {DEATHS} times with this stimulus alone"))
         if self.stopped is None:
             self._run_in_background(self._replace(replica))
             self.dispatch()
 
     # answers to whoever waits for them
 
-    def _deliver(self, replica: _Replica, batch: list[AgentRequest], reply: BatchReply) -> None:
+    def _deliver(self, replica: _Replica, batch: list[UnderWay], reply: BatchReply) -> None:
         if reply.limit is not None and reply.limit < self.batch_size:
             self.batch_size = reply.limit
             log.debug("%s: batches of %d from now on: more is too much for its memory", self.name, reply.limit)
-        worker = {"host": replica.worker.host, "device": replica.worker.device, "batch_size": reply.size}
+        worker = Where(replica.worker.host, replica.worker.device, reply.size)
         created = now()
         responding = round(reply.responding, 6)
-        for request, (code, answer, raw, sha256, preparing) in zip(batch, reply.replies, strict=True):
-            if request.cancelled:
+        for request, packed in zip(batch, reply.replies, strict=True):
+            if request.is_cancelled:
                 continue
-            request.worker = worker
-            request.sha256 = sha256
-            request.raw = raw
-            request.created = created
-            request.preparing += preparing
-            request.responding += responding
-            if code == "out_of_memory" and self.continuous and self.max_in_flight > 1:
+            request.take(packed, responding, worker, created)
+            if packed.code == "out_of_memory" and self.continuous and self.max_in_flight > 1:
                 self.max_in_flight = max(1, min(self.max_in_flight, (len(replica.in_flight) + 1) // 2))
                 self.submit(request)
-                continue
-            if code is not None:
-                request.fail(code, str(answer))
+            elif packed.code is not None:
+                self._fail(request, Failure(packed.code, str(packed.content)))
             else:
-                assert isinstance(answer, bytes)
-                request.status = "ok"
-                request.answer = answer
-                try:
-                    if self.declared.filters and _is_retried(request, self.declared):
-                        self.submit(request)
-                        continue
-                except Exception as error:  # a filter is an agent's own code: what it raises fails this request alone
-                    request.fail("filter_failed", describe(error))
-                if _is_empty(request) and not getattr(self.agent, "random", False):
-                    request.fail("no_text", "the answer is empty")
-            self._finish(request)
+                self._judge(request)
 
-    def _finish(self, request: AgentRequest) -> None:
+    def _judge(self, request: UnderWay) -> None:
+        """Let the filters see an answer: it is delivered, or tried again."""
+        is_rejected = False
+        if self.declared.filters:
+            try:
+                is_rejected = _is_rejected(request, self.declared)
+            except Exception as error:  # a filter is an agent's own code: what it raises fails this request alone
+                self._fail(request, Failure("filter_failed", describe(error)))
+                return
+        if is_rejected and request.attempt + 1 < self.declared.attempts:
+            request.attempt += 1
+            self.submit(request)
+        elif is_rejected:
+            self._finish(request, "rejected")
+        elif _lacks_text(request) and not getattr(self.agent, "random", False):
+            self._fail(request, Failure("no_text", "the answer is empty"))
+        else:
+            self._finish(request, "ok")
+
+    def _fail(self, request: UnderWay, error: Failure) -> None:
+        self._finish(request, "failed", error)
+
+    def _finish(self, request: UnderWay, status: Status, error: Failure | None = None) -> None:
         if self.stopped is not None:
-            request.status = "unanswered"
-            request.answer = None
-            request.error = None
+            request.end("unanswered")
+            return
         self._note_server(request)
-        request.finish()
-        if self.stopped is None and self._breaker is not None:
-            code, message = request.error or (None, "")
-            if why := self._breaker.note(code, request.failed_before):
+        request.end(status, error)
+        if self._breaker is not None:
+            code, message = error or (None, "")
+            if why := self._breaker.note(code, request.request.failed_before):
                 self.stop(AgentStoppedError(f"agent {self.name} was stopped: {why}: {message}"))
 
-    def _note_server(self, request: AgentRequest) -> None:
+    def _note_server(self, request: UnderWay) -> None:
         """Tell the user what the replies to a request show of a server that says 200 and does something else."""
-        replies = request.server_replies()
+        replies = [*request.server_replies()]
         if not replies:
             return
         if self._repeats.note(request.question(), replies):
@@ -313,8 +326,9 @@ class Dispatcher:
         if self.stopped is not None:
             return
         self.stopped = error
-        batches = [batch for replica in self._replicas for batch in replica.in_flight]
-        left = [request for batch in batches for request in batch]
+        left: list[UnderWay] = []
+        for replica in self._replicas:
+            left += chain.from_iterable(replica.in_flight)
         left += [*self._suspects, *(request for _, _, request in sorted(self._queue))]
         for replica in self._replicas:
             replica.worker.kill()
@@ -322,46 +336,30 @@ class Dispatcher:
         self._suspects.clear()
         self._queue.clear()
         for request in left:
-            request.status = "unanswered"
-            request.finish()
+            request.end("unanswered")
 
     async def close(self) -> None:
+        """End the agent, and wait for what still runs."""
         self.stop(AgentStoppedError(f"agent {self.name} was ended"))
         if self._timer is not None:
             self._timer.cancel()
         await cancel(*(task for task in self._tasks if task is not asyncio.current_task()))
 
 
-def _is_retried(request: AgentRequest, declared: Declaration) -> bool:
-    """Note what the filters find in an answer; returns whether another attempt follows."""
-    stimulus = stimuli.parse_row(request.row)
+def _is_rejected(request: UnderWay, declared: Declaration) -> bool:
+    """Whether a filter rejects the last answer; what filters note is kept."""
+    stimulus = request.request.row.parsed()
     model = answers.TurnAnswer if stimulus.task == "conversation" else answers.BY_TASK[stimulus.task]
-    assert request.answer is not None
-    reply = Reply(model.model_validate_json(request.answer), None if request.raw is None else orjson.loads(request.raw))
-    findings = [finding for look in declared.filters if (finding := look(stimulus, reply)) is not None]
-    if not findings:
-        return False
-    request.attempts.append(request.attempt_record([asdict(finding) for finding in findings]))
-    if not any(finding.rejected for finding in findings):
-        return False
-    if request.attempt + 1 >= declared.attempts:
-        request.status = "rejected"
-        return False
-    request.attempt += 1
-    return True
+    raw = request.reply.raw
+    reply = Reply(model.model_validate_json(request.answer or b""), None if raw is None else orjson.loads(raw))
+    findings = [judge(stimulus, reply) for judge in declared.filters]
+    noted = tuple(finding for finding in findings if finding is not None)
+    return bool(noted) and request.note(noted).is_rejected
 
 
-def _is_empty(request: AgentRequest) -> bool:
-    """Whether an answered word or text is empty; turns between machines do not count."""
-    answer = request.answer or b""
-    if request.status != "ok" or not answer.startswith((b'{"text":"', b'{"word":"')):
-        return False
-    if answer[9:10].isalnum():  # as of most
-        return False
-    stimulus = stimuli.parse_row(request.row)
-    if isinstance(stimulus, stimuli.ConversationStimulus) and (
-        stimulus.type == "MM" or "pseudo" in (request.options or {})
-    ):
-        return False
-    content = orjson.loads(answer)
-    return answers.is_blank(content.get("text", content.get("word", "")))
+def _lacks_text(request: UnderWay) -> bool:
+    """Whether an answer that must have text has none. Turns between machines are left to the conversation's filters,
+    and what is written of a pseudo-dialogue to its reader."""
+    asked = request.request
+    is_of_dialogue = asked.row.kind == MACHINES_CONVERSE or "pseudo" in (asked.options or {})
+    return request.reply.is_blank and not is_of_dialogue

@@ -38,6 +38,7 @@ class Interrupted(BaseException):
     def __init__(self, number: int) -> None:
         super().__init__(f"signal {number}")
         self.number = number
+        """The signal's number."""
 
 
 @contextlib.contextmanager
@@ -117,6 +118,7 @@ def run(
 
 
 def end_at_once() -> None:
+    """Let this process end without waiting for threads: one of them hangs in a library, or may."""
     global _ends_at_once
     _ends_at_once = True
 
@@ -131,7 +133,27 @@ def declare_answers_here() -> bool:
 
 
 def watched(main: Callable[[], int]) -> int:
-    """Call ``main`` in a fork, which gets the signals; returns its exit code, or says on stderr why there is none."""
+    """Call ``main`` in a fork, which gets the signals; returns its exit code, or says on stderr why there is none.
+
+    Why so. Ray's core ends a process whose connection to it is lost, from a thread of C++: no ``except`` and no
+    ``finally`` sees that. A library that an agent calls may end its process in the same way. A command that vanished
+    without a word, and with the exit code of a crash, would tell nobody that all records are safe. So the command runs
+    in a child, and this process only waits and explains.
+
+    Four parts hold together, and each has its reason:
+
+    - The pipe. The child writes its exit code into it *before* it leaves Ray, because leaving may kill it. Without a
+      byte in the pipe the child did not end by itself, whatever its status says.
+    - The process group. A terminal sends Ctrl-C to a whole group. The child leaves the group, so that it gets each
+      signal once, from here. Otherwise every Ctrl-C would count twice, and the second ends at once.
+    - The mask. Signals are blocked from before the fork until both sides have their handlers. One that came in
+      between would end only one of the two.
+    - The death signal (:func:`_end_with`). Whoever kills this process by SIGKILL means the command. Without it the
+      child would go on writing records, while a second command takes the folder.
+
+    The fork must come before anything starts a thread or Ray: a child has the forking thread alone, and locks that
+    other threads held stay locked in it for ever.
+    """
     handlers = {number: signal.getsignal(number) for number in FORWARDED}
     reader, writer = os.pipe()
     parent = os.getpid()
@@ -199,6 +221,7 @@ def _report_end(main: Callable[[], int], writer: int) -> None:
 
 
 def _end_with(parent: int) -> None:
+    """Have the system kill this process when ``parent`` dies; end now if it is dead already."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:

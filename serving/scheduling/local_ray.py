@@ -67,6 +67,8 @@ def set_environment() -> None:
 
 
 def workers_environment() -> dict[str, str]:
+    """The variables of this process that workers get: their names and values. Relative folders of ``PYTHONPATH`` are
+    left out, as a worker has another current folder."""
     needed = {name: value for name, value in os.environ.items() if is_for_workers(name)}
     if "PYTHONPATH" in needed:  # an empty entry is the current folder
         paths = needed["PYTHONPATH"].split(os.pathsep)

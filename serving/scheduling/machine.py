@@ -54,22 +54,30 @@ class Host:
 
 @dataclass(frozen=True)
 class Device:
+    """A processor that agents may run on."""
+
     name: str
+    """For people."""
     kind: Literal["cpu", "cuda"]
+    """"cuda" for a GPU."""
     memory: int
+    """Its bytes; of a CPU the host's."""
 
 
 def host() -> Host:
+    """This machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     cpu = _first_match("/proc/cpuinfo", r"model name\s*:\s*(.+)") or platform.processor() or platform.machine()
     return Host(socket.gethostname(), cpu, cores(), memory)
 
 
 def cores() -> int:
+    """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def cpu() -> Device:
+    """This machine's processor as a device."""
     here = host()
     return Device(f"{here.cpu} x {here.cores}", "cpu", here.memory)
 
@@ -90,6 +98,7 @@ def check_device(choice: str, address: str | None) -> None:
 
 
 def may_have_gpu() -> bool:
+    """Whether a driver of a GPU is here; quick, and without importing torch."""
     return any(Path(path).exists() for path in DRIVERS) or shutil.which("nvidia-smi") is not None
 
 
@@ -138,11 +147,14 @@ def set_up_process(*, continuous: bool) -> None:
 
 
 def freeze() -> None:
+    """Take all objects that are there now out of garbage collection: after loading they stay, and there are
+    millions."""
     gc.collect()
     gc.freeze()
 
 
 def yield_to_device() -> None:
+    """Let this thread, which prepares stimuli, go after the thread that calls the agent."""
     if sys.platform == "linux":
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, min(19, os.getpriority(os.PRIO_PROCESS, thread) + 10))

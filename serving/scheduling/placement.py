@@ -18,33 +18,46 @@ DeviceChoice = Literal["auto", "cpu", "cuda"]
 
 @dataclass(slots=True)
 class Node:
-    """Bytes of a machine's smallest GPU and of its host."""
+    """A machine of the cluster. Memory is in bytes."""
 
     id: str
+    """Ray's id."""
     host: str
+    """The machine's name."""
     cpus: int
+    """Its cores."""
     memory: int
+    """The host's memory for workers."""
     gpu_count: int = 0
+    """Its GPUs."""
     gpu_memory: int = 0
+    """The memory of its smallest GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A replica's bytes on the host, and on each of ``devices`` GPUs (0: runs on the CPU)."""
+    """What an agent's replicas take. Memory is in bytes."""
 
     agent: str
+    """The agent's name."""
     memory: int
+    """Of a replica on its host."""
     device_memory: int = 0
+    """Of a replica on each of its GPUs; 0: it runs on the CPU."""
     replicas: int = 1
+    """How many there are."""
     devices: int = 1
+    """GPUs of a replica."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A node's index, and which of its GPUs a replica has (none: runs on the CPU)."""
+    """Where a replica is."""
 
     node: int
+    """The index of its node."""
     gpus: tuple[int, ...] = ()
+    """The indices of its GPUs there; none: it runs on the CPU."""
 
 
 class Room:
@@ -109,11 +122,12 @@ def place_all(needs: Sequence[Need], room: Room) -> Places | None:
             left.take(need, place)
             places[need.agent].append(place)
         else:
-            return {agent: tuple(chosen) for agent, chosen in places.items()}
+            return {agent: tuple(found) for agent, found in places.items()}
     return None
 
 
 def fits(needs: Sequence[Need], nodes: Sequence[Node]) -> bool:
+    """Whether all replicas have room at once."""
     return place_all(needs, Room(nodes)) is not None
 
 
@@ -125,6 +139,7 @@ def gpu_share(need: Need, gpu_memory: int) -> float:
 
 
 def sizes(memory: int, gpus: int, gpu_memory: int) -> str:
+    """Bytes for a person: "2.0 GiB and 1 x 4.0 GiB of GPU memory"."""
     on_gpus = f" and {gpus} x {gpu_memory / GIB:.1f} GiB of GPU memory" if gpus and gpu_memory else ""
     return f"{memory / GIB:.1f} GiB{on_gpus}"
 
@@ -151,12 +166,16 @@ def fitting_replicas(
 
 @dataclass(slots=True)
 class Admission:
-    """Admits groups of agents as they fit; ``unload`` ends an unneeded agent."""
+    """Admits groups of agents as they fit, and holds their places."""
 
     nodes: Sequence[Node]
+    """The machines."""
     needs: Mapping[str, Need]
+    """What each agent takes, by name."""
     unload: Callable[[str], Awaitable[None]]
+    """Ends an agent that no group needs any more."""
     places: Places = field(init=False, default_factory=dict)
+    """Where each placed agent's replicas are."""
     _all_fit: bool = field(init=False)
     _room: Room = field(init=False)
     _users: Counter[str] = field(init=False, default_factory=Counter)
@@ -214,6 +233,7 @@ class Admission:
                 self._room.take(self.needs[agent], place, -1)
 
     def workers_on(self, node: int) -> int:
+        """The replicas that are placed on the node of that index."""
         return sum(place.node == node for places in self.places.values() for place in places)
 
     def device_limit(self, agent: str, place: Place) -> int:

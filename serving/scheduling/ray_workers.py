@@ -5,29 +5,45 @@ import contextlib
 import os
 import socket
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from agents import stimuli
 from agents.errors import ImageError
 from serving.scheduling import machine
+from serving.scheduling.batch import (
+    NOBODY,
+    BatchReply,
+    Listeners,
+    PackedRequest,
+    SentReply,
+    SentRequest,
+    in_loop,
+    received,
+    reply_received,
+    reply_sent,
+    sent,
+)
 from serving.scheduling.recovery import FatalDeviceError, WorkerLost, load_in_time, one_line
-from serving.scheduling.worker import NOBODY, BatchReply, Listeners, PackedRequest, Worker, WorkerSpec, in_loop
+from serving.scheduling.worker import Worker, WorkerSpec
 
 
 class WorkerActor:
+    """A worker in a process of Ray's; its methods are called from another process."""
+
     def __init__(self, spec: WorkerSpec) -> None:
         os.environ.update(spec.environment)
         self.worker = Worker(spec)
         machine.set_up_process(continuous=self.worker.declared.batches_by_itself)
 
     async def place(self) -> tuple[str, list[str]]:
+        """The machine's name, and Ray's numbers of the GPUs that this process may use."""
         import ray
 
         return socket.gethostname(), [str(gpu) for gpu in ray.get_gpu_ids()]
 
     async def load(self) -> dict[str, Any]:
+        """Load the agent; returns its provenance."""
         about = await asyncio.to_thread(self.worker.load)
         machine.freeze()
         return about
@@ -36,13 +52,14 @@ class WorkerActor:
         """Return never: the call ends with the process."""
         await asyncio.Event().wait()
 
-    async def answer(self, batch: Sequence[PackedRequest]) -> BatchReply:
-        return await self.worker.answer(batch)
+    async def answer(self, batch: Sequence[SentRequest]) -> SentReply:
+        """The replies to a batch."""
+        return reply_sent(await self.worker.answer(received(batch, self.worker.spec.root)))
 
     async def answer_streamed(
-        self, batch: Sequence[PackedRequest], places: Sequence[int]
-    ) -> AsyncGenerator[dict[int, str] | BatchReply, None]:
-        """The growing texts at ``places``, and at last all replies."""
+        self, batch: Sequence[SentRequest], places: Sequence[int]
+    ) -> AsyncGenerator[dict[int, str] | SentReply, None]:
+        """What the texts at ``places`` grow by, as they grow, and at last all replies."""
         wake = asyncio.Event()
         texts = dict.fromkeys(places, "")
         lengths = dict.fromkeys(places, 0)
@@ -52,7 +69,7 @@ class WorkerActor:
             wake.set()
 
         listeners = in_loop({place: partial(update, place) for place in places})
-        answering = asyncio.create_task(self.worker.answer(batch, listeners))
+        answering = asyncio.create_task(self.worker.answer(received(batch, self.worker.spec.root), listeners))
         answering.add_done_callback(lambda _: wake.set())
         while not answering.done():
             await wake.wait()
@@ -61,20 +78,27 @@ class WorkerActor:
             if new:
                 lengths |= {place: len(texts[place]) for place in new}
                 yield new
-        yield answering.result()
+        yield reply_sent(answering.result())
 
 
 @dataclass(slots=True)
 class RemoteWorker:
-    """An actor. ``resources`` are Ray's (``num_gpus``, ``memory``); ``sends_images`` sends their bytes along."""
+    """A worker in another process, seen from here."""
 
     spec: WorkerSpec
+    """What it is made of."""
     resources: Mapping[str, float]
+    """What Ray reserves for it: ``num_gpus``, and ``memory`` in bytes."""
     load_locks: dict[tuple[str, ...], asyncio.Lock]
+    """A lock for each GPU, shared by all workers: two that load at once could both find room for one."""
     strategy: Callable[[], Any] = lambda: "SPREAD"
+    """Makes Ray's scheduling strategy when the process is created."""
     sends_images: bool = False
+    """Whether the bytes of pictures are sent along, because the worker's machine need not have the set's folder."""
     host: str = ""
+    """The machine's name, once it is started."""
     device: str = ""
+    """The device, once it is started: "cpu", or the GPUs as "cuda:0,1"."""
     _actor: Any = field(init=False, default=None)
 
     async def start(self, timeout: float) -> dict[str, Any]:
@@ -112,24 +136,22 @@ class RemoteWorker:
 
         def send() -> Any:
             if listeners:
-                return actor.answer_streamed.remote(tuple(batch), tuple(listeners))
-            # As a tuple the batch is serialised at once; of a list Ray would pickle each item by itself.
-            return actor.answer.remote(tuple(batch))
+                return actor.answer_streamed.remote(sent(batch), tuple(listeners))
+            return actor.answer.remote(sent(batch))
 
         # Images are copied to Ray's store, which may have no room for a while.
-        ref = await _in_thread(send) if any(files for _, files, *_ in batch) else send()
+        ref = await _in_thread(send) if any(request.row.files for request in batch) else send()
         try:
             async with asyncio.timeout(timeout):
-                reply: BatchReply = await (self._receive(ref, listeners) if listeners else self._await(ref))
-                return reply
+                return reply_received(await (self._receive(ref, listeners) if listeners else self._await(ref)))
         except TimeoutError:
             raise WorkerLost.by_timeout(timeout) from None
 
-    async def _receive(self, refs: Any, listeners: Listeners) -> BatchReply:
+    async def _receive(self, refs: Any, listeners: Listeners) -> SentReply:
         texts = dict.fromkeys(listeners, "")
         async for ref in refs:
-            part = await self._await(ref)
-            if isinstance(part, BatchReply):
+            part: dict[int, str] | SentReply = await self._await(ref)
+            if isinstance(part, tuple):
                 return part
             for place, more in part.items():
                 texts[place] += more
@@ -146,13 +168,16 @@ class RemoteWorker:
         return WorkerLost("worker_died", "the worker process ended")
 
     def _with_files(self, batch: list[PackedRequest]) -> list[PackedRequest]:
-        files: dict[bytes, dict[str, bytes]] = {row: {} for row, *_ in batch}
-        for row, images in files.items():
-            for image in stimuli.parse_row(row, root=self.spec.root).images():
+        """The batch with the bytes of all pictures, for workers that share no disk with this process."""
+        rows = {request.row.json: request.row for request in batch if request.row.files is None}
+        for json, row in rows.items():
+            files: dict[str, bytes] = {}
+            for image in row.parsed().images():
                 # The worker looks for a file that is not sent, and fails this stimulus with the reason.
                 with contextlib.suppress(ImageError):
-                    images[image.name] = image.read()
-        return [(row, files[row], *rest) for row, _, *rest in batch]  # type: ignore[misc]
+                    files[image.name] = image.read()
+            rows[json] = replace(row, files=files, stimulus=None)
+        return [request._replace(row=rows.get(request.row.json, request.row)) for request in batch]
 
     async def _await(self, ref: Any) -> Any:
         from ray import exceptions
@@ -171,6 +196,7 @@ class RemoteWorker:
             raise WorkerLost("worker_died", "the worker process died" if is_dead else one_line(error)) from None
 
     def kill(self) -> None:
+        """End the process, with what it is doing."""
         actor = self._actor
         self._actor = None
         if actor is not None:

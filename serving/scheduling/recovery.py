@@ -7,6 +7,13 @@
 - A lost worker is loaded again, with :data:`RELOADS` attempts, and for ever where strangers ask.
 - An agent stops if its first :data:`FIRST` answers, or :data:`IN_A_ROW` in a row, fail with the same code. Failures of
   a stimulus, repeated ones, and those of strangers' requests do not count.
+
+Why a death is blamed on nobody in company: a process dies with all its requests, and any of them may be the culprit.
+Sent alone, a request that kills a worker shows itself, and the others are answered. One death alone proves little, as
+machines end processes for reasons of their own; but each further attempt may cost another worker, so there are few.
+
+Errors are told apart by type and text, and libraries change their texts. An error that is missed here is a failure of
+the stimuli that were asked, which a later run may try again; it never makes a wrong answer.
 """
 
 from __future__ import annotations
@@ -23,15 +30,14 @@ from typing import Any, Literal
 from agents.errors import OF_STIMULUS, AgentStoppedError, EngineDeadError
 from serving.files.json_values import clean
 
-DEATHS = 3
-FIRST = 20
-IN_A_ROW = 50
-RELOADS = 3
+DEATHS = 3  # of workers that had the request alone, after which it fails
+FIRST = 20  # failures with one code from the start on, after which the agent stops
+IN_A_ROW = 50  # failures with one code anywhere, after which the agent stops
+RELOADS = 3  # attempts to load a lost worker again, in a run
 LONG = 20  # characters of a text that is hardly drawn twice
-# what a long text counts for that is drawn twice, and what shows that nothing is drawn
-WEIGHT = 5
-ENOUGH = 30
-QUESTIONS = 1000  # so many are remembered
+WEIGHT = 5  # what a long text counts that is drawn twice; a short one counts 1
+ENOUGH = 30  # the count that shows that a server draws nothing
+QUESTIONS = 1000  # questions that are remembered for that
 LONGEST_PAUSE = 60.0  # seconds between two attempts to load a lost worker
 Cause = Literal["worker_died", "out_of_memory", "timeout", "device_error"]
 
@@ -75,6 +81,7 @@ def is_fatal(error: BaseException) -> bool:
 
 
 def release_memory() -> None:
+    """Give back what Python and torch hold without use, before a smaller batch is tried."""
     gc.collect()
     torch: Any = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
@@ -99,10 +106,12 @@ class WorkerLost(Exception):
 
     @classmethod
     def by_device(cls, error: FatalDeviceError) -> WorkerLost:
+        """For a process whose device can compute nothing more."""
         return cls("out_of_memory" if error.of_memory else "device_error", one_line(error))
 
     @classmethod
     def by_timeout(cls, seconds: float) -> WorkerLost:
+        """For a batch that took longer than ``seconds``."""
         return cls("timeout", f"no answer within {seconds:g} s; give it more with --timeout")
 
 
@@ -128,8 +137,11 @@ class CircuitBreaker:
     """Counts failures with the same code: from the first answer on, and in a row."""
 
     seen: int = 0
+    """The answers that count."""
     code: str | None = None
+    """The last one's error code; None for an answer."""
     in_a_row: int = 0
+    """The failures with that code since the last answer or other code."""
 
     def note(self, code: str | None, before: str = "") -> str | None:
         """Note the error code of an answer and of the try before. Returns why the agent must stop, or None."""
@@ -152,8 +164,10 @@ class RepeatedReplies:
     """Notices a server that draws nothing: the same question, asked with other seeds, has the same text each time. A
     word tells less than a long text: models are often sure of it."""
 
-    shown: int = 0  # -1: it does draw
-    first: dict[bytes, tuple[int, str]] = field(default_factory=dict)  # seed and text to each question
+    shown: int = 0
+    """How much speaks for it so far; -1 once the server has drawn something."""
+    first: dict[bytes, tuple[int, str]] = field(default_factory=dict)
+    """The seed and text of the first reply to each question."""
 
     def note(self, question: bytes, replies: Iterable[tuple[int, Mapping[str, Any]]]) -> bool:
         """Note the replies to a question, each with its seed, as records keep them. Returns True once, where all texts
@@ -188,4 +202,5 @@ def describe(error: BaseException) -> str:
 
 
 def one_line(error: BaseException) -> str:
+    """An error's message in a line of at most 500 characters; its type's name if it has none."""
     return " ".join(str(error).split())[:500] or type(error).__name__

@@ -9,11 +9,9 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agents import stimuli
 from agents.capabilities import Keyed, SeveralGPUs, device_bytes
 from agents.contract import Agent, Entry
 from agents.errors import AgentStoppedError, AnswerError, UnavailableError
-from agents.stimuli import Stimulus
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.dispatch import Dispatcher, ReplicaWorker
 from serving.scheduling.placement import (
@@ -27,15 +25,20 @@ from serving.scheduling.placement import (
     most_replicas,
     sizes,
 )
+from serving.scheduling.request import Outcome, Request
 from serving.scheduling.tasks import cancel
 from serving.scheduling.this_process import ThisProcess
-from serving.scheduling.worker import AgentRequest, WorkerSpec
+from serving.scheduling.under_way import UnderWay
+from serving.scheduling.worker import WorkerSpec
 
 log = logging.getLogger("turinglike.scheduling")
 
 
 class Scheduler:
+    """Hands requests to the dispatchers of their agents, and their outcomes to whoever asked."""
+
     def __init__(self, run_seed: int = 0) -> None:
+        """``run_seed`` is for callers whose requests have no seed of their own."""
         self.run_seed = run_seed
         self.dispatchers: dict[str, Dispatcher] = {}
         self._orders = 0
@@ -46,27 +49,30 @@ class Scheduler:
             await self.dispatchers.pop(name).close()
 
     def next_order(self) -> int:
+        """A number for ``Request.order`` after all that were given so far."""
         self._orders += 1
         return self._orders
 
-    async def stream(self, requests: Iterable[AgentRequest]) -> AsyncGenerator[AgentRequest, None]:
-        """Yield requests as they are answered, as fast as workers can use them. Raises AgentStoppedError."""
-        finished: deque[AgentRequest] = deque()
+    async def stream(self, requests: Iterable[Request]) -> AsyncGenerator[Outcome, None]:
+        """Yield outcomes as they are ready, as fast as workers can answer. Raises AgentStoppedError.
+
+        ``requests`` is read only as far as the workers need; whoever closes the generator asks no more."""
+        finished: deque[tuple[UnderWay, Outcome]] = deque()
         wake = asyncio.Event()
 
-        def deliver(request: AgentRequest) -> None:
-            finished.append(request)
+        def deliver(under_way: UnderWay, outcome: Outcome) -> None:
+            finished.append((under_way, outcome))
             wake.set()
 
-        pending: set[AgentRequest] = set()
+        pending: set[UnderWay] = set()
         dispatchers: set[Dispatcher] = set()
         source = iter(requests)
         try:
             while True:
                 for request in source:
-                    request.deliver = deliver
-                    pending.add(request)
-                    dispatcher = self._submit(request)
+                    under_way = UnderWay(request, deliver)
+                    pending.add(under_way)
+                    dispatcher = self._submit(under_way)
                     dispatchers.add(dispatcher)
                     if dispatcher.queued >= dispatcher.window:
                         break
@@ -77,68 +83,40 @@ class Scheduler:
                 await wake.wait()
                 wake.clear()
                 while finished:
-                    request = finished.popleft()
-                    pending.discard(request)
-                    if request.status == "unanswered":
-                        raise self._why_unanswered(request.agent)
-                    yield request
+                    under_way, outcome = finished.popleft()
+                    pending.discard(under_way)
+                    if outcome.status == "unanswered":
+                        raise self._why_unanswered(outcome.request.agent)
+                    yield outcome
         finally:
-            for request in pending:
-                request.cancelled = True
+            for under_way in pending:
+                under_way.cancel()
 
-    async def answer(
-        self,
-        agent: str,
-        stimulus: Stimulus,
-        sample: int = 0,
-        *,
-        seed: int | None = None,
-        turn: int | None = None,
-        options: Mapping[str, Any] | None = None,
-        deadline: float | None = None,
-        name: str = "",
-        order: int | None = None,
-        first_attempt: int = 0,
-        files: Mapping[str, bytes] | None = None,
-        failed_before: str = "",
-        say: Callable[[str], None] | None = None,
-    ) -> AgentRequest:
-        """Answer a stimulus; ``seed`` is the run's. Raises AgentStoppedError, and AnswerError after ``deadline`` s."""
-        answered: asyncio.Future[AgentRequest] = asyncio.get_running_loop().create_future()
-        request = AgentRequest(
-            agent,
-            stimuli.canonical(stimulus),
-            stimulus.id,
-            sample,
-            self.run_seed if seed is None else seed,
-            name,
-            turn,
-            options,
-            order or 0,
-            lambda request: None if answered.done() else answered.set_result(request),
-            files,
-            failed_before,
-            say,
-            first_attempt=first_attempt,
-        )
-        self._submit(request).dispatch()
+    async def answer(self, request: Request) -> Outcome:
+        """The outcome of one request. Raises AgentStoppedError, and AnswerError after the request's deadline."""
+        answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+        def deliver(_: UnderWay, outcome: Outcome) -> None:
+            if not answered.done():
+                answered.set_result(outcome)
+
+        under_way = UnderWay(request, deliver)
+        self._submit(under_way).dispatch()
         try:
-            async with asyncio.timeout(deadline):
-                await answered
+            async with asyncio.timeout(request.deadline):
+                outcome = await answered
         except TimeoutError:
-            raise AnswerError("deadline", f"no answer within {deadline:g} s") from None
-        finally:  # what nobody waits for may stay in the queue, but not its images
-            request.cancelled = True
-            request.deliver = None
-            request.files = None
-        if request.status == "unanswered":
-            raise self._why_unanswered(agent)
-        return request
+            raise AnswerError("deadline", f"no answer within {request.deadline:g} s") from None
+        finally:
+            under_way.cancel()
+        if outcome.status == "unanswered":
+            raise self._why_unanswered(request.agent)
+        return outcome
 
-    def _submit(self, request: AgentRequest) -> Dispatcher:
-        dispatcher = self._dispatcher(request.agent)
-        request.order = request.order or self.next_order()
-        dispatcher.submit(request)
+    def _submit(self, under_way: UnderWay) -> Dispatcher:
+        dispatcher = self._dispatcher(under_way.request.agent)
+        under_way.order = under_way.request.order or self.next_order()
+        dispatcher.submit(under_way)
         return dispatcher
 
     def _dispatcher(self, agent: str) -> Dispatcher:
@@ -151,35 +129,51 @@ class Scheduler:
         return self._dispatcher(agent).stopped or AgentStoppedError(f"agent {agent} was ended")
 
     async def close(self) -> None:
+        """End all workers; open requests come back unanswered."""
         for name in list(self.dispatchers):
             await self.remove(name)
 
 
 @dataclass(slots=True, kw_only=True)
 class WorkerOptions:
-    """The options of commands that load agents. ``replicas`` None: as many as are useful; timeouts are seconds."""
+    """The options of commands that load agents."""
 
     entries: Mapping[str, Entry]
+    """The agents, by name."""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Their settings, by name, where they are not the defaults."""
     replicas: int | None = None
+    """How many workers an agent gets; None: as many as are useful."""
     batch_size: int | None = None
+    """Stimuli that are answered at once; None: as the agent declares."""
     address: str | None = None
+    """The Ray cluster's address; None: no cluster elsewhere."""
     device: DeviceChoice = "auto"
+    """Where agents run: on a GPU if there is one ("auto"), or as said."""
     timeout: float = 600.0
+    """Seconds that a batch may take."""
     load_timeout: float = 1800.0
+    """Seconds that loading may take."""
 
 
 @dataclass(slots=True)
 class ReplicaPool:
-    """Loads agents on a started ``cluster``; ``root`` is the folder of image paths."""
+    """Loads agents on a started cluster, and registers their dispatchers with the scheduler."""
 
     cluster: Cluster | ThisProcess
+    """Where workers live."""
     scheduler: Scheduler
+    """Gets the agents' dispatchers."""
     agents: Mapping[str, Agent[Any]]
+    """The agents, made but not opened, by name."""
     options: WorkerOptions
+    """Replicas, devices, timeouts."""
     root: str
+    """The folder in which the paths of pictures begin."""
     breaker: bool = True
+    """Whether an agent stops after many failures; a server's does not, because strangers may cause them."""
     admission: Admission = field(init=False)
+    """Who is where; made by :meth:`fit`."""
     _loads: dict[str, asyncio.Task[None]] = field(init=False, default_factory=dict)
     _batch_sizes: dict[str, int] = field(init=False, default_factory=dict)  # of agents whose batches were halved
 
@@ -254,12 +248,14 @@ class ReplicaPool:
         await asyncio.shield(self._loads[name])
 
     async def unload(self, name: str) -> None:
+        """End an agent's workers and free its places."""
         await self._end_loads(name)
         await self.scheduler.remove(name)
         left = {place for other, places in self.admission.places.items() if other != name for place in places}
         await self.cluster.keep_places(left)
 
     async def close(self) -> None:
+        """End all agents' workers."""
         await self._end_loads(*self._loads)
         await self.scheduler.close()
         await self.cluster.keep_places(())

@@ -13,15 +13,16 @@ from typing import Any
 from agents.capabilities import Connected
 from agents.contract import Agent
 from serving.scheduling import machine
+from serving.scheduling.batch import NOBODY, BatchReply, Listeners, PackedRequest, in_loop
 from serving.scheduling.placement import DeviceChoice, Node, Place
 from serving.scheduling.recovery import FatalDeviceError, WorkerLost, load_in_time
-from serving.scheduling.worker import NOBODY, BatchReply, Listeners, PackedRequest, Worker, WorkerSpec, in_loop
+from serving.scheduling.worker import Worker, WorkerSpec
 
 _loading = threading.Lock()  # libraries change what is global to a process while they load a model
 
 
 class LocalWorker:
-    """An agent in this process, with the present ``root`` of ``process``."""
+    """An agent in this process."""
 
     def __init__(self, spec: WorkerSpec, process: ThisProcess) -> None:
         # A fraction of the GPU's memory would be that of all agents of this process.
@@ -45,8 +46,6 @@ class LocalWorker:
 
     async def call(self, batch: list[PackedRequest], timeout: float, listeners: Listeners = NOBODY) -> BatchReply:
         """As :meth:`serving.scheduling.worker.Worker.answer`. Raises WorkerLost."""
-        if self._process.root is not None:
-            self.worker.spec = replace(self.worker.spec, root=self._process.root)
         try:
             async with asyncio.timeout(timeout):
                 return await self.worker.answer(batch, in_loop(listeners))
@@ -56,10 +55,12 @@ class LocalWorker:
             raise WorkerLost.by_timeout(timeout) from None
 
     async def died(self) -> WorkerLost:
+        """Return never: a worker here dies with the process."""
         await asyncio.Event().wait()
         raise AssertionError
 
     def kill(self) -> None:
+        """Let go of the agent, in the background."""
         self._process.ending.add(asyncio.create_task(self._end()))
 
     async def _end(self) -> None:
@@ -72,16 +73,20 @@ class LocalWorker:
 
 @dataclass(slots=True)
 class ThisProcess:
-    """Like :class:`serving.scheduling.cluster.Cluster`; ``root`` replaces the specs' image folder."""
+    """This process in the part of a cluster: it has the verbs of :class:`serving.scheduling.cluster.Cluster`."""
 
     nodes: Sequence[Node] = ()
+    """This machine alone; measured by :meth:`start` unless it is given."""
     address: str | None = None
-    root: str | None = None
+    """Always None: there is no cluster elsewhere."""
     has_use_for_gpu: bool = True
-    ending: set[asyncio.Task[None]] = field(init=False, default_factory=set)  # what workers do at their end
+    """Whether an agent would run on a GPU; to look for one takes seconds."""
+    ending: set[asyncio.Task[None]] = field(init=False, default_factory=set)
+    """What workers still do at their end; :meth:`stop` waits for it."""
 
     @classmethod
     def of(cls, agents: Mapping[str, Agent[Any]], device: DeviceChoice) -> ThisProcess:
+        """For these agents on that device."""
         wanted = device == "auto" and any(agent.declaration().device_memory for agent in agents.values())
         return cls(has_use_for_gpu=wanted or device == "cuda")
 
@@ -94,14 +99,17 @@ class ThisProcess:
             self.nodes = [Node("here", here.name, here.cores, memory, int(gpu is not None), gpu.memory if gpu else 0)]
 
     def worker(self, spec: WorkerSpec, place: Place, resources: Mapping[str, float]) -> LocalWorker:
+        """An agent's worker, not started yet; it is wherever this process is."""
         return LocalWorker(spec, self)
 
     async def keep_places(self, places: Collection[Place]) -> None:
         """Nothing is reserved here."""
 
     async def watch(self) -> None:
+        """Return never: nothing here can die alone."""
         await asyncio.Event().wait()
 
     async def stop(self) -> None:
+        """Wait until all workers have ended."""
         await asyncio.gather(*self.ending)
         self.ending.clear()

@@ -1,5 +1,9 @@
-"""Requests, and the worker that answers batches of them. A batch is halved where memory runs out and bisected where it
-raises: all get a reply."""
+"""The worker, which answers batches of requests in one process.
+
+A batch goes through two stages. Threads prepare the stimuli (read, decode); one thread of its own calls the agent, as
+libraries of models want. All requests get a reply: a batch is halved where memory runs out, and bisected where the
+agent raises, until the culprit stands alone.
+"""
 
 from __future__ import annotations
 
@@ -10,161 +14,52 @@ import importlib
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 from pydantic import BaseModel
 
 from agents import answers, stimuli
 from agents.capabilities import BatchesByItself, SeveralGPUs, provenance_of
-from agents.contract import Agent, Draw, Entry, Reply, derive_seed
+from agents.contract import Agent, Draw, Entry, Reply
 from agents.errors import AnswerError
 from agents.models import loading
 from serving.files.json_values import clean
 from serving.scheduling import machine
+from serving.scheduling.batch import NO_REPLY, NOBODY, BatchReply, Listeners, PackedReply, PackedRequest
 from serving.scheduling.recovery import FatalDeviceError, describe, is_fatal, is_out_of_memory, release_memory
-
-Status = Literal["ok", "rejected", "failed", "unanswered"]
-Listener = Callable[[str], None]  # called with the text of an answer so far
-Listeners = Mapping[int, Listener]  # by the places of requests in a batch
-NOBODY: Listeners = {}
-
-# Plain tuples, as they travel between processes by the thousand.
-# A stimulus's canonical JSON, the bytes of its images if they travel, and the attempt's seed, sample, number, options
-PackedRequest = tuple[bytes, Mapping[str, bytes] | None, int, int, int, Mapping[str, Any] | None]
-# Error code or None, error message or answer as JSON, raw as JSON, stimulus_sha256, seconds of preparing
-PackedReply = tuple[str | None, bytes | str, bytes | None, str | None, float]
+from serving.scheduling.request import Listener
+from serving.sets.stimulus_row import StimulusRow
 
 IMAGE_TASKS = frozenset(stimuli.ALL_TASKS) - {"word_association", "conversation"}
 MOST_DECODED = 1024**3  # bytes of the decoded pictures of what is answered at once
 NO_ROOM = "this stimulus alone does not fit into memory"
 
 
-def in_loop(listeners: Listeners) -> Listeners:
-    """The same callbacks for other threads, called in the running loop."""
-    loop = asyncio.get_running_loop()
-
-    def call(listener: Listener, text: str) -> None:
-        loop.call_soon_threadsafe(listener, text)
-
-    return {place: partial(call, listener) for place, listener in listeners.items()}
-
-
-@dataclass(slots=True, eq=False)
-class AgentRequest:
-    """``row`` is canonical JSON. ``name`` (agent or pair) is for seed and record. Smaller ``order`` goes first.
-    ``position`` is the stimulus's in its set."""
-
-    agent: str
-    row: bytes
-    stimulus: str
-    sample: int = 0
-    run_seed: int = 0
-    name: str = ""
-    turn: int | None = None
-    options: Mapping[str, Any] | None = None
-    order: int = 0
-    deliver: Callable[[AgentRequest], None] | None = None
-    files: Mapping[str, bytes] | None = None  # the images that the row names, where they come with a request
-    failed_before: str = ""  # the code of the failure that is tried again
-    say: Callable[[str], None] | None = None  # called with the answer's text so far, while it is made
-    position: int = 0
-
-    # kept by the scheduler
-    attempt: int = 0
-    first_attempt: int = 0  # the number that attempt 0 of this request has in seeds and records
-    seed: int = 0
-    attempts: list[dict[str, Any]] = field(default_factory=list)
-    deaths: int = 0
-    queued_at: float = 0.0
-    cancelled: bool = False
-
-    # the outcome; answer and raw are JSON
-    status: Status = "unanswered"
-    answer: bytes | None = None
-    raw: bytes | None = None
-    error: tuple[str, str] | None = None
-    sha256: str | None = None
-    waiting: float = 0.0
-    preparing: float = 0.0
-    responding: float = 0.0
-    worker: Mapping[str, Any] | None = None
-    created: str = ""
-
-    def draw_seed(self) -> int:
-        name = self.name or self.agent
-        attempt = self.first_attempt + self.attempt
-        self.seed = derive_seed(self.run_seed, name, self.stimulus, self.sample, self.turn, attempt)
-        return self.seed
-
-    def packed(self) -> PackedRequest:
-        return self.row, self.files, self.draw_seed(), self.sample, self.attempt, self.options
-
-    def fail(self, code: str, message: str) -> None:
-        self.status = "failed"
-        self.answer = None
-        self.error = (code, message)
-
-    def finish(self) -> None:
-        if self.deliver is not None and not self.cancelled:
-            self.deliver(self)
-
-    def pass_on(self, text: str) -> None:
-        if self.say is not None and not self.cancelled:
-            self.say(text)
-
-    def question(self) -> bytes:
-        """A hash, the same for the samples and attempts that ask the same."""
-        asked = orjson.dumps([self.name, self.turn, self.options], default=str)
-        return hashlib.sha256(self.row + asked).digest()
-
-    def server_replies(self) -> list[tuple[int, dict[str, Any]]]:
-        """Seed and raw reply of each attempt; none where no server wrote it."""
-        kept = [(attempt["seed"], orjson.dumps(attempt["raw"])) for attempt in self.attempts]
-        is_kept = bool(self.attempts) and self.attempts[-1]["attempt"] == self.first_attempt + self.attempt
-        if self.raw is not None and not is_kept:
-            kept.append((self.seed, self.raw))
-        raws = [(seed, orjson.loads(raw)) for seed, raw in kept if b'"model":' in raw]
-        return [(seed, raw) for seed, raw in raws if isinstance(raw, dict) and "model" in raw]
-
-    def attempt_record(self, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
-        return {
-            "attempt": self.first_attempt + self.attempt,
-            "turn": self.turn,
-            "seed": self.seed,
-            "answer": None if self.answer is None else orjson.Fragment(self.answer),
-            "raw": None if self.raw is None else orjson.Fragment(self.raw),
-            "verdicts": verdicts,
-        }
-
-
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """``environment`` holds keys for this agent alone."""
+    """What a worker is made of, sent to its process."""
 
     entry: Entry
+    """The agent's place in the catalogue."""
     settings: Mapping[str, Any]
+    """The agent's settings."""
     root: str
+    """The folder in which the paths of pictures begin, for a worker of another process."""
     device: str = "cpu"
+    """Where the agent runs: "cpu" or "cuda:0"."""
     threads: int = 1
+    """Threads that prepare stimuli; torch takes as many on the CPU."""
     memory_fraction: float | None = None
+    """The share of the GPU's memory that torch may take, from 0 to 1; None: all."""
     devices: int = 1
+    """GPUs that the agent is spread over."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
-@dataclass(slots=True)
-class BatchReply:
-    """``size`` is the largest number answered at once, ``limit`` the largest that fits once memory ran out."""
-
-    replies: list[PackedReply]
-    responding: float
-    size: int
-    limit: int | None = None
+    """Environment variables with keys (of servers, say) for this agent alone. They are in no repr, so in no log."""
 
 
 @dataclass(slots=True)
@@ -177,6 +72,8 @@ class _Prepared:
 
 
 class Worker:
+    """An agent with its threads. Use as :meth:`load`, :meth:`answer` as often as wanted, :meth:`close`."""
+
     def __init__(self, spec: WorkerSpec) -> None:
         self.spec = spec
         self.agent: Agent[Any] = spec.entry.make(spec.settings)
@@ -185,7 +82,7 @@ class Worker:
             self.agent.use_devices(spec.devices)
         self.declared = self.agent.declaration()
         self._one_by_one = self.agent if isinstance(self.agent, BatchesByItself) else None
-        self.limit = 1 << 30
+        self.limit = 1 << 30  # the largest batch that fits in memory, as far as is known
         self._preparers = ThreadPoolExecutor(spec.threads, "prepare", initializer=machine.yield_to_device)
         self._device = ThreadPoolExecutor(1, "device")
 
@@ -207,10 +104,10 @@ class Worker:
             if self.spec.memory_fraction is not None:
                 torch.cuda.set_per_process_memory_fraction(self.spec.memory_fraction, device)
         self._device.submit(self._load, device).result()
-        about = provenance_of(self.agent)
+        provenance = provenance_of(self.agent)
         if on_gpu:
-            about = {**about, "device": loading.gpu_provenance()}
-        return {**about, "versions": machine.versions()}
+            provenance = {**provenance, "device": loading.gpu_provenance()}
+        return {**provenance, "versions": machine.versions()}
 
     def _load(self, device: str) -> None:
         # In the thread that will use it: torch's thread count and current device belong to a thread.
@@ -230,9 +127,9 @@ class Worker:
         if self.declared.batches_by_itself:
             return await self._answer_one(batch[0], listeners.get(0))
         parts = deque([list(range(len(batch)))])
-        if any(b'"image":' in row for row, *_ in batch):
+        if any(request.row.task in IMAGE_TASKS for request in batch):
             parts = await asyncio.get_running_loop().run_in_executor(self._preparers, self._parts, batch)
-        total = BatchReply([("", "", None, None, 0.0)] * len(batch), 0.0, 0)
+        total = BatchReply([NO_REPLY] * len(batch), 0.0, 0)
         while parts:
             places = parts.popleft()
             reply = await self._answer_part(
@@ -240,7 +137,7 @@ class Worker:
             )
             for place, packed in zip(places, reply.replies, strict=True):
                 total.replies[place] = packed
-                if packed[0] == "out_of_memory" and len(places) > 1:
+                if packed.code == "out_of_memory" and len(places) > 1:
                     parts.append([place])
             total.responding += reply.responding
             total.size = max(total.size, reply.size)
@@ -248,10 +145,10 @@ class Worker:
         return total
 
     async def _answer_part(self, batch: Sequence[PackedRequest], listeners: Sequence[Listener | None]) -> BatchReply:
-        # Images of requests have no names of their own: two rows that read the same need not show the same.
-        keys = [(row, id(files) if files else None) for row, files, *_ in batch]
-        distinct = dict(zip(keys, batch, strict=True))
-        prepared = dict(zip(distinct, await self._prepare_all(list(distinct.values())), strict=True))
+        # Pictures of requests have no names of their own: two rows that read the same need not show the same.
+        keys = [(request.row.json, id(request.row.files) if request.row.files else None) for request in batch]
+        rows = {key: request.row for key, request in zip(keys, batch, strict=True)}
+        prepared = dict(zip(rows, await self._prepare_all(list(rows.values())), strict=True))
         items = [
             (prepared[key], _draw(request, listener))
             for key, request, listener in zip(keys, batch, listeners, strict=True)
@@ -262,8 +159,8 @@ class Worker:
         """The places of a batch in parts of at most :data:`MOST_DECODED` bytes of decoded pictures."""
         parts: deque[list[int]] = deque([[]])
         left = MOST_DECODED
-        for place, (row, files, *_) in enumerate(batch):
-            size = self._decoded_size(row, files)
+        for place, request in enumerate(batch):
+            size = _decoded_size(request.row)
             if size > left and parts[-1]:
                 parts.append([])
                 left = MOST_DECODED
@@ -271,16 +168,8 @@ class Worker:
             left -= size
         return parts
 
-    def _decoded_size(self, row: bytes, files: Mapping[str, bytes] | None) -> int:
-        size = 0
-        with contextlib.suppress(ValueError, AnswerError):  # what cannot be decoded takes nothing
-            for image in stimuli.parse_row(row, root=self.spec.root, files=files).images():
-                header = image.header()
-                size += 3 * header.width * header.height
-        return size
-
     async def _answer_one(self, request: PackedRequest, listener: Listener | None) -> BatchReply:
-        [prepared] = await self._prepare_all([request])
+        [prepared] = await self._prepare_all([request.row])
         began = time.perf_counter()
         reply: Reply | Exception
         if prepared.error is not None:
@@ -293,22 +182,22 @@ class Worker:
                 reply = _without_traceback(error)
         return BatchReply([_pack(reply, prepared)], time.perf_counter() - began, 1)
 
-    async def _prepare_all(self, requests: Sequence[PackedRequest]) -> list[_Prepared]:
+    async def _prepare_all(self, rows: Sequence[StimulusRow]) -> list[_Prepared]:
         loop = asyncio.get_running_loop()
-        size = -(-len(requests) // self.spec.threads)
-        parts = [requests[start : start + size] for start in range(0, len(requests), size)]
+        size = -(-len(rows) // self.spec.threads)
+        parts = [rows[start : start + size] for start in range(0, len(rows), size)]
         done = [loop.run_in_executor(self._preparers, self._prepare_part, part) for part in parts]
         return list(chain.from_iterable(await asyncio.gather(*done)))
 
-    def _prepare_part(self, requests: Sequence[PackedRequest]) -> list[_Prepared]:
-        return [self._prepare(row, files) for row, files, *_ in requests]
+    def _prepare_part(self, rows: Sequence[StimulusRow]) -> list[_Prepared]:
+        return [self._prepare(row) for row in rows]
 
-    def _prepare(self, row: bytes, files: Mapping[str, bytes] | None) -> _Prepared:
+    def _prepare(self, row: StimulusRow) -> _Prepared:
         began = time.perf_counter()
         prepared = _Prepared()
         stimulus: stimuli.Stimulus | None = None
         try:
-            stimulus = stimuli.parse_row(row, root=self.spec.root, files=files)
+            stimulus = row.parsed()
             prepared.task = stimulus.task
             prepared.value = self.agent.prepare(stimulus)
         except AnswerError as error:
@@ -318,7 +207,7 @@ class Worker:
             prepared.error = AnswerError(code, why)
         try:
             if stimulus is None or not stimulus.images():  # the row is its own canonical form
-                prepared.sha256 = hashlib.sha256(row).hexdigest()
+                prepared.sha256 = hashlib.sha256(row.json).hexdigest()
             else:
                 prepared.sha256 = stimuli.sha256(stimulus)
         except AnswerError as error:
@@ -366,8 +255,17 @@ class Worker:
 
 
 def _draw(request: PackedRequest, listener: Listener | None) -> Draw:
-    _, _, seed, sample, attempt, options = request
-    return Draw(seed, sample, attempt, options or {}, listener)
+    return Draw(request.seed, request.sample, request.attempt, request.options or {}, listener)
+
+
+def _decoded_size(row: StimulusRow) -> int:
+    """The bytes of a row's pictures once they are decoded. What cannot be decoded takes nothing."""
+    size = 0
+    with contextlib.suppress(ValueError, AnswerError):
+        for image in row.parsed().images():
+            header = image.header()
+            size += 3 * header.width * header.height
+    return size
 
 
 def _without_traceback(error: Exception) -> Exception:
@@ -382,11 +280,13 @@ def _without_traceback(error: Exception) -> Exception:
 def _pack(reply: Reply | Exception, prepared: _Prepared) -> PackedReply:
     code = None
     raw = None
+    is_blank = False
     content: bytes | str
     try:
         if isinstance(reply, Exception):
             raise reply
         content = _answer_json(reply.answer, prepared.task)
+        is_blank = _is_blank(reply.answer)
         raw = orjson.dumps(clean(reply.raw))
     except AnswerError as error:
         code = error.code
@@ -398,7 +298,7 @@ def _pack(reply: Reply | Exception, prepared: _Prepared) -> PackedReply:
     except Exception as error:
         code = "respond_failed"
         content = describe(error)
-    return code, content, raw, prepared.sha256, prepared.seconds
+    return PackedReply(code, content, raw, prepared.sha256, prepared.seconds, is_blank)
 
 
 def _answer_json(answer: BaseModel, task: stimuli.Task | None) -> bytes:
@@ -407,3 +307,10 @@ def _answer_json(answer: BaseModel, task: stimuli.Task | None) -> bytes:
     if type(answer) is not expected:
         raise AnswerError("bad_agent", f"the answer is a {type(answer).__name__}, not a {expected.__name__}")
     return expected.__pydantic_serializer__.to_json(answer)
+
+
+def _is_blank(answer: BaseModel) -> bool:
+    """Whether an answer is a text or a word that shows nothing."""
+    if isinstance(answer, answers.CaptionAnswer | answers.TurnAnswer):
+        return answers.is_blank(answer.text)
+    return isinstance(answer, answers.WordAnswer) and answers.is_blank(answer.word)

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from agents.errors import InputError
-from agents.stimuli import IMAGES, SHORT, Stimulus, as_dict, parse_row
+from agents.stimuli import IMAGES, SHORT, as_dict
 from serving.files.words import count
 from serving.sets.checking import check_rows
-from serving.sets.kinds import Kind, kind_of
+from serving.sets.kinds import Kind
 from serving.sets.set_rows import ID_DIGITS, Row, RowReader, TasksByAgent, chosen_by, without_nested
+from serving.sets.stimulus_row import StimulusRow
 from serving.sets.stimulus_set import present, read_rows
 
 ROW_OF: dict[str, Callable[[str], dict[str, Any]]] = {
@@ -24,13 +25,6 @@ ROW_OF: dict[str, Callable[[str], dict[str, Any]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedStimulus:
-    id: str
-    row: bytes
-    kind: Kind
-
-
 @dataclass(slots=True)
 class CheckedStimuli:
     """``files`` has the bytes of images that are no files; ``where`` is for messages."""
@@ -38,13 +32,11 @@ class CheckedStimuli:
     where: str
     root: str
     files: dict[str, bytes] = field(default_factory=dict)
-    stimuli: list[CheckedStimulus] = field(default_factory=list)
+    stimuli: list[StimulusRow] = field(default_factory=list)
 
     def kinds(self) -> Counter[Kind]:
+        """How many stimuli there are of each kind."""
         return Counter(stimulus.kind for stimulus in self.stimuli)
-
-    def parsed(self, row: bytes) -> Stimulus:
-        return parse_row(row, root=self.root, files=self.files)
 
     def add_all(self, rows: Iterator[Row]) -> None:
         """Raises InputError with every problem."""
@@ -56,8 +48,10 @@ class CheckedStimuli:
             raise InputError(f"{self.where}: an empty set: there is no stimulus in it")
 
     def _keep(self, row: Row, *_: object) -> None:
-        if row.stimulus is not None and row.canonical is not None:
-            self.stimuli.append(CheckedStimulus(row.stimulus.id, row.canonical, kind_of(vars(row.stimulus))))
+        if row.stimulus is not None:
+            checked = StimulusRow.of(row.stimulus, self.files or None)
+            checked.position = len(self.stimuli)
+            self.stimuli.append(checked)
 
 
 def check_stimuli(

@@ -78,6 +78,7 @@ def check_rows(
 
 
 def check_unasked(path: Path, *, task: str | None, deep: bool) -> CheckResult:
+    """Check a set without agents. Rows that fit several tasks are checked as the first, and counted as of none."""
     chosen = set[str]()
 
     def choose(tasks: Sequence[str]) -> Sequence[str]:

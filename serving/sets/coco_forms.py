@@ -34,6 +34,8 @@ class CocoImage(BaseModel):
 
 
 class CocoSegment(BaseModel):
+    """A segment of a panoptic annotation."""
+
     category_id: StrictInt | None = None
 
 
@@ -48,16 +50,21 @@ class CocoAnnotation(BaseModel):
 
 
 class CocoCategory(BaseModel):
+    """A class of objects."""
+
     id: StrictInt
     name: StrictStr
 
 
 class Coco(BaseModel):
+    """A file of annotations in COCO's form."""
+
     images: list[CocoImage]
     annotations: list[CocoAnnotation] = Field(default_factory=list)
     categories: list[CocoCategory] = Field(default_factory=list)
 
     def repeated_ids(self, where: str) -> list[Problem]:
+        """The ids of images and categories that stand twice in the file ``where``."""
         images = [("images", image.id, image.file_name) for image in self.images]
         names: dict[tuple[str, int], list[str]] = {}
         for field, id, name in [*images, *(("categories", category.id, category.name) for category in self.categories)]:
@@ -70,6 +77,8 @@ class Coco(BaseModel):
 
 
 class Search(BaseModel):
+    """A trial of COCO-Search18 or COCO-FreeView."""
+
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
     name: str
@@ -84,10 +93,13 @@ class Search(BaseModel):
 
     @property
     def stimulus(self) -> str:
+        """The id of its stimulus: the picture's name, in a search with the target before it."""
         return f"{self.target}/{self.name}" if self.target else self.name
 
 
 class SearchPath(Search):
+    """A trial with a person's scanpath: ``X`` and ``Y`` in pixels, ``T`` in milliseconds."""
+
     subject: int | str
     X: list[float]
     Y: list[float]

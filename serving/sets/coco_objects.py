@@ -36,6 +36,7 @@ class AnnotatedObjects:
 
     @classmethod
     def of(cls, coco: Coco) -> AnnotatedObjects:
+        """The objects of a parsed file of annotations."""
         objects = cls(
             {category.id: category.name for category in coco.categories},
             any(image.neg_category_ids is not None for image in coco.images),

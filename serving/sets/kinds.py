@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import orjson
-
 # (task, detail). The detail is the viewing mode of a scanpath, the judged task of a trial, "HM" or "HH" of a
 # conversation with people; otherwise None.
 Kind = tuple[str, str | None]
 
 
 def kind_of(row: Mapping[str, Any]) -> Kind:
+    """The kind of a stimulus by its fields, parsed or not."""
     task = str(row.get("task"))
     if task == "conversation":
         kind = str(row.get("type", "MM"))
@@ -18,10 +17,6 @@ def kind_of(row: Mapping[str, Any]) -> Kind:
     if task == "judgement":
         return task, str(row.get("asked"))
     return task, (str(row.get("mode", "free")) if task == "attention_prediction" else None)
-
-
-def task_of(row: bytes) -> str:
-    return str(orjson.loads(row)["task"])
 
 
 def is_asked(entry: Mapping[str, Any], kind: Kind) -> bool:

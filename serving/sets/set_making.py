@@ -25,7 +25,8 @@ from serving.sets.stimulus_set import SUFFIXES, image_names, read_rows
 
 DOMAINS = {"in-domain": "in", "near-domain": "near", "out-domain": "out"}
 
-Row = dict[str, Any]
+StimulusFields = dict[str, Any]
+"""A stimulus to write, as JSON."""
 
 
 def make_set(
@@ -58,7 +59,7 @@ def make_set(
 
 def _rows(
     source: Path, beside: Path, images: Path | None, task: str | None, frame: Frame | None, fit: Fit | None
-) -> Iterator[Row]:
+) -> Iterator[StimulusFields]:
     try:
         content = parse_json(read_bytes(source))
     except InputError as error:
@@ -117,7 +118,7 @@ def _pictures(names: Iterable[str], images: Path) -> dict[str, str]:
     return files
 
 
-def _coco(coco: Coco, source: str, place: str, images: Path, task: str | None) -> Iterator[Row]:
+def _coco(coco: Coco, source: str, place: str, images: Path, task: str | None) -> Iterator[StimulusFields]:
     if problems := coco.repeated_ids(source):
         raise InputError(f"{source}: {count(len(problems), 'problem')}; no set was made", problems)
     objects = AnnotatedObjects.of(coco)
@@ -130,7 +131,7 @@ def _coco(coco: Coco, source: str, place: str, images: Path, task: str | None) -
         file = image.file_name
         if image.url_folder and (images / image.url_folder / file).is_file():
             file = f"{image.url_folder}/{file}"
-        row: Row = {"id": image.file_name, "task": task, "image": f"{place}/{file}"}
+        row: StimulusFields = {"id": image.file_name, "task": task, "image": f"{place}/{file}"}
         row |= {"source": "coco" if image.domain is None else "nocaps"}
         row |= {"source_id": str(image.id) if image.open_images_id is None else image.open_images_id}
         if task == "image_captioning":

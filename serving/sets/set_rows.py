@@ -98,6 +98,7 @@ def image_tasks(tasks_by_agent: TasksByAgent) -> list[str]:
 
 
 def name_of(fields: Mapping[str, Any]) -> str | None:
+    """What a row without an id is called: its cue, topic or picture; None without any."""
     for field in CONTENT:
         if isinstance(text := fields.get(field), str) and text.strip():
             if field != "image":
@@ -134,6 +135,7 @@ class RowReader:
     files: Mapping[str, bytes] | None = None
 
     def from_line(self, text: bytes, line: int) -> Iterator[Row]:
+        """The rows of a line of JSON, one for each task."""
         try:
             fields = orjson.loads(text)
         except orjson.JSONDecodeError as error:
@@ -147,6 +149,7 @@ class RowReader:
         yield from self.from_values(fields, line, problems=repeated)
 
     def from_cells(self, cells: Mapping[str, str], line: int | None, *, unnamed: bool = False) -> Iterator[Row]:
+        """The rows of a table's row, whose ``cells`` are text by column; as :meth:`from_values`."""
         values: dict[str, Any] = {**cells}
         problems: list[FieldProblem] = []
         for name, text in cells.items():
@@ -183,6 +186,7 @@ class RowReader:
             yield self._row(with_task, line, unnamed, [*problems], strict)
 
     def bad(self, line: int | None, problems: Iterable[FieldProblem]) -> Row:
+        """A row that has nothing but problems."""
         return Row(line, self.where, problems=tuple(Problem(self.where, line, *each) for each in problems))
 
     def _row(

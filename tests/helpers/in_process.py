@@ -12,12 +12,15 @@ import pytest
 from agents import catalogue
 from agents.capabilities import Connected
 from agents.contract import GIB
+from serving.scheduling.batch import NOBODY, BatchReply, Listeners, PackedRequest
 from serving.scheduling.dispatch import Dispatcher, ReplicaWorker
 from serving.scheduling.placement import Node
 from serving.scheduling.recovery import Cause, WorkerLost
+from serving.scheduling.request import Outcome, Request
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.this_process import LocalWorker, ThisProcess
-from serving.scheduling.worker import NOBODY, AgentRequest, BatchReply, Listeners, PackedRequest, Worker, WorkerSpec
+from serving.scheduling.worker import Worker, WorkerSpec
+from serving.sets.stimulus_row import StimulusRow
 
 RUN_SEED = 7
 HERE = (Node("here", "here", 2, 64 * GIB),)  # room for whatever a test names, whether or not it is there
@@ -51,7 +54,7 @@ class Mortal(InProcess):
     async def call(self, batch: list[PackedRequest], timeout: float, listeners: Listeners = NOBODY) -> BatchReply:
         self.calls.append(len(batch))
         await asyncio.sleep(0)
-        if any(re.search(self.poison, row.decode()) for row, *_ in batch):
+        if any(re.search(self.poison, request.row.json.decode()) for request in batch):
             raise WorkerLost(self.cause, "the worker process died")
         return await super().call(batch, timeout, listeners)
 
@@ -65,8 +68,17 @@ def row(number: int) -> bytes:
     return orjson.dumps({"cue": f"cue{number}", "id": f"w{number:03d}", "task": "word_association"})
 
 
-def requests(count: int, agent: str = "null") -> list[AgentRequest]:
-    return [AgentRequest(agent, row(i), f"w{i:03d}", 0, RUN_SEED, "null") for i in range(count)]
+def stimulus_row(number: int) -> StimulusRow:
+    return StimulusRow.of_line(row(number), number, None)
+
+
+def packed(number: int, sample: int = 0) -> PackedRequest:
+    return PackedRequest(stimulus_row(number), 1, sample)
+
+
+def requests(count: int, agent: str = "null") -> list[Request]:
+    rows = map(stimulus_row, range(count))
+    return [Request(agent=agent, row=row, name="null", run_seed=RUN_SEED) for row in rows]
 
 
 def scheduled(
@@ -99,16 +111,16 @@ def scheduled(
 
 def stream(
     count: int, settings: dict[str, Any] | None = None, agent: str = "null", **options: Any
-) -> dict[str, AgentRequest]:
+) -> dict[str, Outcome]:
     """Every request's outcome by stimulus; asserts that each comes back once."""
 
-    async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> list[AgentRequest]:
-        return [request async for request in scheduler.stream(requests(count, agent))]
+    async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> list[Outcome]:
+        return [outcome async for outcome in scheduler.stream(requests(count, agent))]
 
     found = scheduled(work, settings, agent, **options)
-    assert sorted(request.stimulus for request in found) == [f"w{i:03d}" for i in range(count)]
-    return {request.stimulus: request for request in found}
+    assert sorted(outcome.request.row.id for outcome in found) == [f"w{i:03d}" for i in range(count)]
+    return {outcome.request.row.id: outcome for outcome in found}
 
 
-def error_codes(found: dict[str, AgentRequest]) -> dict[str, str]:
-    return {name: request.error[0] for name, request in found.items() if request.error is not None}
+def error_codes(found: dict[str, Outcome]) -> dict[str, str]:
+    return {name: outcome.error.code for name, outcome in found.items() if outcome.error is not None}

@@ -12,8 +12,10 @@ from agents import answers
 from agents.contract import GIB, Entry
 from serving.scheduling import cluster as clusters
 from serving.scheduling import local_ray
+from serving.scheduling.batch import PackedRequest
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.scheduler import ReplicaPool, Scheduler, WorkerOptions
+from serving.sets.stimulus_row import StimulusRow
 
 GPUS = 8
 MEMORY = 80 * GIB  # of each
@@ -72,14 +74,13 @@ def _devices(scheduler: Scheduler, name: str) -> list[str]:
 async def _kill_one(scheduler: Scheduler, name: str, count: int) -> None:
     dispatcher = scheduler.dispatchers[name]
     last = max(dispatcher._replicas, key=lambda replica: replica.number)
-    reply = await last.worker.call([(ROW, None, 1, 0, 0, None)], 60)
-    [(code, answer, raw, _, _)] = reply.replies
-    assert code is None, answer
-    assert isinstance(answer, bytes)
-    assert raw is not None
-    word = answers.WordAnswer.model_validate_json(answer).word
+    [reply] = (await last.worker.call([PackedRequest(StimulusRow.of_line(ROW, 0, None), 1)], 60)).replies
+    assert reply.code is None, reply.content
+    assert isinstance(reply.content, bytes)
+    assert reply.raw is not None
+    word = answers.WordAnswer.model_validate_json(reply.content).word
     assert f"cuda:{word}" == last.worker.device
-    os.kill(orjson.loads(raw)["pid"], signal.SIGKILL)
+    os.kill(orjson.loads(reply.raw)["pid"], signal.SIGKILL)
     async with asyncio.timeout(60):
         while last in dispatcher._replicas or dispatcher.loaded_workers < count:
             await asyncio.sleep(0.02)

@@ -9,21 +9,23 @@ from typing import Any
 import orjson
 
 from agents.answers import TurnAnswer
-from agents.contract import Declaration, Draw
+from agents.contract import Declaration, Draw, Finding
 from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.conversation import STRIDE, Conversation
 from serving.conversations.scenario import PairSettings
-from serving.scheduling.worker import AgentRequest
+from serving.scheduling.request import Attempt, Outcome, Request, Status, Where
+from serving.sets.stimulus_row import StimulusRow
 
 Script = Callable[[int, int], str]  # (turn, attempt in seeds) -> what is said
-OWN = {"filter": "own", "rejected": True, "found": "y"}  # what an agent's own filter says
+OWN = Finding("own", True, "y")  # what an agent's own filter says
+NOTED = Finding("noted", False, "x")
 
 
 class Scripted:
     """Answers as a scheduler does, at once; counts what it is asked."""
 
-    def __init__(self, script: Script, own: Mapping[tuple[int, int], str] | None = None) -> None:
+    def __init__(self, script: Script, own: Mapping[tuple[int, int], Status] | None = None) -> None:
         self.script = script
         self.own = own or {}  # how an agent's own filters or an error end a turn, by (turn, first attempt)
         self.asked: list[tuple[int, int]] = []
@@ -32,43 +34,37 @@ class Scripted:
     def text(self, stimulus: ConversationStimulus, options: Mapping[str, Any], turn: int, attempt: int) -> str:
         return self.script(turn, attempt)
 
-    async def answer(
-        self,
-        agent: str,
-        stimulus: ConversationStimulus,
-        sample: int,
-        *,
-        seed: int,
-        turn: int,
-        options: Mapping[str, Any],
-        name: str,
-        order: int,
-        first_attempt: int,
-        failed_before: str,
-    ) -> AgentRequest:
-        self.asked.append((turn, first_attempt))
-        self.seen.append((agent, stimulus, options))
-        item = AgentRequest(agent, b"", stimulus.id, sample, seed, name, turn, options, order)
-        item.first_attempt = first_attempt
-        item.draw_seed()
-        text = self.text(stimulus, options, turn, first_attempt)
-        item.status = "ok"
-        item.answer = TurnAnswer(text=text).model_dump_json().encode()
-        if (turn, first_attempt) in self.own:
-            item.status = self.own[turn, first_attempt]  # type: ignore[assignment]
-            item.error = None
-            item.attempts = [item.attempt_record([{"filter": "noted", "rejected": False, "found": "x"}, OWN])]
-        item.raw = orjson.dumps({"tokens": 10 * turn + first_attempt % STRIDE})
-        item.worker = {"host": "h", "device": "cpu", "batch_size": 1}
-        return item
+    async def answer(self, request: Request) -> Outcome:
+        assert request.turn is not None
+        assert request.options is not None
+        stimulus = request.row.parsed()
+        assert isinstance(stimulus, ConversationStimulus)
+        asked = (request.turn, request.first_attempt)
+        self.asked.append(asked)
+        self.seen.append((request.agent, stimulus, request.options))
+        text = self.text(stimulus, request.options, *asked)
+        outcome = Outcome(
+            request=request,
+            status=self.own.get(asked, "ok"),
+            seed=request.seed(request.first_attempt),
+            attempt=request.first_attempt,
+            answer=TurnAnswer(text=text).model_dump_json().encode(),
+            worker=Where("h", "cpu", 1),
+        )
+        attempts: tuple[Attempt, ...] = ()
+        if asked in self.own:
+            attempts = (outcome.as_attempt((NOTED, OWN)),)
+        raw = orjson.dumps({"tokens": 10 * request.turn + request.first_attempt % STRIDE})
+        return outcome._replace(raw=raw, attempts=attempts)
 
 
 def hold(
     scheduler: Scripted, settings: PairSettings, policy: Policy, stimulus: bytes, **more: Any
-) -> tuple[AgentRequest, list[bytes]]:
+) -> tuple[Outcome, list[bytes]]:
     """A conversation of the agents a and b, and the lines of its journal."""
     lines: list[bytes] = []
-    talk = Conversation("a~b", ("a", "b"), stimulus, 0, 7, 1, policy, settings, on_turn=lines.append, **more)
+    request = Request(agent="a", row=StimulusRow.of_line(stimulus, 0, None), name="a~b", run_seed=7, order=1)
+    talk = Conversation(request, ("a", "b"), policy, settings, on_turn=lines.append, **more)
     return asyncio.run(talk.run(scheduler)), lines  # type: ignore[arg-type]
 
 
@@ -92,23 +88,26 @@ class SlowScheduler:
     def next_order(self) -> int:
         return 1
 
-    async def answer(self, agent: str, stimulus: ConversationStimulus, sample: int = 0, **about: Any) -> AgentRequest:
+    async def answer(self, request: Request) -> Outcome:
+        stimulus = request.row.parsed()
+        assert isinstance(stimulus, ConversationStimulus)
         self.requests.append([line.text for line in stimulus.history])
         await asyncio.sleep(self.seconds)
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):
             raise reply
-        item = AgentRequest(agent, b"", stimulus.id, sample, about["seed"], about["name"], about["turn"])
-        item.first_attempt = about["first_attempt"]
-        item.draw_seed()
-        item.status = "ok"
-        item.answer = TurnAnswer(text=reply).model_dump_json().encode()
-        item.raw = orjson.dumps({"text": f"B: {reply}", "tokens": 5})
-        item.worker = {"host": "h", "device": "cpu", "batch_size": 2}
-        if reply == "rejected":
-            item.status = "rejected"
-            item.attempts = [item.attempt_record([{"filter": "bad", "rejected": True, "found": "x"}])]
-        return item
+        outcome = Outcome(
+            request=request,
+            status="rejected" if reply == "rejected" else "ok",
+            seed=request.seed(request.first_attempt),
+            attempt=request.first_attempt,
+            answer=TurnAnswer(text=reply).model_dump_json().encode(),
+            raw=orjson.dumps({"text": f"B: {reply}", "tokens": 5}),
+            worker=Where("h", "cpu", 2),
+        )
+        if reply != "rejected":
+            return outcome
+        return outcome._replace(attempts=(outcome.as_attempt((Finding("bad", True, "x"),)),))
 
 
 def row(**fields: Any) -> bytes:

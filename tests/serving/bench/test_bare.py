@@ -16,7 +16,7 @@ from agents.stimuli import TASKS
 from serving.bench import made_stimuli
 from serving.bench.bare import BareAgent, Setup, Tally, Window
 from serving.scheduling import machine
-from serving.scheduling.worker import BatchReply, PackedReply
+from serving.scheduling.batch import BatchReply, PackedReply
 from serving.sets.checking import check_rows
 from serving.sets.stimulus_set import read_rows
 
@@ -82,12 +82,12 @@ def test_the_rate_is_that_of_the_agent(name: str, words: Path, monkeypatch: pyte
 
 def test_tokens_and_percentiles() -> None:
     tally = Tally(Window(1.0, 0.0))
-    tally.note(BatchReply([(None, b'{"word":"a"}', b'"a"', "0", 0.0)], 1.0, 1), 2)
+    tally.note(BatchReply([PackedReply(None, b'{"word":"a"}', b'"a"', "0")], 1.0, 1), 2)
     assert tally.tokens is None
-    replies: list[PackedReply] = [
-        (None, b'{"text":"a","tokens":7}', None, "0", 1.0),
-        ("no_word", "no", None, "0", 1.0),
-        (None, b'{"text":"a"}', b'{"tokens":5,"prompt_tokens":9}', "0", 1.0),
+    replies = [
+        PackedReply(None, b'{"text":"a","tokens":7}', None, "0", 1.0),
+        PackedReply("no_word", "no", None, "0", 1.0),
+        PackedReply(None, b'{"text":"a"}', b'{"tokens":5,"prompt_tokens":9}', "0", 1.0),
     ]
     tally.note(BatchReply(replies, 1.0, 3), 2)
     assert (tally.tokens, tally.answered, tally.failed, tally.failure) == (12, 3, 1, "no_word: no")
@@ -97,7 +97,7 @@ def test_tokens_and_percentiles() -> None:
 
 
 def test_a_process_ends_when_its_parent_was_killed() -> None:
-    code = "import measured_agents as agents; from serving.bench.bare import in_child; "
+    code = "from tests.helpers import measured_agents as agents; from serving.bench.bare import in_child; "
     code += "[print(pid, flush=True) for pid in in_child(agents.linger)]"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True) as parent:

@@ -15,14 +15,14 @@ from serving.conversations import scenario
 from serving.conversations.journal import read_journal
 from serving.conversations.scenario import PairSettings, read_pair_settings
 from serving.conversations.transcript import no_instructions
-from serving.scheduling.worker import AgentRequest
+from serving.scheduling.request import Outcome
 from tests.helpers import scripted
 from tests.helpers.scripted import Script, Scripted, fresh, row
 
 
 def hold(
     script: Script, rules: PairSettings, turns: Any = None, told: Any = None, **fields: Any
-) -> tuple[AgentRequest, Scripted, list[dict[str, Any]]]:
+) -> tuple[Outcome, Scripted, list[dict[str, Any]]]:
     scheduler = Scripted(script)
     settings = rules.model_copy(update={"thresholds": FilterSettings(repeated_sentence=2)})
     more = {"instructions": told or (no_instructions,) * 2, "journalled": turns or {}}
@@ -30,7 +30,7 @@ def hold(
     return item, scheduler, [json.loads(line) for line in lines]
 
 
-def texts(item: AgentRequest) -> list[str]:
+def texts(item: Outcome) -> list[str]:
     return [message["text"] for message in json.loads(item.answer or b"{}")["messages"]]
 
 
@@ -57,7 +57,7 @@ def test_what_the_history_repeats_rejects_nothing() -> None:
     assert item.status == "ok"
     assert len(scheduler.asked) == 6
     [noted] = item.attempts
-    assert {one["filter"]: one["rejected"] for one in noted["verdicts"]} == {
+    assert {finding.filter: finding.rejected for finding in noted.findings} == {
         "repeated_sentence": False,
         "repeated_block": False,
     }
@@ -73,7 +73,7 @@ def test_who_says_what_the_model_was_told_is_found_out(prompts: str | None) -> N
     item, _, _ = hold(
         lambda turn, attempt: said + "!" * turn, PairSettings(policy=Policy(), attempts=1), told=told, who_starts="A"
     )
-    found = {one["filter"]: one["found"] for attempt in item.attempts for one in attempt["verdicts"]}
+    found = {finding.filter: finding.found for attempt in item.attempts for finding in attempt.findings}
     assert ("prompt_echo" in found) == (prompts is not None)
     turned, _, _ = hold(
         lambda turn, attempt: said,
@@ -82,7 +82,9 @@ def test_who_says_what_the_model_was_told_is_found_out(prompts: str | None) -> N
         who_starts="A",
     )
     assert turned.status == ("rejected" if prompts else "ok")
-    assert {one["turn"] for one in turned.attempts if "prompt_echo" in str(one)} == ({None} if prompts else set())
+    assert {attempt.turn for attempt in turned.attempts if "prompt_echo" in str(attempt)} == (
+        {None} if prompts else set()
+    )
 
 
 def test_what_was_said_after_a_lost_turn_counts_no_more_once_that_is_asked_anew(tmp_path: Path) -> None:

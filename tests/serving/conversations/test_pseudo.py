@@ -9,7 +9,7 @@ from agents.answers import ConversationAnswer
 from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.scenario import PairSettings
-from serving.scheduling.worker import AgentRequest
+from serving.scheduling.request import Outcome
 from tests.helpers import scripted
 from tests.helpers.scripted import Scripted, fresh, row
 
@@ -43,14 +43,12 @@ class Writer(Scripted):
         return "\n".join(lines)
 
 
-def hold(
-    writer: Writer, pseudo: Mapping[str, int], writers: tuple[bool, bool] = (True, False), **more: Any
-) -> AgentRequest:
+def hold(writer: Writer, pseudo: Mapping[str, int], writers: tuple[bool, bool] = (True, False), **more: Any) -> Outcome:
     stimulus = row(pseudo=pseudo, names=NAMES, who_starts="A", **{"exchanges": 4, **more})
     return scripted.hold(writer, PairSettings(attempts=3), Policy(), stimulus, writers=writers)[0]
 
 
-def answer_of(item: AgentRequest) -> ConversationAnswer:
+def answer_of(item: Outcome) -> ConversationAnswer:
     return ConversationAnswer.model_validate_json(item.answer or b"")
 
 

@@ -22,7 +22,7 @@ from serving.conversations.dialogue import BurstDialogue, Dialogue
 from serving.conversations.journal import read_journal
 from serving.conversations.scenario import PairSettings
 from serving.runs.records import RecordHeader
-from serving.scheduling.worker import AgentRequest
+from serving.scheduling.request import Outcome
 from tests.helpers.scripted import Scripted, SlowScheduler, hold, row
 from tests.helpers.virtual_time import run_virtually
 
@@ -104,9 +104,8 @@ def converse(case: Case, scheduler: Any, journalled: Any = None) -> tuple[bytes,
     return record(item), lines
 
 
-def record(item: AgentRequest) -> bytes:
-    item.created = CREATED
-    return HEADER.line(item, "conversation")
+def record(item: Outcome) -> bytes:
+    return HEADER.line(item._replace(created=CREATED))
 
 
 def stored() -> dict[str, dict[str, Any]]:

@@ -15,8 +15,8 @@ from PIL import Image as PILImage
 
 from serving.cli import build_parser, main
 from serving.files.atomic_files import lock
-from serving.runs.opening import ResumeState
 from serving.runs.records import Record
+from serving.runs.resume import ResumeState
 from tests.helpers import in_process
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

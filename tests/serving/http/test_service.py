@@ -9,7 +9,8 @@ import pytest
 from agents.errors import AgentStoppedError, UnavailableError
 from serving.http.errors import QUOTING
 from serving.scheduling.recovery import WorkerLost
-from serving.scheduling.worker import AgentRequest
+from serving.scheduling.request import Outcome, Request
+from serving.sets.stimulus_row import StimulusRow
 from tests.helpers import served_here
 from tests.helpers.in_process import InProcess
 from tests.helpers.served_here import code, here
@@ -64,7 +65,7 @@ def test_a_stream_of_any_length_is_answered_in_a_small_queue(monkeypatch: pytest
         asked: list[int] = []
         answer = found.service.scheduler.answer
 
-        async def counted_answer(*more: Any, **options: Any) -> AgentRequest:
+        async def counted_answer(*more: Any, **options: Any) -> Outcome:
             asked.append(found.service.waiting()["null-one"])
             return await answer(*more, **options)
 
@@ -192,9 +193,9 @@ def test_an_agent_without_its_weights_takes_no_other_down() -> None:
 @pytest.mark.parametrize("code", sorted(QUOTING))
 def test_what_a_library_says_of_a_failure_is_for_the_log(code: str, caplog: pytest.LogCaptureFixture) -> None:
     async def work(found: served_here.Here) -> None:
-        item = AgentRequest("null", b'{"id":"a","task":"word_association","cue":"tea"}', "a")
-        item.fail(code, "/home/ann: at 0x7f00")
-        assert "/home/ann" not in found.service.record(item).decode()
+        line = StimulusRow.of_line(b'{"id":"a","task":"word_association","cue":"tea"}', 0, None)
+        outcome = Outcome.failed(Request(agent="null", row=line), code, "/home/ann: at 0x7f00")
+        assert "/home/ann" not in found.service.answered(outcome).record.decode()
         assert "/home/ann" in str([getattr(one, "about", "") for one in caplog.records])
 
     here(work)

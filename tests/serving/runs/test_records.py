@@ -10,9 +10,12 @@ import orjson
 import pytest
 
 from agents.answers import ScanpathAnswer, plain
+from agents.contract import Verdict as Finding
 from agents.stimuli import ALL_TASKS, parse_row
 from serving.library.typed_records import typed
 from serving.runs import records
+from serving.scheduling.request import Outcome, Request, Timing, Where
+from serving.sets.stimulus_row import StimulusRow
 from tests.helpers.run_folders import ANSWERS, attempt, failed, record, stimulus
 
 ROOT = Path(__file__).parents[3]
@@ -169,3 +172,43 @@ def test_the_schema_of_stimuli_agrees_with_the_reader(row: dict[str, Any]) -> No
     except ValueError:
         accepted = False
     assert jsonschema.Draft202012Validator(content).is_valid(row) == accepted
+
+
+ROW = StimulusRow.of_line(b'{"id":"w","task":"word_association","cue":"tea"}', 0, None)
+ASKED = Request(agent="null", row=ROW, run_seed=7)
+ANSWERED = Outcome(
+    request=ASKED,
+    status="ok",
+    seed=ASKED.seed(0),
+    attempt=0,
+    answer=b'{"word":"cup","candidates":null,"skipped":[]}',
+    raw=b'"cup"',
+    sha256="0" * 64,
+    timing=Timing(0.1, 0.2, 0.3),
+    worker=Where("here", "cpu", 2),
+    created="2026-01-01T00:00:00.000Z",
+)
+NOTED = (Finding("repeats", True, "cup"),)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        ANSWERED,
+        ANSWERED._replace(status="rejected", attempts=(ANSWERED.as_attempt(NOTED),)),
+        Outcome.failed(ASKED, "no_word", "the agent knows none"),
+    ],
+    ids=lambda outcome: outcome.status,
+)
+def test_what_is_written_of_an_outcome_is_a_record(outcome: Outcome) -> None:
+    header = records.RecordHeader("0123456789ab", "machine", "d" * 64, None, None)
+    written = orjson.loads(header.line(outcome))
+    assert records.problems(written) == []
+    assert records.structural_fault(written) is None
+    assert tuple(written) == tuple(record())
+    assert [records.read_attempt(row) for row in written["attempts"]] == [*outcome.attempts]
+
+
+def test_nothing_writes_a_key_that_no_record_has() -> None:
+    with pytest.raises(TypeError, match="mood"):
+        records.people_record("0123456789ab", {"mood": "gay"})

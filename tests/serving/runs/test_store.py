@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.errors import StorageError
-from serving.runs.opening import Maker, ResumeState
-from serving.runs.run import Store
+from serving.runs.resume import Maker, ResumeState
+from serving.runs.store import Store
 from tests.helpers.run_folders import DIGEST, failed, line, record
 
 COLOR = "color_estimation"

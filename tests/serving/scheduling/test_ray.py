@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,22 @@ from agents import catalogue
 from agents.errors import AgentStoppedError, ClusterError
 from serving.bench.bare import in_child
 from serving.cli import main
+from serving.scheduling.batch import PackedRequest
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.ray_workers import RemoteWorker
 from serving.scheduling.recovery import WorkerLost
-from serving.scheduling.worker import PackedRequest, WorkerSpec
+from serving.scheduling.worker import WorkerSpec
+from serving.sets.stimulus_row import StimulusRow
 from tests.helpers import in_process, pretended_gpus
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-REQUEST: PackedRequest = (b'{"id": "w", "task": "word_association", "cue": "c"}', None, 1, 0, 0, None)
+
+
+def request(root: str | None = None, **fields: str) -> PackedRequest:
+    return PackedRequest(StimulusRow.of_line(orjson.dumps(fields), 0, root), 1)
+
+
+REQUEST = request(id="w", task="word_association", cue="c")
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +90,13 @@ def test_the_text_of_an_answer_comes_before_it() -> None:
         worker = remote("echo", {"unlike": "d"})
         await worker.start(60)
         texts: list[tuple[str, bool]] = []
-        batch = [(orjson.dumps({"id": cue, "task": "word_association", "cue": cue}), *REQUEST[1:]) for cue in "abcd"]
+        batch = [request(id=cue, task="word_association", cue=cue) for cue in "abcd"]
         calling: asyncio.Task[Any]
         listeners = {place: lambda text: texts.append((text, calling.done())) for place in (1, 3)}
         calling = asyncio.create_task(worker.call(batch, 60, listeners))
         reply = await calling
         assert texts == [("b", False), ("d", False)]
-        assert [code for code, *_ in reply.replies] == [None, None, None, "bad_agent"]
+        assert [packed.code for packed in reply.replies] == [None, None, None, "bad_agent"]
         alone = await worker.call(batch[:3], 60)
         assert [part[:4] for part in reply.replies[:3]] == [part[:4] for part in alone.replies]
         worker.kill()
@@ -101,19 +108,19 @@ def test_the_text_of_an_answer_comes_before_it() -> None:
 def test_images_travel_to_another_machine(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     PILImage.new("RGB", (8, 8), "blue").save(path)
-    rows = [orjson.dumps({"id": name, "image": name, "task": "color_estimation"}) for name in ("a.png", "missing.png")]
+    names = ("a.png", "missing.png")
+    # The driver has the folder, the worker does not.
+    batch = [request(str(tmp_path), id=name, image=name, task="color_estimation") for name in names]
 
     async def work() -> None:
         await Cluster().start()
         worker = remote("mmcq", {}, "/nowhere", sends_images=True)
         await worker.start(60)
-        worker.spec = replace(worker.spec, root=str(tmp_path))  # the driver has the folder, the worker does not
-        reply = await worker.call([(row, None, 1, 0, 0, None) for row in rows], 60)
-        (code, answer, _, sha256, _), (missing, _, _, _, _) = reply.replies
-        assert code is None
-        assert orjson.loads(answer)["color"] == "blue"
-        assert sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-        assert missing == "missing_image"
+        answered, missing = (await worker.call(batch, 60)).replies
+        assert answered.code is None
+        assert orjson.loads(answered.content)["color"] == "blue"
+        assert answered.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+        assert missing.code == "missing_image"
         worker.kill()
 
     asyncio.run(work())

@@ -10,12 +10,13 @@ import torch
 
 from agents import catalogue
 from agents.errors import OF_STIMULUS, AgentStoppedError
-from agents.stimuli import parse_row
+from serving.scheduling.batch import NOBODY, BatchReply, Listeners, PackedRequest
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.recovery import CircuitBreaker, FatalDeviceError, WorkerLost, is_fatal, is_out_of_memory
+from serving.scheduling.request import Outcome, Request
 from serving.scheduling.scheduler import Scheduler
-from serving.scheduling.worker import NOBODY, AgentRequest, BatchReply, Listeners, PackedRequest, Worker, WorkerSpec
-from tests.helpers.in_process import InProcess, Mortal, error_codes, row, scheduled, stream
+from serving.scheduling.worker import Worker, WorkerSpec
+from tests.helpers.in_process import InProcess, Mortal, error_codes, scheduled, stimulus_row, stream
 
 ACCELERATOR_ERROR: type[Exception] = getattr(torch, "AcceleratorError", RuntimeError)  # torch before 2.8 has none
 HINT = (
@@ -77,7 +78,7 @@ CONTINUOUS = Worker(WorkerSpec(catalogue.get("null-one"), {}, "/"))
 
 def stream_over(
     make: Callable[[int], InProcess], count: int, agent: str = "null", **options: Any
-) -> tuple[dict[str, AgentRequest], int]:
+) -> tuple[dict[str, Outcome], int]:
     """The outcomes by stimulus, from workers that ``make`` makes by their number; and how many it made."""
     numbers = itertools.count(1)
     outcomes = stream(count, agent=agent, make=lambda: make(next(numbers)), **options)
@@ -89,7 +90,9 @@ def test_a_stimulus_that_kills_its_worker_fails_alone(agent: str) -> None:
     worker = WORKER if agent == "null" else CONTINUOUS
     outcomes, made = stream_over(lambda number: Mortal(worker, poison="w017"), 60, agent, batch_size=16)
     assert error_codes(outcomes) == {"w017": "worker_died"}
-    assert {name: request.deaths for name, request in outcomes.items() if request.deaths} == {"w017": 3}
+    assert {outcome.error.message for outcome in outcomes.values() if outcome.error is not None} == {
+        "the worker process died, 3 times with this stimulus alone"
+    }
     assert made <= 5  # in company once, then alone three times, and the last that takes their place
 
 
@@ -101,8 +104,7 @@ def test_after_a_death_suspects_are_tried_one_at_a_time() -> None:
         return workers[-1]
 
     outcomes, _ = stream_over(make, 16, batch_size=8)
-    assert {request.status for request in outcomes.values()} == {"ok"}
-    assert not any(request.deaths for request in outcomes.values())  # in company it counts against nobody
+    assert {outcome.status for outcome in outcomes.values()} == {"ok"}
     assert workers[0].calls == [8, 8]
     assert workers[1].calls == [1] * 16
 
@@ -113,7 +115,7 @@ def test_a_worker_that_ends_for_want_of_memory_halves_the_batch_and_blames_nobod
 
     outcomes, _ = stream_over(make, 32, batch_size=8)
     assert {request.status for request in outcomes.values()} == {"ok"}
-    assert max(request.worker["batch_size"] for request in outcomes.values()) == 4  # type: ignore[index]
+    assert max(outcome.worker.batch_size for outcome in outcomes.values() if outcome.worker is not None) == 4
 
 
 def test_a_device_error_replaces_the_worker_and_blames_the_culprit() -> None:
@@ -166,11 +168,11 @@ def test_a_lost_worker_is_loaded_again(
         paused.append(seconds)
         await sleep(0)
 
-    async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> AgentRequest:
+    async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> Outcome:
         monkeypatch.setattr(asyncio, "sleep", pause)
-        return await scheduler.answer("null-one", parse_row(row(1)))
+        return await scheduler.answer(Request(agent="null-one", row=stimulus_row(1)))
 
-    def answered() -> AgentRequest:
+    def answered() -> Outcome:
         return scheduled(work, agent="null-one", make=lambda: Fragile(CONTINUOUS), breaker=breaker)
 
     if breaker and fails == 3:

@@ -5,7 +5,6 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,16 @@ from PIL import Image as PILImage
 from agents import catalogue
 from agents.contract import Draw, Reply, Verdict
 from agents.errors import AnswerError
-from agents.stimuli import Stimulus, parse_row
+from agents.stimuli import Stimulus
 from serving.scheduling import worker as scheduling_worker
+from serving.scheduling.batch import PackedRequest
 from serving.scheduling.dispatch import Dispatcher
+from serving.scheduling.request import Request
 from serving.scheduling.scheduler import Scheduler
-from serving.scheduling.worker import PackedRequest, Worker, WorkerSpec
-from tests.helpers.in_process import RUN_SEED, error_codes, requests, row, scheduled, stream
+from serving.scheduling.under_way import UnderWay
+from serving.scheduling.worker import Worker, WorkerSpec
+from serving.sets.stimulus_row import StimulusRow
+from tests.helpers.in_process import RUN_SEED, error_codes, packed, requests, row, scheduled, stimulus_row, stream
 
 
 def expected_seed(stimulus: str, sample: int = 0, turn: int | None = None, attempt: int = 0) -> int:
@@ -79,12 +82,12 @@ class Hungry(NullAgent):
 def test_a_huge_stimulus_does_not_make_every_batch_small() -> None:
     worker = Worker(WorkerSpec(catalogue.get("null"), {}, "/"))
     worker.agent = Hungry(NullSettings(), "null")
-    batch: list[PackedRequest] = [(row(number), None, 1, 0, 0, None) for number in range(64)]
+    batch = [packed(number) for number in range(64)]
     reply = asyncio.run(worker.answer(batch))
-    assert [code for code, *_ in reply.replies] == [None] * 5 + ["out_of_memory"] + [None] * 58
+    assert [packed.code for packed in reply.replies] == [None] * 5 + ["out_of_memory"] + [None] * 58
     assert reply.limit is None  # w005 explains it
-    reply = asyncio.run(worker.answer([request for request in batch if b"w005" not in request[0]] + batch[:1]))
-    assert [code for code, *_ in reply.replies] == [None] * 64
+    reply = asyncio.run(worker.answer([request for request in batch if request.row.id != "w005"] + batch[:1]))
+    assert [packed.code for packed in reply.replies] == [None] * 64
     assert reply.limit == 32
 
 
@@ -94,7 +97,8 @@ def color_worker(folder: Path, count: int = 8) -> tuple[Worker, list[PackedReque
     for number in range(count):
         PILImage.new("RGB", (100, 100), (number, 0, 0)).save(folder / f"{number}.png")
         picture = orjson.dumps({"id": str(number), "image": f"{number}.png", "task": "color_estimation"})
-        batch += [(picture, None, 1, sample, 0, None) for sample in range(2)]
+        stimulus = StimulusRow.of_line(picture, number, str(folder))
+        batch += [PackedRequest(stimulus, 1, sample) for sample in range(2)]
     worker = Worker(WorkerSpec(catalogue.get("mmcq"), {}, str(folder), threads=2))
     worker.load()
     return worker, batch
@@ -131,10 +135,11 @@ def test_what_gets_no_memory_beside_others_is_prepared_again_alone(
         return prepare(stimulus)
 
     monkeypatch.setattr(worker.agent, "prepare", starved)
-    batch = [request for request in batch if request[3] == 0]
-    never = batch[0][0].replace(b'"id":"0"', b'"id":"never"')
-    replies = asyncio.run(worker.answer([*batch, (never, *batch[0][1:])])).replies
-    assert [code for code, *_ in replies] == [None] * 8 + ["out_of_memory"]
+    batch = [request for request in batch if request.sample == 0]
+    picture = batch[0].row.json.replace(b'"id":"0"', b'"id":"never"')
+    never = PackedRequest(StimulusRow.of_line(picture, 8, str(tmp_path)), 1)
+    replies = asyncio.run(worker.answer([*batch, never])).replies
+    assert [packed.code for packed in replies] == [None] * 8 + ["out_of_memory"]
     assert prepared == {**{str(number): 1 for number in range(8)}, "3": 2, "5": 2, "never": 2}
 
 
@@ -142,10 +147,10 @@ def test_rejected_attempts_are_kept_and_have_seeds_of_their_own() -> None:
     outcomes = stream(200, {"reject": 0.5, "attempts": 3}, batch_size=32)
     assert [request.status for request in outcomes.values()].count("rejected") > 5  # about 1 in 8
     for stimulus, request in outcomes.items():
-        drawn = [attempt["seed"] for attempt in request.attempts]
+        drawn = [attempt.seed for attempt in request.attempts]
         assert drawn == [expected_seed(stimulus, attempt=k) for k in range(len(drawn))]
-        assert [attempt["attempt"] for attempt in request.attempts] == list(range(len(drawn)))
-        assert all(verdict["filter"] == "lottery" for attempt in request.attempts for verdict in attempt["verdicts"])
+        assert [attempt.number for attempt in request.attempts] == list(range(len(drawn)))
+        assert {finding.filter for attempt in request.attempts for finding in attempt.findings} <= {"lottery"}
         assert len(request.attempts) == (3 if request.status == "rejected" else request.attempt)
         assert request.seed == expected_seed(stimulus, attempt=request.attempt)
 
@@ -158,29 +163,33 @@ def test_a_filter_that_raises_fails_its_request_alone() -> None:
 
     async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> Any:
         dispatcher.declared = dispatcher.declared.replace(filters=(picky,))
-        return {request.stimulus: request async for request in scheduler.stream(requests(10))}
+        return {outcome.request.row.id: outcome async for outcome in scheduler.stream(requests(10))}
 
     outcomes = scheduled(work)
     assert len(outcomes) == 10
     assert error_codes(outcomes) == {"w003": "filter_failed"}
 
 
+def ask(number: int, deadline: float | None = None) -> Request:
+    return Request(agent="null", row=stimulus_row(number), deadline=deadline)
+
+
 def test_a_deadline_and_a_cancellation_leave_others_alone() -> None:
     async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> Any:
-        slow = asyncio.create_task(scheduler.answer("null", parse_row(row(0))))
+        slow = asyncio.create_task(scheduler.answer(ask(0)))
         await asyncio.sleep(0.05)
-        late = asyncio.create_task(scheduler.answer("null", parse_row(row(1)), deadline=0.1))
-        gone = asyncio.create_task(scheduler.answer("null", parse_row(row(2))))
+        late = asyncio.create_task(scheduler.answer(ask(1, deadline=0.1)))
+        gone = asyncio.create_task(scheduler.answer(ask(2)))
         await asyncio.sleep(0.05)
         gone.cancel()
         with pytest.raises(AnswerError, match=r"no answer within 0.1 s"):
             await late
         with pytest.raises(asyncio.CancelledError):
             await gone
-        return await slow, await scheduler.answer("null", parse_row(row(3)))
+        return await slow, await scheduler.answer(ask(3))
 
     first, last = scheduled(work, {"delay_s": 0.5}, batch_size=1)
-    assert (first.stimulus, last.stimulus) == ("w000", "w003")
+    assert (first.request.row.id, last.request.row.id) == ("w000", "w003")
     assert {first.status, last.status} == {"ok"}
 
 
@@ -188,16 +197,15 @@ def test_the_smallest_order_goes_first_and_of_equals_the_first_to_arrive() -> No
     finished: list[Any] = []
 
     async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> None:
-        queued = requests(6)
+        orders = (3, 1, 2, 1, 3, 1)
+        queued = [UnderWay(request, lambda under_way, _: finished.append(under_way)) for request in requests(6)]
         dispatcher.max_in_flight = 1  # of two batches in hand the threads of this process may end the second first
-        for request, order in zip(queued, (3, 1, 2, 1, 3, 1), strict=True):
-            request.order = order
-            request.deliver = finished.append
-            dispatcher.submit(request)
+        for under_way, under_way.order in zip(queued, orders, strict=True):
+            dispatcher.submit(under_way)
         dispatcher.dispatch()
         while len(finished) < 6:
             await asyncio.sleep(0)
-        assert finished == sorted(queued, key=lambda request: request.order)
+        assert finished == sorted(queued, key=lambda under_way: under_way.order)
 
     scheduled(work, batch_size=1)
 
@@ -254,7 +262,7 @@ def test_samples_that_a_server_repeats_are_noticed(
     served(monkeypatch, lambda draw: {"text": text.format(seed=draw.seed)})
 
     async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> None:
-        asked = [replace(request, sample=number) for request in requests(stimuli) for number in range(samples)]
+        asked = [request._replace(sample=number) for request in requests(stimuli) for number in range(samples)]
         assert {request.status async for request in scheduler.stream(iter(asked))} == {"ok"}
 
     with caplog.at_level("WARNING", "turinglike.scheduling"):

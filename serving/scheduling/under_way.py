@@ -1,0 +1,138 @@
+"""The scheduler's notebook of a request that it works on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+
+from agents.contract import Finding
+from serving.scheduling.batch import NO_REPLY, PackedReply, PackedRequest
+from serving.scheduling.request import Attempt, Failure, Outcome, Request, Status, Timing, Where
+
+
+@dataclass(slots=True, eq=False)
+class UnderWay:
+    """A request with what has happened to it so far. Only the scheduler and its dispatchers see this."""
+
+    request: Request
+    """What was asked."""
+    deliver: Callable[[UnderWay, Outcome], None]
+    """Takes this and its outcome, once; not called after :meth:`cancel`."""
+    order: int = 0
+    """Its place in the queue: smaller numbers go first."""
+    attempt: int = 0
+    """The attempts before the present one."""
+    seed: int = 0
+    """The present attempt's, once it was sent."""
+    deaths: int = 0
+    """How many workers died while they had this request alone."""
+    queued_at: float = 0.0
+    """When it came into the queue, on the event loop's clock."""
+    is_cancelled: bool = False
+    """Nobody waits for it."""
+
+    reply: PackedReply = NO_REPLY
+    """A worker's last reply."""
+    attempts: list[Attempt] = field(default_factory=list)
+    """Those of which filters noted something."""
+    waiting: float = 0.0
+    """Seconds in the queue so far."""
+    preparing: float = 0.0
+    """Seconds of preparing so far."""
+    responding: float = 0.0
+    """Seconds in agents so far."""
+    worker: Where | None = None
+    """Who replied last."""
+    created: str = ""
+    """When that was."""
+
+    @property
+    def number(self) -> int:
+        """The present attempt's number in seeds and records."""
+        return self.request.first_attempt + self.attempt
+
+    def packed(self) -> PackedRequest:
+        """The present attempt for a worker; draws its seed."""
+        request = self.request
+        self.seed = request.seed(request.first_attempt + self.attempt)
+        return PackedRequest(request.row, self.seed, request.sample, self.attempt, request.options)
+
+    def take(self, reply: PackedReply, responding: float, worker: Where, created: str) -> None:
+        """Note a worker's reply, which took ``responding`` seconds."""
+        self.reply = reply
+        self.preparing += reply.preparing
+        self.responding += responding
+        self.worker = worker
+        self.created = created
+
+    def note(self, findings: tuple[Finding, ...]) -> Attempt:
+        """Note what filters found in the last reply."""
+        noted = Attempt(
+            number=self.number,
+            turn=self.request.turn,
+            seed=self.seed,
+            answer=self.answer,
+            raw=self.reply.raw,
+            findings=findings,
+        )
+        self.attempts.append(noted)
+        return noted
+
+    @property
+    def answer(self) -> bytes | None:
+        """The last reply's answer as JSON; None after a failure."""
+        return self.reply.content if isinstance(self.reply.content, bytes) else None
+
+    def listen(self, text: str) -> None:
+        """Pass the answer's text so far on to whoever listens."""
+        if self.request.listener is not None and not self.is_cancelled:
+            self.request.listener(text)
+
+    def cancel(self) -> None:
+        """Deliver nothing any more. It may stay in a queue for long, but not its pictures."""
+        self.is_cancelled = True
+        if self.request.row.files is not None:
+            self.request = self.request._replace(row=replace(self.request.row, files=None, stimulus=None))
+
+    def end(self, status: Status, error: Failure | None = None) -> None:
+        """Make the outcome and deliver it, if somebody waits for it. A failure has no answer."""
+        if self.is_cancelled:
+            return
+        request = self.request
+        reply = self.reply
+        outcome = Outcome(
+            request=request,
+            status=status,
+            seed=self.seed,
+            attempt=request.first_attempt + self.attempt,
+            answer=self.answer if status in ("ok", "rejected") else None,
+            raw=reply.raw,
+            error=error,
+            sha256=reply.sha256,
+            attempts=tuple(self.attempts),
+            timing=Timing(self.waiting, self.preparing, self.responding),
+            worker=self.worker,
+            created=self.created,
+        )
+        self.deliver(self, outcome)
+
+    def question(self) -> bytes:
+        """A hash, the same for the samples and attempts that ask the same."""
+        request = self.request
+        asked = orjson.dumps([request.name, request.turn, request.options], default=str)
+        return hashlib.sha256(request.row.json + asked).digest()
+
+    def server_replies(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Seed and raw reply of each attempt that a server's model wrote; nothing where none did."""
+        kept = [(attempt.seed, attempt.raw) for attempt in self.attempts]
+        if not self.attempts or self.attempts[-1].number != self.number:
+            kept.append((self.seed, self.reply.raw))
+        for seed, raw in kept:
+            if raw is not None and b'"model":' in raw:  # most raws are of no server, and parsing takes its time
+                fields = orjson.loads(raw)
+                if isinstance(fields, dict) and "model" in fields:
+                    yield seed, fields

@@ -1,4 +1,7 @@
-"""The bare agent: a worker in a fresh process, two batches in hand, without Ray or records."""
+"""The bare agent: a worker in a fresh process, without Ray, queue and records, which is kept busy with two batches.
+
+A fresh process, because memory and kernels of an earlier agent would be measured too.
+"""
 
 import asyncio
 import math
@@ -29,14 +32,16 @@ from serving.scheduling.tasks import all_of
 from serving.scheduling.worker import NO_ROOM, Worker, WorkerSpec
 from serving.sets.stimulus_row import StimulusRow
 
-WARM_UP = 0.2  # of the measured seconds are warm-up at the least,
-WARM_UP_ROUNDS = 3  # and so many rounds: a fresh process gets memory and kernels for each new shape
-ROUNDS = 2  # that are measured at the least, however long they take
-PATIENCE = 10.0  # seconds in which a process may end after its last message
+# The warm-up takes at least this part of the measured seconds, and this number of rounds: for each new shape of a batch
+# a process needs new memory and kernels.
+WARM_UP = 0.2
+WARM_UP_ROUNDS = 3
+ROUNDS = 2  # measured at least, however long they take
+PATIENCE = 10.0  # seconds that a process may take to end after its last message
 
 
 class DiedError(AgentStoppedError):
-    """The process ended early; ``killed`` by a signal."""
+    """The process ended before its last message. ``killed`` says whether SIGKILL ended it, as where memory runs out."""
 
     def __init__(self, code: int) -> None:
         self.killed = code == -signal.SIGKILL
@@ -45,7 +50,11 @@ class DiedError(AgentStoppedError):
 
 
 def in_child(function: Callable[..., None], *arguments: Any) -> Iterator[Any]:
-    """Yield what ``function(send, *arguments)`` sends from a fresh process. Raises AgentStoppedError and DiedError."""
+    """Call ``function(send, *arguments)`` in a fresh process, and yield each value that it sends.
+
+    What is not taken to the end is killed. Raises AgentStoppedError with the message of an error in the process, and
+    DiedError where it ends without one.
+    """
     context = multiprocessing.get_context("spawn")
     reader, writer = context.Pipe(duplex=False)
     process = context.Process(target=_main, args=(function, arguments, writer))
@@ -93,50 +102,68 @@ def _end_with_parent() -> None:
 
 @dataclass
 class Window:
-    """A rate's time: after a warm-up, about ``seconds`` of rounds of ``together`` batches (or calls)."""
+    """The time in which a rate is measured: after a warm-up, whole rounds for about ``seconds``. Times are those of
+    ``time.perf_counter``."""
 
     seconds: float
+    """How long is to be measured."""
     began: float
+    """When the warm-up or, after it, the measurement began."""
     together: int = 1
+    """Batches, or calls, in a round."""
     ended: float = math.nan
+    """When the last whole round of the measurement ended."""
     count: int = 0
+    """Batches, or calls, in the measured rounds."""
     warm: bool = False
+    """Whether the warm-up is over."""
     over: bool = False
+    """Whether enough was measured."""
     _ends: int = 0
 
-    def add(self, at: float) -> None:
+    def add(self, now: float) -> None:
+        """Note that a batch, or a call, has ended at ``now``."""
         self._ends += 1
         rounds, partial = divmod(self._ends, self.together)
         if partial:
             return
         if self.warm:
-            self.ended = at
+            self.ended = now
             self.count = self._ends
-            self.over = at - self.began >= self.seconds and rounds >= ROUNDS
-        elif rounds >= WARM_UP_ROUNDS and at - self.began >= WARM_UP * self.seconds:
+            self.over = now - self.began >= self.seconds and rounds >= ROUNDS
+        elif rounds >= WARM_UP_ROUNDS and now - self.began >= WARM_UP * self.seconds:
             self.warm = True
-            self.began = at
+            self.began = now
             self._ends = 0
 
 
 @dataclass
 class Tally:
-    """What came back during ``window``; ``latencies`` in seconds per batch (or call)."""
+    """What came back while ``window`` measured."""
 
     window: Window
     answered: int = 0
+    """Stimuli that were answered."""
     failed: int = 0
+    """Stimuli that were not."""
     tokens: int | None = None
+    """Tokens that were written; None where the agent counts none."""
     fixations: int | None = None
+    """Fixations of all scanpaths; None for other tasks."""
     latencies: list[float] = field(default_factory=list)
+    """The seconds of each batch, or call."""
     responding: float = 0.0
-    failure: str = ""  # code and message of the first
+    """Seconds in the model, summed over all batches."""
+    failure: str = ""
+    """Code and message of the first failure."""
 
     @property
     def seconds(self) -> float:
+        """How long was measured."""
         return self.window.ended - self.window.began
 
     def note(self, reply: BatchReply, threads: int) -> None:
+        """Add the reply to a batch whose stimuli were prepared in ``threads`` threads."""
         preparing = sum(packed.preparing for packed in reply.replies) / min(threads, len(reply.replies))
         self.latencies.append(preparing + reply.responding)
         self.responding += reply.responding
@@ -155,27 +182,35 @@ class Tally:
                 self.fixations = (self.fixations or 0) + len(answer["fixations"])
 
     def percentile(self, share: float) -> float:
+        """The time in seconds within which this share (0 to 1) of the batches was answered."""
         return sorted(self.latencies)[max(0, math.ceil(share * len(self.latencies)) - 1)]
 
 
 @dataclass
 class Setup:
-    """An agent to measure on ``device`` ("cpu", "cuda:0") with the stimuli in ``source``."""
+    """An agent to measure, and how."""
 
     entry: Entry
+    """The agent's entry of the catalogue."""
     settings: Mapping[str, Any]
     device: str
+    """"cpu" or "cuda:0"."""
     task: Task
     mode: Mode | None
+    """The viewing mode; None for tasks other than attention prediction."""
     seconds: float
+    """How long each batch size is measured."""
     source: Path = Path()
+    """The set of stimuli that :func:`serving.bench.made_stimuli.write` wrote."""
 
     def agent(self) -> Agent[Any]:
+        """The agent, not loaded."""
         return self.entry.make(self.settings)
 
 
 class BareAgent:
-    """A worker in this process; ``load_s`` and ``first_answer_s`` in seconds. Raises the agent's errors."""
+    """A loaded worker in this process, which has answered once. ``load_s`` and ``first_answer_s`` are the seconds from
+    the start to either. Raises the agent's errors."""
 
     def __init__(self, setup: Setup) -> None:
         began = time.perf_counter()
@@ -203,23 +238,28 @@ class BareAgent:
         self.first_answer_s = time.perf_counter() - began
 
     def close(self) -> None:
+        """Unload the agent."""
         self._runner.close()
         self._worker.close()
 
     def measure(self, size: int, seconds: float) -> Tally:
-        """Answer batches of ``size`` (or calls) for about ``seconds``. Raises MemoryError and FatalDeviceError."""
+        """Answer batches of ``size`` stimuli, two at once, for about ``seconds``; for an agent that batches by itself,
+        ``size`` calls at once. Raises MemoryError where they do not fit, and FatalDeviceError."""
         return self._runner.run(self._measure(size, seconds))
 
     async def _measure(self, size: int, seconds: float) -> Tally:
         source = cycle(self.requests)
         continuous = self.agent.declaration().batches_by_itself
         tally = Tally(Window(seconds, time.perf_counter(), together=size if continuous else 1))
-        each, under_way = (1, size) if continuous else (size, 2)
+        batch_size = 1 if continuous else size
+        under_way = size if continuous else 2
 
         async def keep_busy() -> None:
             while not tally.window.over:
                 # The same stimuli come again and again, and each time a run would parse them.
-                batch = [request._replace(row=replace(request.row, stimulus=None)) for request in islice(source, each)]
+                batch = [
+                    request._replace(row=replace(request.row, stimulus=None)) for request in islice(source, batch_size)
+                ]
                 reply = await self._worker.answer(batch)
                 if reply.limit is not None or any(packed.code == "out_of_memory" for packed in reply.replies):
                     raise MemoryError(NO_ROOM if size == 1 else f"{reply.limit or 'fewer'} at once fit")

@@ -1,6 +1,9 @@
-"""A conversation of two agents through the scheduler, on the conversation's clock.
+"""A conversation of two agents, turn by turn through the scheduler, on a clock of its own.
 
-Journalled turns are replayed. The turn attempts of conversation attempt c (from 0) begin at :data:`STRIDE` c."""
+Where filters reject a message, the turn is tried again; where they reject the conversation, it begins anew. Attempts at
+turns have numbers, from which their seeds follow: in the attempt c at the conversation (from 0) they begin at c times
+:data:`STRIDE`. Each turn is a line of a journal, so that a resumed run goes on at the turn at which it ended.
+"""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -23,8 +26,9 @@ from serving.scheduling.request import Attempt, Failure, Outcome, Request, Statu
 from serving.scheduling.scheduler import Scheduler
 from serving.sets.stimulus_row import StimulusRow
 
-STRIDE = 10_000
+STRIDE = 10_000  # more than the attempts at all turns of a conversation
 Options = Mapping[str, Any]
+"""The options of a request: the speaker, the turn, and what a pseudo-dialogue asks for."""
 
 
 @dataclass(slots=True)
@@ -128,10 +132,11 @@ class Conversation:
     ) -> tuple[Turn, list[Judgement]]:
         if (opener := transcript.opener()) is not None:
             return {"status": "ok", "error": None, "answer": opener.model_dump(), "attempts": [], "raw": None}, []
-        known = self._known(conversation_attempt, transcript.number)
-        if known is not None:
-            is_ok = known["status"] == "ok"
-            return known, transcript.judge_next(TurnAnswer.model_validate(known["answer"])) if is_ok else []
+        journalled = self._journalled_turn(conversation_attempt, transcript.number)
+        if journalled is not None:
+            if journalled["status"] != "ok":
+                return journalled, []
+            return journalled, transcript.judge_next(TurnAnswer.model_validate(journalled["answer"]))
         earlier: tuple[Attempt, ...] = ()
         judgements: list[Judgement] = []
         first_attempt = STRIDE * conversation_attempt
@@ -159,7 +164,7 @@ class Conversation:
         side = self.writers.index(True)
 
         async def ask(number: int, options: Options) -> Turn:
-            turn = self._known(conversation_attempt, number)
+            turn = self._journalled_turn(conversation_attempt, number)
             if turn is None:
                 first_attempt = STRIDE * conversation_attempt
                 outcome = await self._ask(scheduler, transcript, side, number, options, first_attempt)
@@ -180,10 +185,11 @@ class Conversation:
         turn: Turn = orjson.loads(line)
         return turn
 
-    def _known(self, conversation_attempt: int, turn: int) -> Turn | None:
-        known = self.journalled.get((conversation_attempt, turn)) if self._replays else None
-        self._replays = known is not None
-        return known
+    def _journalled_turn(self, conversation_attempt: int, number: int) -> Turn | None:
+        """The turn of that number as an earlier start has left it; None from the first turn on that it has not."""
+        turn = self.journalled.get((conversation_attempt, number)) if self._replays else None
+        self._replays = turn is not None
+        return turn
 
     async def _ask(
         self, scheduler: Scheduler, transcript: Transcript, side: int, turn: int, options: Options, first_attempt: int

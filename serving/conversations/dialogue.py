@@ -1,4 +1,4 @@
-"""A conversation of a person with an agent. ::
+"""A conversation of a person with an agent, by turns (:class:`Dialogue`) or as both like (:class:`BurstDialogue`). ::
 
     stimulus = ConversationStimulus(id="talk-1", task="conversation", type="HM", topic="books")
     dialogue = Dialogue(scheduler, "eliza", stimulus, seed=7)
@@ -7,7 +7,8 @@
     reply = await dialogue.say("Hello!")
     line = await dialogue.record(header)
 
-After an error the dialogue is as before the call."""
+After an error the dialogue is as it was before the call: a message is there with its answer, or not at all.
+"""
 
 import asyncio
 import hashlib
@@ -34,13 +35,14 @@ from serving.scheduling.request import Failure, Outcome, Request
 from serving.scheduling.scheduler import Scheduler
 from serving.sets.stimulus_row import StimulusRow
 
-PSEUDO_TRIES = 5
-PERSON = re.compile(r"human(?::[^\s~]{1,100})?")  # the person's name in records
+PSEUDO_TRIES = 5  # answers in a row that may bring nothing to a pseudo-dialogue
+PERSON = re.compile(r"human(?::[^\s~]{1,100})?")  # what a record may call the person
 Code = Literal["busy", "ended", "not_open"]
 
 
 class DialogueError(InputError):
-    """A message that cannot be taken; ``code`` is for programs."""
+    """A message that cannot be taken now. ``code`` says why: "busy" while the agent answers, "ended" after the last
+    message, "not_open" before :meth:`Dialogue.open`, where the agent speaks first."""
 
     def __init__(self, code: Code, message: str) -> None:
         super().__init__(message)
@@ -49,16 +51,26 @@ class DialogueError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class FlaggedMessage:
-    """A message with the conversation filters' verdicts."""
+    """A message, and what the conversation filters found in it."""
 
     message: Message
+    """The message as it was sent."""
     flags: tuple[Finding, ...] = ()
+    """The findings. Nothing of it is held back or asked again: a person has already read it."""
 
 
 class Dialogue:
-    """A person and ``agent`` converse about ``stimulus`` by turns. Raises AgentStoppedError and InputError.
+    """A person and a loaded agent converse by turns.
 
-    ``person`` is the person's side, ``who`` the name in records, ``seed`` the run seed (None: the scheduler's)."""
+    - ``agent``: the agent's name; ``stimulus``: what they talk about. What it leaves open is drawn.
+    - ``seed``: the run's seed; None: the scheduler's.
+    - ``person``: the person's side; ``who``: what records call the person, "human" or "human:NAME".
+    - ``delays``: how long the agent is said to take over a message; ``quiet_s``: see :class:`BurstDialogue`.
+    - ``clock``: returns seconds.
+
+    Raises AgentStoppedError for an agent that is not loaded, InputError for one that writes no pseudo-dialogue where
+    the stimulus asks for one.
+    """
 
     def __init__(
         self,
@@ -112,49 +124,55 @@ class Dialogue:
 
     @property
     def name(self) -> str:
-        """The pair's name in records."""
+        """The pair's name in records, "human~eliza": speaker A's first."""
         return self._request.name
 
     @property
     def stimulus(self) -> ConversationStimulus:
-        """The stimulus with everything drawn for it."""
+        """The stimulus with everything that was drawn for it: topic, names, personas and who starts."""
         return self._transcript.stimulus
 
     @property
     def ended(self) -> bool:
+        """Whether all messages that the stimulus asks for are sent."""
         return self._transcript.ended
 
     def transcript(self) -> list[FlaggedMessage]:
+        """All messages so far."""
         return list(self._flagged)
 
     async def open(self, deadline: float | None = None) -> list[FlaggedMessage]:
-        """The messages before the person's first. Raises as :meth:`say`."""
+        """The messages before the person's first one: the stimulus's opener, the agent's first message, or none. Raises
+        as :meth:`say`."""
         with self._at_work():
             await self._write_pseudo(deadline)
             return await self._exchange(self._transcript.opener(), deadline)
 
     async def say(self, text: str, deadline: float | None = None) -> FlaggedMessage | None:
-        """The agent's answer; None after the last message. ``deadline`` in seconds.
+        """Send the person's message; returns the agent's answer, or None after the last message.
 
-        Raises DialogueError, ValidationError, AnswerError and AgentStoppedError."""
+        Raises AnswerError with the code of the failure where the agent has no answer within ``deadline`` seconds (None:
+        as long as it takes) or none that its filters let pass, AgentStoppedError where it is there no more,
+        DialogueError, and pydantic's ValidationError for a text that no message may have.
+        """
         with self._at_work():
             self._check_not_ended()
-            unopened = self._transcript.opener() is not None or self._lacks_pseudo()
-            if unopened or self._transcript.side != self.person:
+            is_unopened = self._transcript.opener() is not None or self._lacks_pseudo()
+            if is_unopened or self._transcript.side != self.person:
                 raise DialogueError("not_open", f"{self.agent} is to speak first: open the conversation")
             delay = round(self._clock() - self._since, 3)
-            fresh = await self._exchange(TurnAnswer(text=text, delay_s=delay), deadline)
-        return fresh[1] if len(fresh) > 1 else None
+            messages = await self._exchange(TurnAnswer(text=text, delay_s=delay), deadline)
+        return messages[1] if len(messages) > 1 else None
 
     async def after(self, count: int, wait: float = 0.0) -> list[FlaggedMessage]:
-        """The messages after the first ``count``; never waits."""
+        """The messages after the first ``count``. By turns there is nothing to ``wait`` for."""
         return self._flagged[count:]
 
     def close(self) -> None:
-        """End the background work, if any."""
+        """End what goes on in the background: nothing, in a conversation by turns."""
 
     async def record(self, header: RecordHeader) -> bytes:
-        """The record so far, a line of JSON; ``header`` is the agent's."""
+        """The record of the conversation so far, a line of JSON. ``header`` is the agent's."""
         transcript = self._transcript
         turns = list(self._turns)
         judgements = await asyncio.to_thread(transcript.judge_all) if self._flagged else []
@@ -199,14 +217,14 @@ class Dialogue:
 
     async def _exchange(self, message: TurnAnswer | None, deadline: float | None) -> list[FlaggedMessage]:
         draft = self._transcript.copy()
-        fresh = [] if message is None else [_add(draft, message, None)]
+        new_messages = [] if message is None else [_add(draft, message, None)]
         if not draft.ended and draft.side != self.person:
             answer, raw = await self._turn(draft, deadline)
-            fresh.append(_add(draft, answer, raw))
+            new_messages.append(_add(draft, answer, raw))
         self._transcript = draft
-        self._flagged += fresh
+        self._flagged += new_messages
         self._since = self._clock()
-        return fresh
+        return new_messages
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
@@ -224,14 +242,14 @@ class Dialogue:
         return TurnAnswer.model_validate(turn["answer"]), turn["raw"]
 
     async def _reply(self, draft: Transcript, deadline: float | None, number: int, options: Mapping[str, Any]) -> Turn:
-        of_turn = self._request._replace(
+        request = self._request._replace(
             row=StimulusRow.of(draft.shown()),
             turn=number,
             options=options,
             first_attempt=self._next_attempt,
             deadline=deadline,
         )
-        outcome = await self._scheduler.answer(of_turn)
+        outcome = await self._scheduler.answer(request)
         turn: Turn = orjson.loads(turn_line(outcome, 0))
         status = outcome.status
         error = outcome.error or Failure("failed", f"{self.agent} gave no answer")
@@ -253,7 +271,11 @@ class Dialogue:
 
 
 class BurstDialogue(Dialogue):
-    """A person and an agent write at any time, on a real clock; model time is part of the delays."""
+    """A person and an agent write at any time, on a real clock.
+
+    The agent is asked when the person has been quiet for ``quiet_s`` seconds. Its messages appear when they are typed;
+    the time that its model takes is part of that. Arguments and errors are those of :class:`Dialogue`.
+    """
 
     _task: asyncio.Task[None] | None = None
     _part: AgentPart
@@ -261,7 +283,8 @@ class BurstDialogue(Dialogue):
     _deadline: float | None = None
 
     async def open(self, deadline: float | None = None) -> list[FlaggedMessage]:
-        """Start the clock; returns the stimulus's opener, if any."""
+        """Start the clock and the agent's part; returns the stimulus's opener, if any. ``deadline`` is that of the
+        agent's answers, in seconds. A second call changes nothing."""
         if self._task is None:
             with self._at_work():
                 await self._write_pseudo(deadline)
@@ -269,7 +292,8 @@ class BurstDialogue(Dialogue):
             self._since = self._clock()
             self._news = asyncio.Event()
             self._part = AgentPart(self._transcript, lambda: self._clock() - self._since, self._ask_agent, self._send)
-            if (opener := self._transcript.opener()) is not None:
+            opener = self._transcript.opener()
+            if opener is not None:
                 for text in lines_of(opener.text)[: self.stimulus.exchanges]:
                     self._say(self._transcript.starts, opener.model_copy(update={"text": text}), 0.0)
             self._task = asyncio.create_task(self._part.run())
@@ -277,7 +301,8 @@ class BurstDialogue(Dialogue):
         return self.transcript()
 
     async def say(self, text: str, deadline: float | None = None) -> None:
-        """Take the person's message; ``deadline`` is for the next answers. Raises DialogueError."""
+        """Take the person's message at once; the agent's come by :meth:`after`. ``deadline`` is that of the answers
+        from now on. Raises DialogueError."""
         if self._task is None:
             raise DialogueError("not_open", "open the conversation")
         await self._part.send_due()
@@ -289,7 +314,11 @@ class BurstDialogue(Dialogue):
         self._part.wake()
 
     async def after(self, count: int, wait: float = 0.0) -> list[FlaggedMessage]:
-        """The messages after the first ``count``, awaited ``wait`` seconds. Raises AnswerError, AgentStoppedError."""
+        """The messages after the first ``count``; if there are none, wait up to ``wait`` seconds for one.
+
+        A failure of the agent is raised once, as AnswerError or AgentStoppedError; the agent is asked again after the
+        person's next message.
+        """
         try:
             async with asyncio.timeout(wait):
                 while len(self._flagged) <= count and self._goes_on() and self._failure is None:
@@ -303,6 +332,7 @@ class BurstDialogue(Dialogue):
         return self._flagged[count:]
 
     def close(self) -> None:
+        """End the agent's part. The messages stay."""
         if self._task is not None:
             self._task.cancel()
 

@@ -1,4 +1,4 @@
-"""A conversation's turns as lines of JSON, for replay."""
+"""The journal of conversations: each turn is a line of JSON as soon as it is answered, for resumed runs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +15,9 @@ from serving.scheduling.request import Outcome, Timing, Where
 OLDER = {"status": "ok", "error": None, "raw": None}  # keys that a line of version 0.1 lacks
 
 Turn = Mapping[str, Any]
-Turns = Mapping[tuple[int, int], Turn]  # by (attempt at the conversation, turn)
+"""A turn as its line holds it: ``status``, ``answer``, ``error``, ``attempts``, ``timing``, …"""
+Turns = Mapping[tuple[int, int], Turn]
+"""Turns by (attempt at the conversation, number of the turn)."""
 
 
 def turn_line(outcome: Outcome, conversation_attempt: int) -> bytes:
@@ -43,10 +45,10 @@ def costs(turns: Sequence[Turn]) -> tuple[Timing, Where | None]:
     preparing = 0.0
     responding = 0.0
     for turn in turns:
-        of_turn = turn.get("timing") or (0.0, 0.0, 0.0)
-        waiting += of_turn[0]
-        preparing += of_turn[1]
-        responding = round(responding + of_turn[2], 6)
+        turn_waiting, turn_preparing, turn_responding = turn.get("timing") or (0.0, 0.0, 0.0)
+        waiting += turn_waiting
+        preparing += turn_preparing
+        responding = round(responding + turn_responding, 6)
     timing = Timing(waiting, preparing, responding)
     workers = [turn["worker"] for turn in turns if turn.get("worker")]
     if not workers:
@@ -55,7 +57,9 @@ def costs(turns: Sequence[Turn]) -> tuple[Timing, Where | None]:
     return timing, Where(workers[-1]["host"], workers[-1]["device"], round(mean))
 
 
-class _Line(BaseModel):
+class _JournalLine(BaseModel):
+    """What is checked of a line."""
+
     model_config = ConfigDict(strict=True)
 
     stimulus: str
@@ -68,14 +72,19 @@ class _Line(BaseModel):
 
 
 def read_journal(path: Path, wanted: Callable[[str, int], bool]) -> dict[tuple[str, int], dict[tuple[int, int], Turn]]:
-    """``wanted`` turns by (stimulus, sample), then (attempt, turn); a later line counts. Raises InputError."""
+    """The turns of a journal: by (stimulus, sample), and of each conversation by (attempt, number of the turn).
+
+    Only conversations are read of which ``wanted(stimulus, sample)`` says so. A line for a turn that is there already
+    takes the place of it and of all later turns: the run was resumed there. No file is an empty journal. Raises
+    InputError for a line that is no turn.
+    """
     conversations: dict[tuple[str, int], dict[tuple[int, int], Turn]] = {}
     if not path.exists():
         return conversations
     with path.open("rb") as file:
         for number, text in enumerate(file, start=1):
             try:
-                line = _Line.model_validate_json(text)
+                line = _JournalLine.model_validate_json(text)
             except ValidationError:
                 raise InputError(
                     f"{path}:{number} is not a turn of a conversation; take the line out, then resume"

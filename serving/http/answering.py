@@ -1,4 +1,4 @@
-"""The answers to a question of OpenAI's interface: whole, or in pieces as they are made."""
+"""The answers to a question of OpenAI's interface, whole or in pieces as they are made."""
 
 import asyncio
 import re
@@ -14,39 +14,50 @@ from serving.http.service import Answered, Service
 from serving.scheduling.request import Listener, Outcome
 from serving.scheduling.tasks import all_of, cancel
 
-PIECE = re.compile(r"\s*\S+|\s+$")  # the pieces of a whole answer; together they are the text
+PIECE = re.compile(r"\s*\S+|\s+$")  # the pieces that a whole answer is sent in; together they are its text
 Finish = Literal["stop", "length", "content_filter"]
-FINISH: Mapping[str, Finish] = {"length": "length", "filtered": "content_filter"}
+"""How an answer ended, by OpenAI's names."""
+FINISH: Mapping[str, Finish] = {"length": "length", "filtered": "content_filter"}  # by an answer's ``finish``
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``text`` up to the first stop; ``index`` is that of the choice."""
+    """One of the answers to a question."""
 
     index: int
+    """The number of the choice, from 0; it is the sample, too."""
     text: str
+    """The text, up to the first of the question's stops."""
     finish: Finish
+    """How it ended."""
     answered: Answered
+    """The agent's whole answer, with its record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The next piece of an answer's text; the first one may be empty."""
+    """The next piece of an answer's text."""
 
     index: int
+    """The number of the choice, from 0."""
     text: str
+    """What is new; "" in the only piece of an empty answer."""
     is_first: bool
+    """Whether it is the answer's first piece."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Zeros where an agent counts no tokens: some clients cannot do without numbers."""
+    """Numbers of tokens. They are 0 where an agent counts none: some clients cannot do without numbers."""
 
     prompt: int
+    """Tokens of the prompt, which all answers share."""
     answers: int
+    """Tokens of all answers together."""
 
     @classmethod
     def of(cls, answers: Sequence[Answer]) -> "Usage":
+        """The tokens of the answers to one question."""
         prompt_tokens = 0
         answer_tokens = 0
         for answer in answers:
@@ -60,8 +71,12 @@ class Usage:
 
 
 class Answering:
-    """Make it in a thread of its own, as images are decoded. Use :meth:`whole`, or :meth:`begin`, :meth:`pieces` and
-    :meth:`close`. Raises ApiError. What need not be kept (``keep``) is left out of a server's run folder."""
+    """A question under way. For whole answers use :meth:`whole`; for pieces :meth:`begin`, :meth:`pieces` and
+    :meth:`close`.
+
+    Make it in a thread of its own, because it decodes images. Without ``keep`` the answers are not kept in the server's
+    run folder. Raises ApiError for a question that is none for the agent, or where the queue is full.
+    """
 
     def __init__(self, service: Service, question: Question, *, keep: bool) -> None:
         self.service = service
@@ -78,11 +93,11 @@ class Answering:
         self._wake = asyncio.Event()
 
     async def whole(self) -> list[Answer]:
-        """All answers."""
+        """All answers, by index. Raises ApiError for a failure of any."""
         return self._read(await self._answers([None] * self._count))
 
     async def begin(self) -> None:
-        """Await the first piece. Raises ApiError."""
+        """Ask, and return when there is a first piece. Raises ApiError for a failure before that."""
         # What the request's stops cut is not known before the end.
         listeners = [None if self.question.stop else self._listener(index) for index in range(self._count)]
         self._answering = asyncio.create_task(self._answers(listeners))
@@ -96,7 +111,7 @@ class Answering:
             self._answering.result()
 
     async def pieces(self) -> AsyncGenerator[Piece | Answer, None]:
-        """Each answer's pieces, then the answer."""
+        """The pieces of all answers as they are made; after the last piece of an answer the whole :class:`Answer`."""
         sent: list[str | None] = [None] * self._count
 
         def piece(index: int, text: str) -> Piece:
@@ -124,11 +139,11 @@ class Answering:
             yield answer
 
     async def close(self) -> None:
-        """Ask no more, also where nobody has taken a piece."""
+        """End the asking, if it goes on."""
         await cancel(self._answering)
 
     def more(self, answers: Sequence[Answer]) -> dict[str, Any]:
-        """What is not in OpenAI's interface."""
+        """The field "turinglike" of a response, which OpenAI's interface has not: the records, and what was ignored."""
         records = [orjson.Fragment(answer.answered.record.rstrip()) for answer in answers]
         return {"records": records, "ignored": self.question.ignored}
 
@@ -182,7 +197,7 @@ class Answering:
                 text = fields["word"]
             case _:
                 text = fields["text"]
-        ends = [at for stop in self.question.stop if stop and (at := text.find(stop)) >= 0]
+        ends = [text.find(stop) for stop in self.question.stop if stop and stop in text]
         if ends:
             return text[: min(ends)], "stop"
         return text, FINISH.get((fields.get("finish") or "").partition(";")[0], "stop")

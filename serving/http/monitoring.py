@@ -1,4 +1,4 @@
-"""A server's log on stderr, and its Prometheus metrics."""
+"""A server's log on stderr, and its metrics for Prometheus. Neither holds anything that people or agents say."""
 
 import logging
 import sys
@@ -14,21 +14,25 @@ from agents.errors import printable
 from serving.http.guard import FinishedRequest
 from serving.scheduling.request import Outcome
 
-HEALTH_ROUTES = ("/health", "/metrics", "/ready")  # requested again and again
+HEALTH_ROUTES = ("/health", "/metrics", "/ready")  # programs ask for these again and again
+# the upper bounds of the histograms' buckets
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+# Any other word that a client sends as a method counts as "other": it would be a label of its own for ever.
 METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH"})
 
 
 @dataclass(frozen=True, slots=True)
 class ServerLog:
-    """Lines on stderr; ``quiet`` leaves errors and the address, ``verbose`` adds placements."""
+    """The server's lines on stderr."""
 
     quiet: bool = False
+    """Only errors and the address."""
     verbose: bool = False
+    """Also where agents are placed, their batches, and lost workers."""
 
     def start(self) -> None:
-        """Handle log records; of uvicorn only errors."""
+        """Let Python's log records of this program, and uvicorn's errors, become such lines."""
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(_Formatter())
         levels = {"turinglike": logging.ERROR if self.quiet else logging.INFO, "uvicorn": logging.ERROR}
@@ -42,19 +46,22 @@ class ServerLog:
             logger.propagate = False
 
     def say(self, sentence: str) -> None:
+        """Print a sentence, also when ``quiet``."""
         print(printable(sentence), file=sys.stderr, flush=True)
 
     def progress(self, sentence: str) -> None:
+        """Print a sentence about what goes on, unless ``quiet``."""
         if not self.quiet:
             self.say(sentence)
 
     def request(self, request: FinishedRequest) -> None:
-        """Log a request unless a successful health check."""
+        """Print a line for a request: not for a health check that went well, and, if ``quiet``, only for the server's
+        own faults (from status 500)."""
         if (request.route in HEALTH_ROUTES and request.status == 200) or (self.quiet and request.status < 500):
             return
-        what = f"{request.status} {request.method[:16]} {request.route or '-'} in {1000 * request.seconds:.0f} ms"
+        line = f"{request.status} {request.method[:16]} {request.route or '-'} in {1000 * request.seconds:.0f} ms"
         # Not through logging, which takes longer to find out who calls than to write the line.
-        sys.stderr.write(_stamped(f"{what} [{request.request_id}]") + "\n")
+        sys.stderr.write(_stamped(f"{line} [{request.request_id}]") + "\n")
 
 
 def _stamped(text: str) -> str:
@@ -63,29 +70,31 @@ def _stamped(text: str) -> str:
 
 class _Formatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        about = getattr(record, "about", None)
-        if about is None:  # a sentence of a library
+        fields = getattr(record, "about", None)
+        if fields is None:  # a sentence of a library
             return _stamped(record.getMessage())
-        parts = ", ".join(f"{key.replace('_', ' ')}: {value}" for key, value in about.items())
+        parts = ", ".join(f"{key.replace('_', ' ')}: {value}" for key, value in fields.items())
         return _stamped(f"{record.levelname.lower()}: {parts}")
 
 
 class Metrics:
+    """Counts of requests and answers, by agent. ``agents`` are the names of all that are served."""
+
     def __init__(self, agents: Iterable[str]) -> None:
         self.registry = CollectorRegistry()
-        here: dict[str, Any] = {"registry": self.registry}
-        timed: dict[str, Any] = {"buckets": SECONDS, **here}
-        self._requests = Counter("turinglike_requests", "Requests answered.", ["method", "route", "status"], **here)
+        own: dict[str, Any] = {"registry": self.registry}
+        timed: dict[str, Any] = {"buckets": SECONDS, **own}
+        self._requests = Counter("turinglike_requests", "Requests answered.", ["method", "route", "status"], **own)
         self._latency = Histogram(
             "turinglike_request_seconds", "Seconds from a request's head to its answer's end.", ["route"], **timed
         )
-        self._answers = Counter("turinglike_answers", "Answers by status.", ["agent", "status"], **here)
-        self._rejections = Counter("turinglike_rejections", "Attempts that a filter rejected.", ["agent"], **here)
+        self._answers = Counter("turinglike_answers", "Answers by status.", ["agent", "status"], **own)
+        self._rejections = Counter("turinglike_rejections", "Attempts that a filter rejected.", ["agent"], **own)
         self._not_kept = Counter(
-            "turinglike_not_kept", "Answers that their requests kept out of --out.", ["agent"], **here
+            "turinglike_not_kept", "Answers that their requests kept out of --out.", ["agent"], **own
         )
-        self._refused = Counter("turinglike_refused", "Requests refused for a full queue.", ["agent"], **here)
-        self._sizes = Histogram("turinglike_batch_size", "Size of an answer's batch.", ["agent"], buckets=SIZES, **here)
+        self._refused = Counter("turinglike_refused", "Requests refused for a full queue.", ["agent"], **own)
+        self._sizes = Histogram("turinglike_batch_size", "Size of an answer's batch.", ["agent"], buckets=SIZES, **own)
         self._waits = Histogram(
             "turinglike_device_wait_seconds", "Seconds that an answer waited for its device.", ["agent"], **timed
         )
@@ -98,6 +107,7 @@ class Metrics:
             self._not_kept.labels(agent)
 
     def watch(self, waiting: Callable[[str], int], is_ready: Callable[[str], bool]) -> None:
+        """Measure at each scrape how many answers of an agent are unfinished, and whether it is loaded."""
         queue = Gauge("turinglike_queue", "Answers under way or waiting.", ["agent"], registry=self.registry)
         ready = Gauge("turinglike_agent_ready", "1 if the agent is loaded.", ["agent"], registry=self.registry)
         for agent in self._agents:
@@ -105,7 +115,7 @@ class Metrics:
             ready.labels(agent).set_function(partial(is_ready, agent))
 
     def ended(self, request: FinishedRequest) -> None:
-        """Count a request; unknown paths share a label."""
+        """Count a request and its time; all paths without a route share a label."""
         route = request.route or "none"
         method = request.method if request.method in METHODS else "other"
         self._requests.labels(method, route, str(request.status)).inc()
@@ -122,14 +132,17 @@ class Metrics:
         self._waits.labels(agent).observe(outcome.timing.waiting)
 
     def unanswered(self, agent: str) -> None:
-        """Count a late answer, or a stopped agent's."""
+        """Count as failed an answer that came too late, or whose agent has stopped."""
         self._answers.labels(agent, "failed").inc()
 
     def refused(self, agent: str) -> None:
+        """Count a request that was refused because the agent's queue is full."""
         self._refused.labels(agent).inc()
 
     def not_kept(self, agent: str) -> None:
+        """Count an answer of which, as its request asked, no record is kept."""
         self._not_kept.labels(agent).inc()
 
     def text(self) -> bytes:
+        """All counts in Prometheus's text form."""
         return generate_latest(self.registry)

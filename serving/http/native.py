@@ -1,4 +1,4 @@
-"""The native routes: agents, states, records."""
+"""Turinglike's own routes: which agents there are, whether they are ready, and answers as records."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,6 +22,8 @@ NDJSON = "application/x-ndjson"
 
 
 def router(service: Service) -> APIRouter:
+    """The routes ``/health``, ``/ready``, ``/metrics``, ``/agents``, ``/answers`` and ``/answers/stream`` of a
+    service."""
     routes = APIRouter(route_class=JsonRoute)
 
     @routes.get("/health", summary="Whether the server is alive", tags=["state"])
@@ -42,7 +44,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.get("/agents", summary="The agents that are served", tags=["answers"])
     async def agents() -> dict[str, Any]:
-        return {"agents": [_about(service, name) for name in service.agents]}
+        return {"agents": [_described(service, name) for name in service.agents]}
 
     @routes.post(
         "/answers",
@@ -67,13 +69,13 @@ def router(service: Service) -> APIRouter:
         responses={200: {"content": {NDJSON: {}}}, **POSTED},
     )
     async def stream(asking: StreamRequest, keep: Keep) -> StreamingResponse:
-        each = await asyncio.to_thread(stimuli_of, asking)
-        for stimulus, _, _ in each:
+        questions = await asyncio.to_thread(stimuli_of, asking)
+        for stimulus, _, _ in questions:
             service.check(asking.agent, stimulus)
         service.check_queue(asking.agent)
 
         async def lines() -> AsyncIterator[bytes]:
-            async with aclosing(service.stream(asking.agent, each, asking.seed, keep)) as answers:
+            async with aclosing(service.stream(asking.agent, questions, asking.seed, keep)) as answers:
                 async for answered in answers:
                     yield answered.record
 
@@ -82,7 +84,7 @@ def router(service: Service) -> APIRouter:
     return routes
 
 
-def _about(service: Service, name: str) -> dict[str, Any]:
+def _described(service: Service, name: str) -> dict[str, Any]:
     agent = service.agents[name]
     declared = agent.declaration()
     header = service.headers[name]

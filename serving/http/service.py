@@ -1,4 +1,4 @@
-"""The served agents: loaded, bounded queues, orderly end."""
+"""The served agents: loaded, each with a bounded queue, and ended in order."""
 
 import asyncio
 import logging
@@ -32,18 +32,23 @@ from serving.scheduling.this_process import ThisProcess
 from serving.sets.stimulus_row import StimulusRow
 
 log = logging.getLogger("turinglike.http")
-LOGGED = "the server's log says why"
+LOGGED = "the server's log says why"  # what clients read instead of a library's words
 
 
 @dataclass(slots=True, kw_only=True)
 class ServeOptions(WorkerOptions):
-    """``queue``: an agent's unfinished answers; ``deadline``: seconds per answer; ``lazy``: load agents on use."""
+    """The options of ``turinglike serve`` that concern agents and their workers."""
 
     seed: int = 0
+    """The run's seed, for requests that give none."""
     replicas: int | None = 1
+    """Workers for each agent."""
     queue: int = 256
+    """The answers of one agent that may be unfinished at once."""
     deadline: float = 120.0
+    """Seconds that an answer may take, with the loading of its agent."""
     lazy: bool = False
+    """Whether an agent is loaded only when it is first asked."""
 
 
 class _CountingScheduler(Scheduler):
@@ -100,7 +105,12 @@ class Places:
 
 
 class Service:
-    """Use as ``await start()``, :meth:`queued` or :meth:`stream`, ``await close()``. Raises UnavailableError."""
+    """The served agents. ``await`` :meth:`start`; then ask by :meth:`queued` or :meth:`stream`; ``await``
+    :meth:`close`.
+
+    ``agents`` are those of ``options.entries``, not loaded; ``kept`` is the run folder of ``--out``. Raises
+    UnavailableError where none of them can run here.
+    """
 
     def __init__(
         self, options: ServeOptions, agents: Mapping[str, Agent[Any]], kept: KeptRecords | None = None
@@ -130,7 +140,8 @@ class Service:
             self.headers[name] = RecordHeader.of(run, run_entry([(options.entries[name], agent)]))
 
     async def start(self, say: Callable[[str], None] = lambda text: None) -> None:
-        """Start workers and, unless lazy, load agents. Raises ClusterError, UnavailableError and InputError."""
+        """Start Ray or this process's worker, and begin to load the agents unless ``lazy``. ``say`` gets sentences on
+        progress. Raises ClusterError, UnavailableError and InputError."""
         for name, lacking in self._errors.items():
             _log_failed(name, lacking)
         await self.start_workers(say)
@@ -139,13 +150,14 @@ class Service:
                 self._begin(name)
 
     async def watch(self) -> None:
-        """Never returns; raises ClusterError when Ray has died."""
+        """Wait until Ray dies, then raise ClusterError. It never returns."""
         try:
             await self._cluster.watch()
         except ClusterError:
             raise ClusterError("a process of Ray's died, and the agents with it: start the server again") from None
 
     async def close(self) -> None:
+        """Take no more requests; end workers and Ray."""
         self.draining = True
         await cancel(*self._loading.values())
         if self._replicas is not None:
@@ -156,7 +168,7 @@ class Service:
     # loading
 
     async def start_workers(self, say: Callable[[str], None]) -> None:
-        """Start or join Ray if needed; plan what fits."""
+        """Start or join Ray, if it is needed, and plan which workers fit where."""
         if isinstance(self._cluster, Cluster):
             say("starting Ray")
         await self._cluster.start(say)
@@ -166,7 +178,7 @@ class Service:
         self._replicas.fit([tuple(self._usable)], lambda name: 1 << 30)
 
     async def load(self, name: str) -> None:
-        """Return when the agent is loaded. Raises its error."""
+        """Load an agent; return when it is loaded. Raises what its loading raises."""
         assert self._replicas is not None, "start_workers() first"
         await self._replicas.load(name)
 
@@ -186,7 +198,8 @@ class Service:
             _log_failed(name, str(error) if isinstance(error, AgentStoppedError) else describe(error))
 
     async def loaded(self, name: str) -> float:
-        """Await the agent; returns the seconds left for its answer. Raises ApiError."""
+        """Wait until an agent is loaded, and return the seconds that are left for its answer. Raises ApiError 503 where
+        it is not loaded in time, or cannot be."""
         if name in self.scheduler.dispatchers and self._state(name)["state"] != "loading":
             return self.options.deadline
         loop = asyncio.get_running_loop()
@@ -201,7 +214,8 @@ class Service:
         return max(0.0, until - loop.time())
 
     def states(self) -> dict[str, dict[str, Any]]:
-        """Each agent's ``state``, and ``error`` if it failed."""
+        """By agent its "state" ("ready", "loading", "not loaded", "restarting" or "failed"), and the "error" of one
+        that has failed."""
         return {name: self._state(name) for name in self.agents}
 
     def _state(self, name: str) -> dict[str, Any]:
@@ -218,16 +232,18 @@ class Service:
     @property
     def ready(self) -> bool:
         """Whether nothing is being loaded and an agent is usable."""
-        states = {about["state"] for about in self.states().values()}
+        states = {state["state"] for state in self.states().values()}
         return not self.draining and "loading" not in states and not states.isdisjoint({"ready", "not loaded"})
 
     # the queue
 
     def waiting(self) -> dict[str, int]:
+        """How many answers are unfinished, by agent."""
         return {name: self._queued[name] for name in self.agents}
 
     def check_queue(self, name: str, count: int = 1) -> None:
-        """Raises ApiError: 429 if ``count`` more do not fit, 503 if the agent cannot answer."""
+        """Raises ApiError: 404 for an agent that is not served, 429 if ``count`` more answers do not fit into its
+        queue, 503 if it cannot answer."""
         self.agent(name)
         if self.draining:
             raise ApiError(503, "shutting_down", "this server is ending", headers={"retry-after": "30"})
@@ -250,14 +266,14 @@ class Service:
     # answers
 
     def agent(self, name: str) -> Agent[Any]:
-        """The agent of that name. Raises ApiError."""
+        """The agent of that name. Raises ApiError 404."""
         agent = self.agents.get(name)
         if agent is None:
             raise ApiError(404, "unknown_agent", "no such agent is served here; GET /agents lists them")
         return agent
 
     def check(self, name: str, stimulus: Stimulus) -> None:
-        """Raises ApiError for an unfit stimulus."""
+        """Raises ApiError 422 for a stimulus whose task or mode the agent does not answer."""
         agent = self.agent(name)
         declared = agent.declaration()
         if stimulus.task not in declared.tasks:
@@ -324,7 +340,7 @@ class Service:
         await kept.keep(name, record, outcome.request.row.json)
 
     async def keep(self, dialogue: Dialogue) -> None:
-        """Write a conversation's record if records are kept. Raises ApiError."""
+        """Write the record of a conversation so far, if records are kept. Raises ApiError 503 where that fails."""
         if self._kept is not None:
             record = await dialogue.record(self.headers[dialogue.agent])
             await self._kept.keep(_pair(dialogue.agent, 1 - dialogue.person), record)
@@ -332,12 +348,16 @@ class Service:
     async def stream(
         self,
         name: str,
-        each: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]],
+        questions: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]],
         seed: int | None,
         keep: bool = True,
     ) -> AsyncGenerator[Answered, None]:
-        """Answers as they are ready, failed if late; takes at most half of the queue, at least a place."""
-        source = iter(each)
+        """The answers to (stimulus, images by name, sample), as they are ready; a failure is an answer, too.
+
+        It takes at most half of the agent's queue, and at least one place, so that other requests are answered
+        meanwhile.
+        """
+        source = iter(questions)
         share = max(1, self.options.queue // 2)
         tasks: set[asyncio.Task[Answered]] = set()
         try:

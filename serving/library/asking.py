@@ -1,10 +1,11 @@
-"""Agents in this process, without Ray. ::
+"""Answers of agents in this process, without Ray: for Python programs, for notebooks and for ``turinglike ask``. ::
 
     records = answer("mmcq", images=["a.jpg", "b.jpg"])
     with load(["gbvs", "center"]) as agents:
         agents.answer("stimuli.jsonl", samples=3)
 
-The scheduler has a thread, because a notebook's event loop is already running."""
+The scheduler runs in a thread with an event loop of its own, because a notebook's event loop is already running.
+"""
 
 from __future__ import annotations
 
@@ -45,20 +46,28 @@ from serving.sets.stimulus_set import SET_SUFFIXES
 
 T = TypeVar("T")
 Settings = Mapping[str, Mapping[str, Any]]
-FOREVER = 7 * 24 * 3600.0  # seconds: nobody but the caller ends what is computed in this process
-SHOWN = 50  # problems in a traceback
+"""Settings by agent: ``{"mmcq": {"colors": 8}}``."""
+FOREVER = 7 * 24 * 3600.0  # seconds: only the caller ends what is computed in this process
+PROBLEMS_SHOWN = 50  # in a traceback
 
 
 class Material(TypedDict, total=False):
-    """What agents answer: ``images`` (paths, bytes, Pillow images, arrays), ``cues``, ``topics`` or ``messages``."""
+    """What agents answer, where no set is given: one of ``images``, ``cues``, ``topics`` and ``messages``."""
 
     images: Any
+    """A path, bytes, a Pillow image or an array; a list of them; or a folder."""
     cues: str | Iterable[str] | None
+    """Words to associate with."""
     topics: str | Iterable[str] | None
+    """What a pair of agents talks about."""
     messages: str | Iterable[str] | None
+    """What a person says; the agent replies with the next message."""
     task: str | None
+    """The task, by its full or short name, where agents and stimuli leave a choice."""
     samples: int
+    """Answers of each agent to each stimulus (1)."""
     seed: int
+    """The run's seed (0), from which the seed of each answer follows."""
 
 
 def answer(
@@ -71,13 +80,25 @@ def answer(
     device: DeviceChoice = "auto",
     **material: Unpack[Material],
 ) -> Records:
-    """The records of agents, or pairs ``a~b``, agent by agent, in the order of the stimuli.
+    """Ask one or several agents, or pairs ``a~b`` that converse, and return their records. ::
 
-    ``stimuli`` is a set's path, or rows as mappings; :class:`Material` may replace it and has ``samples`` (1) and
-    ``seed`` (0). ``settings`` are by agent, ``config`` is a TOML file of them.
+        answer("mmcq", images="a.jpg")[0].answer.color
+        answer(["gbvs", "center"], "stimuli.jsonl", samples=3, seed=7)
+        answer("eliza", messages="My cat is sad.")[0].text()
 
-    Raises InputError before anything is loaded, UnavailableError and AgentStoppedError; a failing stimulus has a
-    failed record."""
+    The records come agent by agent, in the order of the stimuli. They are those of ``turinglike generate`` for the same
+    stimuli, seed and settings; only times differ.
+
+    - ``stimuli``: the path of a set, or its rows as mappings. In their place, and for ``samples`` and ``seed``, see
+      :class:`Material`.
+    - ``settings``: settings by agent, ``{"mmcq": {"colors": 8}}``; ``config``: a TOML file of them and of variants.
+    - ``batch_size``: stimuli in a batch; None: as each agent says. It changes the speed, not the answers.
+    - ``device``: "auto" (a GPU where there is one), "cpu" or "cuda".
+
+    Raises InputError with all faults before anything is loaded, UnavailableError where an agent lacks something on this
+    machine, AgentStoppedError for one that keeps failing. A single stimulus that fails has a record with the status
+    "failed".
+    """
     with _explained():
         loaded = Agents(agents, settings=settings, config=config, batch_size=batch_size, device=device)
         checked = loaded.check(stimuli, **material)
@@ -93,20 +114,35 @@ def load(
     batch_size: int | None = None,
     device: DeviceChoice = "auto",
 ) -> Agents:
-    """The loaded agents. Arguments and errors as for ``answer``."""
+    """Load agents, and keep them loaded until :meth:`Agents.close`. Arguments and errors are those of :func:`answer`.
+    ::
+
+        with load(["gbvs", "center"], device="cpu") as agents:
+            agents.answer(images="a.jpg")
+            agents.answer(images="b.jpg")
+    """
     with _explained():
         return Agents(agents, settings=settings, config=config, batch_size=batch_size, device=device).start()
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
+    """Checked stimuli, ready to be asked."""
+
     stimuli: CheckedStimuli
     samples: int
+    """Answers of each agent to each stimulus."""
     seed: int
+    """The run's seed."""
 
 
 class Agents:
-    """Agents of this process, a context manager. ``assignments`` are settings as "agent.field=value"."""
+    """Agents that this process loads: a context manager, or :meth:`start` and :meth:`close`.
+
+    The arguments are those of :func:`answer`; ``assignments`` are settings as the command line gives them,
+    "agent.field=value". ``names`` are the agents and pairs that are asked, ``entries`` the agents' entries of the
+    catalogue. Raises InputError.
+    """
 
     def __init__(
         self,
@@ -121,22 +157,23 @@ class Agents:
         self._loop: asyncio.AbstractEventLoop | None = None
         names = [agents] if isinstance(agents, str) else [*agents]
         if not names or len(set(names)) != len(names):
-            raise InputError("name each agent to be asked once")
+            raise InputError("name at least one agent, and none twice")
         if device not in get_args(DeviceChoice):
             raise InputError(f"device must be one of {', '.join(get_args(DeviceChoice))}, not {device!r}")
-        chosen = resolve(names, assignments, None if config is None else Path(config), "agents")
-        self.names = chosen.names
-        self.entries = chosen.entries
-        by_name = {chosen.plain.get(name, name): values for name, values in (settings or {}).items()}
-        self.settings = {**chosen.settings, **by_name}
-        if strangers := self.settings.keys() - self.entries.keys() - {*self.names}:
-            raise InputError(f"settings are given of agents that are not asked: {', '.join(sorted(strangers))}")
-        self._made = checked_agents(self.entries, self.settings)
-        self._about = run_entries(self.names, self.entries, self._made, self.settings)
-        check_usage(self.names, self.entries, self._made, 1)
+        selection = resolve(names, assignments, None if config is None else Path(config), "agents")
+        self.names = selection.names
+        self.entries = selection.entries
+        by_name = {selection.plain.get(name, name): values for name, values in (settings or {}).items()}
+        self.settings = {**selection.settings, **by_name}
+        strangers = self.settings.keys() - self.entries.keys() - {*self.names}
+        if strangers:
+            raise InputError(f"settings are given for agents that are not asked: {', '.join(sorted(strangers))}")
+        self._agents = checked_agents(self.entries, self.settings)
+        self._run_entries = run_entries(self.names, self.entries, self._agents, self.settings)
+        check_usage(self.names, self.entries, self._agents, 1)
         run = secrets.token_hex(6)
-        self._headers = {name: RecordHeader.of(run, about) for name, about in self._about.items()}
-        self._process = ThisProcess.of(self._made, device)
+        self._headers = {name: RecordHeader.of(run, entry) for name, entry in self._run_entries.items()}
+        self._process = ThisProcess.of(self._agents, device)
         self._scheduler = Scheduler()
         self._options = WorkerOptions(
             entries=self.entries,
@@ -151,7 +188,8 @@ class Agents:
         self._answering = threading.Lock()
 
     def start(self) -> Self:
-        """Load all agents. Raises UnavailableError, InputError and AgentStoppedError."""
+        """Load all agents, if they are not loaded; returns itself. Raises UnavailableError, InputError and
+        AgentStoppedError."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             threading.Thread(target=_run, args=[self._loop], name="turinglike", daemon=True).start()
@@ -163,8 +201,9 @@ class Agents:
         return self
 
     def close(self) -> None:
-        """Unload the agents."""
-        if (ended := self._end()) is not None:
+        """Unload the agents. :meth:`start` loads them again."""
+        ended = self._end()
+        if ended is not None:
             ended.result()
 
     def _end(self) -> Future[None] | None:
@@ -191,7 +230,7 @@ class Agents:
         self.close()
 
     def answer(self, stimuli: str | Path | Iterable[Any] | None = None, **material: Unpack[Material]) -> Records:
-        """As ``answer``; calls from several threads take turns."""
+        """The records of the loaded agents, as :func:`answer` gives them. Calls from several threads take turns."""
         with _explained():
             return self.answer_checked(self.check(stimuli, **material))
 
@@ -206,23 +245,25 @@ class Agents:
         samples: int = 1,
         seed: int = 0,
     ) -> Query:
-        """The checked stimuli. Raises InputError."""
+        """Check what is to be asked, before anything is loaded. Raises InputError with all faults; also where an agent
+        has nothing to answer."""
         if not 0 <= seed < 2**53 or samples < 1:
             raise InputError(f"a seed is from 0 to 2**53 - 1, not {seed}, and samples are from 1, not {samples}")
-        check_usage(self.names, self.entries, self._made, samples)
-        tasks = {name: tasks_asked(about) for name, about in self._about.items()}
+        check_usage(self.names, self.entries, self._agents, samples)
+        tasks = {name: tasks_asked(entry) for name, entry in self._run_entries.items()}
         checked = check_stimuli(stimuli, images, cues, topics, messages, task, tasks)
         kinds = checked.kinds()
         problems = [
-            nothing_to_answer(checked.where, name, about, kinds)
-            for name, about in self._about.items()
-            if not any(is_asked(about, kind) for kind in kinds)
+            nothing_to_answer(checked.where, name, entry, kinds)
+            for name, entry in self._run_entries.items()
+            if not any(is_asked(entry, kind) for kind in kinds)
         ]
         if problems:
             raise InputError("agents have nothing to answer here: leave them out, or ask another task", problems)
         return Query(checked, samples, seed)
 
     def answer_checked(self, query: Query) -> Records:
+        """The records of what :meth:`check` has checked. The agents must be loaded."""
         with self._answering:
             return self._wait_for(self._answer(query))
 
@@ -230,7 +271,7 @@ class Agents:
 
     async def _load(self) -> None:
         await self._process.start()
-        pool = ReplicaPool(self._process, self._scheduler, self._made, self._options, "")
+        pool = ReplicaPool(self._process, self._scheduler, self._agents, self._options, "")
         pool.fit([[*self.entries]], lambda name: 1)
         self._pool = pool
         await all_of(pool.load(name) for name in self.entries)
@@ -240,10 +281,10 @@ class Agents:
         return Records(record for records in by_agent for record in records)
 
     async def _answer_by(self, name: str, query: Query) -> list[TypedRecord]:
-        rows = [row for row in query.stimuli.stimuli if is_asked(self._about[name], row.kind)]
+        rows = [row for row in query.stimuli.stimuli if is_asked(self._run_entries[name], row.kind)]
         requests = [self._request(name, row, sample, query.seed) for row in rows for sample in range(query.samples)]
         if "~" in name:
-            pair = ConversingPair(name, self._made, self.settings.get(name))
+            pair = ConversingPair(name, self._agents, self.settings.get(name))
             outcomes = await all_of(pair.conversation(request).run(self._scheduler) for request in requests)
         else:
             async with aclosing(self._scheduler.stream(requests)) as stream:
@@ -290,13 +331,16 @@ def _explained() -> Iterator[None]:
     except InputError as error:
         if not error.problems:
             raise
-        more = len(error.problems) - SHOWN
-        problems = [*map(str, error.problems[:SHOWN]), *([f"and {more} more"] if more > 0 else [])]
+        more = len(error.problems) - PROBLEMS_SHOWN
+        problems = [str(problem) for problem in error.problems[:PROBLEMS_SHOWN]]
+        if more > 0:
+            problems.append(f"and {more} more")
         raise InputError(f"{error}: {'; '.join(problems)}", error.problems) from None
 
 
 def ask(options: argparse.Namespace) -> int:
-    """Run the command; returns 1 if an answer failed, else 0. Raises TuringlikeError."""
+    """Carry out ``turinglike ask``: print the answers, with ``--json`` the records, a line each. Returns 1 if an answer
+    failed, else 0. Raises TuringlikeError."""
     names = [name for name in options.agents.split(",") if name]
     files = options.material
     is_set = len(files) == 1 and (os.path.splitext(files[0])[1].lower() in SET_SUFFIXES or os.path.isdir(files[0]))
@@ -322,7 +366,7 @@ def ask(options: argparse.Namespace) -> int:
 
 
 def _print_notes(records: Records) -> None:
-    """To the standard error stream what filters noted of answers that they let be, of each filter the first; those of
+    """Print on stderr what filters noted about answers that they let pass, the first note of each filter. Those about
     conversations are many, and stand in the records."""
     counts: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], str] = {}

@@ -266,7 +266,7 @@ def test_a_server_does_not_tell_where_the_history_is(llama: Path, history: Path)
     service = SimpleNamespace(
         agents={"me": agent_of(llama, history)}, headers={"me": header}, states=lambda: {"me": {}}
     )
-    about = _about(service, "me")  # type: ignore[arg-type]
+    about = _about(service, "me")
     assert about["settings"]["person_turns"] == 100
     assert str(history) not in json.dumps(about)
 

@@ -46,8 +46,8 @@ def test_they_judge_and_are_scored_as_the_page_says(folder: Path, capsys: pytest
     trials = [json.loads(line) for line in (folder / "trials" / "trials.jsonl").read_text().splitlines()]
     with (folder / "trials.key.csv").open(newline="") as file:
         key = {row["trial"]: row for row in csv.DictReader(file)}
-    for folder, letters in (("scores", 8), ("stricter-scores", 6)):
-        with (folder / folder / "scores.csv").open(newline="") as file:
+    for name, letters in (("scores", 8), ("stricter-scores", 6)):
+        with (folder / name / "scores.csv").open(newline="") as file:
             scores = {row["agent"]: row for row in csv.DictReader(file) if row["judge"] == "long-words"}
         words = [trial["answer"]["word"] for trial in trials if key[trial["id"]]["agent"] == "published:gpt2"]
         share = sum(len(word) >= letters for word in words) / len(words)

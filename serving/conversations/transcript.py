@@ -54,6 +54,7 @@ class Event(NamedTuple):
     what: Literal["send", "call"]
     """"send": a typed message is to be sent; "call": the side's agent is to be asked for a reply."""
     side: int
+    """Who writes: 0 for speaker A, 1 for B."""
 
 
 class _TypedMessage(NamedTuple):

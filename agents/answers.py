@@ -112,7 +112,7 @@ class Skipped(_Answer):
     """A candidate that was passed over."""
 
     word: Text
-    """The word."""
+    """What would have been the answer, had it broken no rule."""
     rule: Text
     """The rule that it broke, such as "stop_word" (docs/words.md)."""
 
@@ -121,7 +121,7 @@ class WordAnswer(_Answer):
     """The word that a cue brings to mind (word_association)."""
 
     word: Text
-    """The answer."""
+    """The one word that counts, and that judges see."""
     candidates: list[Text] | None = None
     """Acceptable words, the best first, the answer among them."""
     skipped: list[Skipped] = Field(default_factory=list)

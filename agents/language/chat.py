@@ -162,6 +162,7 @@ class ChatAgent(PromptedAgent):
 
     declares = Declaration(family="chat")
     settings: ChatPromptSettings
+    """The prompt's program, the sampling, and the person to be played, if any; fixed once the agent is made."""
 
     def __init__(self, settings: ChatPromptSettings, name: str) -> None:
         super().__init__(settings, name)
@@ -331,6 +332,7 @@ class CompletionAgent(PromptedAgent):
 
     declares = Declaration(family="completion")
     settings: CompletionPromptSettings
+    """The prompt's words, the sampling, and how messages are cut; fixed once the agent is made."""
     chats = False
 
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:

@@ -50,6 +50,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
     working_memory = 2 * GIB
     declares = Declaration(device_memory=2 * GIB)
     settings: Settings
+    """The checkpoint and the search for words; fixed once the agent is made."""
 
     def _is_packaged(self) -> bool:
         return self.settings.checkpoint == PACKAGE

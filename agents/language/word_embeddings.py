@@ -178,6 +178,7 @@ class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
         memory=3 * GIB,  # at most 300,000 vectors of 300 numbers and the vocabulary's in float64
     )
     settings: Settings
+    """The file and the search for words; fixed once the agent is made."""
 
     def checkpoint(self) -> tuple[str | None, str | None]:
         """The file's path and its hash."""
@@ -244,6 +245,7 @@ class GPT2EmbeddingAgent(EmbeddingAgent["GPT2EmbeddingAgent.Settings"], Pretrain
     model_types = ("gpt2",)
     working_memory = 2 * GIB
     settings: Settings
+    """The checkpoint, its tokens and the search for words; fixed once the agent is made."""
 
     def declaration(self) -> Declaration:
         """Without a GPU, as there is one look-up and one product to make."""
@@ -309,6 +311,7 @@ class OpenAIEmbeddingAgent(
     engine = OpenAIEngine
     declares = Declaration(memory=768 * MIB)
     settings: Settings
+    """The server, its model and the search for words; fixed once the agent is made."""
     _engine: OpenAIEngine
 
     def vocabulary_vectors(self) -> tuple[Sequence[str], NDArray[np.floating]]:

@@ -31,7 +31,7 @@ class Picture:
     """A stimulus with its picture as it is sent."""
 
     stimulus: Stimulus
-    """The stimulus."""
+    """What is asked: the task, and what goes with it, such as the target of a search."""
     data: bytes
     """The file's bytes."""
     image: str
@@ -68,6 +68,7 @@ class UniversalAgent(ChatAgent):
     people were asked."""
 
     settings: UniversalSettings
+    """How the agent converses, and how it is asked about pictures; fixed once the agent is made."""
     declares = Declaration(
         tasks=TASKS,
         modes=("free",),

@@ -36,16 +36,18 @@ JUDGES = {SERVER_MODEL: "OpenAIJudge", ANTHROPIC_MODEL: "AnthropicJudge"}
 
 @dataclass(frozen=True, slots=True)
 class AskedJudges:
-    """Judges that can judge a trial set as they are set, by their names.
-
-    ``source`` is the file of the trials, ``keys`` the rows of their key by trial; empty where the key is not there,
-    which no judge of these then needs. ``settings`` are by judge."""
+    """Judges that can judge a trial set as they are set."""
 
     source: Path
+    """The file of the trials."""
     names: Sequence[str]
+    """The judges' names, in the order in which they were asked."""
     entries: Mapping[str, Entry]
+    """By name the judge's entry of the catalogue, as one that judges."""
     settings: Mapping[str, Mapping[str, Any]]
+    """By name the settings, with the paths of trials and key filled in."""
     keys: Mapping[str, Mapping[str, Any]]
+    """By trial its row of the key; empty where the key is not there, and no judge of these needs it."""
 
     def choices(self) -> dict[str, Any]:
         """What of :class:`GenerateOptions` the judges decide."""

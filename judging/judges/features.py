@@ -38,10 +38,12 @@ RESNET = "resnet18-f37072fd.pth"  # torchvision's IMAGENET1K_V1
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Rows [rows, dimensions], and the trial of each; a conversation has several."""
+    """What a classifier learns from: vectors, of which a trial may have several, as a conversation does."""
 
     rows: NDArray[np.float64]
+    """[rows, dimensions] the vectors."""
     trial: NDArray[np.int64]
+    """[rows] whose vector it is: the place of the trial in the sequence that was given."""
 
 
 def path_features(trials: Sequence[Trial], part: ScanpathPart) -> Features:

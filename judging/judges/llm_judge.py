@@ -140,19 +140,25 @@ class JudgeSettings(BaseSettings):
 
 @dataclass(frozen=True, slots=True)
 class Pictured:
-    """A trial with the encoded picture, and target of a search, that the model is shown; None for none."""
+    """A trial with the pictures that the model is shown; None for none."""
 
     trial: JudgementStimulus
+    """What is judged."""
     image: bytes | None = None
+    """The picture that was answered about, encoded as it is sent."""
     target: bytes | None = None
+    """The target of a search, likewise."""
 
 
 class Group(NamedTuple):
-    """The trials of a prompt in its order; the same ``key`` has the same reply."""
+    """The trials that are asked about in one prompt."""
 
     key: tuple[str, int, int]
+    """The name of the trial, or in a grid of the group, with sample and attempt; the same key has the same reply."""
     trials: Sequence[JudgementStimulus]
+    """The trials in the prompt's order; a single one without a grid."""
     seed: int
+    """The seed of the reply, and of a grid's order."""
 
 
 class LanguageJudge(EngineAgent[JudgeSettings]):

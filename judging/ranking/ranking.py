@@ -31,32 +31,42 @@ MOST = 40  # judges in the figure
 
 @dataclass(frozen=True, slots=True)
 class RankedAgent:
-    """An agent of a task, or "people", who have no humanness.
-
-    ``humanness`` is minus d': 0 as people, negative where judges tell the agent from them. ``right`` is the share of
-    right verdicts (0 to 1), and ``predicted`` what the model expects on the same trials. ``verdicts``, ``judges`` and
-    ``stimuli`` are numbers."""
+    """An agent of a task on the common scale, or "people", who have no humanness."""
 
     task: str
+    """The task that was answered."""
     agent: str
+    """The agent's name, or "people"."""
     verdicts: int
+    """How many verdicts there are on its answers."""
     judges: int
+    """How many judges gave them."""
     stimuli: int
+    """How many stimuli these answers are to."""
     humanness: Estimate
+    """Minus d': 0 as people, negative where judges tell the agent from them. NaN for people."""
     detectability: Estimate
+    """The mean share of right verdicts on people and on this agent, 0 to 1, as all judges together see it."""
     right: float
+    """The share of right verdicts, 0 to 1."""
     predicted: Estimate
+    """What the model expects as ``right`` on the same trials; if the two are far apart, the model does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedJudge:
-    """``skill`` is the judge's d' for the mean agent; ``criterion`` is positive with a bias to "human"."""
+    """A judge of a task on the common scale."""
 
     task: str
+    """The task that was answered."""
     judge: str
+    """The judge's name; people are ranked one by one."""
     verdicts: int
+    """How many verdicts it gave."""
     skill: Estimate
+    """Its d' for the mean agent; 0 is chance."""
     criterion: Estimate
+    """Its bias: positive towards "human", negative towards "machine"."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,13 +37,16 @@ Reasons = Sequence[tuple[str, str]]  # of an agent: a headline and its reasons f
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What a judge's verdicts on an agent come to: the ``outcome``, one of the constants of this module, and ``why``,
-    the figures in words."""
+    """What a judge's verdicts on an agent come to."""
 
     agent: str
+    """The agent that is tested beside people."""
     judge: str
+    """By whom; "people" are all people together."""
     outcome: str
+    """One of the constants of this module, such as :data:`PASSES`."""
     why: str
+    """The figures behind it, in words."""
 
 
 def conclude(

@@ -21,7 +21,9 @@ class Picture:
     """An SVG with its description for those who do not see it."""
 
     svg: str
+    """The file's text; what stands before ``<svg`` is left out."""
     label: str
+    """The description, which also says where the figures stand as numbers."""
 
     def __html__(self) -> Markup:
         start = Markup('<svg role="img" aria-label="{}" style="{}"').format(self.label, FITS)
@@ -30,15 +32,20 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class JudgeSection:
-    """A judge's scores in a task. ``of_people`` and ``of_machines`` say how many verdicts on whose answers there are;
-    ``is_one_word``: the judge said the same of every answer."""
+    """A judge's scores in a task."""
 
     judge: str
+    """The judge's name, the section's heading."""
     of_people: str
+    """How many verdicts on people's answers, with the noun: "120 verdicts"."""
     of_machines: str
+    """How many on machines' answers, without the noun."""
     is_one_word: bool
+    """Whether the judge said the same of every answer, so that the section warns."""
     figure: Picture
+    """The rates of each agent."""
     grid: Grid
+    """By agent the rates, d', criterion and counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,41 +53,61 @@ class CaptionSection:
     """Captions by standard measures, and how these go with detectability."""
 
     note: str
+    """A sentence on how many references there are."""
     figure: Picture | None
+    """Detectability over BLEU and CIDEr-D; None where it was not drawn."""
     grid: Grid
+    """The measures of people and of each agent."""
     correlations: Grid
+    """The coefficients by judge and measure."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgreementSection:
-    """How far judges agree: Krippendorff's ``alpha`` of people, Fleiss' kappa of the others on ``trials`` ("" for
-    none), and each two judges."""
+    """How far judges agree."""
 
     alpha: Estimate
+    """Krippendorff's alpha of people; NaN without people."""
     fleiss: float | None
+    """Fleiss' kappa of the other judges; None where it is not defined."""
     trials: str
+    """How many trials these all judged, with the noun; "" for none, and kappa is not shown."""
     grid: Grid
+    """Each two judges, with Cohen's kappa."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSection:
-    """All figures of a task; what is None, or has no entries, is not shown. ``best_cue`` is the judge whose single cue
-    tells machines best, ``instead`` has by classifier in what it differs from the paper's."""
+    """All figures of a task; what is None, or has no entries, is not shown."""
 
     task: str
+    """The task's name in files, which links within the page go to."""
     name: str
+    """Its name for readers, the heading."""
     beside_people: Grid | None
+    """The tests of each agent beside people, without judges that go by one cue."""
     best_cue: str | None
+    """The judge whose single cue tells machines best; None where no cue was asked that depends on the answer."""
     worth: Grid | None
+    """What scores are worth beside the best cue and grouped folds; None for a single judge."""
     judges: Sequence[JudgeSection]
+    """The judges that go by no single cue."""
     instead: Mapping[str, str] | None
+    """By classifier how it differs from the 2025 paper's, in words; None without classifiers."""
     by_agent: Grid | None
+    """p(M|M), a row for each judge and a column for each agent; None with fewer than two of either."""
     cues: Sequence[JudgeSection]
+    """The judges that go by one cue; the page folds them."""
     statistics: Grid | None
+    """The answers themselves beside people's."""
     has_kappa: bool
+    """Whether ``statistics`` hold Fleiss' kappa, so that a note explains it."""
     captions: CaptionSection | None
+    """In the task of captions alone."""
     tests: Sequence[Grid]
+    """The tests kind by kind, each with its caption."""
     agreement: AgreementSection | None
+    """None without two judges and without people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,32 +115,47 @@ class PairsSection:
     """Pairs of conversations: pass rates and what goes with them; None where there is nothing to show."""
 
     figure: Picture | None
+    """Pass rates over turns."""
     rates: Grid
+    """Pass rates by judge, agent, turns and mode."""
     by: Grid | None
+    """Pass rates by the values of columns."""
     tests: Grid | None
+    """Tests of the same columns."""
     words: Grid | None
+    """Words per message of agent and person."""
     alpha: Estimate
+    """Krippendorff's alpha of people who judged pairs."""
     controls: Grid | None
+    """Verdicts on pairs of two machines or none."""
 
 
 @dataclass(frozen=True, slots=True)
 class PopulationSection:
-    """How the answers to a task are distributed: ``sentences`` agent by agent, and the figures."""
+    """How the answers to a task are distributed."""
 
     name: str
+    """The task's name for readers, the heading."""
     sentences: Sequence[str]
+    """What is said of each agent, one text each."""
     grid: Grid
+    """The figures by agent and measure."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedSection:
-    """A ``paper``'s figures beside ours, with its citation; those that have none of ours are ``alone``."""
+    """A paper's figures beside ours."""
 
     paper: str
+    """Which: "2022" or "2025"."""
     cite: str
+    """Its citation, without a full stop."""
     beside: Grid | None
+    """Its figures with ours; None where we have none of these."""
     number_alone: str
+    """How many figures are in ``alone``, with the noun."""
     alone: Grid
+    """Its figures without ours, and why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,26 +163,42 @@ class ColumnSection:
     """The scores by the values of a column."""
 
     column: str
+    """The column's name, which links within the page go to."""
     figure: Picture | None
+    """Detectability at each value; None where it was not drawn."""
     grid: Grid
+    """By task, judge and value the rates of all agents together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What the page of scores shows, in its order. ``links`` are addresses within it with their texts, ``conclusions``
-    have a task's name and, agent by agent, headlines with their reasons."""
+    """What the page of scores shows, in its order."""
 
     links: Sequence[tuple[str, str]]
+    """The addresses of sections within the page ("#pairs"), with their texts."""
     correction: str
+    """How d' and the criterion are corrected, in words."""
     conclusions: Sequence[tuple[str, Sequence[Reasons]]]
+    """By task its name for readers and, agent by agent, headlines with their reasons."""
     scope: str
+    """A sentence on whom the conclusions hold for; "" without conclusions."""
     overview: Picture | None
+    """Detectability of each agent by each judge; None where it was not drawn."""
     bounds: str
+    """Within which detectability an agent passes, such as "45 to 55 %"."""
     tasks: Sequence[TaskSection]
+    """A section for each task with scores."""
     pairs: PairsSection | None
+    """None where no pairs of conversations were judged."""
     populations: Sequence[PopulationSection]
+    """A section for each task whose answers were compared as populations."""
     published: PublishedSection | None
+    """None where no paper was asked for."""
     columns: Sequence[ColumnSection]
+    """A section for each column that scores were asked by."""
     others: Sequence[Grid]
+    """Tables of their own at the end: confidence, catch trials, trials shown twice and the like."""
     who: Picture | None
+    """What the people who judged say about themselves; None where they were not asked."""
     methods: str
+    """A paragraph for a section on methods; "" for none."""

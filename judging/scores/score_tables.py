@@ -22,41 +22,52 @@ BOUNDS = 0.05  # around a detectability of 0.5: of 0.45 to 0.55, as the papers h
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """How consistent a judge is: of ``verdicts`` on trials judged before, ``alike`` is the share equal to the first."""
+    """How consistent a judge is on trials that it judged before."""
 
     task: str
+    """The task that was answered."""
     judge: str
+    """The judge's name; of people, each by themselves."""
     verdicts: int
+    """How many verdicts are on trials judged before."""
     alike: float
+    """The share of them that is equal to the first, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatchRate:
-    """The share ``right`` (0 to 1) of catch trials that were judged rightly (2025 paper, Table S3).
-
-    ``kind`` is "catch", or "swapped" for scanpaths on another picture; ``truth`` is whose the answers are. ``judges``
-    and ``trials`` are numbers; a trial counts once for each judge."""
+    """How often catch trials were judged rightly (2025 paper, Table S3); a trial counts once for each judge."""
 
     task: str
+    """The task that was answered."""
     kind: str
+    """Either "catch", or "swapped" for scanpaths on another picture."""
     truth: str
+    """Whose the answers are: "human" or "machine"."""
     judge: str
+    """Who judged; "people" are all people together, excluded ones too."""
     judges: int
+    """How many judges that is."""
     trials: int
+    """How many trials they judged."""
     right: float
+    """The share that was judged rightly, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class PerceivedSex:
-    """The share of answers whose speaker was taken for ``male`` (0 to 1; 2022 paper, Table S8).
-
-    ``of`` says which answers: all, by people or machines (``human``, ``machine``), or by the verdict."""
+    """Whose speakers were taken for male (2022 paper, Table S8)."""
 
     task: str
+    """The task that was answered."""
     judge: str
+    """Who judged; "people" are all people together."""
     of: str
+    """Which answers: "all", by whose they are ("human", "machine"), or by the verdict ("judged human", …)."""
     verdicts: int
+    """How many of these answers' verdicts name a sex."""
     male: Estimate
+    """The share that names male, 0 to 1."""
 
 
 EMPTY: Table[Any] = Table(())

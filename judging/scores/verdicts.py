@@ -45,18 +45,22 @@ STIMULI = "stimuli.jsonl"  # a run's
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """A folder of verdicts with the key of its trials.
-
-    ``rows`` are the key's, by trial; ``about`` says how the trial set was made; ``trials`` are what judges saw, none
-    where verdicts are on other studies' stimuli."""
+    """A folder of verdicts with the key of its trials."""
 
     folder: Run
-    name: str  # of the folder
+    """The run whose records are verdicts."""
+    name: str
+    """The folder's name; its path where two folders have the same name."""
     key: Path
-    prefix: str  # before trials' ids, which are the same numbers in several sets
+    """The file of the key; ``import.json`` where verdicts are on other studies' stimuli."""
+    prefix: str
+    """What comes before trials' ids, which are the same numbers in several sets; "" where there is one set."""
     rows: Keys
+    """The key's rows, by trial."""
     about: Mapping[str, Any]
+    """How the trial set was made; empty where verdicts are on other studies' stimuli."""
     trials: Sequence[Mapping[str, Any]]
+    """What judges saw; none where verdicts are on other studies' stimuli."""
 
 
 def open_verdicts(folders: Sequence[Path], key: Path | None = None) -> list[JudgedRun]:

@@ -43,62 +43,85 @@ Pair = tuple[Words, Sequence[Words]]  # a caption, its references
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """A feature of the answers of people or of an agent (``of``): its ``mean`` and standard deviation of a ``number``
-    of answers.
+    """A feature of the answers of people or of an agent, in the feature's units: letters, words, pixels, or none.
 
-    Beside people stand Cohen's ``d``, Cliff's ``delta`` (-1: always less than people; 1: always more), and the
-    ``direction`` in words. Units are the feature's: letters, words, pixels, or none."""
+    ``d``, ``delta`` and ``direction`` stand beside people's answers: None in people's own row, and without people."""
 
     task: str
+    """The task that was answered."""
     statistic: str
+    """The feature's name, such as "words" or "share of red"."""
     of: str
+    """Whose answers: "people", or the agent's name."""
     number: int
+    """How many answers have the feature; in a conversation how many messages, for the consistency how many stimuli."""
     mean: float
+    """Their mean; for the consistency it is Fleiss' kappa."""
     sd: float | None
+    """Their standard deviation, with n - 1; None for a single answer, and for the consistency."""
     d: float | None = None
+    """Cohen's d: by how many pooled standard deviations the agent's mean is above people's; None if none varies."""
     delta: float | None = None
+    """Cliff's delta, from -1 (always less than people) to 1 (always more)."""
     direction: str | None = None
+    """In words: "more" or "less"; "as people" where the means differ by rounding alone."""
 
 
 @dataclass(slots=True)
 class CaptionScore:
-    """BLEU-4 of all captions together, 0 to 100, and their mean CIDEr-D, 0 to 10; None without references.
+    """BLEU-4 and CIDEr-D of the captions of people or of an agent; None without references.
 
-    The figures ``…_one_left_out`` take people's other captions as references, so that people and agents have as many.
-    ``why`` says why there is no BLEU-4 although there are references."""
+    The figures ``…_one_left_out`` take people's other captions as references, so that people and agents have as
+    many."""
 
     of: str
+    """Whose answers: "people", or the agent's name."""
     captions: int
+    """How many captions; of an agent those on whose pictures people wrote, too."""
     bleu: float | None = None
+    """BLEU-4 of all captions together, 0 to 100; None for people, whose captions are the references."""
     cider_d: float | None = None
+    """The captions' mean CIDEr-D, 0 to 10; None for people."""
     bleu_one_left_out: float | None = None
+    """BLEU-4, each caption beside its picture's references without one; for people without itself."""
     cider_d_one_left_out: float | None = None
+    """The mean CIDEr-D by the same references."""
     why: str | None = None
+    """Why there is no BLEU-4 although there are references; None where there is one."""
 
 
 @dataclass(slots=True)
 class Correlation:
-    """How a measure of captions goes with detectability by a ``judge``, over a number of ``agents``: Pearson's and
-    Spearman's coefficients with their p. ``why`` says why there is none."""
+    """How a measure of captions goes with detectability by a judge, over agents; what cannot be computed is None."""
 
     judge: str
+    """By whom agents were told from people."""
     measure: str
+    """A field of :class:`CaptionScore`: "bleu" or "cider_d"."""
     agents: int
+    """How many agents have both figures."""
     pearson: float | None = None
+    """Pearson's coefficient, -1 to 1."""
     pearson_p: float | None = None
+    """Its two-sided p; None where all agents lie on one line."""
     spearman: float | None = None
+    """Spearman's coefficient of ranks, -1 to 1."""
     spearman_p: float | None = None
+    """Its two-sided p; None where the ranks are the same, or reversed."""
     why: str | None = None
+    """Why a figure is missing; None where none is."""
 
 
 @dataclass(slots=True)
 class CaptionMeasures:
-    """Captions by standard measures: a row for people and each agent, their correlation with detectability, and a
-    ``note`` on how many references there are."""
+    """Captions by standard measures, and how these go with detectability."""
 
     note: str
+    """A sentence on how many references there are."""
     agents: Table[CaptionScore]
+    """People first, if they wrote captions, then each agent."""
     correlations: Table[Correlation]
+    """Two rows for each judge, by BLEU-4 and by CIDEr-D."""
 
 
 def answer_statistics(answers: JudgedAnswers) -> Table[Statistic]:

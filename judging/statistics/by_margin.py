@@ -25,20 +25,28 @@ Marks = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByMargin:
-    """``auc`` is of machines above people, ``auc_2`` of right verdicts above wrong ones by how sure they are (type 2,
-    Fleming and Lau 2014), ``true_at_1`` the share of machines' answers recognized with at most 1 % of people's.
-    ``stated`` is the mean probability of being right that ``by`` says, beside ``right``, the share."""
+    """How a trained judge's margins, or stated confidence, rank answers, and how well they are calibrated."""
 
     task: str = ""
+    """The task that was answered; "" until scoring fills it in."""
     judge: str = ""
+    """Whose verdicts they are; "people" are all people together."""
     by: Literal["margin", "confidence"]
+    """A trained judge's distance from its boundary, or how sure a judge said it is."""
     verdicts: int
+    """How many verdicts have a margin or confidence."""
     auc: Estimate
+    """The area under the ROC curve, 0 to 1, of machines' answers above people's; 0.5 is chance."""
     true_at_1: float
+    """The share of machines' answers recognized with at most 1 % of people's taken for a machine's."""
     auc_2: Estimate
+    """The same area of right verdicts above wrong ones by how sure they are (type 2, Fleming and Lau 2014)."""
     stated: float
+    """The mean probability of being right that the judge states, 0.5 to 1; of margins by :func:`probabilities`."""
     right: float
+    """The share of right verdicts, which a calibrated judge states."""
     calibration_error: float
+    """The mean distance of probability from truth, 0 to 1 (:func:`calibration_error`)."""
 
 
 def rankings(verdicts: pd.DataFrame) -> Iterator[ByMargin]:

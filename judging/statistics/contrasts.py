@@ -32,20 +32,24 @@ ALPHA = 0.05
 
 @dataclass(slots=True, kw_only=True)
 class StatisticalTest:
-    """A test of a task's verdicts by one ``judge`` (or by all "people"); ``test`` is its name.
-
-    ``judges``, ``stimuli`` and ``people`` (who answered) are numbers, the fewest of the rates that are tested. ``holm``
-    is p corrected by Holm (1979) for the ``family``, the number of tests. Without a test p is None, and ``test`` says
-    why."""
+    """A test of a task's verdicts by one judge, or by all people; without a test ``p`` is None."""
 
     judge: str | None = None
+    """Whose verdicts they are; "people" are all people together. None where the test is between judges."""
     test: str = ""
+    """The test's name, or over what it generalizes; without a test why ("no test: …")."""
     judges: int | None = None
+    """How many judges, the fewest of the rates that are tested; None where they are not counted."""
     stimuli: int | None = None
+    """How many stimuli, likewise."""
     people: int | None = None
+    """How many people who answered, likewise; None without people's answers."""
     p: float | None = None
+    """The probability, 0 to 1, of at least such an effect, to either side, if there were none."""
     holm: float | None = None
+    """``p`` corrected by Holm (1979) for the ``family``."""
     family: int | None = None
+    """How many tests were corrected together."""
 
     def fails(self, why: str) -> Self:
         """This row, which now says why there is no test."""
@@ -65,6 +69,7 @@ class AgainstPeople(StatisticalTest):
     and None without stated bounds."""
 
     agent: str
+    """The agent whose answers stand beside people's."""
     difference: Estimate
     bounds: float
     holm_within: float | None = None
@@ -89,20 +94,25 @@ class Difference(StatisticalTest):
     judged: the first's minus the second's."""
 
     first: str
+    """The agent or judge whose figure is the larger where ``difference`` is positive."""
     second: str
+    """The agent or judge whose figure is subtracted."""
     difference: Estimate
     trials: int | None = None
 
 
 @dataclass(slots=True, kw_only=True)
 class ByColumn(StatisticalTest):
-    """Detectability at a ``value`` of a column minus detectability at the values ``beside`` it; or with ``value``
-    "slope", by how much detectability grows when the column grows by 1."""
+    """Detectability at one value of a column, beside other values of it."""
 
     column: str
+    """The column's name, without "meta."."""
     value: str
+    """The value; "slope" for a column of more than two numbers."""
     beside: str
+    """The other value, or "the others"; "" for a slope."""
     difference: Estimate
+    """Detectability at ``value`` minus that ``beside`` it, -1 to 1; of a slope, its change by 1 of the column."""
 
 
 def of_agents(

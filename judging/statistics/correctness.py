@@ -21,17 +21,22 @@ AGENT = "agent"  # the column
 
 @dataclass(slots=True, kw_only=True)
 class BetweenValues(StatisticalTest):
-    """How often verdicts are right at the ``values`` of a column, compared over judges, stimuli or verdicts (``unit``).
-
-    ``statistic`` is the test's, with its degrees of ``freedom`` in words; ``effect_is`` says what the ``effect`` is."""
+    """How often verdicts are right at the values of a column, compared over judges, stimuli or verdicts."""
 
     column: str
+    """The column's name; "A*B" for two columns and their interaction."""
     unit: str
+    """What counts once in the test: "judge", "judge, paired", "stimulus" or "verdict"."""
     values: str
+    """The values that are compared, in words."""
     freedom: str | None = None
+    """The degrees of freedom, as papers write them; None where the test has none."""
     statistic: float | None = None
+    """The test's own: U, F or t. None without a test."""
     effect: float | None = None
+    """The size of the effect; ``effect_is`` says in what."""
     effect_is: str | None = None
+    """In words, such as "difference" or "eta squared"; None without an effect."""
 
 
 def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:

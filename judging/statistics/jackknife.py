@@ -58,17 +58,21 @@ DIMENSIONS = ((0,), (1,), (0, 1), (2,), (0, 2), (1, 2), (0, 1, 2))
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Numbers [verdicts] of the judges, the stimuli and the people who answered (-1 of a machine's answers), and of the
-    ``partners`` of these people where two have answered together; errors are multiplied by ``wider``, 1 of independent
-    verdicts. ``trials`` are numbers [verdicts] of each judge's trials where a trained judge has several verdicts on
-    one, by as many partitions; by default every verdict is on a trial of its own."""
+    """Which verdicts belong together: each judge, stimulus and person has a number from 0. Fields are [verdicts]."""
 
     judges: Codes
+    """Who judged."""
     stimuli: Codes
+    """What was answered."""
     people: Codes
+    """Who answered; -1 for a machine's answers."""
     wider: Floats
+    """[verdicts] by what errors are multiplied: 1 for independent verdicts, more for a trained judge's."""
     partners: Codes | None = None
+    """The other person where two have answered together, -1 elsewhere; None where nobody has."""
     trials: Codes | None = None
+    """Each judge's trials, where a trained judge has several verdicts on one, by as many partitions. None where every
+    verdict is on a trial of its own."""
 
     def where(self, cell: Cells) -> Clusters:
         """The clusters of the verdicts in ``cell`` [verdicts] alone."""

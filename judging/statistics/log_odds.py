@@ -19,21 +19,27 @@ CERTAIN = 60.0  # log odds beyond which a share is 0 or 1 in double precision
 
 
 class Slope(NamedTuple):
-    """``change`` of the log odds by 1 of the covariate, infinite where it separates right from wrong verdicts; its
-    two-sided ``p`` of no slope."""
+    """How the log odds of being right go with a covariate."""
 
     change: Estimate
+    """The change by 1 of the covariate; infinite where it separates right from wrong verdicts."""
     p: float
+    """The two-sided p of no slope."""
     is_separated: bool
+    """Whether a value of the covariate separates right from wrong verdicts, so that ``p`` is exact."""
 
 
 class Counts(NamedTuple):
-    """By distinct place of the covariate, ascending: how many verdicts are ``right``, of how many in all. A place is a
-    value of the covariate less the least, in parts of their range: 0 to 1, or 0 to -1 where it is mirrored."""
+    """Verdicts by distinct place of the covariate, ascending; all three are [places].
+
+    A place is a value of the covariate minus the least, in parts of their range."""
 
     places: Floats
+    """From 0 to 1; from -1 to 0 where they are mirrored."""
     right: Floats
+    """How many verdicts are right there; a mean of several verdicts adds its share."""
     total: Floats
+    """How many verdicts there are."""
 
 
 def slope_of_log_odds(values: Floats, right: Floats) -> Slope | None:

@@ -67,7 +67,8 @@ LOG_LINEAR: Correction = "log-linear"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A judge's verdicts on an agent's answers ("all": every agent's), in all or at one ``value`` of a ``column``.
+    """A ``judge``'s verdicts on an ``agent``'s answers to a ``task``, in all or at one ``value`` of a ``column``. The
+    judge "people" is all people together, the agent "all" every agent.
 
     ``refused``, ``unparsed``, ``failed`` and ``unjudged`` count judgements without a verdict, by the reason."""
 
@@ -94,10 +95,15 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(Judged):
-    """``human_machine`` are people's answers taken for a machine's; ``dprime`` is of all verdicts together,
-    ``dprime_judges`` the mean of the d' of each judge with verdicts on both; in ``detectability_judges`` each judge
-    counts once. ``missing_of_people`` are judgements of ``trials_of_people`` without a verdict, for whatever reason,
-    and ``missing_of_machines`` likewise; a trained judge's partitions are a single judgement."""
+    """How well a judge tells an agent's answers from people's; rates are shares of 0 to 1.
+
+    ``human_human``, ``human_machine``, ``machine_human`` and ``machine_machine`` count verdicts: whose the answer is,
+    then for whose it was taken. ``p_human`` and ``p_machine`` are the shares of right verdicts on people's and the
+    agent's answers, ``detectability`` is their mean (0.5: chance); in ``detectability_judges`` each judge counts once.
+    ``dprime`` is of all verdicts together, ``dprime_judges`` the mean of the d' of each judge with verdicts on both.
+    ``criterion`` is positive with a bias to "human". ``missing_of_people`` are judgements of ``trials_of_people``
+    without a verdict, for whatever reason, ``missing_of_machines`` those of ``trials_of_machines``; a trained judge's
+    partitions are a single judgement."""
 
     human_human: int = 0
     human_machine: int = 0
@@ -301,12 +307,12 @@ def detectabilities(
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """What a judge's ``detectability`` is worth.
+    """What a ``judge``'s ``detectability`` in a ``task`` is worth.
 
-    ``accuracy`` is the share of right verdicts, ``always_human`` that of saying human each time. ``split`` says how a
-    trained judge's folds are made. ``above_cue`` and ``above_grouped`` are differences of detectability in points
-    (hundredths): to ``best_cue``, the best judge by a single cue, and to ``grouped``, the same classifier in folds
-    without a common stimulus."""
+    ``is_cue``: it goes by a single cue. ``accuracy`` is the share of right verdicts, ``always_human`` that of saying
+    human each time. ``split`` says how a trained judge's folds are made. ``above_cue`` and ``above_grouped`` are
+    differences of detectability in points (hundredths): to ``best_cue``, the best judge by a single cue, and to
+    ``grouped``, the same classifier in folds without a common stimulus."""
 
     task: str
     judge: str

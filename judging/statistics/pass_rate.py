@@ -48,22 +48,33 @@ PEOPLE = f"meta.{PEOPLE_OF_PAIR}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassRate(Judged):
-    """``interval`` is its kind; ``p_exact``: of the two-sided binomial test against 0.5, as if no verdicts had a judge
-    or a pair in common (Jones and Bergen 2025, arXiv 2503.23674); ``first``: the share of verdicts that name the first
-    conversation; ``dprime``: the square root of 2 times z of the share right (two-alternative forced choice, Macmillan
-    and Creelman 2005), corrected as :data:`judging.statistics.measures.Correction` says."""
+    """How often a judge was wrong about pairs of conversations, one with a machine; 0.5 is a perfect imitator.
+
+    The binomial test is that of Jones and Bergen (2025, arXiv 2503.23674). d' is that of two-alternative forced
+    choice (Macmillan and Creelman 2005), corrected as :data:`judging.statistics.measures.Correction` says."""
 
     turns: int | None = None
+    """How many turns the machine's conversation has, with those that it wrote itself beforehand; None if unknown."""
     mode: str | None = None
+    """How the conversations went, such as "ping-pong" or "burst"; None if unknown."""
     pairs: int
+    """How many pairs have a verdict."""
     judges: int
+    """How many judges gave one."""
     verdicts: int
+    """How many verdicts there are."""
     right: int
+    """How many of them are right."""
     pass_rate: Estimate
+    """The share of wrong verdicts, 0 to 1."""
     interval: str
+    """What the 95 % intervals are: :data:`EXACT`, of independent verdicts, or :data:`TWO_WAY`."""
     p_exact: float | None
+    """p of the two-sided binomial test against 0.5, as if no verdicts shared a judge or a pair; None without any."""
     first: Estimate
+    """The share of verdicts that name the first conversation; 0.5 without a bias."""
     dprime: Estimate
+    """The square root of 2 times z of the share right, corrected."""
 
     @property
     def with_notes(self) -> Markup:
@@ -77,39 +88,54 @@ class PassRate(Judged):
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Verdicts on pairs with two machines or none: the share that names the first."""
+    """Verdicts on pairs with two machines or none, where no answer is right."""
 
     judge: str
+    """Whose verdicts they are; "people" are all people together."""
     machines: int
+    """How many of the two conversations are with a machine: 0 or 2."""
     verdicts: int
+    """How many verdicts there are."""
     first: float
+    """The share that names the first conversation; far from 0.5 it is a bias. NaN without verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
 class WordsPerMessage:
-    """Words per message in conversations of a person with ``agent``: means over ``conversations``, and the mean
-    ``difference``, the agent's minus the person's."""
+    """How long messages are in conversations of a person with an agent."""
 
     agent: str
+    """Who converses with people."""
     turns: int
+    """How many turns a conversation has, with those that the agent wrote beforehand."""
     mode: str | None
+    """How the conversations went, such as "ping-pong" or "burst"; None if unknown."""
     conversations: int
+    """How many conversations; each counts once in the means."""
     agent_words: float
+    """The agent's mean words per message."""
     person_words: float
+    """The same for its partner, a person."""
     difference: Estimate
+    """The agent's minus the person's, with Student's interval; none for a single conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class PassRates:
-    """All figures of pairs of conversations: pass rates, those by a column, control pairs, tests, Krippendorff's
-    ``alpha`` of people who judged, and words per message."""
+    """All figures of pairs of conversations."""
 
     rates: Table[PassRate]
+    """By judge, agent, turns and mode."""
     by: Table[PassRate]
+    """The same by judge and each value of a column, over all agents."""
     controls: Table[Control]
+    """By judge, pairs of two machines and of none."""
     tests: Table[ByColumn]
+    """Of detectability by columns: agent, turns, mode, and those that were asked for."""
     alpha: Estimate
+    """Krippendorff's alpha of people who judged; NaN where it is not defined, as where no two judged a pair."""
     words: Table[WordsPerMessage]
+    """By agent, turns and mode."""
 
 
 def pass_rates(

@@ -44,28 +44,37 @@ def as_many(people: int, agent: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """``compare`` has a relation and two sets; ``sizes`` of them go by how many answers people and the agent gave. It
-    needs the ``least`` of an agent (by one word divergences say what "answers alike" does). ``is_distance``: larger
-    between two populations than on average within them. ``is_pooled``: over stimuli. ``limits`` are of its values."""
+    """A figure of two sets of answers to a stimulus, or to several, such as how far they are apart."""
 
     name: str
+    """As tables call it, with its unit."""
     relation: Callable[[Sequence[Answer]], Any]
+    """Takes answers; gives what sets of them are compared by, such as shares of words or distances."""
     compare: Callable[[Any, Floats, Floats], Floats]
+    """Takes a relation and two sets, weights [draws, answers]; gives a value by draw, NaN where there is none."""
     sizes: Callable[[int, int], tuple[int, int]] = halves
+    """Takes how many answers people and the agent gave; gives the sizes of the two sets."""
     is_distance: bool = False
+    """Whether it is larger between two populations than on average within them."""
     is_pooled: bool = False
+    """Whether the answers to several stimuli are compared together."""
     least: int = 1
+    """How many answers an agent must give; by one word divergences say what "answers alike" does."""
     limits: tuple[float, float] = (0, math.inf)
+    """The least and the largest value that it can have."""
 
 
 class Maps(NamedTuple):
-    """Of the cells that any path looks at: fixations [paths, cells], the same smoothed, people's density there on other
-    pictures [cells]; ``number`` is each path's fixations."""
+    """Where paths look on a picture, in the cells that any path looks at."""
 
     fixations: Floats
+    """[paths, cells] how many fixations after the first."""
     smoothed: Floats
+    """[paths, cells] the same by Gaussians of a degree."""
     centre: Floats
+    """[cells] people's density there on other pictures, which adds up to 1 over the whole frame."""
     number: Floats
+    """[paths] how many fixations after the first."""
 
 
 def measures_of(task: str, answers: Sequence[Answer]) -> list[Measure]:

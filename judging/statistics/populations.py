@@ -42,35 +42,45 @@ Sets = list[tuple[Floats, Floats]]  # [draws, answers]: of people and people, ag
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """How the answers of an ``agent`` to a task are distributed beside people's, by one ``measure``.
-
-    ``people`` compares people with other people, ``beside_people`` the agent with people, ``itself`` the agent with
-    itself; entropy and self-BLEU are of people's answers, and of the agent's. ``difference`` is ``beside_people`` minus
-    ``people``; of a distance, minus the mean of ``people`` and ``itself``, where that is known. ``stimuli``,
-    ``answers_of_people`` and ``answers`` are numbers. ``p`` is by permutation within stimuli, ``holm`` corrected for
-    the ``family``, a number of tests."""
+    """How an agent's answers to a task are distributed beside people's, by one measure."""
 
     task: str
+    """The task that was answered."""
     agent: str
+    """Whose answers stand beside people's."""
     measure: str
+    """Its name, with the unit (:attr:`judging.statistics.population_measures.Measure.name`)."""
     stimuli: int
+    """How many stimuli two people at least answered, and the agent as often as the measure needs."""
     answers_of_people: int
+    """How many answers people gave to them."""
     answers: int
+    """How many the agent gave."""
     people: Estimate
+    """People beside other people; entropy and self-BLEU are of people's answers."""
     beside_people: Estimate
+    """The agent beside people; entropy and self-BLEU are of the agent's answers."""
     itself: Estimate
+    """The agent beside itself; NaN where it gave too few answers for two sets."""
     difference: Estimate
+    """``beside_people`` minus ``people``; of a distance, minus the mean of ``people`` and ``itself``, if known."""
     p: float
+    """By permutation of who gave which answer within each stimulus; one-sided of a distance with ``itself``."""
     holm: float | None = None
+    """``p`` corrected by Holm (1979) for the ``family``."""
     family: int = 0
+    """How many tests were corrected together: a task's agents and measures."""
 
 
 class Answered(NamedTuple):
-    """The answers to a stimulus, of ``people`` in number first, then the ``agent``'s."""
+    """The answers to a stimulus, people's first."""
 
     answers: Sequence[Answer]
+    """People's answers, then the agent's."""
     people: int
+    """How many of them are people's."""
     agent: int
+    """How many are the agent's."""
 
     def sets(self, sizes: tuple[int, int], permutations: int, draws: int, chance: np.random.Generator) -> Sets:
         """Rows are ``draws`` of the answers as they are, then after each permutation of who gave them."""

@@ -21,12 +21,16 @@ MOST_DIGITS = 9  # of a figure; what is nearer to another is rounding
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure with its 95 % interval, NaN for none; ``form`` is how it is written."""
+    """A figure with its 95 % interval; as text it is "0.62 (0.55 to 0.70)", or "–" without a value."""
 
     value: float = math.nan
+    """The figure, in its own unit; NaN for none."""
     low: float = math.nan
+    """The interval's lower end; NaN without an interval."""
     high: float = math.nan
+    """Its upper end, likewise."""
     form: str = ".2f"
+    """How the three numbers are written, as :func:`format` takes it."""
 
     def __str__(self) -> str:
         return self._written("{} ({} to {})")
@@ -70,8 +74,11 @@ class Grid(NamedTuple):
     """A table as it is seen; a row's first cell is its header."""
 
     caption: str
+    """What stands above the table; "" for nothing."""
     columns: Sequence[str]
+    """The headings, as many as a row has cells."""
     rows: Sequence[Sequence[Any]]
+    """The cells: texts, numbers, :class:`Estimate`; None and NaN are seen as "–"."""
 
     def html(self) -> Markup:
         """The table for a notebook."""
@@ -90,10 +97,12 @@ class Grid(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[R]):
-    """Rows of a dataclass; ``omit`` are fields that files lack."""
+    """Rows of one dataclass, which are written to files field by field."""
 
     data: Sequence[R]
+    """The rows, in the order in which they are seen."""
     omit: Collection[str] = ()
+    """Fields that files lack, as these rows do not use them."""
 
     def __iter__(self) -> Iterator[R]:
         return iter(self.data)

@@ -60,6 +60,7 @@ class InstructionsAnswer(Sent):
     """What the page of instructions sends."""
 
     device: Device | None = None
+    """The pointer and the screen; None where the page does not tell them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,14 +39,20 @@ RecordKey = tuple[str, str, int]  # a record's run, agent and sample
 
 @dataclass(frozen=True, slots=True)
 class AnsweredStimulus:
-    """A stimulus: its row in the run ``folder``, and its picture's (width, height)."""
+    """A stimulus of which there are answers, with what it takes to show its picture."""
 
     task: Asked
+    """What was asked about it."""
     id: str
+    """Its id in the first run that has it; where no run does, the name that the answers have for it."""
     row: dict[str, Any]
+    """Its line of ``stimuli.jsonl``; where no run has it, its id, its task and, for words, its cue."""
     folder: Path
+    """The run that the line is from; where no run has it, the first of all."""
     root: Path | None
+    """The folder from which the line's paths of pictures go; None where no run has the stimulus."""
     size: tuple[int, int] | None
+    """The picture's (width, height) in pixels; None where no picture is at hand."""
 
     def image(self, name: str = "image") -> Image | None:
         """The picture, or another one by its key in the row; None where the run does not hold it."""
@@ -56,25 +62,34 @@ class AnsweredStimulus:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What may become a trial: an answer, a speaker of an excerpt of a conversation, or a pair of conversations.
-
-    ``truth`` is whose it is; ``record`` its run, agent and sample. ``length`` counts the messages of an excerpt, or the
-    visible turns of a pair; ``turns`` those with what was written beforehand. ``delays`` are in seconds, None where not
-    known. ``beside`` is the second conversation of a pair. ``is_swapped``: a scanpath on another picture."""
+    """What may become a trial: an answer, a speaker of an excerpt of a conversation, or a pair of conversations."""
 
     stimulus: AnsweredStimulus
+    """What was answered; for a pair, what the conversation with the machine is about."""
     agent: str
+    """Who answered: an agent's name, or a participant's such as "human:05"; for a pair, in the first conversation."""
     truth: Truth
+    """Whose the answer is; for a pair, "machine" where a machine speaks in the first conversation."""
     is_catch: bool
+    """Whether it is a catch trial: its record is a control, and no part of what is measured."""
     record: RecordKey
+    """The record that has the answer: its run, agent and sample."""
     answer: ShownAnswer
+    """What the judge sees of it; for a pair, the first conversation."""
     speaker: Letter | None = None
+    """The speaker who is judged; for a pair, the machine that talks with a person in the first conversation."""
     length: int | None = None
+    """How many messages an excerpt has, or how many turns of a pair are visible; None for other tasks."""
     delays: Sequence[float | None] = ()
+    """Seconds that each message took, None where they are not known; empty for other tasks."""
     beside: Candidate | None = None
+    """The second conversation of a pair; None where there is no pair."""
     turns: int | None = None
+    """For a pair, ``length`` with the turns that were written beforehand, even if they are not visible."""
     columns: Mapping[str, str] = field(default_factory=dict)
+    """Further columns of the key by name, such as ``partner`` and ``type`` of a conversation."""
     is_swapped: bool = False
+    """Whether it is a scanpath that was made on another picture."""
 
     def known_by(self) -> set[str]:
         """The stimulus and, of a pair, the people's conversation."""
@@ -93,12 +108,16 @@ class Candidate:
 
 
 class Line(NamedTuple):
-    """``agent`` is empty for the stimulus's text; ``delay`` is in seconds."""
+    """A message of a conversation."""
 
     speaker: Letter
+    """A for who writes first in the conversation, B for the other one."""
     text: str
+    """The message as it was written, with its line breaks."""
     agent: str
+    """The agent or participant who wrote it; "" where the stimulus has the text."""
     delay: float | None
+    """Seconds that it took; None where that is not known."""
 
 
 class AnswerReader:

@@ -17,14 +17,16 @@ Order = list[tuple[Candidate, bool]]  # each with whether it comes for the secon
 
 @dataclass(slots=True)
 class Pool:
-    """The answers of a task that lists of trials are drawn from: people's, machines' by agent, catch trials.
-
-    ``unbalanced`` says in sentences what could not be made equal."""
+    """The answers of a task that lists of trials are drawn from."""
 
     people: list[Candidate]
+    """Answers of people, no catch trials among them."""
     machines: dict[str, list[Candidate]]
+    """Answers of machines by their agents' names, no catch trials among them."""
     catch: list[Candidate] = field(default_factory=list)
+    """Catch trials, which are no part of what is measured."""
     unbalanced: list[str] = field(default_factory=list)
+    """What could not be made equal, each in a clause for the summary."""
 
     def trials(self) -> list[Candidate]:
         """People's answers, then machines'; no catch trials."""

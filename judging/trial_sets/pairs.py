@@ -30,20 +30,26 @@ LENGTHS = (3, 10)
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A conversation in turns. ``agent`` is the machine; of two machines, or two people, both ("a~b").
-
-    ``speaker`` is the letter of a machine that talks with a person, else None. ``pseudo`` are turns that a machine
-    wrote beforehand."""
+    """A conversation that may stand beside another one."""
 
     stimulus: AnsweredStimulus
+    """What the conversation is about."""
     agent: str
+    """The machine's name; of two machines, or two people, both names ("a~b")."""
     has_machine: bool
+    """Whether at least one of the two is a machine."""
     speaker: Letter | None
+    """The letter of a machine that talks with a person; None where two machines or two people talk."""
     record: tuple[str, str, int]
+    """The record that has the conversation: its run, agent and sample."""
     topic: str
+    """In small letters; the stimulus's id where nothing names a topic."""
     mode: str
+    """"ping-pong" or "burst", in which somebody may send several messages in a row."""
     turns: Sequence[Sequence[Line]]
+    """The messages by turns; a turn has all that one says before the other one does."""
     pseudo: Sequence[Sequence[Line]]
+    """Turns that a machine wrote beforehand."""
 
     def is_heard(self, number: int) -> bool:
         """Whether the machine, or anybody, speaks in the first ``number`` turns."""
@@ -53,14 +59,17 @@ class Dialogue:
 
 @dataclass(slots=True)
 class Pairs:
-    """The pairs by agent and length; ``passed_over`` counts conversations by reason."""
+    """What was drawn of a set of conversations."""
 
     cells: dict[tuple[str, int], list[Candidate]] = field(default_factory=dict)
+    """Pairs by the machine's name and the number of turns, without those written beforehand."""
     passed_over: Counter[str] = field(default_factory=Counter)
+    """How many conversations with machines found no place, by reason."""
     unbalanced: list[str] = field(default_factory=list)
+    """What could not be made equal, each in a clause for the summary."""
 
     def trials(self) -> list[Candidate]:
-        """All pairs."""
+        """The pairs of every cell in one list, cell by cell."""
         return [pair for pairs in self.cells.values() for pair in pairs]
 
 

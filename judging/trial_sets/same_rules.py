@@ -43,11 +43,14 @@ GREY = re.compile(r"grey(?=\b|ish)")
 
 @dataclass(slots=True)
 class Tally:
-    """How many answers of somebody passed the rules, what was changed, and what was left out with its reason."""
+    """What the rules did with the answers of one agent, or of people, to one task."""
 
     answers: int = 0
+    """How many answers the rules read, whatever became of them."""
     changed: Counter[str] = field(default_factory=Counter)
+    """How often each change was made, such as "dogs to dog"."""
     left_out: Counter[str] = field(default_factory=Counter)
+    """How often each answer was dropped, with the rule that it breaks."""
 
 
 class SameRules:

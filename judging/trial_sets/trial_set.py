@@ -55,8 +55,11 @@ class JudgesList:
     """Trials, each with whether it comes for the second time."""
 
     name: str
+    """Such as "pairs-002", or "word_association-all" where one list has all trials."""
     task: Asked
+    """What those who are judged were asked."""
     trials: Sequence[tuple[Candidate, bool]]
+    """In the order in which the judge sees them."""
 
 
 def key_path(folder: Path) -> Path:

@@ -87,7 +87,7 @@ class TextRequest:
     prompt: str | None = None
     """A text to be continued; None for a chat."""
     messages: tuple[ChatMessage, ...] = ()
-    """The messages of a chat."""
+    """What was said in a chat so far, the oldest first; empty for a ``prompt``."""
     sampling: Sampling = field(default_factory=Sampling)
     """How tokens are drawn."""
     schema: Mapping[str, Any] | None = None

@@ -27,27 +27,40 @@ MEASURES = {"p_human": "p(H|H)", "p_machine": "p(M|M)", "detectability": "detect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedFigure:
-    """A figure that a ``paper`` printed, and ours (``ours``, with the ends of its 95 % interval; NaN for none).
-
-    ``kind`` is the kind of their judge, ``only`` the part of the trials that the figure is of, ``inside`` whether
-    theirs lies in our interval, ``why`` in what the two are unlike, or why there is none of ours."""
+    """A figure that a paper printed, and ours."""
 
     paper: str
+    """Which, of :data:`PAPERS`."""
     task: str
+    """The task that was answered."""
     agent: str
+    """The agent as the paper calls it; "all" for all its agents."""
     measure: str
+    """A name of :data:`MEASURES`."""
     only: str
+    """The part of the trials that the figure is of, such as "catch trials"; "" for all."""
     kind: str
+    """The kind of their judge: "people", :data:`MODEL` or :data:`CLASSIFIER`."""
     published: float
+    """Their figure, a share of 0 to 1."""
     source: str
+    """Where the paper prints it, such as "L177, Fig. 5A"."""
     note: str
+    """What must be known of the printed figure itself; "" for nothing."""
     judge: str | None = None
+    """Our judge of that kind; None without a figure of ours."""
     our_agent: str | None = None
+    """Our agent, or "all"; None without a figure of ours."""
     ours: float = math.nan
+    """Our figure, 0 to 1; NaN for none."""
     low: float = math.nan
+    """The lower end of our 95 % interval; NaN for none."""
     high: float = math.nan
+    """Its upper end, likewise."""
     inside: bool | None = None
+    """Whether theirs lies in our interval; None without a figure of ours."""
     why: str
+    """In what the two are unlike ("" for nothing known), or why there is none of ours."""
 
     @property
     def has_ours(self) -> bool:

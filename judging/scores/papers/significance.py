@@ -37,12 +37,14 @@ Counts = NDArray[np.int64]
 
 @dataclass(slots=True, kw_only=True)
 class AmongAgents(StatisticalTest):
-    """Friedman's test of whether all ``agents`` (a number) are told alike: chi-squared, and Kendall's W (0: judges do
-    not agree on the order of agents; 1: they do)."""
+    """Friedman's test of whether all agents are told alike."""
 
     agents: int
+    """How many agents are compared."""
     chi2: float | None = None
+    """The test's chi-squared, 0 or more; None without a test."""
     kendall_w: float | None = None
+    """Kendall's W: 0 where judges do not agree on the order of agents, 1 where they do. None without a test."""
 
 
 def all_tests(
@@ -163,24 +165,34 @@ def _sum_of_hypergeometrics(total: Counts, marked: Counts, drawn: Counts) -> NDA
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
-    """The share of equal verdicts of two judges, and Cohen's kappa (1960)."""
+    """How far two judges agree on the trials that both judged."""
 
     first: str
+    """One judge's name."""
     second: str
+    """The other's; the order means nothing."""
     trials: int
+    """How many trials both judged."""
     alike: float | None
+    """The share of equal verdicts, 0 to 1; None without such trials."""
     kappa: float | None
+    """Cohen's kappa (1960); None without such trials, and where both always said one word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """``fleiss`` kappa (1971) over trials that all judges but people judged; Krippendorff's ``alpha`` of people."""
+    """How far the judges of a task agree; people have an alpha, all others the rest."""
 
     judges: list[str]
+    """The names of all judges but people."""
     pairs: Table[PairAgreement]
+    """Each two of them."""
     trials_of_all: int
+    """How many trials all of them judged."""
     fleiss: float | None
+    """Fleiss' kappa (1971) over these trials; None for a single judge, and where all verdicts are the same."""
     alpha: Estimate
+    """Krippendorff's alpha of people; NaN without people."""
 
 
 def agreement(verdicts: pd.DataFrame) -> Agreement:

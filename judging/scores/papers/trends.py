@@ -29,14 +29,19 @@ SEPARATED = "exact regression of log odds: a value separates right from wrong ve
 
 @dataclass(slots=True, kw_only=True)
 class Trend(StatisticalTest):
-    """``change`` is by 1 of the column: of the share right, or of its log odds, which is infinite where a value of the
-    column separates right from wrong verdicts (:func:`judging.statistics.log_odds.slope_of_log_odds`). Of residuals
-    it is the share at the largest value, minus that of the line through the others."""
+    """How the share of right verdicts goes with an ordered column, by one of three tests.
+
+    Of residuals the change is the share at the largest value, minus that of the line through the others. Where a value
+    of the column separates right from wrong verdicts see :func:`judging.statistics.log_odds.slope_of_log_odds`."""
 
     column: str
+    """The name of the column."""
     measure: str
+    """The share right: "p(H|H)" of people's answers, or "p(M|M)" of machines' answers."""
     type: str
+    """The conversations' type, such as "H-M"; "all" for all of them."""
     change: Estimate
+    """By 1 of the column: of the share right, or of its log odds, infinite where a value separates the verdicts."""
 
 
 def trends(verdicts: pd.DataFrame, column: str) -> list[Trend]:

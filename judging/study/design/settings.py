@@ -66,8 +66,11 @@ class JudgesSettings(_Study):
     source: Annotated[str, Field(alias="trial_set", min_length=1)]
     """The folder of `turinglike trials`, relative to the study."""
     trials: Trials
+    """How many trials a judge gets, and what their page asks for."""
     exclude: Exclude = Field(default_factory=Exclude)
+    """Which verdicts are marked as excluded."""
     analysis: Analysis = Field(default_factory=Analysis)
+    """What the verdicts decide, stated before the study."""
 
     @model_validator(mode="after")
     def _fits_the_task(self) -> Self:
@@ -89,9 +92,11 @@ class AnswersSettings(_Study):
     """A study of people who answer a stimulus set, or converse about its topics."""
 
     judges: Annotated[People, Field(alias="participants")]
+    """Who takes part: the table ``participants``."""
     source: Annotated[str, Field(alias="stimulus_set", min_length=1)]
     """The set, relative to the study."""
     answers: Answers
+    """How many stimuli a participant gets, and what becomes of answers that the form refuses."""
     talk: Talk = Field(default_factory=Talk)
     """Of conversations alone."""
     delays: DelaySettings = Field(default_factory=DelaySettings)
@@ -120,8 +125,11 @@ class OnlineSettings(_Tests):
     """A study of online tests, by questions that both agents answer."""
 
     roles: Roles
+    """What people are told of their part before a test."""
     tests: Tests
+    """How many tests are held, how long they are, and how their parts are drawn."""
     agents: MachineAgents
+    """The machines, by who poses as the other, and the server that answers for them."""
 
     def machines(self) -> dict[str, str]:
         """The names of the machines that tests need, by their place in ``study.toml``; "" for one that is not named."""
@@ -134,8 +142,11 @@ class InterrogationSettings(_Tests):
     """A study of interrogations, by the clock, with both conversations at once."""
 
     roles: RolesOfAll
+    """What people are told of their part before a test."""
     tests: TimedTests
+    """How many tests are held, for how many minutes, and how their parts are drawn."""
     agents: Machines
+    """The machines, and the server that answers for them."""
 
     def machines(self) -> dict[str, str]:
         """The names of the machines, by their place in ``study.toml``; "" where none is named."""

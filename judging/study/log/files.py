@@ -39,7 +39,7 @@ EXPORTS = "exports.jsonl"
 
 
 class Entry(NamedTuple):
-    """An event and its line in the file, without the newline. What stays in a file stays byte for byte."""
+    """``event`` and its ``line`` in the file, without the newline. What stays in a file stays byte for byte."""
 
     event: Event
     line: bytes

@@ -59,6 +59,7 @@ class Meeting(ABC):
     """
 
     id: str
+    """The name that its events have, such as talk-bcdfghjkmn or test-00001."""
     at: str
     """The time of the event that began it."""
     people: list[str]
@@ -113,7 +114,9 @@ class Line:
     """What A (in a live test the judge) or B says to the other."""
 
     speaker: Speaker
+    """Who says it; in a live test A is the judge and B an agent."""
     text: str
+    """As the other one sees it."""
     at: float = 0.0
     """Seconds from when the meeting began; 0 in conversations, whose events have the time of day."""
     delay_s: float = 0.0
@@ -129,7 +132,9 @@ class Talk(Meeting):
     stimulus: str
     """The id of the stimulus, which has the topic."""
     messages: list[TalkSaid] = field(default_factory=list, kw_only=True)
+    """What was said, in order; an event's ``turn`` is its position here."""
     withdrawn: list[TalkWithdrawn] = field(default_factory=list, kw_only=True)
+    """What an agent had ready and did not send. No participant sees it."""
 
     def apply(self, event: InTalk | InTest) -> None:
         """Take a message, a withdrawal or the end as void. Raises TypeError for events of live tests."""
@@ -153,6 +158,7 @@ class VerdictOnTest:
     """A verdict of the judge."""
 
     who: str
+    """The code of the judge."""
     exchanges: int | None
     """After how many exchanges it was given; None in an interrogation, which has none."""
     seconds: float
@@ -160,6 +166,7 @@ class VerdictOnTest:
     verdict: HumanOrMachine
     """"human": agent 1 is the human; "machine": agent 2 is."""
     reason: str | None
+    """In the judge's own words; None where they give none."""
     confidence: float | None
     """From 0 to 1; None where the test does not ask for it."""
     codes: list[str] | None
@@ -173,11 +180,13 @@ class JudgedMeeting(Meeting):
     parts: list[Part]
     """What agents 1 and 2 are."""
     condition: Condition
+    """Who poses as the other; in interrogations always the machine."""
     ready: dict[str, str] = field(default_factory=dict, kw_only=True)
     """Who has read their part, with the time."""
     questions: list[Line] = field(default_factory=list, kw_only=True)
     """The judge's; an interrogation has none."""
     judged: list[VerdictOnTest] = field(default_factory=list, kw_only=True)
+    """The verdicts in order: one at the end, or one after each exchange."""
 
     def apply(self, event: InTalk | InTest) -> None:
         """Take what both kinds of live tests have: who is ready, verdicts, the end as void. Raises TypeError."""
@@ -305,6 +314,7 @@ class Interrogation(JudgedMeeting):
     messages: list[TestSaid] = field(default_factory=list, kw_only=True)
     """Of both conversations, in the order in which they were sent."""
     withdrawn: list[TestWithdrawn] = field(default_factory=list, kw_only=True)
+    """What machines had ready and did not send, in both conversations. No participant sees it."""
 
     def apply(self, event: InTalk | InTest) -> None:
         """Take a message or a withdrawal, too."""

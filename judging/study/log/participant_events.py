@@ -28,7 +28,9 @@ class SettingsChosen(LoggedEvent):
     """The study is served for the first time, or with other settings than before. Written by the study's server."""
 
     event: Literal["settings"] = "settings"
+    """Tells this kind of line from the others in the log."""
     at: Time
+    """When the server started with these settings."""
     settings: dict[str, Any]
     """``study.toml`` without its texts."""
     consent: Consent | None = None
@@ -41,7 +43,9 @@ class StudyClosed(LoggedEvent):
     """Nobody may answer any more. Written by ``turinglike study close``."""
 
     event: Literal["closed"] = "closed"
+    """Tells this kind of line from the others in the log."""
     at: Time
+    """From when on no answer is taken."""
 
 
 # people come and go
@@ -51,7 +55,9 @@ class Joined(LoggedEvent):
     """Somebody new. Written by the server when they begin, and by ``turinglike study kit`` for each list of a kit."""
 
     event: Literal["joined"] = "joined"
+    """Tells this kind of line from the others in the log."""
     judge: Code
+    """The code drawn for the participant, which stands in all later events and in exports."""
     session: str
     """The SHA-256 of the token in the browser's cookie."""
     number: int
@@ -68,52 +74,68 @@ class Joined(LoggedEvent):
     end_code: str
     """The code that is shown at the end, by which a panel pays."""
     at: Time
+    """When they began, or when the kit was made."""
 
 
 class SessionBegan(LoggedEvent):
     """A participant has come back with another browser, or without the cookie. Written by the server."""
 
     event: Literal["session"] = "session"
+    """Tells this kind of line from the others in the log."""
     judge: Code
+    """The code of whoever was known again, by a personal link or a panel's id."""
     session: str
     """The SHA-256 of the token in the browser's cookie."""
     at: Time
+    """When the new session began; earlier ones stay valid."""
 
 
 class PageLoaded(LoggedEvent):
     """A participant has loaded the page again. Written by the server."""
 
     event: Literal["loaded"] = "loaded"
+    """Tells this kind of line from the others in the log."""
     judge: Code
+    """The code of whoever reloaded."""
     at: Time
+    """When the server sent the page."""
 
 
 class Blocked(LoggedEvent):
     """A participant is out, for loading the page again ends taking part. Written where ``judges.reload`` is "block"."""
 
     event: Literal["blocked"] = "blocked"
+    """Tells this kind of line from the others in the log."""
     judge: Code
+    """The code of whoever is out."""
     at: Time
+    """When the server refused to go on."""
 
 
 class Left(LoggedEvent):
     """A participant has left and wants all deleted. Written by the server; once it ends, this line goes, too."""
 
     event: Literal["left"] = "left"
+    """Tells this kind of line from the others in the log."""
     judge: Code
+    """The code of whoever left, by which all that is theirs is found and deleted."""
     at: Time
+    """When they asked for it; from then on none of their answers and meetings counts."""
 
 
 class Restarted(LoggedEvent):
     """A participant begins anew with other steps. Only version 0.2.0 wrote it."""
 
     event: Literal["restarted"] = "restarted"
+    """Tells this kind of line from the others in the log."""
     judge: Code
+    """The code of whoever began anew."""
     kept: int = Field(alias="from")
     """The number of answers that stay."""
     steps: list[Step]
     """All that is drawn for the participant, in place of what was drawn before."""
     at: Time
+    """When they began anew."""
 
 
 # answers
@@ -123,11 +145,15 @@ class AnswerReturned(LoggedEvent):
     """An answer that the form's checks refuse, and that is to be replaced. Written by the server."""
 
     event: Literal["told"] = "told"
+    """Tells this kind of line from the others in the log."""
     judge: Code
+    """The code of whoever is to answer anew."""
     at: Time
+    """When the answer came; from a kit, when it was given there."""
     step: int
     """The step's position among those of the participant, counted from 0."""
     kind: str
+    """The step's kind, such as ``ask``."""
     said: str
     """The answer; several texts are parted by a comma."""
     flags: list[str]
@@ -138,7 +164,9 @@ class StepDone(LoggedEvent):
     """A participant has done a step. Written by the server, or by ``turinglike study import`` for a kit."""
 
     event: Literal["step"] = "step"
+    """Tells this kind of line from the others in the log."""
     judge: Code
+    """The code of whoever answered."""
     at: Time
     """When the answer came; from a kit, when it was given there."""
     step: int
@@ -149,6 +177,7 @@ class ConsentAnswered(StepDone):
     """Somebody agrees or declines."""
 
     kind: Literal["consent"]
+    """Tells which kind of step was answered."""
     consent: str | None = None
     """The SHA-256 of the text; versions up to 0.2.0 did not keep it."""
     agree: bool
@@ -159,6 +188,7 @@ class QuestionsAnswered(StepDone):
     """The questions before or after are answered; what was said stands in ``personal.jsonl``."""
 
     kind: Literal["questions", "after"]
+    """``questions`` before the study's own steps, ``after`` behind them."""
     screened: bool = False
     """Whether the participant is out because of an answer."""
 
@@ -173,9 +203,10 @@ class ScreenSeen(Logged):
 
 
 class InstructionsRead(StepDone):
-    """The instructions are read."""
+    """A participant goes on from the instructions to the study's own steps."""
 
     kind: Literal["instructions"]
+    """Tells which kind of step was answered."""
     device: ScreenSeen | None = None
     """What the browser tells of its device; versions up to 0.2.0 did not ask."""
 
@@ -184,6 +215,7 @@ class BreakOver(StepDone):
     """A break has ended."""
 
     kind: Literal["break"]
+    """Tells which kind of step was answered."""
     seconds: float
     """Since the answer before."""
 
@@ -192,6 +224,7 @@ class TrialJudged(StepDone):
     """Verdicts on the trials of a page. Which of the later fields there are is the settings' choice."""
 
     kind: Literal["trial"]
+    """Tells which kind of step was answered."""
     rt: float | None = None
     """Milliseconds from when the page could be answered, by the browser."""
     away: bool
@@ -216,6 +249,7 @@ class StimulusAnswered(StepDone):
     """An answer to a stimulus, as agents give them."""
 
     kind: Literal["ask"]
+    """Tells which kind of step was answered."""
     answer: list[str]
     """A text, or three objects."""
     rt: float | None
@@ -230,6 +264,7 @@ class TalkLeft(StepDone):
     """A participant has ended a conversation, and says for whom they take the other."""
 
     kind: Literal["talk"]
+    """Tells which kind of step was answered."""
     talk: str | None
     """The conversation's id; None where nobody came."""
     guess: HumanOrMachine | None = None
@@ -244,6 +279,7 @@ class TestEnded(StepDone):
     """A participant has ended a live test."""
 
     kind: Literal["test"]
+    """Tells which kind of step was answered."""
     test: str | None
     """The test's id; None where nobody came."""
 

@@ -51,7 +51,11 @@ A = TypeVar("A")
 
 @dataclass(slots=True)
 class Judge:
-    """A participant, also of a study in which nobody judges; ``code`` to ``kit`` are as in ``Joined``."""
+    """A participant, also of a study in which nobody judges.
+
+    ``code`` is ``judge`` of the event ``Joined``, and ``joined`` its time. ``session``, ``number``, ``keys``,
+    ``steps``, ``end_code``, ``link`` and ``kit`` are as there; only logs of version 0.2.0 change ``steps`` later.
+    """
 
     code: str
     session: str
@@ -103,9 +107,11 @@ class State:
     """All that is known of a study: its participants and meetings by code and id, in the order of their events."""
 
     judges: dict[str, Judge] = field(default_factory=dict)
+    """Participants by their codes, in the order in which they joined; also those who have ended."""
     by_session: dict[str, Judge] = field(default_factory=dict)
     """Participants by the SHA-256 of their sessions' tokens."""
     meetings: dict[str, Meeting] = field(default_factory=dict)
+    """Conversations and live tests by their ids, in the order in which they began; also void ones."""
     present: dict[str, str] = field(default_factory=dict)
     """The id of the meeting that each participant or agent is in."""
     settings: dict[str, Any] | None = None

@@ -29,6 +29,7 @@ class Instructions(Logged):
     """What is to be done, with examples where the study shows some."""
 
     kind: Literal["instructions"]
+    """Tells this step from pages and from material, in the log and in the browser."""
     examples: list[list[str]] = Field(default_factory=list)
     """Ids of the trials of each example, which stand on a page together; version 0.2.0 had the same for everybody."""
 
@@ -37,6 +38,7 @@ class MaterialStep(Logged):
     """A page of trials, a stimulus, a conversation or a live test."""
 
     kind: MaterialKind
+    """Which of these it is; in one study all such steps are of one kind."""
     trials: list[str]
     """Ids of the trials on the page, or the id of the stimulus; empty for a meeting, whose partner is not known yet."""
     phase: Phase

@@ -27,6 +27,7 @@ class TextAct(Act):
     """A message, a question or an answer."""
 
     text: Annotated[Written, Field(max_length=LONGEST_MESSAGE), AfterValidator(_not_blank)]
+    """What is written, brought onto a single line; at most 2,000 letters, and never blank."""
 
 
 class TimedTextAct(TextAct):
@@ -44,11 +45,13 @@ class VerdictAct(Act):
     human: Literal[1, 2]
     """Which agent the judge takes for the human."""
     reason: Annotated[WrittenOrNot, Field(max_length=LONGEST_REASON), AfterValidator(tidy)] = ""
+    """In the judge's own words, at most 2,000 letters; "" where they give none."""
 
 
 class TimedVerdictAct(VerdictAct):
     """The verdict on an interrogation."""
 
     confidence: Annotated[float, Field(ge=0, le=1)]
+    """How sure the judge is, from 0 to 1."""
     codes: list[str]
     """Why, among the study's ``codes``; others are passed over."""

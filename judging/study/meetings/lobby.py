@@ -256,7 +256,7 @@ class Lobby(ABC, Generic[M]):
 
     @abstractmethod
     def void_event(self, meeting: M, why: str) -> TalkVoid | TestVoid:
-        """The event that makes a meeting void."""
+        """What the log gets when a meeting ceases to count, as of now; ``why`` is a reason such as "CODE left"."""
 
     @abstractmethod
     async def pair(self, judge: Judge) -> None:

@@ -40,7 +40,9 @@ class Seats(NamedTuple):
     test: str
     """The test's id."""
     pair: Pair
+    """The kind of pair that was drawn: whether agents 1 and 2 are people, machines, or one of each."""
     judge: str
+    """The code of the participant who judges."""
     parts: list[Part]
     """What agents 1 and 2 are."""
     persons: list[str]

@@ -26,8 +26,11 @@ class TalkAnswer(Sent):
     """For whom, and how old, a speaker takes the other one after a conversation (2022 paper, S7.1.2)."""
 
     guess: HumanOrMachine | None = None
+    """For whom the speaker takes the other; None where they do not say."""
     sex: Sex | None = None
+    """Whether for a woman or a man; None where they do not say."""
     age: Annotated[WrittenOrNot, Field(max_length=40)] = ""
+    """How old, in the speaker's own words, at most 40 letters; "" where they do not say."""
 
 
 class MeetingMaterial(Material):

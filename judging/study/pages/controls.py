@@ -42,6 +42,7 @@ class Control:
     question: str
     """The study's own question; "" where ``phrase`` asks."""
     options: Sequence[str]
+    """What judges choose among; ``correct`` is one of them."""
     correct: str
     """The option that is right."""
     phrase: str = ""

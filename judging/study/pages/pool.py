@@ -41,6 +41,7 @@ class Page:
     agents: tuple[str, ...]
     """The agents who answered."""
     stimulus: str
+    """The id of the stimulus; for pairs, that of the machine's conversation."""
     catch: bool
     """Whether the page is a catch trial of either kind."""
     people: str | None = None
@@ -56,7 +57,9 @@ class Turn:
     """A page in somebody's list."""
 
     page: Page
+    """What the judge sees in this turn."""
     phase: Phase
+    """Whether the verdict counts, and whether the truth is shown after it."""
     again: bool = False
     """Whether it comes a second time."""
 

@@ -35,7 +35,9 @@ class TrialAnswer(SentWithTime):
     key: bool = False
     """Whether it was given by the keyboard."""
     confidence: Annotated[float, Field(ge=0, le=1), ROUNDED] | None = None
+    """How sure the judge is, from 0 to 1, rounded to three digits; None where it is not asked."""
     reason: Annotated[WrittenOrNot, Field(max_length=LONGEST_REASON)] = ""
+    """In the judge's own words, at most 2,000 letters; "" where they give none."""
     control: str | None = None
     """The answer to the control question."""
     sexes: list[Sex] = Field(default_factory=list)

@@ -224,26 +224,43 @@ def _sha256_of_json(value: Any) -> str:
 def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Why two entries of an agent have not the same digest, in words."""
     if "members" in before:
-        return "; ".join(
+        differences = [
             f"{name}: {difference(member, now['members'][name])}"
             for name, member in before["members"].items()
             if member["digest"] != now["members"][name]["digest"]
-        )
+        ]
+        differences += _other_settings(_flat(before["settings"]), _flat(now["settings"]))
+        return "; ".join(differences)
     differences = [
         f"{key} was {before[key]!r}, is {now[key]!r}" for key in ("checkpoint", "revision") if before[key] != now[key]
     ]
     old = before["settings"]
     new = now["settings"]
-    keys = {*old, *new}
     if (effects := before.get("chat_template")) != now.get("chat_template"):
         differences.append(_other_prompts(effects or {}, now.get("chat_template") or {}))
-        keys &= {*old}  # settings that came later are no reason where they stand at their default
-    differences += [
+        # settings that came later are no reason where they stand at their default
+        new = {key: value for key, value in new.items() if key in old}
+    differences += _other_settings(old, new)
+    return "; ".join(differences) or "another implementation, or a file that its settings name has changed"
+
+
+def _other_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    return [
         f"setting {key} was {old.get(key)!r}, is {new.get(key)!r}"
-        for key in sorted(keys)
+        for key in sorted({*old, *new})
         if old.get(key) != new.get(key)
     ]
-    return "; ".join(differences) or "another implementation, or a file that its settings name has changed"
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A pair's settings with one name for each threshold: ``{"thresholds": {"echo": 1}}`` gives ``thresholds.echo``."""
+    flat = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{key}.{name}": inner for name, inner in value.items()}
+        else:
+            flat[key] = value
+    return flat
 
 
 def _other_prompts(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

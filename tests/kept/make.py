@@ -28,15 +28,17 @@ CUES = ("moon", "bird", "road", "milk", "fire", "rain", "gold")
 DRAWN = ("--task", "word", "--agents", "minilm,openai-chat", "--seed", "7")
 AT_ONCE = {"type_mean": 0.0, "type_sd": 0.0, "read_mean": 0.0, "read_sd": 0.0, "think_scale": 0.0}
 KEPT = "/kept"  # stands for the folder in what is kept
-NOW = re.compile(r'("(?:created|run)": ?)"[^"]*"')
+NOW = re.compile(r'("(?:created|run|key_sha256)": ?)"[^"]*"')
 Cookies = dict[str, dict[str, str]]
 
 
 def generate(out: Path, agents: Sequence[str] = AGENTS) -> list[str]:
-    """The command's arguments for the run in ``out``, but for its exact form."""
+    """The command's arguments for the run of ``agents`` in ``out``; the settings of others would be refused."""
+    asked = {member for name in agents for member in name.split("~")}
     options = ["--set", "minilm.vocabulary=300"]
     for name in SERVERS:
-        options += ["--set", f"{name}.base_url={MODELS}", "--set", f"{name}.key_variable="]
+        if name in asked:
+            options += ["--set", f"{name}.base_url={MODELS}", "--set", f"{name}.key_variable="]
     return ["generate", "set.jsonl", "--agents", ",".join(agents), "--out", str(out), "--here", *options]
 
 
@@ -363,11 +365,15 @@ def exports(folder: Path) -> list[list[str]]:
 
 def exported(folder: Path) -> dict[str, str]:
     """The SHA-256 of each table and each file of JSON in ``out``, in which :data:`KEPT` stands for ``folder``. Left
-    out of the hash are the values of :data:`NOW`: when and by what the file was written."""
+    out of the hash is what differs each time: the values of :data:`NOW`, and the names of the runs in ``out``, which
+    are drawn when a study of tests is exported and stand in its ``trials.key.csv``."""
+    drawn = [json.loads(path.read_text())["run"] for path in sorted((folder / "out").rglob("run.json"))]
     found = {}
     for path in sorted((folder / "out").rglob("*")):
         if path.is_file() and path.suffix in (".csv", ".json", ".jsonl"):
             text = NOW.sub(r'\1""', path.read_text().replace(str(folder), KEPT))
+            for run in drawn:
+                text = text.replace(run, "")
             found[str(path.relative_to(folder / "out"))] = hashlib.sha256(text.encode()).hexdigest()
     return found
 

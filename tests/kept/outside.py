@@ -270,6 +270,19 @@ def converse(people: tuple[Visitor, Visitor], most: int = 100) -> None:
                 assert said == {"why": None}, said
 
 
+def say_on(visitor: Visitor) -> None:
+    """Write to a machine that answers at once, until the conversation is over."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        view = visitor.post("/talk", after=-1)
+        if view["state"] != "open":
+            return
+        number = len(view["messages"])
+        visitor.post("/say", turn=number, text=f"message {number}")
+        time.sleep(0.2)
+    raise AssertionError(view)
+
+
 def take_part(visitors: Mapping[str, Visitor], stop: Callable[[Any], bool] = lambda view: False) -> dict[str, Any]:
     """Do what is awaited in an online test until all see its end, or until one sees what ``stop`` waits for; returns
     what each sees."""

@@ -145,7 +145,7 @@ def test_a_text_ends_at_its_length_and_the_same_is_sent(folders: dict[str, Path]
     ended = _replies(agent, [stimulus] * 24, draws)
     texts = engine.generate_batch([replace(each, is_enough=None) for each in requests], [draw.seed for draw in draws])
     full = [agent._reply(stimulus, draw, *each) for draw, *each in zip(draws, requests, texts, strict=True)]
-    assert [reply.answer for reply in ended] == [reply.answer for reply in full]
+    assert [reply.answer.text for reply in ended] == [reply.answer.text for reply in full]
     assert all(whole.text.startswith(reply.raw["text"]) for whole, reply in zip(texts, ended, strict=True))
     early = [reply for whole, reply in zip(texts, ended, strict=True) if reply.raw["tokens"] < whole.tokens]
     assert {reply.answer.finish for reply in early} == {"stop"}

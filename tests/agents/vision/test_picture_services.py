@@ -251,7 +251,7 @@ def test_a_missing_key_or_package_is_said_before_anything_is_asked(
     [package] = agent.declares.packages
     with monkeypatch.context() as gone:
         gone.setitem(sys.modules, package, None)
-        gone.setattr("agents.contract.importlib.util.find_spec", lambda name: None)
+        gone.setattr("agents.declaration.importlib.util.find_spec", lambda name: None)
         assert agent.missing() == f"the package {package} is not installed: pip install 'turinglike[cloud]'"
     for variable in agent.keys:
         with monkeypatch.context() as unset:

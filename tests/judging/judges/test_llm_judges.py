@@ -452,7 +452,7 @@ def test_a_local_judge_does_not_mind_batches(grid: bool, tiny: Path, trials: Pat
 
 def test_a_local_judge_sees_what_its_checkpoint_reads(tiny: Path, tmp_path: Path, picture: bytes) -> None:
     seeing = local(tiny_captioners.llava_next(tmp_path / "seeing"), json_schema=False)
-    assert seeing.judges == TASKS
+    assert seeing.declaration().judges == TASKS
     search = seeing.prepare(trial("attention_prediction", picture=picture, target_image="target.png"))
     assert [message.image for message in seeing.fitted_request(search, Draw(1)).messages] == [picture, picture]
     texts = [
@@ -460,9 +460,9 @@ def test_a_local_judge_sees_what_its_checkpoint_reads(tiny: Path, tmp_path: Path
         for seen in (picture, png(250))
     ]
     assert texts[0] != texts[1]
-    assert local(tiny).judges == ("word_association", "conversation")
+    assert local(tiny).declaration().judges == ("word_association", "conversation")
     blind = local(tiny, without_picture=True)
-    assert blind.judges == TASKS
+    assert blind.declaration().judges == TASKS
     [reply] = blind.respond([blind.prepare(trial("image_captioning"))], [Draw(seed=1)])
     assert reply.raw["prompt_tokens"] > 50
     [error] = blind.respond([blind.prepare(trial("image_captioning", answer={"text": "a " * 4000}))], [Draw(seed=1)])

@@ -490,7 +490,7 @@ def test_two_sets_of_verdicts_are_compared_by_t() -> None:
 
 def test_p_values_together_are_corrected_by_holm() -> None:
     values = [0.01, 0.9, 0.04, 0.03, 0.5, 0.0001]
-    tests = corrected([*(contrasts.Test(p=p) for p in values), contrasts.Test()])
+    tests = corrected([*(contrasts.StatisticalTest(p=p) for p in values), contrasts.StatisticalTest()])
     assert [test.holm for test in tests[:-1]] == pytest.approx(multipletests(values, method="holm")[1])
     assert {(test.p is None, test.family) for test in tests} == {(False, 6), (True, None)}
 

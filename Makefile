@@ -17,7 +17,7 @@ TEST := .venv/.test
 # A file's tests stay in one process, and so do all that share a server (tests/conftest.py groups them).
 PYTEST = $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo lint docstrings types test test-all pytest docs wheel lowest clean
+.PHONY: demo lint types test test-all pytest docs wheel lowest clean
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
 
@@ -25,16 +25,13 @@ PYTEST = $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 demo: $(DEMO)
 	@$(BIN)/python scripts/demo.py
 
-# Style and spelling: needs no package of Turinglike's, and installs none.
+# Style, spelling, and docstrings that are missing or only repeat a name. Needs no package of Turinglike's, and
+# installs none.
 lint: $(READY)
 	$(TOOL) $(RUFF) check .
 	$(TOOL) $(RUFF) format --check .
 	$(TOOL) $(TYPOS)
 	$(BIN)/python scripts/check_style.py agents serving judging scripts tests
-
-# Docstrings that are missing, or that say no more than a name and its signature.
-docstrings: $(READY)
-	$(TOOL) $(RUFF) check --select D100,D101,D103,D104 agents serving judging
 	$(BIN)/python scripts/check_style.py --docstrings agents serving judging
 
 # Types, and the documentation that is generated from code.

@@ -1,7 +1,6 @@
 """Whether intervals and tests of scores hold what they promise: shares of drawn studies, with 95 % intervals.
 
-Studies are drawn from a probit model in which judges differ by bias and by sensitivity, and stimuli, answers and the
-people who answered by how hard they are.
+Studies are those of :mod:`drawn_verdicts`, or drawn here where they have another form.
 
 - Intervals that hold the truth: 0.93 at least is wanted. With a single judge it is the truth of this judge.
 - False alarms of differences where there are none: 0.02 to 0.07 wanted, with few judges or stimuli less.
@@ -14,7 +13,7 @@ import math
 from collections import defaultdict, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from multiprocessing import get_context
@@ -24,7 +23,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pandas as pd
-from numpy.typing import NDArray
+from drawn_verdicts import NAMES, Design, drawn, verdicts
 from scipy.special import ndtr, ndtri
 
 from agents import catalogue
@@ -42,35 +41,9 @@ ALARMS = "0.02 to 0.07"
 FEW = "0.07 at most"
 PASSES = "0.05 at most"
 PASS_RATES = (0.519, 0.389, 0.133, 0.011)  # GPT-4's after 3, 10 and 110 turns in X-Turing, and Qwen-110B's after 110
-NAMES = np.array(["human", "machine"], dtype=object)
 Outcomes = dict[str, bool]
 Rows = Sequence[dict[str, Any]]
 Share = namedtuple("Share", "part of wanted share low high studies")
-
-
-@dataclass(frozen=True)
-class Design:
-    """Each judge judges ``per_judge`` answers of people and as many of each machine; ``rates`` are p(H|H) and each
-    p(M|M). The standard deviations are in units of the verdicts' noise."""
-
-    judges: int
-    stimuli: int
-    per_judge: int
-    rates: tuple[float, ...] = (0.6, 0.6)
-    of_bias: float = 0.5
-    of_sensitivity: float = 0.3
-    of_stimuli: float = 0.4
-    of_answers: float = 0.3
-    people: int = 1  # who answered, each of them a part of the stimuli, or all
-    of_people: float = 0.0
-    is_crossed: bool = False
-
-    def __str__(self) -> str:
-        seen = f" ({self.per_judge} each)" if self.per_judge < self.stimuli else ""
-        rates = " and ".join(f"{rate:.2f}" for rate in self.rates[:2])
-        people = f", {self.people} people of sd {self.of_people}" if self.people > 1 else ""
-        people += " on all" if self.is_crossed else ""
-        return f"{self.judges} judges, {self.stimuli} stimuli{seen}, {rates}, answers' sd {self.of_answers}{people}"
 
 
 INTERVALS = [
@@ -192,40 +165,6 @@ def _shares(part: str, wanted: str, of: str, studies: Iterable[Outcomes]) -> Ite
         number = len(outcomes)
         half = 1.96 * float(np.std(outcomes.to_numpy(), ddof=1)) / math.sqrt(number) or 3 / number
         yield Share(part, f"{of}: {name}", wanted, mean, max(0.0, mean - half), min(1.0, mean + half), number)
-
-
-def drawn(design: Design, study: int) -> tuple[pd.DataFrame, list[float]]:
-    """Verdicts, and the true rates: of all judges, or of the single judge who is drawn."""
-    chance = np.random.default_rng([study, 1])
-    number = len(design.rates)
-    bias, sensitivity = chance.normal(0, 1, (2, design.judges)) * [[design.of_bias], [design.of_sensitivity]]
-    judge, agent, _ = np.indices((design.judges, number, design.per_judge)).reshape(3, -1)
-    order = np.argsort(chance.random((design.judges, number, design.stimuli)), axis=-1)
-    stimulus = order[..., : design.per_judge].ravel()
-    person = np.where(agent == 0, (stimulus + judge * design.is_crossed) % design.people, 0)
-    of_answers = [design.of_stimuli, design.of_answers, 1.0]
-    scale = np.full(number, math.hypot(design.of_bias, design.of_sensitivity, *of_answers))
-    scale[0] = math.hypot(scale[0], design.of_people)
-    side = np.where(np.arange(number) > 0, -1, 1)[:, None]
-    middle = (scale * ndtri(design.rates))[:, None] + sensitivity + side * bias
-    difficulty = chance.normal(0, design.of_stimuli, design.stimuli)[:, None]
-    difficulty = difficulty + chance.normal(0, design.of_answers, (number, design.stimuli, design.people))
-    difficulty[0] += chance.normal(0, design.of_people, design.people)
-    right = middle[agent, judge] + difficulty[agent, stimulus, person] + chance.normal(size=len(judge)) > 0
-    truth = ndtr(middle[:, 0] / math.hypot(*of_answers)) if design.judges == 1 else np.array(design.rates)
-    return verdicts(judge, stimulus, agent, right == (agent > 0), person), truth.tolist()
-
-
-def verdicts(
-    judge: Codes, stimulus: Codes, agent: Codes, says_machine: NDArray[Any], person: Codes | int = 0
-) -> pd.DataFrame:
-    """Verdicts on answers to each stimulus by each agent; 0 are people, of whom each is a ``person``."""
-    number = agent.max(initial=0) + 1
-    person = np.broadcast_to(person, agent.shape)
-    trial = (stimulus * number + agent) * (person.max() + 1) + person
-    names = [f"a{of - 1}" if of else f"human:{who + 1}" for of, who in zip(agent, person, strict=True)]
-    words = {"truth": NAMES[(agent > 0).astype(int)], "verdict": NAMES[says_machine.astype(int)], "judge_kind": "human"}
-    return pd.DataFrame({"judge": judge, "stimulus": stimulus, "trial": trial, "agent": names} | words)
 
 
 def holds(design: Design, study: int, of_others: int | None = None) -> Outcomes:

@@ -72,6 +72,7 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
             return 2 * (self.radius + self.margin)
 
         def pooling(self) -> list[Pooling]:
+            """One layer for each slope, in the order of the network. Raises ValueError for a ring without width."""
             pairs = zip(self.slopes, self.deg2px, strict=True)
             return [Pooling(slope, scale, self.fovea, self.rf_quant, self.rf_min) for slope, scale in pairs]
 

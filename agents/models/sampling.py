@@ -144,6 +144,7 @@ class Finite(LogitsProcessor):
         self._normalised = normalised
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """The logits [rows, vocabulary], unchanged; items with bad ones are noted. An item has one row or more."""
         # A few columns show a row of NaN, of which transformers' rules may have masked some; amax is NaN beside a NaN.
         bad = scores[:, :64].isnan().any(1) if self._normalised else ~scores.amax(1).isfinite()
         bad = bad.view(len(self.bad), -1).any(1)

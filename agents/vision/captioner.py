@@ -67,6 +67,7 @@ class LengthNorm(float):
     """The length at which a text has no end token; 0: every text has one."""
 
     def __new__(cls, penalty: float, *, more: float = 0, unit: float = 1, cut: int = 0) -> LengthNorm:
+        """A norm that divides a text of n tokens by ((n + ``more``) / ``unit``) to the power of ``penalty``."""
         norm = super().__new__(cls, penalty)
         norm.more = more
         norm.unit = unit

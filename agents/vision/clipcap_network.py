@@ -212,6 +212,7 @@ class AllStopped(StoppingCriteria):
         self._beams = beams
 
     def __call__(self, input_ids: Tensor, scores: Any, **_: Any) -> Tensor:
+        """Whether the search ends, bool [rows]: all True or all False, by every picture's best beams."""
         holds = (input_ids == self._stop).any(dim=1).unflatten(0, (-1, 2 * self._beams))
         all_hold: Tensor = holds[:, : self._beams].all()
         return all_hold.expand(len(input_ids))

@@ -49,6 +49,7 @@ class ClipPixels:
         self._transform = transforms.Compose([resize, transforms.CenterCrop(size), transforms.ToTensor(), normalise])
 
     def __call__(self, pixels: NDArray[np.uint8]) -> Prepared:
+        """``pixel_values``, fp32 [3, size, size], of pixels [height, width, 3]. Raises AnswerError if too thin."""
         if not self.squeezed:
             check_shape(pixels)
         from PIL import Image

@@ -193,9 +193,11 @@ class Setup:
     entry: Entry
     """The agent's entry of the catalogue."""
     settings: Mapping[str, Any]
+    """The agent's settings that differ from its entry's, by field."""
     device: str
     """"cpu" or "cuda:0"."""
     task: Task
+    """The only task that is measured."""
     mode: Mode | None
     """The viewing mode; None for tasks other than attention prediction."""
     seconds: float

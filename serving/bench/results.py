@@ -55,11 +55,13 @@ class Measured:
     agent: str
     """The agent's name."""
     task: Task
+    """The only task that was measured."""
     mode: Mode | None
     """The viewing mode; None for tasks other than attention prediction."""
     digest: str
     """The hash of settings and checkpoint, as in ``run.json``."""
     settings: dict[str, Any]
+    """All settings in effect, defaults with them, as in ``run.json``."""
     device: str
     """"cpu" or "cuda:0"."""
     continuous: bool
@@ -99,12 +101,15 @@ class BenchResult:
     device: Device
     """What agents with weights ran on."""
     agents: list[Measured] = field(default_factory=list)
+    """The agents that were measured, in the order of the command line."""
     failed: list[Failed] = field(default_factory=list)
+    """The agents for which there are no results, in the same order."""
     complete: bool = False
     """Whether everything was measured; False after Ctrl-C."""
     version: str = __version__
     """Turinglike's version."""
     schema: Literal["turinglike.bench/4"] = "turinglike.bench/4"
+    """The form of ``bench.json``; its number grows when a key changes its meaning."""
 
     def to_json(self) -> bytes:
         """The content of ``bench.json``."""

@@ -26,10 +26,11 @@ from agents.contract import Finding
 from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.language.filters.policies import MEASURE, THRESHOLDS
 from agents.stimuli import ConversationStimulus
+from serving.conversations.agent_part import AgentPart
 from serving.conversations.journal import Turn, costs, turn_line
 from serving.conversations.pseudo import write_pseudo_dialogue
 from serving.conversations.scenario import QUIET_S, SIDES, DelaySettings, draw_scenario
-from serving.conversations.transcript import AgentPart, Transcript, instructions_of, lines_of, no_instructions
+from serving.conversations.transcript import Transcript, instructions_of, lines_of, no_instructions
 from serving.runs.records import RecordHeader, read_attempt
 from serving.scheduling.request import Failure, Outcome, Request
 from serving.scheduling.scheduler import Scheduler

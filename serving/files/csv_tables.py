@@ -18,12 +18,16 @@ SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'"}  # of other programs
 
 @dataclass(slots=True)
 class CsvTable:
-    """``columns`` stand on ``line``; ``problems`` are of unreadable rows."""
+    """A file's header and rows, with what is wrong with some of them."""
 
     names: Sequence[str]
+    """The column names of the header, in their order, without spaces around them."""
     line: int
+    """The line of the header, from 1; 2 below Excel's own ``sep=``."""
     rows: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    """The readable rows: the line on which each begins, from 1, and its cells as text by column."""
     problems: list[Problem] = field(default_factory=list)
+    """Why the other rows cannot be read: a wrong number of cells, or text that is not UTF-8."""
 
 
 def read_table(data: bytes, where: str) -> CsvTable:

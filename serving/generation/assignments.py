@@ -27,7 +27,7 @@ class GenerateOptions(WorkerOptions):
     """The options of ``generate``, with those of workers."""
 
     source: Path
-    """The set."""
+    """The path of the stimulus set: a file, or a folder of pictures."""
     agents: list[str]
     """The agents and pairs ``a~b``, by name."""
     out: Path

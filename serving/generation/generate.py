@@ -111,21 +111,34 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
 
 @dataclass(slots=True)
 class Generation:
-    """A call of ``generate`` in a checked run folder; ``here``: without Ray."""
+    """A call of ``generate`` in a checked run folder."""
 
     options: GenerateOptions
+    """What the user asked for."""
     run: Run
+    """The run folder, whose set is checked."""
     agents: Mapping[str, Agent[Any]]
+    """The agents by name, those of pairs among them."""
     store: Store
+    """Writes records and journals; fails once the folder's lock is gone."""
     here: bool = False
+    """Whether agents answer in this process, without Ray."""
     started: bool = field(init=False, default=False)
+    """Whether Ray, or this process's worker, has started."""
     assignments: list[Assignment] = field(init=False, default_factory=list)
-    positions: Mapping[tuple[str, str], int] = field(init=False)  # of the stimuli, by task and id
+    """The share of each agent and pair; :meth:`plan` sets this and the next two."""
+    positions: Mapping[tuple[str, str], int] = field(init=False)
+    """The place of each stimulus in the set, from 0, by task and id."""
     kinds: Counter[Kind] = field(init=False)
+    """How many of the stimuli that are asked are of each kind, up to ``limit``."""
     scheduler: Scheduler = field(init=False)
+    """Gives out the requests; :meth:`execute` sets this and the next three."""
     cluster: Cluster | ThisProcess = field(init=False)
+    """Where workers run."""
     pool: ReplicaPool = field(init=False)
+    """Starts the workers, and ends them."""
     progress: Progress = field(init=False)
+    """The lines on the terminal."""
 
     def plan(self) -> int:
         """Plan the missing answers; returns their number."""

@@ -69,7 +69,7 @@ class Problem(BaseModel):
 
 
 class ErrorDetails(BaseModel):
-    """An error."""
+    """What went wrong, for programs and for people."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -88,9 +88,10 @@ class ErrorDetails(BaseModel):
 
 
 class ErrorBody(BaseModel):
-    """The body of every error."""
+    """The JSON of each answer with a status from 400 on."""
 
     error: ErrorDetails
+    """What went wrong. OpenAI's clients read this key."""
 
 
 class ApiError(HTTPException):

@@ -81,6 +81,7 @@ class Guard:
         self._on_end = on_end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on to the application, or answer it with a refusal; other scopes pass untouched."""
         if scope["type"] != "http":  # no route takes WebSockets: Starlette closes them
             await self._app(scope, receive, send)
             return

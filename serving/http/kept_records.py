@@ -11,13 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from agents.answers import ConversationAnswer, Message
 from agents.errors import StorageError
+from agents.stimuli import ConversationStimulus
+from serving.conversations.scenario import as_conversation, next_side
 from serving.files.atomic_files import lock
 from serving.files.output_paths import make_parent
 from serving.http.errors import ApiError
 from serving.runs.opening import open_served
-from serving.runs.run import refuse_other_folder
+from serving.runs.run import PERSON, refuse_other_folder
 from serving.runs.store import Store
+from serving.scheduling.request import Outcome
 
 log = logging.getLogger("turinglike.http")
 
@@ -72,3 +76,33 @@ def kept_records(
     with lock(folder) as check:
         run = open_served(folder, seed, described, accept_changed_code)
         yield KeptRecords(folder, run.meta["run"], Store(check))
+
+
+def is_message(outcome: Outcome) -> bool:
+    """Whether an outcome is a message of a conversation, and no answer of its own. A failed one is none."""
+    return outcome.request.row.task == "conversation" and outcome.answer is not None
+
+
+def conversation_so_far(outcome: Outcome) -> Outcome:
+    """The outcome of a message, as the pair's: its answer is the whole conversation, history and message."""
+    request = outcome.request
+    stimulus = request.row.parsed()
+    assert isinstance(stimulus, ConversationStimulus)
+    last = as_conversation(outcome).messages[0]
+    history = [
+        Message(
+            turn=turn,
+            speaker=line.speaker,
+            agent=request.agent if line.speaker == last.speaker else PERSON,
+            text=line.text,
+        )
+        for turn, line in enumerate(stimulus.history)
+    ]
+    answer = ConversationAnswer(messages=[*history, last], ended_early=len(history) + 1 < stimulus.exchanges)
+    pair = request._replace(name=pair_with_person(request.agent, next_side(stimulus)))
+    return outcome._replace(request=pair, answer=answer.model_dump_json().encode())
+
+
+def pair_with_person(agent: str, side: int) -> str:
+    """The name of an agent and a person as a pair ``a~b``; the agent is the one on ``side``, 0 or 1."""
+    return f"{PERSON}~{agent}" if side else f"{agent}~{PERSON}"

@@ -61,6 +61,7 @@ class RefusalPart(Body):
     model_config = ConfigDict(extra="allow")
 
     type: Literal["refusal"]
+    """What makes the part one of these."""
     refusal: str
     """The assistant's words, which count as what it said."""
 

@@ -10,17 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from agents.answers import ConversationAnswer, Message
 from agents.contract import Agent
 from agents.errors import AgentStoppedError, AnswerError, ClusterError, InputError, UnavailableError
 from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus
 from serving.conversations.dialogue import Dialogue
-from serving.conversations.scenario import as_conversation, next_side, next_turn
+from serving.conversations.scenario import as_conversation, next_turn
 from serving.http.errors import ApiError, agent_failed, failure, quotes_others
-from serving.http.kept_records import KeptRecords
-from serving.http.monitoring import Metrics
+from serving.http.kept_records import KeptRecords, conversation_so_far, is_message, pair_with_person
+from serving.http.monitoring import CountingScheduler, Metrics
 from serving.runs.records import RecordHeader
-from serving.runs.run import PERSON
 from serving.runs.run_json import run_entry
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.interrupts import declare_answers_here
@@ -49,22 +47,6 @@ class ServeOptions(WorkerOptions):
     """Seconds that an answer may take, with the loading of its agent."""
     lazy: bool = False
     """Whether an agent is loaded only when it is first asked."""
-
-
-class _CountingScheduler(Scheduler):
-    def __init__(self, run_seed: int, metrics: Metrics) -> None:
-        super().__init__(run_seed)
-        self._metrics = metrics
-
-    async def answer(self, request: Request) -> Outcome:
-        """As :meth:`Scheduler.answer`; counts what becomes of the request."""
-        try:
-            outcome = await super().answer(request)
-        except (AnswerError, AgentStoppedError):
-            self._metrics.unanswered(request.agent)
-            raise
-        self._metrics.answered(outcome)
-        return outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +100,7 @@ class Service:
         self.options = options
         self.agents = agents
         self.metrics = Metrics(agents)
-        self.scheduler: Scheduler = _CountingScheduler(options.seed, self.metrics)
+        self.scheduler: Scheduler = CountingScheduler(options.seed, self.metrics)
         self.draining = False
         self._queued: Counter[str] = Counter()
         self._errors = {name: lacking for name, agent in agents.items() if (lacking := agent.missing()) is not None}
@@ -324,7 +306,7 @@ class Service:
             agent = outcome.request.agent
             log.error("answer", extra={"about": {"agent": agent, "code": error.code, "message": error.message}})
             shown = outcome._replace(error=Failure(error.code, failure(agent, error.code).detail))
-        if _is_message(outcome):
+        if is_message(outcome):
             shown = shown._replace(answer=as_conversation(outcome).model_dump_json().encode())
         return Answered(outcome, self.headers[outcome.request.agent].line(shown))
 
@@ -333,8 +315,8 @@ class Service:
         outcome = answered.outcome
         record = answered.record
         name = outcome.request.answerer
-        if _is_message(outcome):
-            outcome = _conversation_so_far(outcome)
+        if is_message(outcome):
+            outcome = conversation_so_far(outcome)
             name = outcome.request.answerer
             record = self.headers[outcome.request.agent].line(outcome)
         await kept.keep(name, record, outcome.request.row.json)
@@ -343,7 +325,7 @@ class Service:
         """Write the record of a conversation so far, if records are kept. Raises ApiError 503 where that fails."""
         if self._kept is not None:
             record = await dialogue.record(self.headers[dialogue.agent])
-            await self._kept.keep(_pair(dialogue.agent, 1 - dialogue.person), record)
+            await self._kept.keep(pair_with_person(dialogue.agent, 1 - dialogue.person), record)
 
     async def stream(
         self,
@@ -389,34 +371,5 @@ class Service:
             return self.answered(Outcome.failed(request, error.code, error.detail))
 
 
-def _is_message(outcome: Outcome) -> bool:
-    """Whether it is a message of a conversation, and no answer of its own."""
-    return outcome.request.row.task == "conversation" and outcome.answer is not None
-
-
-def _conversation_so_far(outcome: Outcome) -> Outcome:
-    """A message's outcome as the pair's: its answer are the history and the message."""
-    request = outcome.request
-    stimulus = request.row.parsed()
-    assert isinstance(stimulus, ConversationStimulus)
-    last = as_conversation(outcome).messages[0]
-    history = [
-        Message(
-            turn=turn,
-            speaker=line.speaker,
-            agent=request.agent if line.speaker == last.speaker else PERSON,
-            text=line.text,
-        )
-        for turn, line in enumerate(stimulus.history)
-    ]
-    answer = ConversationAnswer(messages=[*history, last], ended_early=len(history) + 1 < stimulus.exchanges)
-    pair = request._replace(name=_pair(request.agent, next_side(stimulus)))
-    return outcome._replace(request=pair, answer=answer.model_dump_json().encode())
-
-
 def _log_failed(name: str, why: str) -> None:
     log.error("agent", extra={"about": {"agent": name, "failed": why}})
-
-
-def _pair(agent: str, side: int) -> str:
-    return f"{PERSON}~{agent}" if side else f"{agent}~{PERSON}"

@@ -130,6 +130,7 @@ class Query:
     """Checked stimuli, ready to be asked."""
 
     stimuli: CheckedStimuli
+    """What is asked, with the pictures' bytes where they are in no file."""
     samples: int
     """Answers of each agent to each stimulus."""
     seed: int

@@ -133,50 +133,70 @@ class RecordedVerdict(Part):
     """What a filter found in an attempt; ``rejected`` asked for another attempt."""
 
     filter: str
+    """The filter's name, as settings have it."""
     rejected: bool
+    """Whether this filter refused the attempt; False: it only noted something."""
     found: str
+    """What it found, in words for people."""
 
 
 class Attempt(Part):
     """An attempt at an answer, or at turn ``turn``; accepted if no verdict rejects it."""
 
     attempt: Count
+    """Its number in seeds, from 0; docs/records.md says where conversations begin to count."""
     turn: Count | None
+    """The number of the message, from 0; null for a whole answer or conversation."""
     seed: Seed | None
+    """What the agent drew with; null where nothing was drawn."""
     answer: dict[str, Any] | None
+    """The answer in its task's form, with ``turn`` a message's; null where there was none."""
     raw: Any
+    """The model's output before it was cleaned, as JSON of the agent's own form."""
     verdicts: list[RecordedVerdict]
+    """What filters found, in the order in which they looked."""
 
 
 class Failure(Part):
     """Why there is no answer: ``code`` for programs, ``message`` for people."""
 
     code: Name
+    """One of the codes in docs/records.md, or an agent's own."""
     message: str
+    """A sentence that says why."""
 
 
 class Provenance(Part):
     """``digest`` is of settings and checkpoint; of imported answers the SHA-256 of their file."""
 
     digest: Digest | None
+    """A SHA-256 of 64 hex digits; null where nobody knows what answered."""
     checkpoint: str | None
+    """The model's name; null without a model."""
     revision: str | None
+    """The commit or version of the model's weights; null without one."""
 
 
 class Timing(Part):
     """Seconds in the queue, in preparation, and in the model."""
 
     waiting: Seconds
+    """From the question until a worker took it."""
     preparing: Seconds
+    """Reading and decoding, in the agent's ``prepare``."""
     responding: Seconds
+    """The model's time for the whole batch, in the agent's ``respond``."""
 
 
 class Where(Part):
     """The worker that answered, and the size of its batch."""
 
     host: str
+    """The machine's name."""
     device: str
+    """The processor: "cpu", or a GPU as "cuda:0"."""
     batch_size: Annotated[int, Field(ge=1)]
+    """How many stimuli were answered at once; for a conversation the mean over its turns, rounded."""
 
 
 class Record(Part):
@@ -186,23 +206,41 @@ class Record(Part):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, title=RECORD)
 
     schema_: Annotated[Literal["turinglike.record/1", "understudy.record/1"], Field(alias="schema")]
+    """The key ``schema``; old files have the second name."""
     run: RunId
+    """The run's id, 12 hex digits."""
     task: Annotated[Task, Readable(_is_text)]
+    """By which the form of ``answer`` is chosen."""
     stimulus: Annotated[Name, Readable(_is_text)]
+    """The stimulus's id; with ``agent`` and ``sample`` the record's key."""
     stimulus_sha256: Digest | None
+    """A hash of what was seen: the only picture's bytes, or the row. Null where it could not be read."""
     agent: Annotated[Name, Readable(_is_text)]
+    """An agent, a pair ``a~b``, or a person as "human:NAME"."""
     kind: AgentKind
+    """Where the answer comes from; "control" is a catch trial's."""
     sample: Annotated[Count, Readable(_is_count)]
+    """The number of the answer among those of this agent to this stimulus, from 0."""
     seed: Annotated[Seed | None, Readable(_is_seed)]
+    """What the attempt that became the answer drew with."""
     status: Annotated[Status, Readable(_is_status)]
+    """What became of it: "ok"; "rejected" where filters refused every attempt; "failed" without an answer."""
     answer: Annotated[dict[str, Any] | None, Readable(_is_object_or_null)]
+    """The answer in its task's form; after "rejected" the last attempt's, null after "failed"."""
     raw: Any
+    """What the model wrote, as JSON of the agent's own form."""
     attempts: Annotated[list[Attempt], Readable(_is_list_of_attempts)]
+    """The attempts in their order; an attempt of which no filter noted anything is not among them."""
     error: Annotated[Failure | None, Readable(_is_object_or_null)]
+    """Why it failed; null otherwise."""
     provenance: Annotated[Provenance, Readable(_is_object)]
+    """By which program and weights, or from which file."""
     timing: Timing | None
+    """Summed over attempts and turns."""
     worker: Where | None
+    """Who answered last; null where nobody was asked."""
     created: Timestamp | None
+    """When the answer was ready, in UTC to the millisecond."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Record:

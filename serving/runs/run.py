@@ -32,12 +32,12 @@ NumberedRecord = tuple[int, bytes, dict[str, Any]]
 
 @dataclass(slots=True)
 class Damage:
-    """How many lines of a file are not records, and the first."""
+    """What a file has besides records, counted while it is read."""
 
     lines: int = 0
-    """Their number."""
+    """How many lines are not records."""
     first: Problem | None = None
-    """The first."""
+    """Where the first such line is, and what is wrong with it; None without damage."""
 
     def add(self, problem: Problem) -> None:
         """Count a line that is no record."""

@@ -94,7 +94,7 @@ class RunEntry(_Lenient):
     samples: Natural
     """The answers that were asked to each stimulus, at most."""
     set: StimulusSetEntry
-    """The set."""
+    """What is asked: where it came from, its size and hash."""
     agents: dict[Annotated[str, Field(pattern=f"^{ONE_OR_TWO}$")], AgentEntry]
     """The agents and pairs, by name."""
     created: str | None = None

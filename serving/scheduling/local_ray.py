@@ -81,7 +81,9 @@ class RayHead:
     """Ray's processes on this machine; ``end`` them, started or not."""
 
     folder: Path
+    """Ray's files and sockets, in a folder that only this user may enter; it goes with Ray."""
     process: subprocess.Popen[str]
+    """The process that started Ray and ends it when its standard input closes."""
     _essential: dict[str, int] = field(init=False, default_factory=dict)  # names and ids of processes
 
     @classmethod

@@ -44,10 +44,12 @@ MAPPED = 32 << 20
 
 @dataclass(frozen=True)
 class Host:
-    """``cores`` are those that this process may use; ``memory`` is in bytes."""
+    """A machine; ``cores`` are those that this process may use, and ``memory`` is in bytes."""
 
     name: str
+    """The machine's name in its network."""
     cpu: str
+    """The processor's model, for people."""
     cores: int
     memory: int
 

@@ -97,7 +97,7 @@ class Room:
         return self._replicas[need.agent, node, gpu], -self._gpus[node][gpu], on_node
 
     def take(self, need: Need, place: Place, sign: int = 1) -> None:
-        """Take a place, or with ``sign`` -1 return it."""
+        """Count a replica's memory and GPUs as used there; with ``sign`` -1 as free again."""
         self._memory[place.node] -= sign * need.memory
         self._replicas[need.agent, place.node, None] += sign
         for gpu in place.gpus:

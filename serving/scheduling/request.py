@@ -28,7 +28,7 @@ class Request(NamedTuple):
     agent: str
     """The agent that answers."""
     row: StimulusRow
-    """The stimulus."""
+    """What is asked: the stimulus as a row of JSON, with its pictures."""
     name: str = ""
     """Whose answer it is in seeds and records: the agent or the pair ``a~b``. Empty: the agent."""
     sample: int = 0
@@ -117,7 +117,7 @@ class Outcome(NamedTuple):
     """What became of a request, made by keywords."""
 
     request: Request
-    """The request."""
+    """What was asked, of whom."""
     status: Status
     """How it ended; "ok" has an answer, "failed" an error."""
     seed: int

@@ -28,12 +28,16 @@ ROW_OF: dict[str, Callable[[str], dict[str, Any]]] = {
 
 @dataclass(slots=True)
 class CheckedStimuli:
-    """``files`` has the bytes of images that are no files; ``where`` is for messages."""
+    """What a program gave, as rows that are fit to be asked."""
 
     where: str
+    """What messages call them: "stimuli", "images", or the path of a set."""
     root: str
+    """The folder in which the paths of pictures begin."""
     files: dict[str, bytes] = field(default_factory=dict)
+    """The bytes of pictures that are no files, by the name that rows give them."""
     stimuli: list[StimulusRow] = field(default_factory=list)
+    """The valid rows, in their order."""
 
     def kinds(self) -> Counter[Kind]:
         """How many stimuli there are of each kind."""

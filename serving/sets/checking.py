@@ -34,14 +34,20 @@ KnownContent = Callable[[str, str, int], bytes | None]
 
 @dataclass(slots=True)
 class CheckResult:
-    """``problems`` are the first KEPT of ``total_problems``; ``duplicates`` are rows with an earlier row's id."""
+    """What a check found, counted over all rows."""
 
     count: int = 0
+    """Rows, with invalid ones; a row of two tasks counts twice."""
     invalid: int = 0
+    """Rows that have at least one problem."""
     total_problems: int = 0
+    """Problems of all rows together."""
     duplicates: int = 0
+    """Rows that have the id of an earlier row."""
     problems: list[Problem] = field(default_factory=list)
+    """The first ``KEPT`` problems, in the order of the rows."""
     tasks: Counter[str] = field(default_factory=Counter)
+    """Rows by task, invalid ones too where their task can be read."""
 
 
 def check_rows(

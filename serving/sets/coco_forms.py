@@ -13,16 +13,24 @@ SEARCH_FRAME = (1680, 1050)  # of COCO-Search18's fixations and boxes: its pictu
 
 
 class CocoImage(BaseModel):
-    """LVIS 1.0 has no file names but addresses of COCO's pictures, whose last folder (``url_folder``) some keep."""
+    """A picture of the file. LVIS 1.0 gives no file name but the address of COCO's picture, from which it is taken."""
 
     id: StrictInt
+    """The number that annotations have as ``image_id``."""
     file_name: StrictStr
+    """The picture's name, or path below the folder of pictures."""
     url_folder: StrictStr | None = None
-    domain: Literal["in-domain", "near-domain", "out-domain"] | None = None  # of nocaps
+    """The last folder of LVIS's address; None where the file names its pictures."""
+    domain: Literal["in-domain", "near-domain", "out-domain"] | None = None
+    """nocaps's part, by whether COCO has the objects; None elsewhere."""
     open_images_id: StrictStr | None = None
-    neg_category_ids: list[StrictInt] | None = None  # of LVIS: looked for, and not there
+    """nocaps's key to Open Images; None elsewhere."""
+    neg_category_ids: list[StrictInt] | None = None
+    """LVIS's classes that were looked for and are not there; None elsewhere: nobody says."""
     pos_category_ids: list[StrictInt] = Field(default_factory=list)
+    """LVIS's classes that are there."""
     not_exhaustive_category_ids: list[StrictInt] = Field(default_factory=list)
+    """LVIS's classes of which not every instance is annotated."""
 
     @model_validator(mode="before")
     @classmethod
@@ -37,31 +45,42 @@ class CocoSegment(BaseModel):
     """A segment of a panoptic annotation."""
 
     category_id: StrictInt | None = None
+    """The class of its pixels; None where the file says nothing."""
 
 
 class CocoAnnotation(BaseModel):
-    """``segments_info`` is of panoptic annotations, of which an image has a single one."""
+    """A caption, an object's class, or the classes of a whole picture (panoptic)."""
 
     id: StrictInt | None = None
+    """The annotation's number; None in panoptic files."""
     image_id: StrictInt
+    """The picture's number, as :attr:`CocoImage.id`."""
     caption: StrictStr | None = None
+    """A person's sentence; None for annotations of objects."""
     category_id: StrictInt | None = None
+    """The object's class; None for captions and panoptic annotations."""
     segments_info: list[CocoSegment] | None = None
+    """The classes of a panoptic annotation, of which a picture has a single one; None elsewhere."""
 
 
 class CocoCategory(BaseModel):
     """A class of objects."""
 
     id: StrictInt
+    """The number by which annotations name it."""
     name: StrictStr
+    """Its word, such as "teddy bear"."""
 
 
 class Coco(BaseModel):
     """A file of annotations in COCO's form."""
 
     images: list[CocoImage]
+    """The pictures, whether or not something is annotated in them."""
     annotations: list[CocoAnnotation] = Field(default_factory=list)
+    """Captions or objects; [] in a list of pictures alone."""
     categories: list[CocoCategory] = Field(default_factory=list)
+    """The classes of objects; [] in a file of captions."""
 
     def repeated_ids(self, where: str) -> list[Problem]:
         """The ids of images and categories that stand twice in the file ``where``."""
@@ -82,9 +101,13 @@ class Search(BaseModel):
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
     name: str
+    """The picture's file name."""
     task: str | None = None
+    """The class that was searched for, such as "bowl"; None or "none" in free viewing."""
     condition: Any = None
+    """Whether the target is there: "present" or "absent"; "freeview" where nobody searched."""
     bbox: list[float] | None = Field(default=None, min_length=4, max_length=4)
+    """The target's box [x, y, width, height], in pixels of the screen or the picture; None where none is given."""
 
     @property
     def target(self) -> str | None:
@@ -98,12 +121,16 @@ class Search(BaseModel):
 
 
 class SearchPath(Search):
-    """A trial with a person's scanpath: ``X`` and ``Y`` in pixels, ``T`` in milliseconds."""
+    """A trial with a person's scanpath, whose three lists are equally long."""
 
     subject: int | str
+    """The person's number or name."""
     X: list[float]
+    """From the left, in pixels of the screen, by fixation."""
     Y: list[float]
+    """From the top, in pixels of the screen, by fixation."""
     T: list[float] | None = None
+    """How long each fixation lasted, in milliseconds; None where the file has no durations."""
 
     @model_validator(mode="after")
     def _lengths_agree(self) -> SearchPath:

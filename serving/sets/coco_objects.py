@@ -25,12 +25,14 @@ NAMED = 3  # categories that a line names
 
 @dataclass(slots=True)
 class AnnotatedObjects:
-    """``named`` are a file's categories by id; ``unlisted`` counts annotations of images or categories that the file
-    does not list."""
+    """Which classes of objects a file of annotations says are in a picture, and which are not."""
 
     named: Mapping[int, str]
+    """The names of the file's categories, by id."""
     is_federated: bool
+    """Whether the file says of each picture which classes were looked for, as LVIS does."""
     unlisted: int = 0
+    """How many annotations are of pictures or categories that the file does not list."""
     _annotated: dict[int, set[int]] = field(default_factory=dict)  # categories by image, of annotated ones alone
     _in_every_pixel: bool = False
 

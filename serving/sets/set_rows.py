@@ -110,29 +110,40 @@ def name_of(fields: Mapping[str, Any]) -> str | None:
 
 @dataclass(slots=True)
 class Row:
-    """``line`` counts from 1; ``raw`` is compact JSON, empty if there was no object.
-    ``stimulus`` and ``canonical`` (JSON) are set without problems."""
+    """A row of a set for one task: a valid stimulus, or what is wrong with it."""
 
     line: int | None
+    """The line of the file, from 1; None where there is no file."""
     where: str
+    """What messages call the source."""
     stimulus: Stimulus | None = None
+    """The parsed row; None if it has problems."""
     canonical: bytes | None = None
+    """The stimulus as canonical JSON; None if the row has problems."""
     id: str | None = None
+    """The stimulus's id; None where it cannot be read or is itself a problem."""
     task: str | None = None
+    """The name of a task; None where the row gives none that exists."""
     raw: bytes = b""
+    """The row as compact JSON; empty where it was no object."""
     problems: tuple[Problem, ...] = ()
+    """What is wrong with it, a field each."""
 
 
 @dataclass(slots=True)
 class RowReader:
-    """``task`` is for rows without a task; ``choose`` picks the tasks of a row that fits several.
-    ``files`` are the bytes of images that are not below ``root``. An ``unnamed`` row's content becomes its id."""
+    """Makes rows from lines of JSON, cells of tables and values. An ``unnamed`` row's content becomes its id."""
 
     where: str
+    """What messages call the source."""
     root: Path
+    """The folder in which the paths of pictures begin."""
     task: str | None
+    """The task of rows without one; None: what their fields fit."""
     choose: Choose | None = None
+    """Picks among the tasks that a row fits; None: a row that fits several has a problem."""
     files: Mapping[str, bytes] | None = None
+    """The bytes of pictures that are not below ``root``, by the name that rows give them."""
 
     def from_line(self, text: bytes, line: int) -> Iterator[Row]:
         """The rows of a line of JSON, one for each task."""

@@ -50,9 +50,11 @@ class Tally:
     kind: str
     """Of the records: "machine", "human", "published" or "control"."""
     ok: int = 0
+    """Records with an answer."""
     rejected: int = 0
+    """Records of which filters refused every attempt."""
     failed: int = 0
-    """``ok``, ``rejected`` and ``failed`` count records by status."""
+    """Records without an answer."""
     attempts: int = 0
     """Attempts of all records together."""
     expected: int | None = None

@@ -44,6 +44,7 @@ class LastLogits(LogitsProcessor):
         self.steps: list[Tensor] = []
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """The logits [rows, vocabulary] of a step, unchanged; the last row goes to the CPU as fp32."""
         self.steps.append(scores[-1].float().cpu())
         return scores
 

@@ -24,6 +24,7 @@ class NoRepeats(NoRepeatNGramLogitsProcessor):
         self._prompts = prompts
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """The logits [rows, vocabulary], -inf for tokens that would repeat a sequence of prompt and text."""
         prompts = self._prompts.repeat_interleave(len(input_ids) // len(self._prompts), dim=0)
         processed: Tensor = super().__call__(torch.cat([prompts, input_ids], dim=1), scores)
         return processed
@@ -68,6 +69,7 @@ class RowEnds(StoppingCriteria):
         self._newest: HostCopy | None = None
 
     def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:
+        """Which rows have ended: bool [rows], by an end token, their limit, or a text that is enough."""
         newest = input_ids[:, -1]
         done = (newest[:, None] == self._ends).any(dim=1) | (self._most <= input_ids.shape[1] - self._start)
         if not self._read:

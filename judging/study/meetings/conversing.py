@@ -15,8 +15,9 @@ from judging.study.log.study_log import StudyLog
 from judging.study.meetings.agent_server import text_of
 from judging.study.meetings.lobby import Lobby
 from judging.study.pages.page_answers import LONGEST_MESSAGE, tidy
+from serving.conversations.agent_part import AgentPart
 from serving.conversations.scenario import SIDES, DelaySettings, speaker_name
-from serving.conversations.transcript import AgentPart, Transcript, lines_of, no_instructions
+from serving.conversations.transcript import Transcript, lines_of, no_instructions
 
 TURN_SECONDS = 120.0
 """Seconds within which an agent answers."""

@@ -30,7 +30,7 @@ class Export:
     run: Run
     """The run folder that is exported."""
     out: Path
-    """The path of ``--out``."""
+    """Where the user wants it (``--out``): a file, or a folder for the formats that are one."""
     sample: int | None
     """The only sample that is taken, from 0; None: all samples."""
     include_rejected: bool

@@ -28,9 +28,11 @@ class Path:
     """A scanpath as it stands in a file, in the file's units."""
 
     stimulus: str
+    """The id of the stimulus that was looked at."""
     agent: str
     """Who looked: "human:05" or "published:NAME"."""
     points: list[Point]
+    """The fixations in their order, [x, y] from the top left."""
     durations: list[float] | None = None
     """A duration for each point; None where the file has none."""
     found: bool | None = None

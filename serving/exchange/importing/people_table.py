@@ -30,7 +30,7 @@ END_OF_FILE = "END OF FILE"  # Gorilla's last line
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A row of a table."""
+    """One answer or screen of people's data, before its cells are read."""
 
     line: int | None
     """The row's line in a CSV, from 1; None in JSON."""
@@ -52,6 +52,7 @@ class PeopleTable:
     """A table before its cells are read."""
 
     columns: Columns
+    """The headers, with what ``--columns`` says of them."""
     rows: list[TableRow]
     """The rows that are still to be read, in the order of the file."""
     is_jspsych: bool

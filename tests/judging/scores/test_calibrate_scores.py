@@ -5,6 +5,7 @@ from typing import Any
 
 import calibrate_scores
 import pytest
+from drawn_verdicts import Design, drawn
 
 from judging.statistics.measures import MEASURES, Score
 from judging.statistics.tables import Estimate
@@ -12,15 +13,15 @@ from judging.statistics.tables import Estimate
 
 @pytest.mark.parametrize("judges", [1, 300])
 def test_what_is_drawn_has_the_true_rates(judges: int) -> None:
-    design = calibrate_scores.Design(judges, 3000, 3000 if judges == 1 else 60, (0.9, 0.3, 0.6))
-    table, truth = calibrate_scores.drawn(design, 7)
+    design = Design(judges, 3000, 3000 if judges == 1 else 60, (0.9, 0.3, 0.6))
+    table, truth = drawn(design, 7)
     right = (table["verdict"] == table["truth"]).groupby(table["agent"]).mean()
     assert right[["human:1", "a0", "a1"]].tolist() == pytest.approx(truth, abs=0.06 if judges > 1 else 0.04)
     assert (truth == [0.9, 0.3, 0.6]) == (judges > 1)  # otherwise those of the judge who is drawn
 
 
 def test_narrow_intervals_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    designs = [calibrate_scores.Design(3, 10, 10, (0.94, 0.94)), calibrate_scores.Design(20, 30, 30, (0.6, 0.6))]
+    designs = [Design(3, 10, 10, (0.94, 0.94)), Design(20, 30, 30, (0.6, 0.6))]
     monkeypatch.setattr(calibrate_scores, "INTERVALS", designs)
     monkeypatch.setattr(calibrate_scores, "NOBODY_DIFFERS", calibrate_scores.NOBODY_DIFFERS[:1])
     shares = calibrate_scores.calibration(12)

@@ -271,14 +271,15 @@ def converse(people: tuple[Visitor, Visitor], most: int = 100) -> None:
 
 
 def say_on(visitor: Visitor) -> None:
-    """Write to a machine that answers at once, until the conversation is over."""
+    """Write a burst to a machine that answers at once, until the conversation is over."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         view = visitor.post("/talk", after=-1)
         if view["state"] != "open":
             return
-        number = len(view["messages"])
-        visitor.post("/say", turn=number, text=f"message {number}")
+        number = sum(message["speaker"] == view["mine"] for message in view["messages"])
+        said = visitor.post("/say", turn=number, text=f"message {number}")
+        assert said["why"] in (None, "talk_over"), said  # over, if the machine wrote the last message meanwhile
         time.sleep(0.2)
     raise AssertionError(view)
 

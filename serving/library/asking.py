@@ -158,7 +158,7 @@ class Agents:
         self._loop: asyncio.AbstractEventLoop | None = None
         names = [agents] if isinstance(agents, str) else [*agents]
         if not names or len(set(names)) != len(names):
-            raise InputError("name at least one agent, and none twice")
+            raise InputError("name at least one agent, and each once")
         if device not in get_args(DeviceChoice):
             raise InputError(f"device must be one of {', '.join(get_args(DeviceChoice))}, not {device!r}")
         selection = resolve(names, assignments, None if config is None else Path(config), "agents")

@@ -254,7 +254,7 @@ def _other_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]
 
 def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     """A pair's settings with one name for each threshold: ``{"thresholds": {"echo": 1}}`` gives ``thresholds.echo``."""
-    flat = {}
+    flat: dict[str, Any] = {}
     for key, value in settings.items():
         if isinstance(value, Mapping):
             flat |= {f"{key}.{name}": inner for name, inner in value.items()}

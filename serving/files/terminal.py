@@ -45,6 +45,11 @@ def print_line(text: str) -> None:
     print(printable(text), flush=True)
 
 
+def print_warning(text: str) -> None:
+    """Print a line that may hold anybody's words to stderr."""
+    print(printable(text), file=sys.stderr, flush=True)
+
+
 def print_json(value: Any, *, is_indented: bool = True) -> int:
     """Print JSON, by default over several lines; returns 0."""
     text = orjson.dumps(value, option=orjson.OPT_INDENT_2 if is_indented else None).decode()

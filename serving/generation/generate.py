@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import shlex
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,11 +13,11 @@ from typing import Any
 
 from agents.catalogue.selection import checked_agents
 from agents.contract import Agent
-from agents.errors import AgentStoppedError, ClusterError, InputError, printable
+from agents.errors import AgentStoppedError, ClusterError, InputError
 from serving.conversations.conversation import Conversation
 from serving.conversations.journal import read_journal
 from serving.files.atomic_files import lock
-from serving.files.terminal import printed_log
+from serving.files.terminal import print_warning, printed_log
 from serving.generation.assignments import (
     Assignment,
     ConversingPair,
@@ -65,12 +64,12 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
     level = logging.DEBUG if options.verbose else logging.WARNING
     with (
         interrupts.raised(),
-        printed_log(log.name, level, _warn),
+        printed_log(log.name, level, print_warning),
         folder_of_run(options.out, options.agents),
         lock(options.out) as check_lock,
     ):
         if not options.quiet:
-            _warn(f"checking {options.source}")
+            print_warning(f"checking {options.source}")
         run = prepare_run(
             options.out,
             options.source,
@@ -397,7 +396,3 @@ def _summarize(generation: Generation, report: Callable[[str], None]) -> None:
             report(f"{named([kind])}: {stimuli}, and none of these agents answers it")
     if generation.run.skipped:
         report(f"{generation.run.skipped} rows have no record: no readable id or task, or an id that stands earlier")
-
-
-def _warn(text: str) -> None:
-    print(printable(text), file=sys.stderr, flush=True)

@@ -7,7 +7,6 @@ read from the marks :class:`Readable` at the fields, the JSON Schema from the mo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, get_args
@@ -22,24 +21,11 @@ from agents.errors import Problem
 from agents.stimuli import Task
 from serving.files.row_problems import as_problems
 from serving.files.timestamps import now
+from serving.runs.schema_names import schema_mismatch, schema_names
 from serving.scheduling import request as asked
 
 RECORD = "turinglike.record/1"
 UNKNOWN = "unknown"  # in "human:unknown": a person without a name
-
-
-def schema_names(schema: str) -> tuple[str, str]:
-    """A form's name now, and when the project was called Understudy."""
-    return schema, schema.replace("turinglike.", "understudy.")
-
-
-def schema_mismatch(name: object, schema: str) -> str | None:
-    """Why a file of schema ``name`` is not read as ``schema``, or None."""
-    if name in schema_names(schema):
-        return None
-    if isinstance(name, str) and re.fullmatch(schema.rstrip("0123456789") + r"\d+", name):
-        return f"made by a newer version of Turinglike: {name}; this one reads {schema}"
-    return f"does not say {schema}"
 
 
 AgentKind = Literal["machine", "human", "published", "control"]

@@ -18,7 +18,7 @@ from agents.errors import InputError
 from agents.stimuli import MODES
 from serving.files.row_problems import as_problems
 from serving.files.timestamps import now
-from serving.runs.records import schema_mismatch
+from serving.runs.schema_names import schema_mismatch
 
 RUN = "turinglike.run/1"
 ONE_OR_TWO = rf"{NAME.pattern}(~{NAME.pattern})?"  # an agent, or a pair

@@ -27,9 +27,9 @@ from serving.files.foreign_files import read_bytes
 from serving.files.output_paths import make_parent
 from serving.files.terminal import print_line
 from serving.files.words import count
-from serving.runs.records import schema_mismatch
 from serving.runs.run import Run, refuse_other_folder
 from serving.runs.run_json import new_run_json
+from serving.runs.schema_names import schema_mismatch
 
 IMPORT = "turinglike.import/1"
 FILES = {"human": "humans", "published": "published"}  # kinds of records, and the names of their files

@@ -26,8 +26,8 @@ class Agent(ABC, Generic[S]):
 
     declares: ClassVar[Declaration] = Declaration()
     """What the class declares. A class states what differs from its bases, and has the whole after its definition."""
-    Settings: ClassVar[type[Settings]]
-    """The class of its settings."""
+    Settings: ClassVar[type[Settings]] = Settings
+    """The class of its settings; by default one without any."""
     settings: S
     """The settings of this object; they never change."""
     name: str

@@ -20,7 +20,7 @@ def register(commands: Commands) -> None:
         action: argparse.ArgumentParser = actions.add_parser(
             name, help=summary, description=summary[0].upper() + summary[1:] + "."
         )
-        action.set_defaults(run=_action)
+        action.set_defaults(carried_out_by=_action)
         if of_study:
             action.add_argument("study", type=path, metavar="STUDY", help="the folder of the study")
         return action

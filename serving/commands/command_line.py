@@ -264,7 +264,7 @@ class Commands:
         command: argparse.ArgumentParser = self.parsers.add_parser(
             name, help=summary, description=summary[0].upper() + summary[1:] + ".", epilog=example_line, parents=shared
         )
-        command.set_defaults(run=partial(_call, run) if isinstance(run, str) else run, uses_ray=uses_ray)
+        command.set_defaults(carried_out_by=partial(_call, run) if isinstance(run, str) else run, uses_ray=uses_ray)
         return command
 
 
@@ -304,7 +304,7 @@ def carry_out(options: argparse.Namespace) -> int:
     # Pillow warns of odd metadata in stimuli; what matters of them becomes an error of that stimulus.
     warnings.filterwarnings("ignore", module="PIL")
     try:
-        code = int(options.run(options))
+        code = int(options.carried_out_by(options))
         sys.stdout.flush()
         return code
     except TuringlikeError as error:

@@ -164,7 +164,7 @@ def cohens_d(first: Values, second: Values) -> float | None:
 
 
 def cliffs_delta(first: Values, second: Values) -> float:
-    """P(a value of ``first`` is larger) less P(it is smaller)."""
+    """P(a value of ``first`` is larger) minus P(it is smaller)."""
     ordered = np.sort(second)
     step = rounding(first, second)
     below = np.searchsorted(ordered, first - step, "left")

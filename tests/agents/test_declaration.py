@@ -1,5 +1,6 @@
 """What an agent declares: by ``declares``, by the class variables of version 0.2, and by its settings."""
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -63,8 +64,15 @@ def test_a_field_that_is_none_is_refused() -> None:
 
 
 def test_an_agent_has_six_verbs_and_says_what_it_declares() -> None:
-    public = {name for name in vars(Agent) if not name.startswith("_") and callable(getattr(Agent, name))}
+    public = {name for name in vars(Agent) if not name.startswith("_") and inspect.isfunction(getattr(Agent, name))}
     assert public == {*VERBS, "declaration"}
+
+
+def test_an_agent_without_settings_of_its_own_needs_no_class_of_them() -> None:
+    class Plain(Agent[Settings]):
+        declares = Declaration(tasks=("word_association",))
+
+    assert Plain(Plain.Settings(), "plain").settings.identity() == {}
 
 
 # An agent in the words of version 0.2, as its documentation had them: class variables, attributes of the object, a

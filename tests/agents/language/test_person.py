@@ -17,7 +17,7 @@ from agents.language.chat import LocalChatAgent
 from agents.language.person import EMOJI, HistoryMessage, read_history, style
 from agents.stimuli import ConversationStimulus, Utterance
 from serving.cli import main
-from serving.http.native import _about
+from serving.http.native import _described
 from tests.helpers import in_process, tiny_language
 from tests.helpers import misbehaving_server as bad
 
@@ -263,10 +263,10 @@ def test_a_server_elsewhere_is_refused_before_anything_is_sent(name: str, histor
 
 def test_a_server_does_not_tell_where_the_history_is(llama: Path, history: Path) -> None:
     header = SimpleNamespace(kind="machine", checkpoint=None, revision=None, digest="d")
-    service = SimpleNamespace(
+    service: Any = SimpleNamespace(
         agents={"me": agent_of(llama, history)}, headers={"me": header}, states=lambda: {"me": {}}
     )
-    about = _about(service, "me")
+    about = _described(service, "me")
     assert about["settings"]["person_turns"] == 100
     assert str(history) not in json.dumps(about)
 

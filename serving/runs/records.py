@@ -7,7 +7,7 @@ read from the marks :class:`Readable` at the fields, the JSON Schema from the mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
@@ -21,12 +21,12 @@ from agents.errors import Problem
 from agents.stimuli import Task
 from serving.files.row_problems import as_problems
 from serving.files.timestamps import now
+from serving.runs.readable import Readable, is_count, is_object, is_object_or_null, is_seed, is_text
 from serving.runs.schema_names import schema_mismatch, schema_names
 from serving.scheduling import request as asked
 
 RECORD = "turinglike.record/1"
 UNKNOWN = "unknown"  # in "human:unknown": a person without a name
-
 
 AgentKind = Literal["machine", "human", "published", "control"]
 Status = Literal["ok", "rejected", "failed"]
@@ -37,43 +37,11 @@ Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0)]
 Timestamp = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")]
 Name = Annotated[str, StringConstraints(min_length=1)]
-
-
 _STATUSES = get_args(Status)
-
-
-@dataclass(frozen=True, slots=True)
-class Readable:
-    """A mark at a field of :class:`Record`: what its value must be for a line to be read as a record at all.
-
-    Files of records are read often, and a full validation takes ten times as long as parsing. ``is_readable`` asks only
-    for what readers rely on without looking: types that are compared, counted or looked into."""
-
-    is_readable: Callable[[Any], bool]
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**53  # a bool is no number here
-
-
-def _is_seed(value: Any) -> bool:
-    return value is None or (type(value) is int and value >= 0)
 
 
 def _is_status(value: Any) -> bool:
     return value in _STATUSES
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-def _is_object_or_null(value: Any) -> bool:
-    return value is None or isinstance(value, dict)
 
 
 def _is_list_of_attempts(value: Any) -> bool:
@@ -195,31 +163,31 @@ class Record(Part):
     """The key ``schema``; old files have the second name."""
     run: RunId
     """The run's id, 12 hex digits."""
-    task: Annotated[Task, Readable(_is_text)]
+    task: Annotated[Task, Readable(is_text)]
     """By which the form of ``answer`` is chosen."""
-    stimulus: Annotated[Name, Readable(_is_text)]
+    stimulus: Annotated[Name, Readable(is_text)]
     """The stimulus's id; with ``agent`` and ``sample`` the record's key."""
     stimulus_sha256: Digest | None
     """A hash of what was seen: the only picture's bytes, or the row. Null where it could not be read."""
-    agent: Annotated[Name, Readable(_is_text)]
+    agent: Annotated[Name, Readable(is_text)]
     """An agent, a pair ``a~b``, or a person as "human:NAME"."""
     kind: AgentKind
     """Where the answer comes from; "control" is a catch trial's."""
-    sample: Annotated[Count, Readable(_is_count)]
+    sample: Annotated[Count, Readable(is_count)]
     """The number of the answer among those of this agent to this stimulus, from 0."""
-    seed: Annotated[Seed | None, Readable(_is_seed)]
+    seed: Annotated[Seed | None, Readable(is_seed)]
     """What the attempt that became the answer drew with."""
     status: Annotated[Status, Readable(_is_status)]
     """What became of it: "ok"; "rejected" where filters refused every attempt; "failed" without an answer."""
-    answer: Annotated[dict[str, Any] | None, Readable(_is_object_or_null)]
+    answer: Annotated[dict[str, Any] | None, Readable(is_object_or_null)]
     """The answer in its task's form; after "rejected" the last attempt's, null after "failed"."""
     raw: Any
     """What the model wrote, as JSON of the agent's own form."""
     attempts: Annotated[list[Attempt], Readable(_is_list_of_attempts)]
     """The attempts in their order; an attempt of which no filter noted anything is not among them."""
-    error: Annotated[Failure | None, Readable(_is_object_or_null)]
+    error: Annotated[Failure | None, Readable(is_object_or_null)]
     """Why it failed; null otherwise."""
-    provenance: Annotated[Provenance, Readable(_is_object)]
+    provenance: Annotated[Provenance, Readable(is_object)]
     """By which program and weights, or from which file."""
     timing: Timing | None
     """Summed over attempts and turns."""
@@ -288,7 +256,7 @@ def structural_fault(row: Any) -> str | None:
         return f"not a record: {schema_mismatch(row.get('schema'), RECORD)}"
     if row.keys() != _KEY_SET:
         return f"not a record: {', '.join(sorted(_KEY_SET ^ row.keys()))} lack or are unknown"
-    has_reason = row["status"] != "failed" or (_is_object(row["error"]) and _is_text(row["error"].get("code")))
+    has_reason = row["status"] != "failed" or (is_object(row["error"]) and is_text(row["error"].get("code")))
     for key, is_readable in _READABLE:
         if not (has_reason and is_readable(row[key])):
             return "not a record: a key, the status, seed, answer, error or attempts have a wrong type"

@@ -410,7 +410,7 @@ def test_a_conversation_whose_topic_is_gone_is_named(tmp_path: Path, capsys: pyt
     (tmp_path / "set.jsonl").write_text(json.dumps(row | {"id": "another"}))
     for action in (["status", str(study)], ["export", str(study), "-o", str(tmp_path / "people")]):
         assert main(["study", *action]) == 2
-        assert "has no talk, about which people of this study conversed; bring the set back" in capsys.readouterr().err
+        assert "the set has no talk, but people of this study talked about it; restore" in capsys.readouterr().err
 
 
 def test_an_older_study_counts_as_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -106,6 +106,7 @@ class LiveDialogue:
             self._noted()
 
     def _noted(self, *said: Message, id: str | None = None) -> None:
-        for message in (*said, *self.transcript.withdrawn[self._withdrawn :]):
+        news: list[Message | Withdrawn] = [*said, *self.transcript.withdrawn[self._withdrawn :]]
+        for message in news:
             self._note(message, id)
         self._withdrawn = len(self.transcript.withdrawn)

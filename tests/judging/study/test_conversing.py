@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -98,7 +98,7 @@ SCRIPTS = {
     overtaken: (["Hello!", "And?"], [("Reply 1.", 2)], [["Hello!"], ["Hello!", "And?"]]),
     at_the_end: (["Hello!", "Reply 1.", "And?", "Reply 2."], [], [["Hello!"], ["Hello!", "Reply 1.", "And?"]]),
 }
-Script = Callable[[Stage, Say], Awaitable[None]]
+Script = Callable[[Stage, Say], Coroutine[Any, Any, None]]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

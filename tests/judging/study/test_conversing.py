@@ -92,13 +92,13 @@ async def at_the_end(stage: Stage, say: Say) -> None:
         await say("So?")
 
 
-SCRIPTS = {
+Script = Callable[[Stage, Say], Coroutine[Any, Any, None]]
+SCRIPTS: dict[Script, tuple[list[str], list[tuple[str, int]], list[list[str]]]] = {
     due_before: (["Hello!", "Reply 1.", "And?"], [], [["Hello!"], ["Hello!", "Reply 1.", "And?"]]),
     interrupted: (["Hello!", "And?"], [("Reply 1.", 2)], [["Hello!"], ["Hello!", "And?"]]),
     overtaken: (["Hello!", "And?"], [("Reply 1.", 2)], [["Hello!"], ["Hello!", "And?"]]),
     at_the_end: (["Hello!", "Reply 1.", "And?", "Reply 2."], [], [["Hello!"], ["Hello!", "Reply 1.", "And?"]]),
 }
-Script = Callable[[Stage, Say], Coroutine[Any, Any, None]]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -212,7 +212,7 @@ def test_what_runs_here_and_what_the_rest_needs(capsys: pytest.CaptureFixture[st
     assert sizes["mmcq"]["fits"]
     assert main(["doctor", "--task", "color"]) == 0
     said = capsys.readouterr().out
-    assert "run here: mmcq, mmcq-lab, catch, " in said
+    assert "agents that can run here: mmcq, mmcq-lab, catch, " in said
     assert "mmcq-lab " not in said
 
 

@@ -120,7 +120,7 @@ def _add_generate(commands: Commands, source: Parser) -> None:
 def _add_ask(commands: Commands) -> None:
     ask = commands.add(
         "ask",
-        "serving.library.asking:ask",
+        "serving.commands.ask:ask",
         "print agents' answers to a few pictures, words or topics at once",
         commands.settings,
         commands.as_json,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
+from agents.answers import COLORS, CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
 from agents.attention.scanpath_files import FRAME, OTHER_IMAGE, Scanpath, read_scanpaths
 from agents.contract import MIB, Agent, Declaration, Draw, Reply, derive_seed
 from agents.contract import Settings as BaseSettings
@@ -233,7 +233,7 @@ def _absent(stimulus: ColorStimulus | ObjectStimulus) -> list[str]:
 
 
 def _is_no_color(word: str) -> bool:
-    return word.replace(" ", "").lower() not in {*colors.WORDS, *colors.CSS3, *colors.ALIASES}
+    return word.replace(" ", "").lower() not in {*COLORS, *colors.CSS3, *colors.ALIASES}
 
 
 def _path(points: Sequence[Sequence[float]], frame: tuple[int, int], selection: str) -> ScanpathAnswer:

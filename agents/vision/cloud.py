@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
+from agents.answers import COLORS, CaptionAnswer, ColorAnswer, ObjectAnswer
 from agents.contract import GIB, NO_ANSWER, Address, Agent, Declaration, Draw, Reply, Settings
 from agents.errors import AnswerError, code_of, quoted
 from agents.stimuli import Stimulus, Task
@@ -383,6 +383,6 @@ def _first_labels(labels: Sequence[tuple[str, float]]) -> ObjectAnswer:
 def _first_color(names: list[str]) -> ColorAnswer:
     first = "".join(names[:1]).lower()
     word = {"grey": "gray", "teal": "green"}.get(first, first)
-    if word not in colors.WORDS:
+    if word not in COLORS:
         raise AnswerError("unparsable", f"the first of the dominant colours {names} is none of the eleven words")
     return ColorAnswer(color=word)

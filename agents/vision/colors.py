@@ -15,8 +15,6 @@ RGB = tuple[int, int, int]
 Lab = tuple[float, float, float]
 """CIELAB's L*, a* and b*."""
 
-WORDS = ("red", "pink", "orange", "yellow", "purple", "green", "blue", "brown", "gray", "black", "white")
-"""The eleven words, in the order in which people were offered them."""
 _NAMES = {
     "red": "crimson darkred firebrick indianred maroon red tomato",
     "pink": "deeppink hotpink lightcoral lightpink magenta mediumvioletred mistyrose palevioletred pink salmon",

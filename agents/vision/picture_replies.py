@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from agents.answers import COLORS
 from agents.errors import AnswerError
 from agents.language.words.replies import is_apology, unmarked
 from agents.vision import colors
@@ -45,7 +46,7 @@ def unparsable(text: str, wanted: str) -> AnswerError:
 
 # colour
 
-_COLOR_WORD = re.compile(rf"\b(?:{'|'.join([*colors.WORDS, 'grey'])})\b")
+_COLOR_WORD = re.compile(rf"\b(?:{'|'.join([*COLORS, 'grey'])})\b")
 _COLOR_IS = re.compile(r"\bcolou?r\b[^.]*?\b(?:is|would be|seems to be|appears to be)\b")
 
 
@@ -59,7 +60,7 @@ def read_color(text: str) -> tuple[str, str | None]:
     beyond = (len(plain) + 2, 0, "")
     # (place, word); of words with only a hyphen or a space between them the last.
     runs = [(first[0], first[2]) for first, second in pairwise([*matches, beyond]) if second[0] - first[1] > 1]
-    if is_apology(text) or len({word for _, word in runs}) > len(colors.WORDS) // 2:
+    if is_apology(text) or len({word for _, word in runs}) > len(COLORS) // 2:
         raise unparsable(text, "colour")
     if runs:
         named = _COLOR_IS.search(plain)

@@ -15,8 +15,9 @@ from typing import NamedTuple
 from pydantic import Field
 
 from agents.contract import Settings
-from agents.language.filters.texts import disclosures, farewell, key, labels, quoted, sentence_ends, sentences
+from agents.language.filters.texts import disclosures, farewell, key, labels, quoted
 from agents.language.sent_messages import leading_label, short_names
+from agents.sentence_boundaries import sentence_ends, sentences
 from agents.word_boundaries import words
 
 

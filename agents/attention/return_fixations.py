@@ -87,7 +87,9 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         if self.settings.parameters != "auto":
             return self.settings.parameters
         name = (stimulus.dataset or stimulus.source or "").lower() if stimulus.mode == "search" else ""
-        return "waldo" if "waldo" in name else "array" if "array" in name else "natural"
+        if "waldo" in name:
+            return "waldo"
+        return "array" if "array" in name else "natural"
 
     def _memory(self, kind: str) -> Memory:
         from agents.attention.models.return_fixations import MEMORIES, Memory
@@ -103,13 +105,15 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
 
         from agents.attention.models import return_fixations
 
-        chosen = self.settings
-        weights = return_fixations.Weights(chosen.map_weight, chosen.saccade_weight, chosen.memory_weight, chosen.decay)
+        settings = self.settings
+        weights = return_fixations.Weights(
+            settings.map_weight, settings.saccade_weight, settings.memory_weight, settings.decay
+        )
         if not batch:
             return []
         seen, plans, memories, priors = zip(*batch, strict=True)
         with torch.inference_mode():
-            maps = return_fixations.maps(self.features, seen, self.method, chosen.border)
+            maps = return_fixations.maps(self.features, seen, self.method, settings.border)
             stacked = torch.stack([torch.from_numpy(prior) for prior in priors])
             drawn = [plan.drawn(draw.seed) for plan, draw in zip(plans, draws, strict=True)]
             paths = return_fixations.returning_scanpaths(maps, drawn, memories, stacked, weights)

@@ -71,7 +71,11 @@ def model_entry(typed: str) -> Entry:
         raise InputError(str(error)) from None
     reads_pictures = folder is None or model_folders.has_image_processor(folder)
     what = "a model of texts and pictures" if reads_pictures else "a model of texts"
-    settings: dict[str, Any] = {"checkpoint": model, **({"revision": revision} if revision else {})}
+    settings: dict[str, Any] = {"checkpoint": model}
+    if revision:
+        settings["revision"] = revision
+    if engine == "vllm":
+        settings["engine"] = "vllm"
     return Entry(
         agent=PICTURE_MODEL if reads_pictures else TEXT_MODEL,
         identity=PICTURE_MODEL_IDENTITY if reads_pictures else TEXT_MODEL_IDENTITY,
@@ -79,7 +83,7 @@ def model_entry(typed: str) -> Entry:
         summary=f"{what}, in {HERE[engine]}" if folder else "not fetched; until it is here, all tasks are presumed",
         source="its model card",
         licence=(folder and model_folders.licence(folder)) or "see its model card",
-        settings={**settings, **({"engine": "vllm"} if engine == "vllm" else {})},
+        settings=settings,
         **about,
     )
 

@@ -129,8 +129,8 @@ def identity(checkpoint: str, revision: str | None = None) -> tuple[str, str | N
 
 
 def _file_hash(path: Path) -> str:
-    about = path.stat()
-    return _hash_once(str(path), about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+    state = path.stat()
+    return _hash_once(str(path), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
 
 @cache

@@ -159,7 +159,8 @@ def shared_sources(attentions: Iterable[Any], source: str, beams: int) -> Iterat
         return mixed.unflatten(1, (beams, -1)).flatten(0, 1), weights
 
     with ExitStack() as hooks:
-        for module in attentions if beams > 1 else ():
-            hooks.callback(module.register_forward_pre_hook(gather, with_kwargs=True).remove)
-            hooks.callback(module.register_forward_hook(part).remove)
+        if beams > 1:
+            for module in attentions:
+                hooks.callback(module.register_forward_pre_hook(gather, with_kwargs=True).remove)
+                hooks.callback(module.register_forward_hook(part).remove)
         yield

@@ -76,8 +76,10 @@ class CheckpointAgent(Agent[S], Traced):
 
     def provenance(self) -> dict[str, Any]:
         """With ``random_weights`` where they are, also of a local file that says so."""
-        is_random = self.random or any(map(weight_files.random_weights, self.weight_paths()))
-        return super().provenance() | ({"random_weights": True} if is_random else {})
+        provenance = super().provenance()
+        if self.random or any(map(weight_files.random_weights, self.weight_paths())):
+            return {**provenance, "random_weights": True}
+        return provenance
 
 
 P = TypeVar("P", bound=PretrainedSettings)

@@ -186,7 +186,8 @@ class RekognitionAgent(PictureService["RekognitionAgent.Settings"]):
         import boto3
         from botocore.config import Config
 
-        key, secret, token = (os.environ.get(name, "").strip() or None for name in self.environment())
+        values = [os.environ.get(name, "").strip() or None for name in self.environment()]
+        key, secret, token = values
         wait = self.settings.timeout_s
         config = Config(connect_timeout=wait, read_timeout=wait, retries={"total_max_attempts": 1})
         return boto3.Session(key, secret, token, self.settings.region).client("rekognition", config=config)

@@ -67,9 +67,10 @@ def read_color(text: str) -> tuple[str, str | None]:
         after = [word for place, word in runs if named is not None and place >= named.end()]
         return (after or [runs[0][1]])[0], None
     words = re.findall(r"[a-z]+", plain)
-    for name in ["".join(words), *words] if len(words) <= MOST_WORDS else []:
-        if name in colors.CSS3 or name in colors.ALIASES:
-            return colors.word_of(name), name
+    if len(words) <= MOST_WORDS:
+        for name in ["".join(words), *words]:
+            if name in colors.CSS3 or name in colors.ALIASES:
+                return colors.word_of(name), name
     raise unparsable(text, "colour")
 
 

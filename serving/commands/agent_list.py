@@ -173,9 +173,12 @@ def _print_agent(name: str, *, json: bool) -> int:
     table = plain_table()
     for key, value in agent.items():
         if isinstance(value, bool):
-            value = "yes" if value else "no"
-        text = ", ".join(value) if isinstance(value, list) else "-" if value is None else value
-        table.add_row(key.replace("_", " "), str(text))
+            text = "yes" if value else "no"
+        elif isinstance(value, list):
+            text = ", ".join(value)
+        else:
+            text = "-" if value is None else str(value)
+        table.add_row(key.replace("_", " "), text)
     print_table(table)
     print("settings")
     for field in settings:

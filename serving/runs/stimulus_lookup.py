@@ -55,7 +55,7 @@ class StimulusLookup:
                 ids = [f"{key[1]!r}" for key in common if _asked(here[key]) != _asked(earlier[key])]
                 if ids:
                     names = f"{self._runs[before].path} and {run.path}"
-                    few = ", ".join(ids[:NAMED]) + (", …" if len(ids) > NAMED else "")
+                    few = ", ".join([*ids[:NAMED], "…"] if len(ids) > NAMED else ids)
                     yield f"{WARNING}{count(len(ids), 'id')} of {names} mean different stimuli: {few}"
 
     @cached_property

@@ -139,10 +139,12 @@ class _Inspector:
                 message = str(error) if row.line is not None else str(error).removeprefix(f"{image.name}: ")
                 row.problems += (Problem(row.where, row.line, name, message),)
             else:
-                hashes += [] if sha256 is None else [sha256]
+                if sha256 is not None:
+                    hashes.append(sha256)
         if not row.problems and isinstance(row.stimulus, AttentionStimulus):
             wrong = misplaced(row.stimulus, sizes["image"], sizes.get("target_mask"))
-            row.problems += () if wrong is None else (Problem(row.where, row.line, *wrong),)
+            if wrong is not None:
+                row.problems += (Problem(row.where, row.line, *wrong),)
         if row.problems:
             return row, None, 0
         if content is None and len(hashes) == len(images):

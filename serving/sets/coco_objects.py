@@ -90,7 +90,7 @@ class AnnotatedObjects:
         seen = self._names(set().union(*self._annotated.values()))
         never = sorted({*self.named.values()} - seen)
         if never:
-            few = ", ".join(never[:NAMED]) + (", …" if len(never) > NAMED else "")
+            few = ", ".join([*never[:NAMED], "…"] if len(never) > NAMED else never)
             number = count(len(never), "category", "categories")
             yield (
                 f"absent: also {number} of which the file has no annotation at all ({few}); if nobody looked for them, "

@@ -271,7 +271,9 @@ class Gathered:
         people = self._people
         first = self.runs[0]
         source = (first.meta.get("set") or {}).get("source")
-        title = f"Run {first.meta['run']}" + (f" of {source}" if source else "")
+        title = f"Run {first.meta['run']}"
+        if source:
+            title = f"{title} of {source}"
         if len(self.runs) > 1:
             title = f"{count(len(self.runs), 'run')}: " + ", ".join(run.path.resolve().name for run in self.runs)
         return {

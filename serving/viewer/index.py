@@ -68,7 +68,9 @@ class Index:
         self.per_stimulus["picture"].append(picture)
         self.per_stimulus["alike"].append(-1 if alike is None else round(100 * alike))
         meta = row.get("meta")
-        columns = {name: row[name] for name in COLUMNS if name in row} | (meta if isinstance(meta, dict) else {})
+        columns = {name: row[name] for name in COLUMNS if name in row}
+        if isinstance(meta, dict):
+            columns |= meta
         place = len(self.first) - 1
         for name, value in columns.items():
             if isinstance(value, str | int | float) and (name in self.meta or len(self.meta) < MOST_COLUMNS):

@@ -71,9 +71,8 @@ class EccNet:
         """Features [1, channels, side / 16, side / 16] of the view around integers (x, y) of a :meth:`framed` image."""
         with torch.inference_mode():
             features = self.black.clone()
-            rows, columns = (
-                self._near(at, side - self.side) for at, side in zip((y, x), framed.shape[2:], strict=True)
-            )
+            rows = self._near(y, framed.shape[2] - self.side)
+            columns = self._near(x, framed.shape[3] - self.side)
             features[:, :, _cells(*rows)[:, None], _cells(*columns)] = self._relu3_3(framed, rows, columns, x, y)
             levels = [_averages(features, 4)]
             for block in (3, 4):
@@ -109,9 +108,8 @@ class EccNet:
         return (start - REACH).clamp(0, self.side - wider), wider
 
     def _part(self, framed: Tensor, rows: Span, columns: Span, x: Tensor, y: Tensor) -> Tensor:
-        down, across = (
-            start + at + torch.arange(length, device=self.device) for (start, length), at in ((rows, y), (columns, x))
-        )
+        down = rows[0] + y + torch.arange(rows[1], device=self.device)
+        across = columns[0] + x + torch.arange(columns[1], device=self.device)
         return framed.index_select(2, down).index_select(3, across)
 
     def _first_blocks(self, pixels: Tensor) -> Tensor:
@@ -177,12 +175,14 @@ class Gaze(InhibitedPaths):
         """Levels of the view, [1, rows, columns], laid on the frame around the present fixation: TAKEN where the view
         does not reach."""
         before = STRIDE * levels.shape[1] // 2  # pixels of the view before its middle
-        down, across = (
-            torch.arange(side, device=levels.device) - at[0]
-            for side, at in zip(self.shape, (self.row, self.column), strict=True)
-        )
-        rows, columns = (((away + before) // STRIDE).clamp(0, levels.shape[1] - 1) for away in (down, across))
-        seen_y, seen_x = ((-self.radius <= away) & (away < self.radius) for away in (down, across))
+        last = levels.shape[1] - 1
+        height, width = self.shape
+        down = torch.arange(height, device=levels.device) - self.row[0]
+        across = torch.arange(width, device=levels.device) - self.column[0]
+        rows = ((down + before) // STRIDE).clamp(0, last)
+        columns = ((across + before) // STRIDE).clamp(0, last)
+        seen_y = (-self.radius <= down) & (down < self.radius)
+        seen_x = (-self.radius <= across) & (across < self.radius)
         return levels[:, rows[:, None], columns].where(seen_y[:, None] & seen_x, TAKEN)
 
 
@@ -202,7 +202,8 @@ def _resized(plan: Plan, frame: Pixel, window: int) -> Plan:
     """A plan for the resized image; more than 125 / 255 of a mask counts (authors' program)."""
     target = plan.target
     if isinstance(target, tuple):
-        across, down = (new / old for new, old in zip(frame, plan.frame, strict=True))
+        across = frame[0] / plan.frame[0]
+        down = frame[1] / plan.frame[1]
         target = target[0] * across, target[1] * down, target[2] * across, target[3] * down
     elif target is not None:
         target = cv2.resize(target.astype(np.uint8) * 255, frame, interpolation=cv2.INTER_AREA) > 125

@@ -114,7 +114,8 @@ class _ReturningPaths(DevicePaths):
     def choose(self) -> None:
         down = self.lines - self.cell // GRID
         across = self.lines - self.cell % GRID
-        near_y, near_x = (self.near.gather(1, away.abs()) for away in (down, across))
+        near_y = self.near.gather(1, down.abs())
+        near_x = self.near.gather(1, across.abs())
         near = near_y[:, :, None] * near_x[:, None, :]
         self.ever = torch.maximum(self.ever, near)
         self.recent = torch.maximum(self.recent * self.weights.decay, near)
@@ -176,7 +177,8 @@ def bottom_up_map(features: nn.Sequential, images: Sequence[Tensor], border: int
     for image in images:
         response = layers(vgg.normalise(image.permute(2, 0, 1)[None], "imagenet"))
         plane = min_max(response[0].sum(0, dtype=torch.float64))
-        down, across = (cubic_weights(len(plane), side, device=plane.device) for side in (height, width))
+        down = cubic_weights(len(plane), height, device=plane.device)
+        across = cubic_weights(len(plane), width, device=plane.device)
         total += down @ plane @ across.T
     framed = torch.zeros_like(total)
     inside = slice(border, height - border), slice(border, width - border)
@@ -196,7 +198,9 @@ def squares(pixels: NDArray[np.uint8], sizes: Sequence[int]) -> list[Tensor]:
 
 def at_cells(saliency: Tensor) -> Tensor:
     """A map [height, width] at its cells' pixels, [64, 64]."""
-    rows, columns = (_pixels_of_cells(side, saliency.device) for side in saliency.shape)
+    height, width = saliency.shape
+    rows = _pixels_of_cells(height, saliency.device)
+    columns = _pixels_of_cells(width, saliency.device)
     return saliency[rows[:, None], columns]
 
 

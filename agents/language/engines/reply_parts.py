@@ -258,7 +258,7 @@ def closed(text: str, form: ReplyForm) -> Parts:
     index, close = min(places)
     is_shared = any(answer.opens == close for answer in form.answers)
     parts = form.parts(text[index if is_shared else index + len(close) :], has_thought=True)
-    thought = _joined([text[:index], *([parts.thought] if parts.thought else [])])
+    thought = _joined([text[:index], parts.thought or ""])
     return replace(parts, thought=thought, answer=None if parts.answer is None else parts.answer.lstrip())
 
 

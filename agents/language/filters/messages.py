@@ -133,7 +133,9 @@ def _empty(judged: JudgedMessages, _: str, text: str) -> str | None:
 def _too_short(judged: JudgedMessages, _: str, text: str) -> str | None:
     count = len(words(text))
     least = judged.settings.too_short
-    return f"{count} {'word' if count == 1 else 'words'}, of at least {least}" if count < least else None
+    if count >= least:
+        return None
+    return f"{count} {'word' if count == 1 else 'words'}, of at least {least}"
 
 
 def _too_long(judged: JudgedMessages, _: str, text: str) -> str | None:

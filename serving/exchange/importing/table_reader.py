@@ -141,7 +141,7 @@ class TableReader:
         task = self.source.task
         column = find_response(self.columns, task)
         siblings = [] if "response" in self.columns.given else numbered_siblings(self.columns, task, column)
-        parts = [*([] if column is None else [column]), *siblings]
+        parts = siblings if column is None else [column, *siblings]
         if len(parts) > 1 and task == "object_detection":
             together = " + ".join(parts)
             put_together(self.table, together, parts)

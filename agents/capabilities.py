@@ -187,8 +187,8 @@ def _version(agent: Agent[Any], module: str) -> str:
     for package in metadata.packages_distributions().get(module.partition(".")[0], ()):
         return metadata.version(package)
     raise UnavailableError(
-        f"agent {agent.name}: its declaration reports {module}, which has no version: no __version__, and no package has "
-        f"installed it; leave it out of reports"
+        f"agent {agent.name}: its declaration reports {module}, which has no version: it has no __version__, and "
+        "belongs to no installed package; leave it out of reports"
     )
 
 

@@ -4,6 +4,7 @@ import difflib
 import logging
 import re
 import tomllib
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib import metadata
@@ -79,15 +80,13 @@ def _known(name: str) -> Entry:
 def _unregistered(name: str) -> Path | None:
     """The TOML file with a table of the agent ``name``, beside a module that has registered other agents; else None."""
     for module in dict.fromkeys(point.module for point in _installed().values()):
-        try:
+        with suppress(Exception, SystemExit):  # of a package that is not well: it says nothing of this agent
             found = find_spec(module)
             table = None if found is None or found.origin is None else Path(found.origin).with_suffix(".toml")
             if table is not None and table.is_file():
                 content = tomllib.loads(table.read_text("utf-8"))
                 if any(isinstance(entry, dict) and entry.get("name") == name for entry in content.values()):
                     return table
-        except (Exception, SystemExit):  # of a package that is not well: it says nothing of this agent
-            continue
     return None
 
 

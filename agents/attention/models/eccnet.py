@@ -24,8 +24,12 @@ from agents.models.transfer import uploaded
 
 STRIDE = 16  # pixels of a view to a cell of its map, along either side
 CELL = 4  # pixels of a view to a cell of relu3_3
-REACH = 24  # pixels on every side that a cell of relu3_3 sees at most beyond its own, in whole cells
-# rows of pixels of which relu3_3 is computed at a time, for the sake of memory
+# Pixels around a part of a view that are computed with it, because cells of relu3_3 in the part see them. Seven
+# convolutions of 3 x 3 reach 2 + 4 + 12 pixels beyond a cell, so 20 in whole cells; 24 leaves a cell to spare. Tried with
+# random weights on a view of 256 pixels: with 20, 24 and 28 the features are those of the whole view, with 16 not.
+REACH = 24
+# Rows of pixels of which relu3_3 is computed at a time. Any multiple of CELL gives the same features, and a larger one
+# takes more memory; tests set 48.
 STRIP = 160
 GPU_STRIP = 1024
 Span = tuple[Tensor, int]  # pixels along a side: the first, which only the device knows, and how many
@@ -81,13 +85,19 @@ class EccNet:
         return levels
 
     def _near(self, at: Tensor, length: int) -> Span:
-        """The span along a side of the view around ``at`` where an image of ``length`` changes relu3_3."""
+        """The span along a side of the view around ``at`` where an image of ``length`` changes relu3_3.
+
+        All else is black, and its features were computed once (``black``). The span has the same length for every
+        ``at``, which only the device knows: a length that came from ``at`` would make the host wait for the device. It
+        begins at a whole cell, else pools would join other pixels than those of the whole view."""
         pixels = -(-length // CELL) * CELL + CELL + 2 * REACH  # wherever its cells begin
         if not self.local or pixels >= self.side:
             return torch.zeros_like(at), self.side
         return ((self.side // 2 - at) // CELL * CELL - REACH).clamp(0, self.side - pixels), pixels
 
     def _relu3_3(self, framed: Tensor, rows: Span, columns: Span, x: Tensor, y: Tensor) -> Tensor:
+        """relu3_3 [1, channels, rows, columns] of a part of the view around (x, y), strip by strip. Where the first
+        two pools are not ``local``, a part cannot be computed alone, and the part is the whole view."""
         if not self.local:
             return self._first_blocks(self._part(framed, rows, columns, x, y))
         across = self._around(*columns)
@@ -104,6 +114,8 @@ class EccNet:
         return torch.cat(strips, 1).permute(0, 3, 1, 2)
 
     def _around(self, start: Tensor, length: int) -> Span:
+        """A span with what its cells see, REACH on both sides. At a view's edge it is moved inwards and not cut, so
+        that its length is known without ``start``."""
         wider = min(length + 2 * REACH, self.side)
         return (start - REACH).clamp(0, self.side - wider), wider
 

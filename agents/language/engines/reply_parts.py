@@ -295,7 +295,15 @@ def _is_in_code(before: str) -> bool:
 
 
 def _is_mentioned(text: str, start: int, end: int, *, closes: bool) -> bool:
-    """Whether a mark stands in ``text`` as a person would mention it."""
+    """Whether a mark stands in ``text`` as a person would mention it; ``closes``: it ends a thought.
+
+    The first rule that applies decides, so their order matters. Quotation marks and code come before the rule of lines,
+    because a mark in code begins a line, too. The second of a pair comes before the rule of words, because it stands
+    right behind a word: "I use <think>this</think> tags". Where no rule before it applied, an opening mark within a
+    line is a mention. A closing one is, too, unless the text goes on right behind it or on the next line. The replies
+    that must be parted, refused or left alone are in tests/agents/language/engines/test_served_replies.py: add yours
+    there first.
+    """
     before = text[:start]
     after = text[end:]
     if _is_in_code(before) or before.endswith(QUOTES) or after.startswith(QUOTES):

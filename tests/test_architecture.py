@@ -81,7 +81,7 @@ def test_the_walks_name_files_that_are_there() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     walks = text[text.index("\n## Walks\n") : text.index("\n## The run folder\n")]
     named = set(re.findall(r"`([\w/]+\.(?:py|js|html))`", walks))
-    paths = [f"/{path.relative_to(ROOT)}" for name in rooms.PACKAGES for path in (ROOT / name).rglob("*.*")]
+    paths = [f"/{path.relative_to(ROOT)}" for name in (*rooms.PACKAGES, "tests") for path in (ROOT / name).rglob("*.*")]
     assert len(named) > 40
     assert [name for name in sorted(named) if not any(path.endswith(f"/{name}") for path in paths)] == []
 

@@ -173,7 +173,7 @@ def main(options: dict[str, Any]) -> None:
 
     Two functions of ``ray._private.services`` are replaced. The ids of Ray's processes are sent as they start, so that
     :meth:`RayHead.lost` notices a dead one. A raylet that is slow to register is waited for. With a new version of Ray
-    see that these are still so; tests/serving/scheduling/test_ray_start.py has a raylet that ends, which is noticed only
+    see that these are still so. tests/serving/scheduling/test_ray_start.py has a raylet that ends: it is noticed only
     with the first two:
 
     - Ray starts each process by ``services.start_ray_process(command, process_type, …)``, looked up in the module at

@@ -25,7 +25,7 @@ from agents.models.transfer import uploaded
 STRIDE = 16  # pixels of a view to a cell of its map, along either side
 CELL = 4  # pixels of a view to a cell of relu3_3
 # Pixels around a part of a view that are computed with it, because cells of relu3_3 in the part see them. Seven
-# convolutions of 3 x 3 reach 2 + 4 + 12 pixels beyond a cell, so 20 in whole cells; 24 leaves a cell to spare. Tried with
+# convolutions of 3 x 3 reach 2 + 4 + 12 pixels beyond a cell, so 20 in whole cells; 24 leaves one to spare. Tried with
 # random weights on a view of 256 pixels: with 20, 24 and 28 the features are those of the whole view, with 16 not.
 REACH = 24
 # Rows of pixels of which relu3_3 is computed at a time. Any multiple of CELL gives the same features, and a larger one

@@ -49,7 +49,7 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         saccades: Literal["amplitudes"] = "amplitudes"
         """The saccade prior: the authors' of free viewing and of each search, by size."""
         smoothing: Annotated[float, Field(ge=2, le=2)] = 2.0
-        """Of no use any more; it was of another saccade prior."""
+        """Has no effect; it belonged to another saccade prior."""
         sizes: Annotated[tuple[Side, ...], Field(min_length=1, max_length=8)] = (1024, 512, 256)
         """Sides of the squares to which the frame is brought for the saliency map of free viewing."""
         border: Annotated[int, Field(ge=0, le=500)] = 25

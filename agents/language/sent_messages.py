@@ -224,8 +224,8 @@ def _peoples_lengths(record: str) -> list[int]:
 
 
 def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
-    """The lengths in words that the settings' file holds; () without a file. Of records, only people's messages count.
-    Raises InputError."""
+    """The lengths in words that the settings' file holds; () without a file. In a file of records only people's
+    messages count. Raises InputError."""
     path = None if settings is None else settings.lengths
     if path is None:
         return ()

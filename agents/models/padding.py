@@ -35,8 +35,9 @@ MAKES_ONES = ("opt",)
 def padded(
     texts: Sequence[Sequence[int]], pad: int, device: torch.device, *, side: Literal["left", "right"] = "left"
 ) -> tuple[Tensor, Tensor, bool]:
-    """Texts of different lengths as one batch on ``device``: tokens int64 [rows, longest] with ``pad`` at the ``side``,
-    their mask int64 of the same shape (1: a token, 0: padding), and whether anything is padded."""
+    """Texts of different lengths as one batch on ``device``. The first result is tokens int64 [rows, longest], with
+    ``pad`` at the ``side``; the second their mask int64 of the same shape (1: a token, 0: padding); the third says
+    whether anything is padded."""
     rows = [torch.tensor(text, dtype=torch.long) for text in texts]
     mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True, padding_side=side)
     tokens = pad_sequence(rows, batch_first=True, padding_value=pad, padding_side=side)

@@ -98,8 +98,10 @@ Prepared = tuple[Stimulus, tuple[int, int]]
 
 
 class CatchAgent(Agent["CatchAgent.Settings"]):
-    """Gives answers that no person gives: a caption of one word, a colour that is none, an object that is not there,
-    the cue itself, a single point or another image's scanpath, senseless messages.
+    """Gives answers that no person gives.
+
+    - a caption of one word, a colour that is none, an object that is not there
+    - the cue itself, a single point or another image's scanpath, senseless messages
 
     All is drawn from the seed; what must stay the same in a conversation is drawn from the stimulus and the sample.
     """

@@ -53,7 +53,7 @@ _COLOR_IS = re.compile(r"\bcolou?r\b[^.]*?\b(?:is|would be|seems to be|appears t
 def read_color(text: str) -> tuple[str, str | None]:
     """(colour word, None), or (colour word, CSS3 name) where a name such as "teal" was said. Raises AnswerError.
 
-    Of several words the one behind "the color is" counts, else the first; "blue-green" is green.
+    Where several words stand, the one behind "the color is" counts, else the first; "blue-green" is green.
     """
     plain = unmarked(text).lower()
     matches = [(match.start(), match.end(), match[0].replace("grey", "gray")) for match in _COLOR_WORD.finditer(plain)]
@@ -197,7 +197,7 @@ def read_scanpath(text: str) -> list[Fixation]:
 
 def duration_ms(text: str) -> float | None:
     """The first duration in ``text`` in milliseconds: one with a unit, or a number behind "duration". Without a unit,
-    numbers up to 20 are seconds. Of a range it is the middle."""
+    numbers up to 20 are seconds. A range gives its middle."""
     span = _WITH_UNIT.search(text)
     unit = None if span is None else span[3]
     span = span or _AFTER_DURATION.search(text)

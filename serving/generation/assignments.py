@@ -101,7 +101,7 @@ class Assignment:
             yield from self._requests(run, options, "failed", len(run.kinds) + 1)
 
     def valid_requests(self, run: Run, options: GenerateOptions) -> Iterator[Request]:
-        """Those of :meth:`requests` that an agent can answer, because their rows are valid."""
+        """The :meth:`requests` whose rows are valid, so that an agent can answer them."""
         return (request for request in self.requests(run, options) if request.row.position not in run.invalid)
 
     def _requests(self, run: Run, options: GenerateOptions, status: str | None, first: int) -> Iterator[Request]:

@@ -94,7 +94,7 @@ class Run:
         return known + [name for name in names if name not in known]
 
     def imports(self) -> list[str]:
-        """Those of "humans" and "published" with a record file."""
+        """The names "humans" and "published", where they have a record file."""
         return [name for name in IMPORTS if name in self._record_files()]
 
     def _record_files(self) -> list[str]:

@@ -25,7 +25,7 @@ TaskAndName = tuple[str, str]
 
 class StimulusLookup:
     """Finds a record's stimulus in all ``runs``: by id, else ``benchmark_id``, else cue, else a picture's unique
-    file name. Of several runs with an id the first run's row counts. Raises InputError for damaged rows."""
+    file name. Where several runs have an id, the first run's row counts. Raises InputError for damaged rows."""
 
     def __init__(self, *runs: Run) -> None:
         self._runs = runs

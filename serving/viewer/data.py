@@ -48,7 +48,7 @@ class Tally:
     """Counts of a group's records of one task; a group is an agent, or all people."""
 
     kind: str
-    """Of the records: "machine", "human", "published" or "control"."""
+    """The kind of its records: "machine", "human", "published" or "control"."""
     ok: int = 0
     """Records with an answer."""
     rejected: int = 0

@@ -46,7 +46,7 @@ class Index:
     def record(
         self, agent: int, record: Mapping[str, Any], longest: int, by_rules: Mapping[str, str | None] | None
     ) -> None:
-        """Take in a record of the agent with that label. Of its answer in a line ``longest`` characters are kept;
+        """Take in a record of the agent with that label. Its answer is kept in a line of ``longest`` characters;
         ``by_rules`` is what the papers' rules make of a word, or None."""
         columns = self.per_record
         line = in_words(one_line(record), by_rules)

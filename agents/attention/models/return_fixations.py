@@ -7,8 +7,8 @@ On a grid of 64 x 64 cells over the frame, the next fixation is the cell with th
 
 - The map, from 0 to 1, is saliency in free viewing and similarity to the target in search.
 - The prior, centred on the current fixation, is how often people's eyes go so far.
-- Memory is the maximum over past fixations of m exp(-d**2 / (2 s**2)), m = max(0.92**age, 0.5), with age 0 for the
-  current fixation and d on axes from 0 at the first cell to 1 at the last.
+- Memory is the maximum over past fixations of m exp(-d**2 / (2 s**2)). Here m = max(0.92**age, 0.5), with age 0 for the
+  current fixation, and d is on axes from 0 at the first cell to 1 at the last.
 
 The first fixation is cell 2016. Scores are rounded to 2**-20 (authors: 8 bits); ties go to the lowest index.
 """
@@ -57,11 +57,11 @@ class Weights:
     """The weights of the score's three terms, and how inhibition fades."""
 
     map: float = 1.0
-    """Of the map of saliency or similarity."""
+    """The weight of the map of saliency or similarity."""
     prior: float = 0.2346
-    """Of the saccade prior."""
+    """The weight of the saccade prior."""
     memory: float = 0.93
-    """Of inhibition, which is subtracted."""
+    """The weight of inhibition, which is subtracted."""
     decay: float = 0.92
     """What remains of m from one fixation to the next."""
 

@@ -65,7 +65,7 @@ class ReplyForm:
     ends: tuple[str, ...] = ()
     """What ends an answer wherever it stands."""
     worded: tuple[Mark, ...] = ()
-    """Those of :data:`WORDED_THOUGHTS` that the template has."""
+    """The marks of :data:`WORDED_THOUGHTS` that the template has."""
     cuts_turns: bool = False
     """Whether texts may hold marks of a turn's end, as of a server that leaves special tokens in them."""
 
@@ -195,8 +195,8 @@ class ReplyForm:
         return sorted(places)
 
     def _fault(self, answer: str) -> str | None:
-        """Why an answer may hold a thought: a mark stands in it as a model writes it, and not as a person would mention
-        it in a sentence, in quotation marks or in code."""
+        """Why an answer may hold a thought: a mark stands in it as a model writes it. A mark that a person would only
+        mention, in a sentence, in quotation marks or in code, is no fault."""
         for start, end, closes in self._places(answer):
             if not _is_mentioned(answer, start, end, closes=closes):
                 return f"{answer[start:end]} stands in the reply, and nothing says where the model began to think"

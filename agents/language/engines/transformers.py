@@ -223,7 +223,7 @@ class TransformersEngine(LocalEngine):
         return result
 
     def _rows(self, requests: Sequence[TextRequest]) -> list[PromptRow]:
-        """Of all requests, or none."""
+        """The rows of all requests; none where one of them cannot be made."""
         try:
             return [self._row(place, 0, request) for place, request in enumerate(requests)]
         except AnswerError:

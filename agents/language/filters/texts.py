@@ -131,7 +131,7 @@ def key(text: str) -> str:
 
 
 def labels(text: str, names: Collection[str]) -> list[str]:
-    """Those of ``names`` that label a line or a sentence, in order: "**alice**: hi" has Alice's."""
+    """The ``names`` that label a line or a sentence, in order: "**alice**: hi" has Alice's."""
     spelt = {name.casefold().strip(): name for name in names if name.strip()}
     if not spelt:
         return []

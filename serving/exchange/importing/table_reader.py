@@ -93,7 +93,7 @@ class TableReader:
     def name_stimuli(self, columns: Sequence[str] | None = None) -> None:
         """Choose the columns that name the stimulus: of ``--columns``, else ``columns``, else those of known names.
 
-        Of several the first counts; in jsPsych's data each row has its first filled one. Raises InputError where there
+        The first of several counts; in jsPsych's data each row has its first filled one. Raises InputError where there
         is none.
         """
         if "stimulus" in self.columns.given:

@@ -193,7 +193,8 @@ class _ForeignVerdict:
 
 
 def _add_foreign(reader: TableReader) -> None:
-    """Verdicts with their truth in ``raw``. Of two intervals truth and verdict are the machine's, first or second."""
+    """Verdicts with their truth in ``raw``. With two intervals, truth and verdict say which is the machine's, first or
+    second."""
     source = reader.source
     columns = reader.columns
     stimulus = columns.find("stimulus", ("stimulus", "stimulusid", "item", "itemid", "trial", "trialid"))

@@ -94,10 +94,10 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
     def _memory(self, kind: str) -> Memory:
         from agents.attention.models.return_fixations import MEMORIES, Memory
 
-        known = MEMORIES[kind]
+        published = MEMORIES[kind]
         spread = self.settings.spread
         floor = self.settings.floor
-        return Memory(known.spread if spread is None else spread, known.floor if floor is None else floor)
+        return Memory(published.spread if spread is None else spread, published.floor if floor is None else floor)
 
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         """A path for each item, by its map, its saccade prior and its fading inhibition."""

@@ -44,13 +44,13 @@ def names() -> list[str]:
 @cache
 def entries() -> dict[str, Entry]:
     """Every agent by name; imports all, and logs those that fail."""
-    known = dict(_OURS)
+    by_name = dict(_OURS)
     for name in _installed():
         try:
-            known[name] = get(name)
+            by_name[name] = get(name)
         except InputError as error:
             log.warning("turinglike: %s", error)
-    return known
+    return by_name
 
 
 def get(name: str) -> Entry:

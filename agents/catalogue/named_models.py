@@ -51,7 +51,7 @@ def plain_name(typed: str) -> str:
 def model_entry(typed: str) -> Entry:
     """By what is known of the model without the network. Raises InputError."""
     engine, model, revision = _parts(typed)
-    about: dict[str, Any] = {"name": plain_name(typed), "typed": typed, "ran": False}
+    named: dict[str, Any] = {"name": plain_name(typed), "typed": typed, "ran": False}
     if engine in SERVERS:
         return Entry(
             agent=ANTHROPIC_MODEL if engine == "anthropic" else SERVER_MODEL,
@@ -61,7 +61,7 @@ def model_entry(typed: str) -> Entry:
             source="its provider",
             licence="see its provider",
             settings={"model": model, **SERVERS[engine]},
-            **about,
+            **named,
         )
     try:
         folder = checkpoints.find(model, revision)
@@ -84,7 +84,7 @@ def model_entry(typed: str) -> Entry:
         source="its model card",
         licence=(folder and model_folders.licence(folder)) or "see its model card",
         settings=settings,
-        **about,
+        **named,
     )
 
 
@@ -92,8 +92,8 @@ def _parts(typed: str) -> tuple[str, str, str | None]:
     """Engine, model and revision."""
     engine, _, model = typed.partition(":")
     if engine not in HERE and engine not in SERVERS:
-        known = ", ".join(f"{name}:" for name in [*HERE, *SERVERS])
-        raise InputError(f"there is no engine {engine!r}; models are named by {known}")
+        engines = ", ".join(f"{name}:" for name in [*HERE, *SERVERS])
+        raise InputError(f"there is no engine {engine!r}; models are named by {engines}")
     if not model:
         raise InputError(f"{typed!r} names no model")
     checkpoint, at, revision = model.rpartition("@")

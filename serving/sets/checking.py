@@ -85,14 +85,14 @@ def check_rows(
 
 def check_unasked(path: Path, *, task: str | None, deep: bool) -> CheckResult:
     """Check a set without agents. Rows that fit several tasks are checked as the first, and counted as of none."""
-    chosen = set[str]()
+    first_tasks = set[str]()
 
     def choose(tasks: Sequence[str]) -> Sequence[str]:
-        chosen.update(PICTURE_TASKS.intersection(tasks[:1]))
+        first_tasks.update(PICTURE_TASKS.intersection(tasks[:1]))
         return tasks[:1]
 
     result = check_rows(read_rows(path, task, choose=choose), deep=deep)
-    if chosen and len(result.tasks) == 1:
+    if first_tasks and len(result.tasks) == 1:
         result.tasks = Counter({NO_TASK_YET: result.tasks.total()})
     return result
 

@@ -70,8 +70,8 @@ def _add_on_trials(reader: TableReader) -> None:
         reader.refuse_nothing()
     reader.name_people([row for row, *_ in judged])
     reader.drop_equal_rows()
-    kept = {id(row) for row in reader.table.rows}
-    judged = [(row, trial, answer) for row, trial, answer in judged if id(row) in kept]
+    row_ids = {id(row) for row in reader.table.rows}
+    judged = [(row, trial, answer) for row, trial, answer in judged if id(row) in row_ids]
     confidences = _confidences(reader, [row for row, *_ in judged])
     times = reader.times([row for row, *_ in judged])
     answered = []
@@ -208,8 +208,8 @@ def _add_foreign(reader: TableReader) -> None:
     judged = _foreign_verdicts(reader, stimulus, truth, verdict)
     reader.name_people([judgement.row for judgement in judged])
     reader.drop_equal_rows()
-    kept = {id(row) for row in reader.table.rows}
-    judged = [judgement for judgement in judged if id(judgement.row) in kept]
+    row_ids = {id(row) for row in reader.table.rows}
+    judged = [judgement for judgement in judged if id(judgement.row) in row_ids]
     names = _trial_names(reader, judged)
     confidences = _confidences(reader, [judgement.row for judgement in judged])
     times = reader.times([judgement.row for judgement in judged])

@@ -120,9 +120,11 @@ def described(entry: Entry) -> dict[str, Any]:
     if is_here:
         try:
             agent.open()
-        except UnavailableError as error:  # a processor may want a package of its own
+        except (
+            UnavailableError
+        ) as error:  # a package of a processor, or a setting; the list, which opens none, says yes
             is_here = False
-            needs["missing"] = str(error)
+            needs["missing"] = f"it cannot be opened: {error}"
     limits = None
     if is_here or declared.is_elsewhere:
         limits = limits_of(agent) or None

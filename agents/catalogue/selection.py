@@ -132,9 +132,9 @@ def _read_tables(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+        raise InputError(f"--config {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # no TOML, no UTF-8
-        raise InputError(f"{path} cannot be read: {error}") from None
+        raise InputError(f"--config {path}: {error}") from None
 
 
 def _assign(assignment: str, names: Mapping[str, str], settings: dict[str, dict[str, Any]]) -> str | None:

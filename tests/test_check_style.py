@@ -28,6 +28,7 @@ PLAIN = (
     "text = '# fmt: skip'",
 )
 DOCUMENTED = '''
+import pathlib
 class Run(BaseModel):
     """A folder of records. ``seed`` is that of the whole run."""
 
@@ -43,6 +44,11 @@ class Run(BaseModel):
 
     def close(self) -> None:
         pass
+
+    def wait(self) -> Path:
+        """As :meth:`read` and :meth:`Run.stop`, :class:`pathlib.Path`, ``answers.json``; not :func:`example.wait`.
+
+        See :class:`Old`, :func:`~example.Old` and ``example.Young``, :mod:`example` and :mod:`exampel`."""
 
 
 class Old(Run):
@@ -77,4 +83,8 @@ def test_docstrings_that_are_missing_or_repeat_the_name(tmp_path: Path, capsys: 
         "Run.close has no docstring",
         "the docstring of Run.name says no more than its name",
         "Run.agents has no docstring",
+        "nothing is named Run.stop",
+        "nothing is named example.wait",
+        "nothing is named example.Young",
+        "nothing is named exampel",
     ]

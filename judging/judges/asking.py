@@ -85,10 +85,10 @@ def judge(
     >>> verdicts = judge("trials", "svm,cues", "verdicts", settings={"svm": {"partitions": 5}})
     >>> verdicts.of(agent="svm").to_pandas()["answer.verdict"]
 
-    ``trials`` is a folder that :func:`judging.trials` has made, or its :class:`TrialSet`. ``judges`` are names, as a
-    list or as "a,b"; "cues" stands for all judges by a single cue that the trials have. ``out`` becomes a run folder
-    of their verdicts. ``settings`` are by judge, ``config`` is a TOML file of them. ``samples`` are verdicts of a judge
-    on each trial; ``seed`` is the run's (0 in a new run).
+    ``trials`` is a folder that :func:`judging.trials` has made, or its :class:`judging.trial_sets.composed.TrialSet`.
+    ``judges`` are names, as a list or as "a,b"; "cues" stands for all judges by a single cue that the trials have.
+    ``out`` becomes a run folder of their verdicts. ``settings`` are by judge, ``config`` is a TOML file of them.
+    ``samples`` are verdicts of a judge on each trial; ``seed`` is the run's (0 in a new run).
 
     Small sets are judged in this process, and all with ``here``; others by workers of Ray, ``replicas`` per judge,
     which a cluster at ``address`` may have. ``timeout`` and ``load_timeout`` are seconds for a batch, and to load a

@@ -1,6 +1,7 @@
 """What classifiers get of a trial: single cues, or features like the papers'. Texts are embedded; a word is the squared
 difference to its cue's embedding; a scanpath is x and y, -1 to 1, of ten fixations (papers) or fifteen (the public
-benchmark), filled with (1, 1). Folds keep trials of a stimulus together (:func:`grouped_folds`)."""
+benchmark), filled with (1, 1). Folds keep trials of a stimulus together
+(:func:`judging.trial_sets.cues.grouped_folds`)."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
     superiority, more by analysis of variance and eta squared, a column "A*B" by that of two factors and their
     interaction, with ``agent`` of detectability (2025 paper, Methods and Results). Empty where both have several
     values. Where nothing varies within the values, or the cells of two factors, there is no test: its F or U would be
-    rounding alone. Each judge counts once on a trial (:func:`judging.scores.verdicts.on_trials`)."""
+    rounding alone. Each judge counts once on a trial (:func:`judging.statistics.verdict_table.on_trials`)."""
     from scipy.stats import f_oneway, mannwhitneyu
 
     judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
@@ -180,9 +180,9 @@ def _why_not_two_factors(means: pd.DataFrame, first: str, second: str) -> str | 
 
 
 def t_tests(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
-    """Raw correctness at a column's two values by a two-tailed t-test (2025 paper, Results): of judges,
-    paired where most have both, or else of verdicts, of which each judge has one on a trial: a trained judge's
-    partitions are no further ones, and their mean stands for them (:func:`judging.scores.verdicts.on_trials`)."""
+    """Raw correctness at a column's two values by a two-tailed t-test (2025 paper, Results): of judges, paired where
+    most have both, or else of verdicts, of which each judge has one on a trial: a trained judge's partitions are no
+    further ones, and their mean stands for them (:func:`judging.statistics.verdict_table.on_trials`)."""
     from scipy.stats import ttest_rel
     from statsmodels.stats.weightstats import ttest_ind  # scipy's warns of a sample that does not vary
 

@@ -75,7 +75,7 @@ class Receipt:
     """What was right, where the page shows it."""
 
 
-class Study:
+class ServedStudy:
     """The study in ``folder``, which shows ``material``.
 
     The caller holds the study's lock; ``check`` may raise StorageError before each write where it is lost. Raises

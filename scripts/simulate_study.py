@@ -23,13 +23,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from judging.scores.computing import compute_scores, with_columns
+from judging.scores.computing import compute_scores
 from judging.scores.score_tables import ScoreTables
 from judging.scores.verdicts import TASK
 from judging.statistics.contrasts import ByColumn
 from judging.statistics.measures import ALL
 from judging.statistics.tables import Table
-from judging.statistics.verdict_table import AND, FEEDBACK, PEOPLE, TEST, counted
+from judging.statistics.verdict_table import AND, FEEDBACK, PEOPLE, TEST, counted, with_columns
 from judging.trial_sets.trial_set import TRIALS_FILE, VERDICTS, key_path, read_trial_key
 from serving.cli import main as turinglike
 from serving.commands.command_line import positive

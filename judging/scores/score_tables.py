@@ -16,6 +16,7 @@ from judging.statistics.measures import LOG_LINEAR, Correction, Score, Worth
 from judging.statistics.pass_rate import PassRates
 from judging.statistics.populations import Population
 from judging.statistics.tables import Estimate, Table
+from judging.statistics.verdict_table import CatchRate
 
 BOUNDS = 0.05  # around a detectability of 0.5: of 0.45 to 0.55, as the papers have it
 
@@ -32,26 +33,6 @@ class Alike:
     """How many verdicts are on trials judged before."""
     alike: float
     """The share of them that is equal to the first, 0 to 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class CatchRate:
-    """How often catch trials were judged rightly (2025 paper, Table S3); a trial counts once for each judge."""
-
-    task: str
-    """The task that was answered."""
-    kind: str
-    """Either "catch", or "swapped" for scanpaths on another picture."""
-    truth: str
-    """Whose the answers are: "human" or "machine"."""
-    judge: str
-    """Who judged; "people" are all people together, excluded ones too."""
-    judges: int
-    """How many judges that is."""
-    trials: int
-    """How many trials they judged."""
-    right: float
-    """The share that was judged rightly, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,9 @@ from judging.statistics.jackknife import Floats
 from judging.statistics.measures import ALL, Score
 from judging.statistics.pass_rate import PassRate
 from judging.statistics.tables import Estimate, Table
-from judging.statistics.verdict_table import AND, BOTH, ELSEWHERE, PREFIX
+from judging.statistics.verdict_table import AND, BOTH, PREFIX, TASK_NAMES
 from judging.trial_sets.judge_questions import OPTIONS
 from judging.trial_sets.trial_set import VERDICTS
-from serving.pages.task_names import TASK_NAMES as NAMES_OF_TASKS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from judging.scores.score_tables import ScoreTables
     from judging.statistics.answer_statistics import CaptionScore
 
-TASK_NAMES = NAMES_OF_TASKS | {ELSEWHERE: "Stimuli of others"}
 # of Okabe and Ito's colours, which the colour-blind tell apart
 HUMAN = "#0072b2"
 MACHINE = "#d55e00"

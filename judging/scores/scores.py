@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import orjson
 
 from judging.scores.conclusions import SCOPE, Reasons, sentences
-from judging.scores.figures import OVERVIEW, TASK_NAMES, figures, overview, who_judged, without_repetition
+from judging.scores.figures import OVERVIEW, figures, overview, who_judged, without_repetition
 from judging.scores.page import page
 from judging.scores.score_tables import ScoreTables
 from judging.scores.verdicts import further_verdicts
 from judging.statistics.populations import sentences as population_sentences
 from judging.statistics.tables import Grid, Table, as_json
-from judging.statistics.verdict_table import PEOPLE
+from judging.statistics.verdict_table import PEOPLE, TASK_NAMES
 from serving.files.csv_tables import write_rows
 from serving.files.output_paths import new_folder
 

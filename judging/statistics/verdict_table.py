@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agents.errors import InputError
 from judging.statistics.tables import Table
 from judging.trial_sets.trial_set import VERDICTS
+from serving.pages import task_names
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ELSEWHERE = "elsewhere"  # what was asked about stimuli of others
+TASK_NAMES = task_names.TASK_NAMES | {ELSEWHERE: "Stimuli of others"}
 UNJUDGED = "unjudged"  # a trial that an unfinished run has still before it
 PEOPLE = "people"  # all judges who are people, together
 PREFIX = "published:"  # of the names of machines whose answers were imported

@@ -22,7 +22,7 @@ from judging.statistics.measures import ALL, Score
 from judging.statistics.pass_rate import PassRate
 from judging.statistics.tables import Estimate, Table
 from judging.statistics.verdict_table import AND, BOTH, PREFIX, TASK_NAMES
-from judging.trial_sets.judge_questions import OPTIONS
+from judging.trial_sets.about_judges import OPTIONS
 from judging.trial_sets.trial_set import VERDICTS
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from judging.study.log.state import Judge
 from judging.study.log.steps import Instructions, MaterialStep
-from judging.study.results.exclusions import completion_code
+from judging.study.results.verdict_rows import completion_code
 from judging.study.serving_study import ServedStudy
 
 AHEAD = 3

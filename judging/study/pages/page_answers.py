@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from agents.answers import is_blank
-from judging.trial_sets.judge_questions import OPTIONS
+from judging.trial_sets.about_judges import OPTIONS
 from serving.files.row_problems import field_problems
 
 LONGEST_MESSAGE = 2000

@@ -11,7 +11,7 @@ from judging.study.log.participant_events import ConsentAnswered, TalkLeft, Test
 from judging.study.log.state import Judge, State, meeting_ended
 from judging.study.meetings.material import MeetingMaterial
 from judging.study.pages.material import Material
-from judging.study.results.exclusions import VerdictRow, completion_code, outcome_of
+from judging.study.results.verdict_rows import VerdictRow, completion_code, outcome_of
 from serving.files.csv_tables import write_rows
 
 COLUMNS = ("outcome", "code", "paid", "answers", "excluded", "rules", "consent")

@@ -12,8 +12,8 @@ from judging.study.log.state import Judge, State
 from judging.study.meetings.material import MeetingMaterial
 from judging.study.pages.material import Material
 from judging.study.pages.trial_material import TrialMaterial
-from judging.study.results.exclusions import rows_of
 from judging.study.results.stopping import decide, detectabilities
+from judging.study.results.verdict_rows import rows_of
 from serving.files.terminal import plain_table, print_line, print_table
 from serving.files.words import count
 

@@ -21,7 +21,7 @@ from judging.study.log.files import read_personal, read_state
 from judging.study.log.participant_events import Consent
 from judging.study.pages.page_answers import BadAnswer
 from judging.study.pages.trial_material import TrialMaterial
-from judging.study.results import exclusions
+from judging.study.results import verdict_rows
 from judging.study.results.stopping import decide
 from judging.study.serving_study import ServedStudy
 from judging.study.step_pages import view
@@ -62,7 +62,7 @@ def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list
 
 
 def rows_of(study: Path) -> list[dict[str, Any]]:
-    return exclusions.rows_of(material_of(study), read_state(study), read_personal(study))
+    return verdict_rows.rows_of(material_of(study), read_state(study), read_personal(study))
 
 
 def right(keys: Keys) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from judging.study.log.files import read_personal, read_state
 from judging.study.log.state import Judge, count_pages
 from judging.study.pages.page_answers import BadAnswer, Refused
 from judging.study.pages.phrases import LATER, read_phrases
-from judging.study.results.exclusions import rows_of
+from judging.study.results.verdict_rows import rows_of
 from judging.study.serving_study import ServedStudy
 from judging.study.step_pages import view
 from judging.trial_sets.trial_set import QUESTIONS

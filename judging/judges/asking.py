@@ -146,8 +146,8 @@ def ask_judges(
     if not source.is_file():
         raise InputError(f"{folder} is no trial set: it has no {TRIALS_FILE}; `turinglike trials` makes one")
     text = judges if isinstance(judges, str) else ",".join(judges)
-    names = read_names("--judges", _with_cues(text, source), "asked")
-    selection = resolve(names, assignments, None if config is None else Path(config), "--judges")
+    names = read_names("judges", _with_cues(text, source), "asked")
+    selection = resolve(names, assignments, None if config is None else Path(config), "judges")
     entries = {name: _as_judge(entry) for name, entry in selection.entries.items()}
     by_name = {selection.plain.get(name, name): values for name, values in (settings or {}).items()}
     if strangers := by_name.keys() - entries.keys():
@@ -158,7 +158,7 @@ def ask_judges(
     for name, entry in entries.items():
         fields = entry.load_class().Settings.model_fields
         if "judgement" not in entry.tasks:
-            problems.append(Problem("--judges", None, name, f"is no judge: it answers {', '.join(entry.tasks)}"))
+            problems.append(Problem("judges", None, name, f"is no judge: it answers {', '.join(entry.tasks)}"))
         elif "key" in fields and rows is None:
             problems.append(Problem(str(key), None, name, "is trained on the trials, and their key is not there"))
         elif "key" in fields and rows is not None and (why := _untrainable(rows.values())):

@@ -64,9 +64,11 @@ def score(
     answered = [folder for folder in folders if holds_answers(folder)]
     judged = [folder for folder in folders if folder not in answered]
     if not judged and (by or key or against):
-        raise InputError("--by, --key and --against go with verdicts, and these folders hold answers alone")
+        raise InputError("by, key and against are for verdicts, and these folders hold answers alone")
     if as_written and not answered:
-        raise InputError("--as-written goes with answers, and these folders hold verdicts, whose trials are made")
+        raise InputError(
+            "as_written changes answers only; these folders hold verdicts, whose trials were fixed by `trials`"
+        )
     rules = SameRules(as_written=as_written)
     populations = read_populations(answered, rules)
     if answered and not populations:

@@ -170,13 +170,13 @@ def _key_of(folder: Run, key: Path | None) -> Path:
     if not (folder.path / STIMULI).is_file():
         if key is not None:
             return key
-        raise InputError(f"{folder.path} does not hold the trials: give the key beside them, --key TRIALS.key.csv")
+        raise InputError(f"{folder.path} does not hold the trials: give the key beside them, TRIALS.key.csv, as key")
     if any(row["task"] != TASK for row in islice(folder.stimuli(), 1)):
         raise InputError(f"{folder.path} holds no verdicts: `turinglike judge` writes them")
     places = _set_folders(folder)
     path = key or next(filter(Path.is_file, map(key_path, places)), key_path(places[-1]) if places else None)
     if path is None:
-        raise InputError(f"{folder.path} does not say which trials it judges; give their key with --key")
+        raise InputError(f"{folder.path} does not say which trials it judges; give their key as key")
     return path
 
 

@@ -88,7 +88,7 @@ def by_judge(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[str]]:
-    """The table with the columns of ``--by`` under the names that it has there, and these names; ``A*B`` has the values
+    """The table with the columns of ``by`` under the names that it has there, and these names; ``A*B`` has the values
     of both, and with ``agent`` those of machines alone. Raises InputError for what no verdict has."""
     listed = [name.strip(f" {AND}") for name in names.split(",") if name.strip(f" {AND}")]
     columns = {name.removeprefix("meta.").removeprefix("judge."): name for name in table.columns if "." in name}
@@ -98,7 +98,7 @@ def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[st
     if unknown:
         there = [name for name in PLAIN_COLUMNS if name in column_of]
         there += [name for name, column in column_of.items() if name != column]
-        raise InputError(f"--by: the verdicts have no {', '.join(unknown)}; they have {', '.join(there)}")
+        raise InputError(f"by: the verdicts have no {', '.join(unknown)}; they have {', '.join(there)}")
     table = table.assign(**{part: table[column_of[part]] for name in listed for part in name.split(AND)})
     for name in listed:
         if AND in name:

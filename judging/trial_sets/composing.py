@@ -76,11 +76,11 @@ class _Choices:
 
     def __post_init__(self) -> None:
         if (self.lists > 1 or self.repeats) and self.per_judge is None and self.preset is None:
-            raise InputError("--lists, --repeats: say with --per-judge or --preset how long each list is")
+            raise InputError("lists, repeats: say with per_judge or preset how long each list is")
         others = ("preset", "common", "unique", "as_written") if self.pairs else ("show_pseudo",)
         if wrong := [name for name in others if getattr(self, name)]:
             side = "with" if self.pairs else "without"
-            raise InputError(f"--{wrong[0].replace('_', '-')} does not go {side} --pairs")
+            raise InputError(f"{wrong[0]} does not go {side} pairs")
         strange = [name for name in self.tasks if name not in TASKS]
         if strange or not self.tasks:
             raise InputError(f"a task is one of {', '.join(TASKS)}, not {', '.join(strange) or 'none'}")
@@ -221,7 +221,7 @@ def _draw_speakers(choices: _Choices) -> _Drawn:
 
 def _draw_pairs(choices: _Choices) -> _Drawn:
     if "conversation" not in choices.tasks:
-        raise InputError("--pairs are of conversations")
+        raise InputError("pairs are of conversations")
     reader = AnswerReader(choices.runs, choices.people)
     drawn = _Drawn(passed_over=reader.passed_over)
     dialogues = read_dialogues(reader)
@@ -275,7 +275,7 @@ def _named(names: Sequence[str], there: Collection[str]) -> set[str]:
     wanted = {name.strip() for name in names if name.strip()}
     if wanted - set(there):
         raise InputError(
-            f"--agents: {', '.join(sorted(wanted - set(there)))}: the runs hold no answers of theirs, but of "
+            f"agents: {', '.join(sorted(wanted - set(there)))}: the runs hold no answers of theirs, but of "
             f"{', '.join(sorted(there)) or 'no machine'}"
         )
     return wanted

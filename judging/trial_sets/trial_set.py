@@ -90,7 +90,7 @@ def read_about(key: Path) -> dict[str, Any]:
 def read_trial_key(path: Path) -> dict[str, dict[str, Any]]:
     """The rows of a key by trial; the stimuli's columns as ``meta.NAME``. Raises InputError."""
     if not path.is_file():
-        raise InputError(f"there is no key {path}: give it with --key")
+        raise InputError(f"there is no key {path}: give it as key")
     table = load_table(path)
     if tuple(table.names) != COLUMNS:
         raise InputError(f"{path} is no key of trials: its columns are others")

@@ -483,7 +483,7 @@ def test_columns_to_score_by_are_offered_only_where_they_hold_something() -> Non
     table = table.assign(place=[1, 2], phase="test", **{"meta.topic": ["x", "y"], "meta.mood": [None, None]})
     with pytest.raises(InputError) as refused:
         with_columns(table, "length")
-    assert str(refused.value) == "--by: the verdicts have no length; they have place, phase, agent, topic"
+    assert str(refused.value) == "by: the verdicts have no length; they have place, phase, agent, topic"
     for name in str(refused.value).partition("they have ")[2].split(", "):
         _, listed = with_columns(table, name)
         assert listed == [name]

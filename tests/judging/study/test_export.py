@@ -357,7 +357,7 @@ def test_scores_by_the_judges_answers_and_by_phase(tmp_path: Path, capsys: pytes
     assert main(["study", "export", str(study), "-o", str(tmp_path / "without")]) == 0
     by = "gender,education,gender*education,gender*agent"
     assert main(["score", str(tmp_path / "without"), "-o", str(tmp_path / "S"), "--by", by]) == 2
-    assert "--by: the verdicts have no gender, education" in capsys.readouterr().err
+    assert "by: the verdicts have no gender, education" in capsys.readouterr().err
     study_folders.changed(study, public=True)
     assert main(["study", "export", str(study), "-o", str(tmp_path / "V")]) == 0
     assert main(["score", str(tmp_path / "V"), "-o", str(tmp_path / "S"), "--by", by]) == 0

@@ -206,7 +206,9 @@ def not_judged(run: Run, judges: Iterable[str], keys: Mapping[str, Mapping[str, 
         judged: Counter[str] = Counter()
         reasons: Counter[str] = Counter()
         examples: dict[str, str] = {}
-        for record in run.latest(judge) if judge in run.agents() else ():
+        if judge not in run.agents():
+            continue
+        for record in run.latest(judge):
             truth = keys.get(record["stimulus"], {}).get("truth", "")
             judged[truth] += 1
             if record["status"] == "failed" and (code := record["error"]["code"]) in LASTING:

@@ -106,9 +106,10 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
             return f"{error}: {fetch}, or give a local copy with --set {self.name}.checkpoint=PATH"
         except UnavailableError as error:
             return str(error)
-        for agent in self._word_agents().values() if "words" in needs else ():
-            if (lacking := agent.missing()) is not None:
-                return lacking
+        if "words" in needs:
+            for agent in self._word_agents().values():
+                if (lacking := agent.missing()) is not None:
+                    return lacking
         if "pictures" in needs and not self._picture_weights().is_file():
             return (
                 f"ResNet18's weights {self._picture_weights().name} are not on this machine: run `turinglike fetch "
@@ -121,7 +122,9 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         settings = self.settings
         tasks = set(self.read_trials() or TASKS)
         needs = {"words" if task == "word_association" and settings.words else "texts" for task in tasks - {*PATHS}}
-        return needs | ({"pictures"} if settings.pictures != "none" and "color_estimation" in tasks else set())
+        if settings.pictures != "none" and "color_estimation" in tasks:
+            needs.add("pictures")
+        return needs
 
     def _word_agents(self) -> dict[str, EmbeddingAgent[Any]]:
         """The agents of ``words``; in messages their settings are called as on the command line. Raises InputError."""
@@ -140,7 +143,10 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         why = {task: list(differences_from_paper("2025", task, settings)) for task in TASKS}
         words = {name: checkpoint_of(agent) for name, agent in self._word_agents().items()}
         instead = {"instead_of_the_papers": {task: why[task] for task in TASKS if why[task]}}
-        return {**super().provenance(), **instead, **({"words": words} if words else {})}
+        provenance = {**super().provenance(), **instead}
+        if words:
+            provenance["words"] = words
+        return provenance
 
     def _picture_weights(self) -> Path:
         path = self.settings.picture_weights

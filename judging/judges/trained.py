@@ -153,7 +153,9 @@ class TrainedJudge(Agent[T]):
         parts: dict[int, list[tuple[bool, dict[str, Any]]]] = defaultdict(list)
         for embedding, partition in product(inputs, range(settings.partitions or of_task)):
             of_part = settings.model_copy(update={"seed": settings.seed + partition})
-            source = {"partition": partition} | ({"embedding": embedding} if embedding else {})
+            source: dict[str, Any] = {"partition": partition}
+            if embedding:
+                source["embedding"] = embedding
             for place, counts, part in self._parts(trials, keys, inputs[embedding], of_part):
                 parts[place].append((counts, source | part))
         is_several = settings.sentences or any(len(of_trial) > 1 for of_trial in parts.values())
@@ -170,7 +172,16 @@ class TrainedJudge(Agent[T]):
     def _parts(
         self, trials: Sequence[Trial], keys: Sequence[KeyRow], inputs: Features, settings: TrainedSettings
     ) -> Iterator[tuple[int, bool, dict[str, Any]]]:
-        """(trial, whether it counts, verdict)"""
+        """The verdicts of a single partition, each as (place of its trial, whether it counts, verdict).
+
+        A verdict is a dict with ``margin`` (above 0: a machine), ``fold``, and the held-out ``agent``. With the setting
+        ``sentences`` each row of ``inputs`` has one; else the mean margin of a trial's rows is one.
+
+        All masks are over trials, but for those whose name has ``rows``: these are places in ``inputs``, of which a
+        trial may have several. A verdict does not count where an equal answer of the same trial has one. Who trains on
+        a trial that ``may_train`` leaves out, as catch trials and repeats, teaches the judge the answers that it is
+        tested on.
+        """
         is_machine = np.array([key["truth"] == "machine" for key in keys])
         may_train = np.array([not key["catch"] and not key["repeat_of"] for key in keys])
         counts = ~may_train[inputs.trial]

@@ -104,7 +104,9 @@ def _why(test: AgainstPeople, outcome: str, score: Score, bounds: float, is_trai
         100 * rate.value, 100 * rate.low, 100 * rate.high, ".0f" if rate.high - rate.low > 0.02 else ".1f"
     )
     percent = percent.apart_from(50)
-    value, low, high = (f"{end:{percent.form}}" for end in (percent.value, percent.low, percent.high))
+    value = format(percent.value, percent.form)
+    low = format(percent.low, percent.form)
+    high = format(percent.high, percent.form)
     counts = {"judges": test.judges if are_people else None, "stimuli": test.stimuli}
     if test.people is not None and test.people < (test.stimuli or 0):  # or else the stimuli are the fewer
         counts["people who answered"] = test.people
@@ -115,13 +117,17 @@ def _why(test: AgainstPeople, outcome: str, score: Score, bounds: float, is_trai
     within = f", its 90 % interval within {50 - 100 * bounds:.3g} to {50 + 100 * bounds:.3g} %"
     if outcome == PASSES:
         text += within
-        text += ", though surely not at 50 %" if (test.holm or 1) < ALPHA else ""
+        if (test.holm or 1) < ALPHA:
+            text += ", though surely not at 50 %"
     if outcome == OPEN:
         text += _why_open(test, rate, bounds, within, is_trained)
         more = [name for name, number in numbers.items() if number > 1]
-        text += f"; to decide it takes more {' and '.join(more)}" if more else ""
+        if more:
+            text += f"; to decide it takes more {' and '.join(more)}"
     few = [name for name, number in numbers.items() if number < LEAST[name]]
-    return text + (f" – too few {' and '.join(few)} to speak of others" if few else "")
+    if few:
+        text += f" – too few {' and '.join(few)} to speak of others"
+    return text
 
 
 def _not_judged(score: Score, judge: str) -> str:

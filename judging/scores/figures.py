@@ -211,7 +211,9 @@ def curves(scores: Sequence[Score], column: str) -> Panels:
         judges = {score.judge for score in of_task}
         agents = {score.agent for score in of_task}
         are_agents = not pairs and len(judges) == 1 and 1 < len(agents) <= MOST_SERIES
-        for score in of_task if are_agents else [score for score in of_task if score.agent == ALL]:
+        if not are_agents:
+            of_task = [score for score in of_task if score.agent == ALL]
+        for score in of_task:
             title = TASK_NAMES[task] + (f", {label(score.judge)}" if pairs and len(judges) > 1 else "")
             series, place = pairs.get(score.value, (score.name if are_agents else score.judge, score.value))
             people = ("judged human", SPEAKERS) if are_agents else ("people judged human", series)
@@ -364,7 +366,12 @@ def _matrix(axes: Any, shares: Sequence[Sequence[float]], columns: Sequence[str]
     image = axes.imshow(shares, vmin=0, vmax=1, cmap="Blues", aspect="auto")
     for down, row in enumerate(shares):
         for across, value in enumerate(row):
-            text, color = ("–", INK) if value != value else (f"{value:.2f}", "white" if value > 0.6 else "black")
+            if math.isnan(value):
+                text = "–"
+                color = INK
+            else:
+                text = f"{value:.2f}"
+                color = "white" if value > 0.6 else "black"
             axes.text(across, down, text, ha="center", va="center", color=color)
     axes.set_xticks(range(len(columns)), columns)
     axes.set_yticks(range(len(rows)), rows)

@@ -69,14 +69,16 @@ def open_verdicts(folders: Sequence[Path], key: Path | None = None) -> list[Judg
     runs = list(map(Run, folders))
     number = Counter(run.path.name for run in runs)
     names = [run.path.name if number[run.path.name] == 1 else str(run.path) for run in runs]
-    elsewhere = [_rows_elsewhere(run) if key is None else {} for run in runs]
-    paths = [run.path / "import.json" if rows else _key_of(run, key) for run, rows in zip(runs, elsewhere, strict=True)]
-    keys = list(dict.fromkeys(path.resolve() for path in paths))
-    prefixes = [f"{keys.index(path.resolve()) + 1}:" if len(keys) > 1 else "" for path in paths]
-    judged = [
-        JudgedRun(run, name, path, prefix, *((rows, {}, []) if rows else _read_checked(run, path)))
-        for run, name, path, prefix, rows in zip(runs, names, paths, prefixes, elsewhere, strict=True)
-    ]
+    sources = []
+    for run in runs:
+        elsewhere = _rows_elsewhere(run) if key is None else {}
+        sources.append((run.path / "import.json" if elsewhere else _key_of(run, key), elsewhere))
+    keys = list(dict.fromkeys(path.resolve() for path, _ in sources))
+    judged = []
+    for run, name, (path, elsewhere) in zip(runs, names, sources, strict=True):
+        prefix = f"{keys.index(path.resolve()) + 1}:" if len(keys) > 1 else ""
+        rows, about, trials = (elsewhere, {}, []) if elsewhere else _read_checked(run, path)
+        judged.append(JudgedRun(run, name, path, prefix, rows, about, trials))
     return [replace(run, rows=_told_apart(run.rows)) for run in judged]
 
 
@@ -186,7 +188,9 @@ def _rows_elsewhere(folder: Run) -> dict[str, dict[str, Any]]:
 
     Such verdicts name no trial of ours. Their stimulus stands for the trial."""
     rows: dict[str, dict[str, Any]] = {}
-    for name in () if folder.has_stimuli() else folder.imports():
+    if folder.has_stimuli():
+        return rows
+    for name in folder.imports():
         for record in folder.latest(name):
             raw = record["raw"]
             if record["task"] != TASK or not isinstance(raw, dict) or "truth" not in raw:
@@ -253,13 +257,15 @@ def _of_study(record: Mapping[str, Any]) -> dict[str, Any]:
     rules = raw.get("rules")
     place = raw.get("trial_index")
     questions = raw.get("questions")
-    return {
+    fields = {
         "excluded": " ".join(map(str, rules)) if isinstance(rules, list) and rules else None,
         "place": place if isinstance(place, int) else None,
         "sex": raw.get("sex"),
         "phase": FEEDBACK if raw.get("phase") == FEEDBACK else TEST,
-        **({f"judge.{name}": value for name, value in questions.items()} if isinstance(questions, dict) else {}),
     }
+    if isinstance(questions, dict):
+        fields |= {f"judge.{name}": value for name, value in questions.items()}
+    return fields
 
 
 def _refuse_answers(path: Path, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) -> None:

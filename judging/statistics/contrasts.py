@@ -218,7 +218,8 @@ def by_column(verdicts: pd.DataFrame, column: str) -> list[ByColumn]:
     if len(values) > 2 and are_numbers:
         return [_slope(judged, sides, judged[column].to_numpy(dtype=np.float64), name)]
     tests = []
-    for value in values[: len(values) if len(values) > 2 else len(values) - 1]:
+    tested = values if len(values) > 2 else values[:-1]  # of two values one test says all
+    for value in tested:
         is_it = (judged[column] == value).to_numpy()
         compared = [[part for part in side if (part & is_it).any() and (part & ~is_it).any()] for side in sides]
         test = ByColumn(

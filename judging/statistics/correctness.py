@@ -146,7 +146,12 @@ def _detectabilities(judged: pd.DataFrame, first: str, second: str) -> tuple[pd.
     """As :func:`_shares`, of which one column is ``agent``: half of p(M|M) on its answers and p(H|H), the judge's on
     people's answers at the same value of the other column. And in words who has none: who judged no people's answers
     there, as nobody does in conversations of two machines."""
-    other, letter = (second, "b") if first == AGENT else (first, "a")
+    if first == AGENT:
+        other = second
+        letter = "b"
+    else:
+        other = first
+        letter = "a"
     judged_there = judged[judged[other].notna()]
     is_machine = judged_there["truth"] == "machine"
     of_agents = _shares(judged_there[is_machine], first, second)

@@ -168,7 +168,8 @@ def summarize(
     drawn_from = clusters(judged)
     of_agents = row[is_known] == np.arange(len(agents) + 1)[:, None]
     cells = np.insert(of_agents, 1, ~of_agents[0], axis=0)  # people's, all agents', each agent's
-    result, of_each = (compute(right, cells, drawn_from, drawn) for compute in (rates, rates_of_judges))
+    result = rates(right, cells, drawn_from, drawn)
+    of_mean_judge = rates_of_judges(right, cells, drawn_from, drawn)
     correct = cells @ right
     probits = z_scores(correct * _per(result.trials, result.number), result.trials, correction)
     both = np.stack([np.zeros(len(agents) + 1, dtype=np.int64), np.arange(1, len(cells))], axis=1)
@@ -176,7 +177,7 @@ def summarize(
         "p_human": (result, both[:, :1], np.ones(1), None),
         "p_machine": (result, both[:, 1:], np.ones(1), None),
         "detectability": (result, both, DETECTABILITY, None),
-        "detectability_judges": (of_each, both, DETECTABILITY, None),
+        "detectability_judges": (of_mean_judge, both, DETECTABILITY, None),
         "dprime": (result, both, np.ones(2), probits),
         "criterion": (result, both, np.array([0.5, -0.5]), probits),
     }
@@ -232,9 +233,11 @@ def clusters(verdicts: pd.DataFrame) -> Clusters:
         people = verdicts["agent"].where(verdicts["truth"] == "human")
         people = people.where(~people.isin(NAMELESS), verdicts["trial"].map("trial {}".format))
         partners = people.mask(people.notna())
-    judges, stimuli = (pd.factorize(verdicts[name])[0].astype(np.int64) for name in ("judge", "stimulus"))
+    judges = pd.factorize(verdicts["judge"])[0].astype(np.int64)
+    stimuli = pd.factorize(verdicts["stimulus"])[0].astype(np.int64)
     of_people, of_partners = np.split(pd.factorize(pd.concat([people, partners]))[0].astype(np.int64), 2)
-    is_trained, is_mean = (name in verdicts.columns and verdicts[name].notna() for name in ("margin", "part"))
+    is_trained = "margin" in verdicts.columns and verdicts["margin"].notna()
+    is_mean = "part" in verdicts.columns and verdicts["part"].notna()
     wider = np.where(is_trained & is_mean, TRAINED_MEAN, np.where(is_trained, TRAINED, np.ones(len(verdicts))))
     partners = of_partners if (of_partners >= 0).any() else None
     trials = None

@@ -81,8 +81,10 @@ class PassRate(Judged):
         """The rate for the page, with counts, what is missing, and how often the first conversation was named."""
         notes = [count(self.pairs, "pair"), count(self.judges, "judge"), count(self.verdicts, "verdict")]
         notes += filter(None, [self.missing, "exact" if self.interval == EXACT else ""])
-        notes += [] if self.p_exact is None else [f"exact p {self.p_exact:.2g} for these verdicts alone"]
-        notes += [f"the first named in {self.first}, d' {self.dprime}"] if self.verdicts else []
+        if self.p_exact is not None:
+            notes.append(f"exact p {self.p_exact:.2g} for these verdicts alone")
+        if self.verdicts:
+            notes.append(f"the first named in {self.first}, d' {self.dprime}")
         return Markup("{}<br><small>{}</small>").format(self.pass_rate, ", ".join(notes))
 
 
@@ -162,7 +164,8 @@ def pass_rates(
         columns = dict.fromkeys(("agent", "turns", "mode", *by))
         compared = corrected([test for column in columns for test in by_column(clustered, column)])
         tests += [replace(test, judge=judge) for test in compared]
-        for agent in [*([ALL] if len(agents) > 1 else []), *agents]:
+        names = [ALL, *agents] if len(agents) > 1 else agents
+        for agent in names:
             of_agent = of_judge if agent == ALL else of_judge[of_judge["agent"] == agent]
             for (turns, mode), part in of_agent.groupby(["turns", "mode"], dropna=False):
                 cell: dict[str, Any] = {
@@ -196,7 +199,8 @@ def words_per_message(answers: JudgedAnswers) -> Table[WordsPerMessage]:
         if answer.get("beside_truth") is None or answer["truth"] == answer["beside_truth"]:
             continue
         is_first = answer["truth"] == "machine"
-        side, prefix = ("answer", "") if is_first else ("beside", "beside_")
+        side = "answer" if is_first else "beside"
+        prefix = "" if is_first else "beside_"
         agent = answer[f"{prefix}agent"]
         letter = answer[f"{prefix}speaker"]
         messages = answer[side]["messages"]

@@ -29,7 +29,8 @@ UNIFORM = 0.01
 def halves(people: int, agent: int) -> tuple[int, int]:
     """Two sets of equal size that do not overlap: half of people's answers, or half of the agent's if these are
     fewer."""
-    return (size := min(people // 2, max(agent // 2, 1))), size
+    size = min(people // 2, max(agent // 2, 1))
+    return size, size
 
 
 def one_out(people: int, agent: int) -> tuple[int, int]:

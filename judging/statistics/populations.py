@@ -87,8 +87,9 @@ class Answered(NamedTuple):
         first, second = sizes
         order = np.tile(np.arange(len(self.answers)), (1 + permutations, 1))
         order[1:] = chance.permuted(order[1:], axis=1)
-        parts = np.split(np.repeat(order, draws, axis=0), [self.people], axis=1)
-        people, agent = (chance.permuted(part, axis=1) for part in parts)
+        of_people, of_agent = np.split(np.repeat(order, draws, axis=0), [self.people], axis=1)
+        people = chance.permuted(of_people, axis=1)
+        agent = chance.permuted(of_agent, axis=1)
         others = people[:, first : first + second]
         places = [(people[:, :first], others), (agent[:, :first], others)]
         if second and self.agent >= first + second:
@@ -165,9 +166,33 @@ def _rows(task: str, agent: str, measures: Sequence[Measure], stimuli: Sequence[
         numbers = sum(answered.people for answered in kept), sum(answered.agent for answered in kept)
         values, differences, p = _compared(measure, groups, chance)
         low, high = measure.limits
-        people, between, itself = (_estimate(values_of, low, high) for values_of in values)
+        people = _estimate(values[0], low, high)
+        between = _estimate(values[1], low, high)
+        itself = _estimate(values[2], low, high)
         difference = _estimate(differences, low - high, high - low)
         yield Population(task, agent, measure.name, len(kept), *numbers, people, between, itself, difference, p)
+
+
+def _compared_sets(
+    measure: Measure,
+    relation: Any,
+    group: Sequence[Answered],
+    permutations: int,
+    draws: int,
+    chance: np.random.Generator,
+) -> Floats:
+    """[people, agent beside people, agent beside itself; sets of :meth:`Answered.sets`], NaN where a set is too small.
+
+    The sets of the group's stimuli stand side by side, since ``relation`` is that of all their answers."""
+    sets = [
+        answered.sets(measure.sizes(answered.people, answered.agent), permutations, draws, chance) for answered in group
+    ]
+    figures = np.full((3, len(sets[0][0][0])), np.nan)
+    for pair in range(min(map(len, sets))):
+        first = np.hstack([of_stimulus[pair][0] for of_stimulus in sets])
+        second = np.hstack([of_stimulus[pair][1] for of_stimulus in sets])
+        figures[pair] = measure.compare(relation, first, second)
+    return figures
 
 
 def _compared(
@@ -181,16 +206,8 @@ def _compared(
     permuted = list[Floats]()
     for group in groups:
         relation = measure.relation([answer for answered in group for answer in answered.answers])
-        for number, repeated, kept in ((0, SPLITS, values), (LABELS, draws, permuted)):
-            sets = [
-                answered.sets(measure.sizes(answered.people, answered.agent), number, repeated, chance)
-                for answered in group
-            ]
-            of_group = np.full((3, len(sets[0][0][0])), np.nan)
-            for draw in range(min(map(len, sets))):
-                first, second = (np.hstack([of_stimulus[draw][side] for of_stimulus in sets]) for side in (0, 1))
-                of_group[draw] = measure.compare(relation, first, second)
-            kept.append(of_group)
+        values.append(_compared_sets(measure, relation, group, 0, SPLITS, chance))
+        permuted.append(_compared_sets(measure, relation, group, LABELS, draws, chance))
     means = _mean(np.array(values), axis=2).T
     table = np.array([_difference(measure, of_group).reshape(-1, draws) for of_group in permuted])
     by_label = _mean(table, axis=2)

@@ -92,9 +92,8 @@ def _recognized(inputs: NDArray[np.float64], truths: NDArray[np.bool_], fold: ND
     for held in np.unique(fold):
         learned = inputs[fold != held].T
         is_machine = truths[fold != held]
-        machines, people = (
-            learned @ (members / np.maximum(members.sum(axis=0), 1)) for members in (is_machine, ~is_machine)
-        )
+        machines = learned @ (is_machine / np.maximum(is_machine.sum(axis=0), 1))
+        people = learned @ (~is_machine / np.maximum((~is_machine).sum(axis=0), 1))
         away = np.linalg.pinv(np.cov(learned), rcond=1e-9, hermitian=True) @ (machines - people)
         middle = ((machines + people) / 2 * away).sum(axis=0)
         right[fold == held] = (inputs[fold == held] @ away > middle) == truths[fold == held]

@@ -112,11 +112,14 @@ def sentences_on_set(
 def _blindness(entry: Mapping[str, Any]) -> str:
     if entry["hidden"] is None:
         return "too few trials to test whether the set gives away whose the answers are"
-    hidden, visible = (
-        "{detectability:.2f} ({low:.2f} to {high:.2f}, p {p:.3f})".format(**entry[name]) for name in ("hidden", "shown")
-    )
-    warning = "; something beside the answers gives them away, or chance, as of one set in 20: draw with another --seed"
-    warning = warning if entry["hidden"]["p"] < 0.05 else ""
+    figures = "{detectability:.2f} ({low:.2f} to {high:.2f}, p {p:.3f})"
+    hidden = figures.format(**entry["hidden"])
+    visible = figures.format(**entry["shown"])
+    warning = ""
+    if entry["hidden"]["p"] < 0.05:
+        warning = (
+            "; something beside the answers gives them away, or chance, as of one set in 20: draw with another --seed"
+        )
     return (
         f"a classifier detects machines at {hidden} by orders, names and files{warning}; "
         f"at {visible} by the answers' length, numbers and punctuation"

@@ -94,7 +94,7 @@ class _Choices:
 
     def noted(self) -> dict[str, Any]:
         """The choices as ``TRIALS.trials.json`` has them."""
-        names = (*OF_ALL, *(OF_PAIRS if self.pairs else OF_SPEAKERS))
+        names = OF_ALL + (OF_PAIRS if self.pairs else OF_SPEAKERS)
         return {name: getattr(self, name) for name in names} | {"lengths": list(self.lengths)}
 
 
@@ -188,7 +188,10 @@ def trials(
     rows, blind = write_trial_set(folder, drawn.lists, notes, choices.seed, force=force)
     said = [*drawn.common, *drawn.rules.sentences()]
     for name, numbers in drawn.about.items():
-        said += sentences_on_pairs(numbers) if choices.pairs else sentences_on_task(name, numbers, rows)
+        if choices.pairs:
+            said += sentences_on_pairs(numbers)
+        else:
+            said += sentences_on_task(name, numbers, rows)
     said += sentences_on_set(drawn.unbalanced, drawn.passed_over, blind)
     return TrialSet(folder, len(rows), said)
 

@@ -133,12 +133,19 @@ def draw_pool(
     return pool
 
 
+def half(number: int, chance: random.Random) -> int:
+    """Half of ``number``; of an odd number the smaller or the larger half, by one draw. An even number draws nothing."""
+    if number % 2 and chance.random() < 0.5:
+        return number // 2 + 1
+    return number // 2
+
+
 def draw_list(
     pool: Pool, number: int, used: Counter[int], chance: random.Random, *, catch: float, repeats: float
 ) -> Order:
     """A judge's ``number`` trials in order, those first that were used least; ``catch`` and ``repeats`` are shares of
     ``number`` that are added."""
-    people = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
+    people = half(number, chance)
     takes = [(pool.people, people)]
     if pool.machines:
         quota = shares(number - people, sorted(pool.machines), chance)

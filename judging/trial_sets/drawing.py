@@ -134,7 +134,8 @@ def draw_pool(
 
 
 def half(number: int, chance: random.Random) -> int:
-    """Half of ``number``; of an odd number the smaller or the larger half, by one draw. An even number draws nothing."""
+    """Half of ``number``. An odd number is rounded down or up by one draw from ``chance``; an even one draws
+    nothing."""
     if number % 2 and chance.random() < 0.5:
         return number // 2 + 1
     return number // 2

@@ -50,7 +50,7 @@ class AskedJudges:
     """By trial its row of the key; empty where the key is not there, and no judge of these needs it."""
 
     def choices(self) -> dict[str, Any]:
-        """What of :class:`GenerateOptions` the judges decide."""
+        """The options of :class:`GenerateOptions` that the judges decide."""
         return {
             "source": self.source,
             "task": None,
@@ -198,9 +198,10 @@ def _outside_loop(work: Callable[[], int]) -> int:
 
 
 def not_judged(run: Run, judges: Iterable[str], keys: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Of each judge that leaves out trials by what they are (:data:`agents.errors.LASTING`) a sentence: how many, by
-    whom they were answered, and why. They come in no rate: where they are people's alone, as short scanpaths may be,
-    the others are no longer drawn as the machines' are."""
+    """A sentence for each judge that leaves out trials by what they are (:data:`agents.errors.LASTING`).
+
+    It says how many, by whom they were answered, and why. They come in no rate. Where they are people's alone, as short
+    scanpaths may be, the other trials are no longer drawn as the machines' are."""
     for judge in judges:
         left_out: Counter[str] = Counter()
         judged: Counter[str] = Counter()

@@ -63,13 +63,13 @@ class ClassifierSettings(TrainedSettings):
     vectors: dict[str, dict[str, Any]] = Field({})
     """Settings of such agents, by name."""
     pooling: features.Pooling = "mean"
-    """What of the text's states is its embedding: their mean, or the first (BERT's [CLS])."""
+    """How the text's states become its embedding: their mean, or the first (BERT's [CLS])."""
     pictures: Literal["none", "deep", "early"] = "none"
-    """Of colours: the features of the picture beside the word, by ResNet18's last layer or its first block."""
+    """For colours, the features of the picture beside the word, by ResNet18's last layer or its first block."""
     picture_weights: str = "published"
     """ResNet18's weights: torchvision's on ImageNet ("published"), or a local .pth or .safetensors file."""
     path: features.ScanpathPart = "first10"
-    """Of scanpaths the first ten fixations, shorter ones not being judged; or fifteen, what lacks being (1, 1)."""
+    """For scanpaths, the first ten fixations, shorter ones not being judged; or fifteen, what lacks being (1, 1)."""
 
 
 class ClassifierJudge(TrainedJudge[ClassifierSettings]):
@@ -118,7 +118,8 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         return None
 
     def _needs(self) -> set[str]:
-        """Of texts, words and pictures what the trials' features are made of; before they are known, those of all."""
+        """Which of texts, words and pictures the trials' features are made of; before trials are known, those of
+        all."""
         settings = self.settings
         tasks = set(self.read_trials() or TASKS)
         needs = {"words" if task == "word_association" and settings.words else "texts" for task in tasks - {*PATHS}}

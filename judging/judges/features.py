@@ -131,7 +131,7 @@ class WordVectors:
         self._agent = agent
 
     def vectors(self, texts: Sequence[str]) -> dict[str, NDArray[np.floating]]:
-        """Of each text that has one. Raises UnavailableError for a server's failure."""
+        """The vector of each text that has one. Raises UnavailableError for a server's failure."""
         distinct = sorted(set(texts))
         found = {}
         for text, vector in zip(distinct, self._agent.cue_vectors(distinct), strict=True):

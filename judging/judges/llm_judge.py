@@ -105,13 +105,13 @@ class JudgeSettings(BaseSettings):
     trials: Path | None = None
     """For grids, the trials, TRIALS/trials.jsonl: `turinglike judge` fills it in."""
     seed: int = Field(0, ge=0)
-    """Of the order of the answers in a grid, and of the text about it."""
+    """The seed of the order of the answers in a grid, and of the text about it."""
     any_case: bool = False
     """With the papers' prompts: "human" counts as well as "Human", which alone counts in their program."""
     without_picture: bool = False
     """Whether answers about a picture are judged without it, by our prompt, which says so."""
     temperature: float = Field(0.0, ge=0, le=2)
-    """Of the reply; the papers send none, and servers then take 1."""
+    """The temperature of the reply; the papers send none, and servers then take 1."""
     max_tokens: int = Field(1024, ge=1, le=100_000)
     """The most tokens of a reply."""
     reasoning_tokens: int = Field(0, ge=0, le=100_000)

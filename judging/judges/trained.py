@@ -49,8 +49,8 @@ class TrainedSettings(BaseSettings):
     """Folds without a common stimulus; of single rows; the first, without the agent judged, or without the person, or
     trained on each agent alone to judge the others (`score --by trained_on`)."""
     partitions: int = Field(1, ge=0)
-    """So many partitions into folds, by seeds that follow ``seed``; each has its verdict, and scores are their mean. 0:
-    the papers' number, for captions 3, for scanpaths 5."""
+    """The number of partitions into folds, by seeds that follow ``seed``; each has its verdict, and scores are their
+    mean. 0: the papers' number, for captions 3, for scanpaths 5."""
     sentences: bool = False
     """Whether each sentence of a conversation has a verdict, once however many excerpts hold it (2025 paper, L996)."""
     equal: bool = False
@@ -58,9 +58,10 @@ class TrainedSettings(BaseSettings):
     unique: bool = False
     """Whether answers of which another speaker said the same about the same stimulus are left out of training."""
     train: int | None = Field(None, ge=2)
-    """So many trials, drawn, are trained on in each fold; none: all others (the papers' feedback: 16, 24, 40)."""
+    """The number of trials, drawn, that are trained on in each fold; none: all others (the papers' feedback: 16, 24,
+    40)."""
     seed: int = Field(0, ge=0)
-    """Of the folds and of all that is drawn."""
+    """The seed of the folds and of all that is drawn."""
 
 
 T = TypeVar("T", bound=TrainedSettings)

@@ -22,9 +22,9 @@ from judging.statistics.measures import (
     ALL,
     LOG_LINEAR,
     Correction,
+    LedgerRow,
     Score,
     SettingsByJudge,
-    Worth,
     clusters,
     ledger,
     summarize,
@@ -57,7 +57,7 @@ class _Figures:
 
     scores: list[Score] = field(default_factory=list)
     by: list[Score] = field(default_factory=list)
-    ledger: list[Worth] = field(default_factory=list)
+    ledger: list[LedgerRow] = field(default_factory=list)
     rankings: list[ByMargin] = field(default_factory=list)
     sexes: list[PerceivedSex] = field(default_factory=list)
     agreement: dict[str, Agreement] = field(default_factory=dict)
@@ -175,7 +175,7 @@ def _instead(scores: Table[Score], settings: SettingsByJudge) -> dict[str, dict[
 
 
 def perceived_sexes(task: str, judge: str, verdicts: pd.DataFrame) -> list[PerceivedSex]:
-    """Of all speakers, of people and machines, and of those who were taken for either."""
+    """How often speakers were taken for male: all, people and machines, and those who were taken for either."""
     if "sex" not in verdicts.columns or (with_sex := verdicts[verdicts["sex"].notna()]).empty:
         return []
     kinds = {"all": with_sex["truth"].notna()}

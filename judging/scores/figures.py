@@ -200,9 +200,10 @@ def _by_turns(rates: Iterable[PassRate]) -> Panels:
 
 
 def curves(scores: Sequence[Score], column: str) -> Panels:
-    """Of each task detectability, and how often answers of people and of machines were judged a person's (2025 paper,
-    Figs. 5E and S5). Series are A's values in a column ``A*B``; else, of a single judge, agents, if they are few;
-    else judges."""
+    """Panels of each task: detectability, and how often answers of people and of machines were judged a person's.
+
+    They are as in Figs. 5E and S5 of the 2025 paper. There is one series, a line, for each value of A in a column
+    ``A*B``. Otherwise, with one judge, there is one for each agent (at most MOST_SERIES); else one for each judge."""
     panels: Panels = defaultdict(lambda: defaultdict(list))
     pairs = _pairs_of_values({score.value for score in scores}, column)
     across = column.partition(AND)[2] if pairs else column

@@ -12,7 +12,7 @@ from judging.scores.papers.significance import Agreement
 from judging.statistics.answer_statistics import CaptionMeasures, Statistic
 from judging.statistics.by_margin import ByMargin
 from judging.statistics.contrasts import StatisticalTest
-from judging.statistics.measures import LOG_LINEAR, Correction, Score, Worth
+from judging.statistics.measures import LOG_LINEAR, Correction, LedgerRow, Score
 from judging.statistics.pass_rate import PassRates
 from judging.statistics.populations import Population
 from judging.statistics.tables import Estimate, Table
@@ -37,7 +37,7 @@ class Alike:
 
 @dataclass(frozen=True, slots=True)
 class PerceivedSex:
-    """Whose speakers were taken for male (2022 paper, Table S8)."""
+    """How often speakers were taken for male (2022 paper, Table S8)."""
 
     task: str
     """The task that was answered."""
@@ -69,7 +69,7 @@ class ScoreTables:
     """Trials that came twice in a list."""
     samples: Table[Alike] = EMPTY
     """Further verdicts of a judge on a trial."""
-    ledger: Table[Worth] = EMPTY
+    ledger: Table[LedgerRow] = EMPTY
     """What each judge's score is worth beside single cues and other folds."""
     agreement: Mapping[str, Agreement] = field(default_factory=dict)
     """By task how far judges agree."""

@@ -125,8 +125,8 @@ class CaptionMeasures:
 
 
 def answer_statistics(answers: JudgedAnswers) -> Table[Statistic]:
-    """The statistics by task, of people, then of each agent; a message of several excerpts counts once. Of colours and
-    words the last are of ``number`` stimuli the :func:`consistency` (2025 paper, L1147)."""
+    """The statistics by task, of people, then of each agent; a message of several excerpts counts once. The last
+    rows of colours and words are the :func:`consistency` of ``number`` stimuli (2025 paper, L1147)."""
     rows = []
     for task in TASKS:
         values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -181,9 +181,10 @@ def consistency(answered: Sequence[Sequence[str]]) -> float | None:
     """Fleiss' kappa (1971) of the answers to each stimulus, two at least; None where all answers are the same.
 
     Fleiss defined it for equal numbers of answers. Where they differ each stimulus counts once in the observed
-    agreement (the mean of its shares of equal pairs), and each answer once in that expected by chance (the shares of
-    all answers together). irrCAC (after Gwet 2014) takes the mean of each stimulus's shares for the latter, with
-    stimuli of a single answer among them: 0.1318 here may be 0.1248 there. With equal numbers both are the same."""
+    agreement: it is the mean of the stimuli's shares of equal pairs. Each answer counts once in the agreement that is
+    expected by chance, which comes from the shares of all answers together. irrCAC (after Gwet 2014) takes the mean of
+    each stimulus's shares for the latter, with stimuli of a single answer among them: 0.1318 here may be 0.1248 there.
+    With equal numbers both are the same."""
     counts = [Counter(answers) for answers in answered]
     pooled = Counter(chain.from_iterable(answered))
     chance = sum((number / pooled.total()) ** 2 for number in pooled.values())

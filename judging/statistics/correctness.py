@@ -40,11 +40,16 @@ class BetweenValues(StatisticalTest):
 
 
 def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
-    """The mean correctness at a column's values, of judges, else stimuli: two by Mann-Whitney and the probability of
-    superiority, more by analysis of variance and eta squared, a column "A*B" by that of two factors and their
-    interaction, with ``agent`` of detectability (2025 paper, Methods and Results). Empty where both have several
-    values. Where nothing varies within the values, or the cells of two factors, there is no test: its F or U would be
-    rounding alone. Each judge counts once on a trial (:func:`judging.statistics.verdict_table.on_trials`)."""
+    """The mean correctness at a column's values, tested over judges, or over stimuli (2025 paper, Methods and Results):
+
+    - two values: Mann-Whitney, with the probability of superiority;
+    - more values: analysis of variance, with eta squared;
+    - a column "A*B": analysis of variance of two factors and their interaction;
+    - "A*B" where A or B is ``agent``: the same, of detectability.
+
+    Units are judges if each has a single value, otherwise stimuli. Empty where both have several. Where nothing varies
+    within the values, or the cells of two factors, there is no test: its F or U would be rounding alone. Each judge
+    counts once on a trial (:func:`judging.statistics.verdict_table.on_trials`)."""
     from scipy.stats import f_oneway, mannwhitneyu
 
     judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
@@ -89,8 +94,8 @@ def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
 def _of_two_factors(judged: pd.DataFrame, column: str, first: str, second: str) -> list[BetweenValues]:
     """Analysis of variance, sums of squares of type II, of the judges' figures in the cells of two columns.
 
-    Of two columns of judges or stimuli a figure is the share of right verdicts. Of ``agent`` and another it is
-    detectability, as the papers have it (2025, L1341; :func:`_detectabilities`). The share of right verdicts on an
+    A figure is the share of right verdicts where both columns are of judges or stimuli. Where one is ``agent`` it is
+    detectability, as in the papers (2025, L1341; :func:`_detectabilities`). The share of right verdicts on an
     agent's answers, p(M|M), would take a habit for skill: of judges who guess, those who say "machine" more often would
     seem to tell every agent better.
 
@@ -185,9 +190,10 @@ def _why_not_two_factors(means: pd.DataFrame, first: str, second: str) -> str | 
 
 
 def t_tests(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
-    """Raw correctness at a column's two values by a two-tailed t-test (2025 paper, Results): of judges, paired where
-    most have both, or else of verdicts, of which each judge has one on a trial: a trained judge's partitions are no
-    further ones, and their mean stands for them (:func:`judging.statistics.verdict_table.on_trials`)."""
+    """Raw correctness at a column's two values by a two-tailed t-test (2025 paper, Results).
+
+    Units are judges (paired if most judged at both values), otherwise verdicts. A judge counts once on a trial: the
+    mean of a trained judge's partitions stands for them (:func:`judging.statistics.verdict_table.on_trials`)."""
     from scipy.stats import ttest_rel
     from statsmodels.stats.weightstats import ttest_ind  # scipy's warns of a sample that does not vary
 

@@ -17,7 +17,7 @@ the intersections of each two, plus that of all three (Cameron, Gelbach, Miller 
 parts. Each part is a jackknife that leaves out one cluster at a time (MacKinnon, Nielsen, Webb 2024).
 
 The degrees of freedom of a rate are the effective number of clusters (Kish 1965) minus 1, of the dimension with the
-fewest. Those of a sum are joint (Satterthwaite 1946), and never below the fewest. Over rates they are the smaller of
+fewest. A sum has joint ones (Satterthwaite 1946), and never fewer than its rates. Over rates they are the smaller of
 two numbers: as if all clusters varied alike, and by the rates' estimated variances (Welch 1947). Rates of the same
 clusters count as a single one. Over dimensions they go by the estimated variances, each at least LEAST_SHARE of the
 sum's.
@@ -89,7 +89,7 @@ class Clusters:
         return np.asarray((verdicts > 0).sum(axis=1), dtype=np.float64)
 
     def drawn(self) -> Drawn:
-        """Of each dimension whether it has several clusters."""
+        """Whether each dimension has several clusters."""
         return np.array([[self.intersections((at,))[0].max(initial=0) > 0] for at in range(3)])
 
     def intersections(self, dimensions: Sequence[int]) -> tuple[Codes, Codes]:
@@ -139,7 +139,14 @@ class Jackknife:
         return np.asarray(self.value[cells] @ weights)
 
     def deviation(self, cells: Codes, weights: Floats) -> tuple[Floats, Floats]:
-        """The standard errors of sums [...], and their degrees of freedom [...]."""
+        """The standard errors of sums [...], and their degrees of freedom [...].
+
+        A rate alone has the fewest degrees of its dimensions. A sum has them jointly, in two steps. First over rates,
+        for each dimension: the smaller of what they would be if all clusters varied alike (``as_if_alike``), and of
+        what the estimated variances say (``as_estimated``). ``overlap`` counts rates of the same clusters once. Then
+        over dimensions, each with its share of the variance, but at least LEAST_SHARE: few clusters may show too little
+        variance by chance, and would then not count. Without that floor judges who guess seem to detect agents.
+        """
         variances = np.einsum("g...ij,i,j->g...", self._products(cells), weights, weights)
         total = _total(variances)
         freedom = self.freedom[:, cells]
@@ -233,8 +240,13 @@ class Jackknife:
         return np.maximum(middle - reach[0], ends[0]), np.minimum(middle + reach[1], ends[1])
 
     def _unseen(self, cells: Codes, weights: Floats, tail: Floats) -> Floats:
-        """How far a sum may be off though no cluster shows it. Of G clusters that all cancel, each of a single trial on
-        each rate, a share 1 - tail ** (1 / G) may not. 0 of a rate alone, and of larger clusters."""
+        """How far a sum may be off though no cluster shows it; 0 of a rate alone, and where clusters have several
+        trials.
+
+        Take G clusters with a single trial on each rate, none of which shows a difference. By chance ``tail`` this
+        happens even if a share of up to 1 - tail ** (1 / G) of all clusters shows one (Clopper, Pearson 1934, of 0
+        among G). The standard error is 0 there, so that without this the interval would have no width.
+        """
         clusters = self.clusters[:2, cells].max(axis=0)
         are_single = (self.trials[cells] == clusters).all(axis=-1) & (len(weights) > 1)
         share = 1 - tail ** (1 / np.maximum(clusters.min(axis=-1), 1))
@@ -302,7 +314,7 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
     these verdicts."""
     cells: Cells = np.asarray(terms.any(axis=0))
     total = terms.sum(axis=-1)
-    of_cells = np.broadcast_to(clusters.drawn() if drawn is None else drawn, (3, terms.shape[1]))
+    is_drawn_in = np.broadcast_to(clusters.drawn() if drawn is None else drawn, (3, terms.shape[1]))
     wide = np.where(cells, clusters.wider, 1.0).max(axis=1, initial=1.0)
     numbers = []
     freedom = []
@@ -311,7 +323,7 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
     with np.errstate(invalid="ignore", divide="ignore"):
         value = estimate(total)
         for dimensions in DIMENSIONS:
-            is_drawn = np.all(of_cells[list(dimensions)], axis=0)
+            is_drawn = np.all(is_drawn_in[list(dimensions)], axis=0)
             if len(dimensions) > 1 and not is_drawn.any():
                 products.append(np.zeros((len(value), len(value))))
                 continue
@@ -329,18 +341,20 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
                 of_clusters = np.where(number > 1, np.maximum(1 / np.diag(shared[-1]) - 1, 1), np.nan)
                 freedom.append(np.where(is_drawn, of_clusters, np.inf))
                 numbers.append(number.astype(np.float64))
-    of_all = np.array(freedom)
+    freedom_by_dimension = np.array(freedom)
     number = cells.sum(axis=1)
-    of_each = np.array(numbers)
-    are_single = (of_each == number) & (number > 1)  # verdicts of a judge, on a stimulus, on a person's answers
-    is_exact = (~of_cells | are_single | (of_each == 0)).all(axis=0) & are_single[:2].any(axis=0) & (wide == 1)
-    of_all[:, np.isinf(of_all).all(axis=0)] = np.nan
+    clusters_by_dimension = np.array(numbers)
+    # verdicts of a judge, on a stimulus, on a person's answers
+    are_single = (clusters_by_dimension == number) & (number > 1)
+    exact_by_dimension = ~is_drawn_in | are_single | (clusters_by_dimension == 0)
+    is_exact = exact_by_dimension.all(axis=0) & are_single[:2].any(axis=0) & (wide == 1)
+    freedom_by_dimension[:, np.isinf(freedom_by_dimension).all(axis=0)] = np.nan
     return Jackknife(
         value,
         number.astype(np.float64),
         clusters.trials_in(cells),
-        of_each,
-        of_all,
+        clusters_by_dimension,
+        freedom_by_dimension,
         np.array(shared),
         np.array(products),
         is_exact,

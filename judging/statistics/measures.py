@@ -67,20 +67,26 @@ LOG_LINEAR: Correction = "log-linear"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A ``judge``'s verdicts on an ``agent``'s answers to a ``task``, in all or at one ``value`` of a ``column``. The
-    judge "people" is all people together, the agent "all" every agent.
-
-    ``refused``, ``unparsed``, ``failed`` and ``unjudged`` count judgements without a verdict, by the reason."""
+    """A judge's verdicts on an agent's answers to a task, in all or at one value of a column."""
 
     task: str = ""
+    """The task that was answered."""
     judge: str = ""
+    """Who judged; "people" are all people together."""
     column: str | None = None
+    """The column that verdicts are told apart by; None where all count."""
     value: Any = None
+    """The value of the column that these verdicts have."""
     agent: str = ALL
+    """Whose answers stand beside people's; "all" are all agents together."""
     refused: int = 0
+    """How many judgements have no verdict because the judge refused."""
     unparsed: int = 0
+    """How many have none because the reply could not be read."""
     failed: int = 0
+    """How many have none because of an error."""
     unjudged: int = 0
+    """How many trials an unfinished run has still before it."""
 
     @property
     def name(self) -> str:
@@ -95,31 +101,41 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(Judged):
-    """How well a judge tells an agent's answers from people's; rates are shares of 0 to 1.
+    """How well a judge tells an agent's answers from people's; rates are shares, 0 to 1.
 
-    ``human_human``, ``human_machine``, ``machine_human`` and ``machine_machine`` count verdicts: whose the answer is,
-    then for whose it was taken. ``p_human`` and ``p_machine`` are the shares of right verdicts on people's and the
-    agent's answers, ``detectability`` is their mean (0.5: chance); in ``detectability_judges`` each judge counts once.
-    ``dprime`` is of all verdicts together, ``dprime_judges`` the mean of the d' of each judge with verdicts on both.
-    ``criterion`` is positive with a bias to "human". ``missing_of_people`` are judgements of ``trials_of_people``
-    without a verdict, for whatever reason, ``missing_of_machines`` those of ``trials_of_machines``; a trained judge's
-    partitions are a single judgement."""
+    The first four fields count verdicts: their names say whose the answer is, then for whose it was taken. A trained
+    judge's partitions are a single judgement."""
 
     human_human: int = 0
+    """Verdicts "human" on people's answers."""
     human_machine: int = 0
+    """Verdicts "machine" on people's answers."""
     machine_human: int = 0
+    """Verdicts "human" on the agent's answers."""
     machine_machine: int = 0
+    """Verdicts "machine" on the agent's answers."""
     missing_of_people: int = 0
+    """How many of ``trials_of_people`` have no verdict, for whatever reason."""
     missing_of_machines: int = 0
+    """How many of ``trials_of_machines`` have no verdict, for whatever reason."""
     trials_of_people: int = 0
+    """Judgements of people's answers, with and without a verdict."""
     trials_of_machines: int = 0
+    """Judgements of the agent's answers, with and without a verdict."""
     p_human: Estimate = NO_FIGURE
+    """p(H|H): the share of right verdicts on people's answers."""
     p_machine: Estimate = NO_FIGURE
+    """p(M|M): the share of right verdicts on the agent's answers."""
     detectability: Estimate = NO_FIGURE
+    """The mean of ``p_human`` and ``p_machine``; 0.5 is chance."""
     detectability_judges: Estimate = NO_FIGURE
+    """The same where each judge counts once, whatever the number of verdicts."""
     dprime: Estimate = NO_FIGURE
+    """d' of all verdicts together, corrected."""
     criterion: Estimate = NO_FIGURE
+    """The criterion of all verdicts together, corrected; positive with a bias to "human"."""
     dprime_judges: float = math.nan
+    """The mean of the d' of each judge with verdicts on both people's and the agent's answers."""
 
     @property
     def of_people(self) -> int:
@@ -309,28 +325,34 @@ def detectabilities(
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
-    """What a ``judge``'s ``detectability`` in a ``task`` is worth.
-
-    ``is_cue``: it goes by a single cue. ``accuracy`` is the share of right verdicts, ``always_human`` that of saying
-    human each time. ``split`` says how a trained judge's folds are made. ``above_cue`` and ``above_grouped`` are
-    differences of detectability in points (hundredths): to ``best_cue``, the best judge by a single cue, and to
-    ``grouped``, the same classifier in folds without a common stimulus."""
+class LedgerRow:
+    """What a judge's detectability in a task is worth: beside the best single cue, and beside stricter folds."""
 
     task: str
+    """The task that was answered."""
     judge: str
+    """Who judged; "people" are all people together."""
     is_cue: bool
+    """Whether the judge goes by a single cue."""
     split: str | None
+    """How a trained judge's folds are made, in words; None of any other."""
     detectability: float
+    """The judge's, of all agents together, 0 to 1."""
     accuracy: float | None
+    """The share of right verdicts; None without verdicts."""
     always_human: float | None
+    """The share that saying "human" each time would have right."""
     best_cue: str | None
+    """The judge by a single cue with the highest detectability; None without one."""
     above_cue: Estimate
+    """The judge's detectability minus the best cue's, in points (hundredths)."""
     grouped: str | None
+    """The same classifier in folds without a common stimulus; None without one."""
     above_grouped: Estimate
+    """The judge's detectability minus that classifier's, in points (hundredths)."""
 
 
-def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: SettingsByJudge) -> list[Worth]:
+def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: SettingsByJudge) -> list[LedgerRow]:
     """What the score of each judge of a task is worth: beside the best judge by a single cue, and beside the same
     classifier in folds without a common stimulus."""
     overall = {score.judge: score for score in scores if score.agent == ALL}
@@ -344,7 +366,7 @@ def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: SettingsBy
         number = people + score.machine_human + score.machine_machine
         same = grouped.get(_kin(chosen_settings)) if "split" in chosen_settings else None
         rows.append(
-            Worth(
+            LedgerRow(
                 score.task,
                 judge,
                 "cue" in chosen_settings,
@@ -375,7 +397,7 @@ def folds_in_words(settings: Mapping[str, Any]) -> str | None:
 
 def on_common_trials(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Jackknife, int]:
     """:func:`detectabilities` in verdicts of two judges, or of people and a judge, on trials that both judged, and the
-    number of these. Of judges only people are drawn."""
+    number of these. Judges are drawn only where they are people."""
     import pandas as pd
 
     common = set(first["trial"]) & set(second["trial"])

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 EXACT = "exact"
 TWO_WAY = "pairs and judges"
-PEOPLE = f"meta.{PEOPLE_OF_PAIR}"
+PEOPLE_COLUMN = f"meta.{PEOPLE_OF_PAIR}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ class PassRates:
     controls: Table[Control]
     """By judge, pairs of two machines and of none."""
     tests: Table[ByColumn]
-    """Of detectability by columns: agent, turns, mode, and those that were asked for."""
+    """Tests of detectability by columns: agent, turns, mode, and those that were asked for."""
     alpha: Estimate
     """Krippendorff's alpha of people who judged; NaN where it is not defined, as where no two judged a pair."""
     words: Table[WordsPerMessage]
@@ -255,7 +255,7 @@ def _rate(verdicts: pd.DataFrame, drawn: Drawn, correction: Correction) -> PassR
 
 
 def _is_named(person: str | None) -> bool:
-    """Of a person, or two who converse."""
+    """Whether ``person``, or both of two who converse ("a~b"), have names of their own."""
     return all(is_person(name) and name not in NAMELESS for name in (person or "").split("~"))
 
 
@@ -263,9 +263,9 @@ def _connected(verdicts: pd.DataFrame) -> Codes:
     import pandas as pd
 
     stimuli, names = pd.factorize(verdicts["stimulus"])
-    if PEOPLE not in verdicts.columns:
+    if PEOPLE_COLUMN not in verdicts.columns:
         return np.asarray(stimuli, dtype=np.int64)
-    people, others = pd.factorize(verdicts[PEOPLE])
+    people, others = pd.factorize(verdicts[PEOPLE_COLUMN])
     is_known = people >= 0
     size = len(names) + len(others)
     links = coo_array((np.ones(is_known.sum()), (stimuli[is_known], len(names) + people[is_known])), shape=(size, size))

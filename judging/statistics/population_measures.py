@@ -152,8 +152,8 @@ def probability_alike(relation: Floats, first: Floats, second: Floats) -> Floats
 
 
 def rare_covered(relation: Floats, first: Floats, second: Floats) -> Floats:
-    """Of the words that a single person of the second set gave the share that the first set has, too; NaN for none
-    (Kent and Rosanoff 1910: individual reactions)."""
+    """The share of the second set's one-person words that also occur in the first set; NaN without such words (Kent and
+    Rosanoff 1910: individual reactions)."""
     rare = np.isclose(second @ relation, 1)
     covered = (rare & (first @ relation > 0)).sum(axis=1)
     number = rare.sum(axis=1)
@@ -232,7 +232,7 @@ def _cells(answer: Answer) -> Floats:
 
 
 def maps(centre: Mapping[str, Floats], answers: Sequence[Answer]) -> Maps:
-    """Of the paths on a picture."""
+    """The maps of the paths on a picture; ``centre`` has for each stimulus where people look in other pictures."""
     from scipy.ndimage import gaussian_filter
 
     width, height = answers[0]["answer"]["frame"]
@@ -246,8 +246,8 @@ def maps(centre: Mapping[str, Floats], answers: Sequence[Answer]) -> Maps:
 
 def information_gain(relation: Maps, first: Floats, second: Floats) -> Floats:
     """Bits by which the density of the second set's paths, of a degree's Gaussians, explains a fixation of the first
-    better than where people look in other pictures (Kümmerer, Wallis and Bethge 2015). Of a person beside all others it
-    is the ceiling between observers."""
+    better than where people look in other pictures (Kümmerer, Wallis and Bethge 2015). For a person
+    beside all others it is the ceiling between observers."""
     density = (second @ relation.smoothed) / (second @ relation.number)[:, None]
     density = (1 - OF_CENTRE) * density + OF_CENTRE * relation.centre
     gain = ((first @ relation.fixations) * np.log2(density / relation.centre)).sum(axis=1)

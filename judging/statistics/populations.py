@@ -102,8 +102,8 @@ class Answered(NamedTuple):
 
 
 def read_populations(folders: Sequence[Path], rules: SameRules | None = None) -> Table[Population]:
-    """Of the answers in run folders, as judges see them: words have passed ``rules``, by default the papers'. Raises
-    InputError, UnavailableError."""
+    """How agents' answers in run folders compare with people's, as judges see them: words have passed ``rules``, by
+    default the papers'. Raises InputError, UnavailableError."""
     answers = []
     for answer in AnswerReader(folders, [], rules).candidates(TASKS, range(1, 1000)):
         if not answer.is_catch:
@@ -198,9 +198,17 @@ def _compared_sets(
 def _compared(
     measure: Measure, groups: Sequence[Sequence[Answered]], chance: np.random.Generator
 ) -> tuple[Floats, Floats, float]:
-    """[people, agent beside people, agent beside itself; groups of stimuli], the difference [groups], and its p: how
-    often it is as large after permutations (Phipson and Smyth 2010); of a distance within both upwards, otherwise to
-    either side."""
+    """The measure's values [3, groups], the difference [groups], and its p.
+
+    The three rows are people, the agent beside people, and the agent beside itself. p is how often the difference is
+    as large after permutations (Phipson and Smyth 2010): upwards for a distance with both rows of its own, otherwise to
+    either side.
+
+    Permutations are drawn on three axes. ``LABELS`` times each group's labels of who answered are permuted, and each
+    of these has ``draws`` splits into two sets, whose mean is its difference. Then each of ``PERMUTATIONS`` takes one
+    of these labels for each group, label 0 being the truth, and the statistic is the mean over groups. Splits of the
+    truth itself are drawn apart, ``SPLITS`` of them, since the printed values want more than p does.
+    """
     draws = int(np.clip(SPLITS_OF_ALL // len(groups), 5, 30))
     values = list[Floats]()
     permuted = list[Floats]()

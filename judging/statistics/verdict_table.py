@@ -131,7 +131,7 @@ def verdicts_by_judge(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 def verdicts_by_trial(verdicts: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Two arrays: how many judges took each trial [row] for a person's, and for a machine's [column]; and the number of
-    the trial's stimulus [row]. Of a judge's several verdicts on a trial the first counts."""
+    the trial's stimulus [row]. The first of a judge's several verdicts on a trial counts."""
     counts = _first_verdicts(verdicts).groupby(["stimulus", "trial", "verdict"]).size().unstack(fill_value=0)
     table: NDArray[np.int64] = counts.reindex(columns=VERDICTS, fill_value=0).to_numpy()
     return table, counts.index.get_level_values("stimulus").factorize()[0].astype(table.dtype)

@@ -98,7 +98,7 @@ class AnswersSettings(_Study):
     answers: Answers
     """How many stimuli a participant gets, and what becomes of answers that the form refuses."""
     talk: Talk = Field(default_factory=Talk)
-    """Of conversations alone."""
+    """The conversations' own settings; other tasks do without."""
     delays: DelaySettings = Field(default_factory=DelaySettings)
     """How long the agent takes over a message."""
 

@@ -312,7 +312,7 @@ class Interrogation(JudgedMeeting):
     seconds: float
     """How long both conversations are open."""
     messages: list[TestSaid] = field(default_factory=list, kw_only=True)
-    """Of both conversations, in the order in which they were sent."""
+    """The messages of both conversations, in the order in which they were sent."""
     withdrawn: list[TestWithdrawn] = field(default_factory=list, kw_only=True)
     """What machines had ready and did not send, in both conversations. No participant sees it."""
 

@@ -45,7 +45,7 @@ class Page:
     catch: bool
     """Whether the page is a catch trial of either kind."""
     people: str | None = None
-    """Of pairs, the id of the conversation of people."""
+    """For pairs, the id of the conversation of people."""
 
     def known_by(self) -> set[str]:
         """What nobody sees twice: the stimulus and, of pairs, the conversation of people."""
@@ -194,7 +194,7 @@ class TrialPool:
         return changed
 
     def truth(self, trials: Iterable[str]) -> list[str]:
-        """Of each trial by its id: "human" or "machine"."""
+        """The truth of each trial, by ids: "human" or "machine"."""
         return [self.key[name]["truth"] for name in trials]
 
     def has_catch(self) -> bool:

@@ -15,9 +15,9 @@ from judging.study.results.verdict_rows import VerdictRow, completion_code, outc
 from serving.files.csv_tables import write_rows
 
 COLUMNS = ("outcome", "code", "paid", "answers", "excluded", "rules", "consent")
-"""Of all studies, after the participant, the panel's id and the address's parameters."""
+"""The columns of all studies, after the participant, the panel's id and the address's parameters."""
 OF_MEETINGS = ("counts", "void")
-"""Of studies in which people meet."""
+"""Further columns of studies in which people meet."""
 UNFINISHED = "unfinished"
 """Said of a meeting that is not void, and not at its end."""
 Personal = Mapping[str, Mapping[str, Any]]

@@ -12,6 +12,7 @@ from agents import catalogue
 from agents.capabilities import Keyed, checkpoint_of
 from agents.contract import GIB, Declaration, Download
 from agents.errors import InputError, UnavailableError
+from agents.language import embedder
 from agents.language.minilm import PACKAGE
 from agents.language.word_embeddings import EmbeddingAgent
 from agents.models import checkpoints, hub
@@ -62,7 +63,7 @@ class ClassifierSettings(TrainedSettings):
     none: as texts."""
     vectors: dict[str, dict[str, Any]] = Field({})
     """Settings of such agents, by name."""
-    pooling: features.Pooling = "mean"
+    pooling: embedder.Pooling = "mean"
     """How the text's states become its embedding: their mean, or the first (BERT's [CLS])."""
     pictures: Literal["none", "deep", "early"] = "none"
     """For colours, the features of the picture beside the word, by ResNet18's last layer or its first block."""
@@ -82,7 +83,7 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
     )
     Settings = ClassifierSettings
     settings: ClassifierSettings
-    _embedder: features.Embedder | None = None
+    _embedder: embedder.Embedder | None = None
 
     def checkpoint(self) -> tuple[str | None, str | None]:
         """The name and revision of what embeds texts."""
@@ -100,7 +101,7 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         needs = self._needs()
         try:
             if "texts" in needs:
-                features.folder_of(self.settings.checkpoint)
+                embedder.folder_of(self.settings.checkpoint)
         except checkpoints.NotFetchedError as error:
             fetch = f"run `turinglike fetch {self.name}` where there is a network"
             return f"{error}: {fetch}, or give a local copy with --set {self.name}.checkpoint=PATH"
@@ -157,7 +158,7 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         """Bring the checkpoint and ResNet18's weights onto this machine; returns what was brought."""
         settings = self.settings
         path = self._picture_weights()
-        brought = [] if settings.checkpoint == PACKAGE else [hub.fetch(settings.checkpoint, needs=features.NEEDS)]
+        brought = [] if settings.checkpoint == PACKAGE else [hub.fetch(settings.checkpoint, needs=embedder.NEEDS)]
         if settings.pictures == "none" or path != torch_hub_path(features.RESNET):
             return brought
         if not path.is_file():
@@ -174,7 +175,7 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
             agents = self._word_agents().items()
             return {name: features.text_features(trials, features.WordVectors(agent, device)) for name, agent in agents}
         if self._embedder is None:
-            self._embedder = features.Embedder(settings.checkpoint, settings.pooling, device)
+            self._embedder = embedder.Embedder(settings.checkpoint, settings.pooling, device)
         pictures = None
         if task == "color_estimation" and settings.pictures != "none" and settings.trials is not None:
             root = settings.trials.parent

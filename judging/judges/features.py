@@ -14,11 +14,10 @@ import numpy as np
 
 from agents.errors import AnswerError, UnavailableError
 from agents.images import Image
+from agents.language.embedder import Embedder
 from agents.language.filters.texts import sentences
-from agents.language.minilm import PACKAGE, SentenceModel, packaged_folder
 from agents.language.word_embeddings import EmbeddingAgent
-from agents.language.words.vectors import embedded
-from agents.models import checkpoints, model_folders, weight_files
+from agents.models import weight_files
 from agents.models.loading import load_weights
 from agents.word_boundaries import count_words
 from judging.trial_sets.cues import Trial, texts
@@ -29,10 +28,7 @@ if TYPE_CHECKING:
 ScanpathPart = Literal["first10", "padded15"]
 LENGTHS: Mapping[ScanpathPart, int] = {"first10": 10, "padded15": 15}
 LEAST_WORDS = 2  # of a sentence of a conversation
-Pooling = Literal["mean", "cls"]
 Layer = Literal["deep", "early"]
-NEEDS = ("config.json", model_folders.WEIGHTS, model_folders.TOKENIZER)
-TYPES = ("bert", "distilbert", "roberta", "mpnet", "gpt2")
 PICTURES_TOGETHER = 32
 RESNET = "resnet18-f37072fd.pth"  # torchvision's IMAGENET1K_V1
 
@@ -96,30 +92,6 @@ def _fixations(trial: Trial, part: ScanpathPart) -> list[NDArray[np.float64]]:
         return []
     scaled[: len(points)] = 2 * np.array(points, dtype=np.float64) / trial["answer"]["frame"] - 1
     return [scaled.ravel()]
-
-
-def folder_of(checkpoint: str) -> Path:
-    """The folder of the packaged sentence model, or of the hub's or a local model. Raises UnavailableError."""
-    folder = packaged_folder() if checkpoint == PACKAGE else checkpoints.find(checkpoint, None)
-    if (wrong := model_folders.problem(folder, NEEDS, TYPES)) is not None:
-        raise UnavailableError(f"{checkpoint} {wrong}")
-    return folder
-
-
-class Embedder:
-    """A model that turns texts into vectors, cached for the user. Raises UnavailableError."""
-
-    def __init__(self, checkpoint: str, pooling: Pooling, device: str) -> None:
-        folder = folder_of(checkpoint)
-        self._model = SentenceModel(folder, device, pooling)
-        self._about = {"texts": checkpoints.identity(str(folder))[1], "pooling": pooling, **self._model.facts}
-
-    def vectors(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """The embedding [dimensions] of each distinct text."""
-        distinct = sorted(set(texts))
-        if not distinct:
-            return {}
-        return dict(zip(distinct, embedded(distinct, self._about, self._model.embed), strict=True))
 
 
 class WordVectors:

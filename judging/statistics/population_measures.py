@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.language.embedder import Embedder
 from agents.language.minilm import PACKAGE
-from judging.judges.features import Embedder
 from judging.statistics.answer_statistics import plain_words
 from judging.statistics.jackknife import Floats
 from serving.runs.answer_numbers import RETURN_RADIUS, in_widths, texts

@@ -216,7 +216,7 @@ class Answers(Table):
     """What the papers' form would refuse: it is to be answered anew, or is kept with a flag."""
 
 
-class Talk(Table):
+class TalkSettings(Table):
     """Conversations of participants with each other, and with an agent."""
 
     agent: Name = ""

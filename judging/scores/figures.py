@@ -215,7 +215,9 @@ def curves(scores: Sequence[Score], column: str) -> Panels:
         if not are_agents:
             of_task = [score for score in of_task if score.agent == ALL]
         for score in of_task:
-            title = TASK_NAMES[task] + (f", {label(score.judge)}" if pairs and len(judges) > 1 else "")
+            title = TASK_NAMES[task]
+            if pairs and len(judges) > 1:
+                title += f", {label(score.judge)}"
             series, place = pairs.get(score.value, (score.name if are_agents else score.judge, score.value))
             people = ("judged human", SPEAKERS) if are_agents else ("people judged human", series)
             machines = ("judged human" if are_agents else "machines judged human", series)

@@ -236,14 +236,25 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
                     errors = error.errors(include_url=False, include_context=False)
                     wrong[record["agent"], trial, record["sample"]] = errors
                     continue
-            judge = {"judge": record["agent"], "judge_kind": record["kind"], "sample": record["sample"]}
-            verdict = {"verdict": "failed", **dict.fromkeys(("confidence", "reason")), **answer}
             raw = record["raw"] if isinstance(record["raw"], dict) else {}
-            trained = {"margin": raw.get("margin"), "fold": raw.get("fold")}
-            whose = {**_of_study(record), **keys[trial], "folder": run.name}
-            for number, part in enumerate(raw.get("parts", [{}])):  # on sentences, or by seeds
-                said = {"part": number, "verdict": "machine" if part["margin"] > 0 else "human"} if part else {}
-                yield {**judge, **verdict, **trained, **part, **said, **whose}
+            verdict = {
+                "judge": record["agent"],
+                "judge_kind": record["kind"],
+                "sample": record["sample"],
+                "verdict": "failed",
+                "confidence": None,
+                "reason": None,
+                **answer,
+                "margin": raw.get("margin"),
+                "fold": raw.get("fold"),
+            }
+            context = {**_of_study(record), **keys[trial], "folder": run.name}
+            if "parts" not in raw:
+                yield verdict | context
+                continue
+            for number, part in enumerate(raw["parts"]):  # on sentences, or by seeds
+                own = {"part": number, "verdict": "machine" if part["margin"] > 0 else "human"}
+                yield verdict | part | own | context
         if wrong:
             _refuse_answers(run.folder.records_path(name), wrong)
         for trial in sorted(left):

@@ -135,9 +135,10 @@ def answer_statistics(answers: JudgedAnswers) -> Table[Statistic]:
             group = PEOPLE if answer["truth"] == "human" else answer["agent"]
             for name, value in numbers(task, answer["answer"], answer["speaker"]):
                 values[name][group].append(value)
-            for text in texts(answer["answer"], answer["speaker"]) if task in WITH_SENTENCES else ():
-                for name, number in parts_of_speech(text).items():
-                    values[name][group].append(number)
+            if task in WITH_SENTENCES:
+                for text in texts(answer["answer"], answer["speaker"]):
+                    for name, number in parts_of_speech(text).items():
+                        values[name][group].append(number)
             if task in WORD_OF:
                 words[group][answer["stimulus"]] += texts(answer["answer"])
         for name, by in values.items():

@@ -122,21 +122,18 @@ def _of_two_factors(judged: pd.DataFrame, column: str, first: str, second: str) 
         return [test.fails(why)]
     parts = anova_lm(ols("right ~ C(a) * C(b)", figures).fit(), typ=2)
     residual = parts.loc["Residual"]
-    return [
-        BetweenValues(
-            column=name,
-            unit="judge",
-            values=f"beside {column}",
-            test=kind,
-            judges=int(figures["judge"].nunique()),
-            freedom=f"{parts.loc[term, 'df']:.0f}, {residual['df']:.0f}",
-            statistic=float(parts.loc[term, "F"]),
-            p=float(parts.loc[term, "PR(>F)"]),
-            effect=float(parts.loc[term, "sum_sq"] / (parts.loc[term, "sum_sq"] + residual["sum_sq"])),
-            effect_is="partial eta squared",
-        )
-        for term, name in (("C(a)", first), ("C(b)", second), ("C(a):C(b)", column))
-    ]
+    tests = []
+    for name, term in ((first, "C(a)"), (second, "C(b)"), (column, "C(a):C(b)")):
+        part = parts.loc[term]
+        test = BetweenValues(column=name, unit="judge", values=f"beside {column}", test=kind)
+        test.judges = int(figures["judge"].nunique())
+        test.freedom = f"{part['df']:.0f}, {residual['df']:.0f}"
+        test.statistic = float(part["F"])
+        test.p = float(part["PR(>F)"])
+        test.effect = float(part["sum_sq"] / (part["sum_sq"] + residual["sum_sq"]))
+        test.effect_is = "partial eta squared"
+        tests.append(test)
+    return tests
 
 
 def _shares(judged: pd.DataFrame, first: str, second: str) -> pd.DataFrame:

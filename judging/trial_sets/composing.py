@@ -32,12 +32,11 @@ from judging.trial_sets.drawing import (
 from judging.trial_sets.pairs import LENGTHS as PAIR_LENGTHS
 from judging.trial_sets.pairs import draw_pair_list, draw_pairs, read_dialogues
 from judging.trial_sets.same_rules import SameRules
-from judging.trial_sets.trial_set import JudgesList, write_trial_set
+from judging.trial_sets.trial_set import WITHOUT_PICTURE, JudgesList, write_trial_set
 from serving.files.words import count
 
 Preset = Literal["2022", "2025"]
 Folder = str | PathLike[str]
-WITHOUT_PICTURE = ("word_association", "conversation")
 LENGTHS = (3, 6, 9, 12, 15, 18, 21, 24)  # messages of excerpts
 PRESETS: Mapping[str, Mapping[Asked, int]] = {
     # 2022 paper, Table 1 and sections S2 to S7; captions are not stated, and are those of 2025.

@@ -44,6 +44,7 @@ QUESTIONS: Mapping[Asked, str] = {  # those of colours and scanpaths are the pap
     "conversation": "Is {speaker} a human or a machine?",
 }
 QUESTION_OF_PAIRS = "In which of the two conversations does a machine speak?"
+WITHOUT_PICTURE: tuple[Asked, ...] = ("word_association", "conversation")  # tasks whose stimuli have none
 VERDICTS = ("human", "machine")  # any other word says why there is none
 MOST_NAMED = 20
 KeyRow = Mapping[str, Any]

@@ -194,10 +194,16 @@ class JudgedMeeting(Meeting):
             case TestReady():
                 self.ready[event.who] = event.at
             case TestJudged():
-                seconds = round(event.clock - self.answered_at(), 3)
-                after = len(self.questions) or None
-                said = (event.verdict, event.reason, event.confidence, event.codes)
-                self.judged.append(VerdictOnTest(event.who, after, seconds, *said))
+                verdict = VerdictOnTest(
+                    who=event.who,
+                    exchanges=len(self.questions) or None,
+                    seconds=round(event.clock - self.answered_at(), 3),
+                    verdict=event.verdict,
+                    reason=event.reason,
+                    confidence=event.confidence,
+                    codes=event.codes,
+                )
+                self.judged.append(verdict)
                 self.latest = max(self.latest, event.clock)
             case TestVoid():
                 self.void = event.why

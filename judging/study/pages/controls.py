@@ -79,7 +79,9 @@ def read_controls(name: str, study: Path, rows: Rows, seed: str) -> dict[str, Co
 
 
 def _named(lacking: Collection[str], stimuli: Mapping[str, Any]) -> str:
-    names = ", ".join(sorted(lacking)[:3]) + (", …" if len(lacking) > 3 else "")
+    names = ", ".join(sorted(lacking)[:3])
+    if len(lacking) > 3:
+        names += ", …"
     return f"{len(lacking):,} of {len(stimuli):,} stimuli ({names})"
 
 

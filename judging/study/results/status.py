@@ -200,12 +200,14 @@ def print_study(status: dict[str, Any]) -> None:
         print_line(f"  to be answered anew: {answers['told']:,}")
     else:
         print_line(f"verdicts: {status['verdicts']['counted']:,} count of {status['verdicts']['all']:,}")
-        for rule, about in status["excluded"].items():
-            print_line(
-                f"  excluded by {rule}: {count(about['verdicts'], 'verdict')} of {count(about['judges'], 'judge')}"
-            )
+        for rule, excluded in status["excluded"].items():
+            verdicts = count(excluded["verdicts"], "verdict")
+            print_line(f"  excluded by {rule}: {verdicts} of {count(excluded['judges'], 'judge')}")
         has_bounds = any("decision" in row for row in status["agents"].values())
-        table = plain_table("answers of", "verdicts", "share human", *(["within bounds"] if has_bounds else []))
+        titles = ["answers of", "verdicts", "share human"]
+        if has_bounds:
+            titles.append("within bounds")
+        table = plain_table(*titles)
         for name, row in status["agents"].items():
             decision = [f"{row['decision']} ({count(row['judges'], 'judge')})"] if "decision" in row else []
             table.add_row(name, f"{row['verdicts']:,}", f"{row['said_human']:.3f}", *decision)

@@ -77,8 +77,10 @@ def open_verdicts(folders: Sequence[Path], key: Path | None = None) -> list[Judg
     judged = []
     for run, name, (path, elsewhere) in zip(runs, names, sources, strict=True):
         prefix = f"{keys.index(path.resolve()) + 1}:" if len(keys) > 1 else ""
-        rows, about, trials = (elsewhere, {}, []) if elsewhere else _read_checked(run, path)
-        judged.append(JudgedRun(run, name, path, prefix, rows, about, trials))
+        if elsewhere:
+            judged.append(JudgedRun(run, name, path, prefix, elsewhere, {}, []))
+        else:
+            judged.append(JudgedRun(run, name, path, prefix, *_read_checked(run, path)))
     return [replace(run, rows=_told_apart(run.rows)) for run in judged]
 
 

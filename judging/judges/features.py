@@ -73,16 +73,16 @@ def _stacked(rows: Sequence[Sequence[NDArray[np.float64]]]) -> Features:
 
 def embedded_texts(trial: Trial) -> list[str]:
     """The texts of a trial that are embedded: labels in one, a word and its cue, sentences of a speaker, a caption."""
-    said = texts(trial)
+    answered = texts(trial)
     match trial["asked"]:
         case "object_detection":
-            return [", ".join(said)]
+            return [", ".join(answered)]
         case "word_association":
-            return [*said, trial["cue"]]
+            return [*answered, trial["cue"]]
         case "conversation":
-            spoken = [sentence for text in said for sentence in sentences(text)]
+            spoken = [sentence for text in answered for sentence in sentences(text)]
             return [sentence for sentence in spoken if count_words(sentence) >= LEAST_WORDS]
-    return said
+    return answered
 
 
 def _fixations(trial: Trial, part: ScanpathPart) -> list[NDArray[np.float64]]:

@@ -151,17 +151,17 @@ class TrainedJudge(Agent[T]):
         partition, agent trained on, and sentence. Raises UnavailableError."""
         settings = self.settings
         of_task = PARTITIONS.get(trials[0]["asked"], 1)
-        parts: dict[int, list[tuple[bool, dict[str, Any]]]] = defaultdict(list)
+        verdicts_by_place: dict[int, list[tuple[bool, dict[str, Any]]]] = defaultdict(list)
         for embedding, partition in product(inputs, range(settings.partitions or of_task)):
             of_part = settings.model_copy(update={"seed": settings.seed + partition})
             source: dict[str, Any] = {"partition": partition}
             if embedding:
                 source["embedding"] = embedding
             for place, counts, part in self._parts(trials, keys, inputs[embedding], of_part):
-                parts[place].append((counts, source | part))
-        is_several = settings.sentences or any(len(of_trial) > 1 for of_trial in parts.values())
+                verdicts_by_place[place].append((counts, source | part))
+        is_several = settings.sentences or any(len(of_trial) > 1 for of_trial in verdicts_by_place.values())
         raw: dict[str, dict[str, Any]] = {}
-        for place, of_trial in parts.items():
+        for place, of_trial in verdicts_by_place.items():
             margin = float(np.mean([part["margin"] for _, part in of_trial]))
             first = of_trial[0][1]
             of_first = {"fold": first["fold"], "split": settings.split, "agent": first.get("agent")}
@@ -286,9 +286,9 @@ def _folds(trials: Sequence[Trial], keys: Sequence[KeyRow], settings: TrainedSet
 
 
 def _repeated(keys: Sequence[KeyRow]) -> Marks:
-    said = [(key["asked"], key["said"], key["truth"], key["agent"]) for key in keys]
-    speakers = Counter(answer[:2] for answer in set(said))
-    return np.array([speakers[answer[:2]] > 1 for answer in said])
+    answers = [(key["asked"], key["said"], key["truth"], key["agent"]) for key in keys]
+    speakers = Counter(answer[:2] for answer in set(answers))
+    return np.array([speakers[answer[:2]] > 1 for answer in answers])
 
 
 def _drawn(places: Rows, is_machine: Marks, number: int, seed: str) -> Rows:

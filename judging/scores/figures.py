@@ -236,11 +236,11 @@ def _rest(share: Estimate) -> Estimate:
 
 def _pairs_of_values(values: Collection[Any], column: str) -> dict[str, tuple[str, Any]]:
     """By a value of a column ``A*B`` those of A and of B, numbers if all are; nothing where A's are too many."""
-    parts = {value: str(value).split(BOTH) for value in values} if column.count(AND) == 1 else {}
-    if any(len(both) != 2 for both in parts.values()) or len({first for first, *_ in parts.values()}) > MOST_SERIES:
+    pairs = {value: str(value).split(BOTH) for value in values} if column.count(AND) == 1 else {}
+    if any(len(both) != 2 for both in pairs.values()) or len({first for first, *_ in pairs.values()}) > MOST_SERIES:
         return {}
-    are_numbers = all(re.fullmatch(r"-?\d+(\.\d+)?", second) for _, second in parts.values())
-    return {value: (first, float(second) if are_numbers else second) for value, (first, second) in parts.items()}
+    are_numbers = all(re.fullmatch(r"-?\d+(\.\d+)?", second) for _, second in pairs.values())
+    return {value: (first, float(second) if are_numbers else second) for value, (first, second) in pairs.items()}
 
 
 def _by_measure(captions: Iterable[CaptionScore], scores: Table[Score]) -> Panels:

@@ -81,8 +81,8 @@ def score(
     if not table["verdict"].isin(VERDICTS).any():
         counts = ", ".join(f"{number:,} {why}" for why, number in table["verdict"].value_counts().items())
         raise InputError(f"no verdict can be scored: {counts}")
-    kept = table[table["excluded"].isna()]
-    if not kept["verdict"].isin(VERDICTS).any():
+    counted = table[table["excluded"].isna()]
+    if not counted["verdict"].isin(VERDICTS).any():
         raise InputError("the study's rules exclude every verdict; `turinglike study status` says which and when")
     settings = settings_of(runs)
     constant = [
@@ -90,7 +90,7 @@ def score(
     ]  # which catches nothing
     sets = {run.key.resolve(): run.about for run in runs}
     tables = compute_scores(
-        kept,
+        counted,
         columns,
         settings,
         bounds,

@@ -59,18 +59,18 @@ class Scores:
 
     def sentences(self) -> list[str]:
         """What `turinglike score` says in words: who passes, by whom and how sure; what was excluded, and why."""
-        said = [*self.remarks]
+        lines = [*self.remarks]
         for task, of_task in self.reasons.items():
             name = TASK_NAMES[task].lower()
-            said += [" ".join(f"{headline} ({name}): {why}." for headline, why in reasons) for reasons in of_task]
+            lines += [" ".join(f"{headline} ({name}): {why}." for headline, why in reasons) for reasons in of_task]
         if any(row.judge == PEOPLE for conclusions in self.tables.conclusions.values() for row in conclusions):
-            said.append(SCOPE)
+            lines.append(SCOPE)
         for task, differences in self.differences.items():
-            said += [f"{TASK_NAMES[task]}: {sentence}" for sentence in differences]
+            lines += [f"{TASK_NAMES[task]}: {sentence}" for sentence in differences]
         if self.verdicts is not None:
-            said += _exclusions(self.verdicts)
-            said += further_verdicts(self.verdicts)
-        return said
+            lines += _exclusions(self.verdicts)
+            lines += further_verdicts(self.verdicts)
+        return lines
 
     def grids(self) -> list[Grid]:
         """The tables that `turinglike score` prints, if they have rows: scores, pass rates of pairs, populations."""
@@ -175,5 +175,5 @@ def _exclusions(verdicts: pd.DataFrame) -> list[str]:
     if not excluded.any():
         return []
     counts = ", ".join(f"{rules.replace(' ', ' and ')} {number:,}" for rules, number in excluded.items())
-    kept = int(verdicts["excluded"].isna().sum())
-    return [f"{kept:,} of {len(verdicts):,} verdicts count; excluded by the study's rules: {counts}"]
+    counted = int(verdicts["excluded"].isna().sum())
+    return [f"{counted:,} of {len(verdicts):,} verdicts count; excluded by the study's rules: {counts}"]

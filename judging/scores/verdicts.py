@@ -297,8 +297,8 @@ def _refuse_answers(path: Path, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) 
 
 def _trials(folder: Run, key: Path) -> tuple[Path, Iterator[tuple[int | None, bytes]]]:
     """The file of the trials, the run's or else that beside the key, and its lines in canonical JSON."""
-    if (kept := folder.path / STIMULI).is_file():
-        return kept, enumerate(kept.read_bytes().splitlines(), start=1)
+    if (copy := folder.path / STIMULI).is_file():
+        return copy, enumerate(copy.read_bytes().splitlines(), start=1)
     source = key.with_name(key.name.removesuffix(".key.csv")) / TRIALS_FILE
     return source, ((row.line, row.canonical) for row in read_rows(source) if row.canonical is not None)
 

@@ -206,11 +206,11 @@ def _effects(agent: NDArray[np.float64], people: NDArray[np.float64]) -> tuple[f
 
 def longest_excerpts(answers: JudgedAnswers) -> JudgedAnswers:
     """Without excerpts of conversations that a longer one holds."""
-    kept: dict[tuple[Any, ...], list[Sequence[Any]]] = defaultdict(list)
+    excerpts_by_speaker: dict[tuple[Any, ...], list[Sequence[Any]]] = defaultdict(list)
     longest = []
     for answer in sorted(answers, key=lambda candidate: -len(candidate["answer"].get("messages") or ())):
         if (messages := answer["answer"].get("messages")) is not None:
-            longer = kept[answer["stimulus"], answer["agent"], answer["speaker"]]
+            longer = excerpts_by_speaker[answer["stimulus"], answer["agent"], answer["speaker"]]
             if any(other[: len(messages)] == messages for other in longer):
                 continue
             longer.append(messages)

@@ -120,11 +120,11 @@ def _of_two_factors(judged: pd.DataFrame, column: str, first: str, second: str) 
     if why is not None:
         test = BetweenValues(column=column, unit="judge", values=f"beside {column}")
         return [test.fails(why)]
-    parts = anova_lm(ols("right ~ C(a) * C(b)", figures).fit(), typ=2)
-    residual = parts.loc["Residual"]
+    table = anova_lm(ols("right ~ C(a) * C(b)", figures).fit(), typ=2)
+    residual = table.loc["Residual"]
     tests = []
     for name, term in ((first, "C(a)"), (second, "C(b)"), (column, "C(a):C(b)")):
-        part = parts.loc[term]
+        part = table.loc[term]
         test = BetweenValues(column=name, unit="judge", values=f"beside {column}", test=kind)
         test.judges = int(figures["judge"].nunique())
         test.freedom = f"{part['df']:.0f}, {residual['df']:.0f}"
@@ -138,9 +138,9 @@ def _of_two_factors(judged: pd.DataFrame, column: str, first: str, second: str) 
 
 def _shares(judged: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
     """Each ``judge``'s share of ``right`` verdicts where the first column is ``a`` and the second ``b``, as texts."""
-    of_trials = on_trials(judged, first, second)
-    keys = [of_trials[name].astype(str).rename(letter) for name, letter in ((first, "a"), (second, "b"))]
-    means = of_trials["right"].groupby([*keys, of_trials["judge"]]).mean()
+    by_trial = on_trials(judged, first, second)
+    keys = [by_trial[name].astype(str).rename(letter) for name, letter in ((first, "a"), (second, "b"))]
+    means = by_trial["right"].groupby([*keys, by_trial["judge"]]).mean()
     return means.round(DIGITS).reset_index()
 
 
@@ -156,9 +156,10 @@ def _detectabilities(judged: pd.DataFrame, first: str, second: str) -> tuple[pd.
         letter = "a"
     judged_there = judged[judged[other].notna()]
     is_machine = judged_there["truth"] == "machine"
-    of_agents = _shares(judged_there[is_machine], first, second)
-    of_people = _shares(judged_there[~is_machine].assign(**{AGENT: PEOPLE}), first, second)
-    both = of_agents.merge(of_people[[letter, "judge", "right"]], on=[letter, "judge"], how="left", suffixes=("", "_h"))
+    agent_shares = _shares(judged_there[is_machine], first, second)
+    people_shares = _shares(judged_there[~is_machine].assign(**{AGENT: PEOPLE}), first, second)
+    on_people = people_shares[[letter, "judge", "right"]]
+    both = agent_shares.merge(on_people, on=[letter, "judge"], how="left", suffixes=("", "_h"))
     figures = both.assign(right=(both["right"] + both.pop("right_h")) / 2)
     lacking = figures["right"].isna()
     left_out = ""
@@ -171,8 +172,8 @@ def _detectabilities(judged: pd.DataFrame, first: str, second: str) -> tuple[pd.
 
 def _why_not_two_factors(means: pd.DataFrame, first: str, second: str) -> str | None:
     """Why the judges' means ("right", by "a" and "b") cannot be tested; None where they can."""
-    of_cells = means.groupby(["a", "b"])["right"]
-    cells = of_cells.size().unstack()
+    by_cell = means.groupby(["a", "b"])["right"]
+    cells = by_cell.size().unstack()
     for letter, name in (("a", first), ("b", second)):
         if means[letter].nunique() < 2:
             return f"{name} has fewer than two values"
@@ -181,7 +182,7 @@ def _why_not_two_factors(means: pd.DataFrame, first: str, second: str) -> str | 
         return f"no judge is at {first} {value} with {second} {other}"
     if len(means) <= cells.size:
         return "each cell has a single judge"
-    if not (of_cells.max() > of_cells.min()).any():
+    if not (by_cell.max() > by_cell.min()).any():
         return "nothing varies within the cells"
     return None
 
@@ -236,7 +237,7 @@ def people_beside_judges(verdicts: pd.DataFrame) -> list[BetweenValues]:
     """People's verdicts, together, beside each other judge's, by :func:`t_tests`."""
     import pandas as pd
 
-    of_judge = dict(by_judge(verdicts.assign(judged_by=verdicts["judge"])))
-    people = of_judge.pop(PEOPLE, verdicts[:0]).assign(judged_by=PEOPLE)
-    both = [pd.concat([people, part]) for part in of_judge.values() if len(people)]
+    verdicts_by_name = dict(by_judge(verdicts.assign(judged_by=verdicts["judge"])))
+    people = verdicts_by_name.pop(PEOPLE, verdicts[:0]).assign(judged_by=PEOPLE)
+    both = [pd.concat([people, part]) for part in verdicts_by_name.values() if len(people)]
     return corrected([test for part in both for test in t_tests(part, "judged_by")])

@@ -101,11 +101,11 @@ class Clusters:
             with_partners = np.stack([self.judges, self.stimuli, self.partners])[[*dimensions]]
             codes = np.hstack([codes, with_partners])
             verdicts = np.tile(verdicts, 2)
-        known = np.all(codes >= 0, axis=0)
-        first, *others = codes[:, known]
+        is_known = np.all(codes >= 0, axis=0)
+        first, *others = codes[:, is_known]
         for other in others:
             first = first * (other.max(initial=0) + 1) + other
-        return np.unique(first, return_inverse=True)[1].astype(np.int64), verdicts[known]
+        return np.unique(first, return_inverse=True)[1].astype(np.int64), verdicts[is_known]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +160,10 @@ class Jackknife:
             overlap = np.nan_to_num(shared / np.sqrt(size[..., :, None] * size[..., None, :]))
             as_if_alike = _joint(weights**2 * size, freedom, overlap)
             as_estimated = _joint(weights**2 * own, freedom, overlap)
-            of_dimensions = np.fmin(as_if_alike, as_estimated)
+            freedom_by_dimension = np.fmin(as_if_alike, as_estimated)
             is_drawn = (size > 0).any(axis=-1)
             share = np.where(is_drawn, np.maximum(variances[[0, 1, 3]] / total, LEAST_SHARE), 0.0)
-            joint = 1 / (share**2 / np.where(is_drawn, of_dimensions, np.inf)).sum(axis=0)
+            joint = 1 / (share**2 / np.where(is_drawn, freedom_by_dimension, np.inf)).sum(axis=0)
         return np.sqrt(total), np.where(total > 0, np.maximum(joint, fewest), fewest)
 
     def interval(
@@ -232,9 +232,9 @@ class Jackknife:
         middle = value @ weights
         reach = []
         for end, other in ((low, high), (high, low)):
-            parts = np.abs(weights * np.where(weights > 0, end - value, other - value))
-            is_open = np.isinf(parts).any(axis=-1)
-            finite = np.where(is_open[..., None], 0.0, parts)
+            distances = np.abs(weights * np.where(weights > 0, end - value, other - value))
+            is_open = np.isinf(distances).any(axis=-1)
+            finite = np.where(is_open[..., None], 0.0, distances)
             square = np.einsum("...i,...ij,...j->...", finite, correlations, finite)
             reach.append(np.where(is_open, np.inf, np.maximum(np.sqrt(np.maximum(square, 0)), least)))
         return np.maximum(middle - reach[0], ends[0]), np.minimum(middle + reach[1], ends[1])
@@ -283,9 +283,9 @@ def _joint(variances: Floats, freedom: Floats, overlap: Floats) -> Floats:
 def _total(variances: Floats) -> Floats:
     """The variance [...] from its parts [7, ...] in the order of :data:`DIMENSIONS`, never below one of judges, stimuli
     or people."""
-    judges, stimuli, both, people, by_judge, on_stimulus, each = variances
+    judges, stimuli, both, people, by_judge, on_stimulus, of_all_three = variances
     total = np.maximum(judges + stimuli - both, np.maximum(judges, stimuli))
-    total = np.maximum(total + people - by_judge - on_stimulus + each, np.maximum(total, people))
+    total = np.maximum(total + people - by_judge - on_stimulus + of_all_three, np.maximum(total, people))
     return np.where(total < ROUNDING**2, 0.0, total)
 
 
@@ -338,8 +338,8 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
             if len(dimensions) == 1:
                 shares = np.where(is_drawn[:, None], sums[0] / sums[0].sum(axis=1, keepdims=True), 0.0)
                 shared.append(shares @ shares.T)
-                of_clusters = np.where(number > 1, np.maximum(1 / np.diag(shared[-1]) - 1, 1), np.nan)
-                freedom.append(np.where(is_drawn, of_clusters, np.inf))
+                effective = np.where(number > 1, np.maximum(1 / np.diag(shared[-1]) - 1, 1), np.nan)
+                freedom.append(np.where(is_drawn, effective, np.inf))
                 numbers.append(number.astype(np.float64))
     freedom_by_dimension = np.array(freedom)
     number = cells.sum(axis=1)

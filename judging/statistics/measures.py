@@ -182,8 +182,8 @@ def summarize(
     judged = verdicts[is_known]
     right = is_right(judged)
     drawn_from = clusters(judged)
-    of_agents = row[is_known] == np.arange(len(agents) + 1)[:, None]
-    cells = np.insert(of_agents, 1, ~of_agents[0], axis=0)  # people's, all agents', each agent's
+    is_row = row[is_known] == np.arange(len(agents) + 1)[:, None]
+    cells = np.insert(is_row, 1, ~is_row[0], axis=0)  # people's, all agents', each agent's
     result = rates(right, cells, drawn_from, drawn)
     of_mean_judge = rates_of_judges(right, cells, drawn_from, drawn)
     correct = cells @ right
@@ -207,9 +207,9 @@ def summarize(
     is_missing = ~np.isin(verdict, VERDICTS)
     scores = []
     for row_of_agent, agent in enumerate([ALL, *agents]):
-        of_people = is_first & (row == 0)
-        of_machines = is_first & ((row > 0) if agent == ALL else (row == row_of_agent))
-        of_agent = (row == 0) | ((row > 0) if agent == ALL else (row == row_of_agent))
+        is_of_people = is_first & (row == 0)
+        is_of_machines = is_first & ((row > 0) if agent == ALL else (row == row_of_agent))
+        is_of_either = (row == 0) | ((row > 0) if agent == ALL else (row == row_of_agent))
         scores.append(
             Score(
                 agent=agent,
@@ -217,11 +217,11 @@ def summarize(
                 human_machine=int(result.number[0] - correct[0]),
                 machine_human=int(result.number[row_of_agent + 1] - correct[row_of_agent + 1]),
                 machine_machine=int(correct[row_of_agent + 1]),
-                missing_of_people=int((of_people & is_missing).sum()),
-                missing_of_machines=int((of_machines & is_missing).sum()),
-                trials_of_people=int(of_people.sum()),
-                trials_of_machines=int(of_machines.sum()),
-                **count_missing(verdict[of_agent]),
+                missing_of_people=int((is_of_people & is_missing).sum()),
+                missing_of_machines=int((is_of_machines & is_missing).sum()),
+                trials_of_people=int(is_of_people.sum()),
+                trials_of_machines=int(is_of_machines.sum()),
+                **count_missing(verdict[is_of_either]),
                 **{name: values[row_of_agent] for name, values in estimates.items()},
                 dprime_judges=float(dprime_judges[row_of_agent]),
             )
@@ -251,15 +251,15 @@ def clusters(verdicts: pd.DataFrame) -> Clusters:
         partners = people.mask(people.notna())
     judges = pd.factorize(verdicts["judge"])[0].astype(np.int64)
     stimuli = pd.factorize(verdicts["stimulus"])[0].astype(np.int64)
-    of_people, of_partners = np.split(pd.factorize(pd.concat([people, partners]))[0].astype(np.int64), 2)
+    people_codes, partner_codes = np.split(pd.factorize(pd.concat([people, partners]))[0].astype(np.int64), 2)
     is_trained = "margin" in verdicts.columns and verdicts["margin"].notna()
     is_mean = "part" in verdicts.columns and verdicts["part"].notna()
     wider = np.where(is_trained & is_mean, TRAINED_MEAN, np.where(is_trained, TRAINED, np.ones(len(verdicts))))
-    partners = of_partners if (of_partners >= 0).any() else None
+    partners = partner_codes if (partner_codes >= 0).any() else None
     trials = None
     if np.any(is_mean):
         trials = verdicts.groupby(["judge", "trial"]).ngroup().to_numpy(dtype=np.int64)
-    return Clusters(judges, stimuli, of_people, wider, partners, trials)
+    return Clusters(judges, stimuli, people_codes, wider, partners, trials)
 
 
 def is_right(verdicts: pd.DataFrame) -> Floats:
@@ -292,8 +292,8 @@ def _dprime_of_judges(right: Floats, cells: Cells, drawn_from: Clusters, correct
     number = np.array([np.bincount(judges[cell], minlength=size) for cell in cells]).astype(np.float64)
     trials = number
     if drawn_from.trials is not None:
-        of_judges = judges == np.arange(size)[:, None]
-        trials = np.array([drawn_from.trials_in(cell & of_judges) for cell in cells])
+        is_judge = judges == np.arange(size)[:, None]
+        trials = np.array([drawn_from.trials_in(cell & is_judge) for cell in cells])
     probits = z_scores(correct * _per(trials, number), trials, correction)
     dprimes = probits[0] + probits[1:]
     with np.errstate(invalid="ignore"):
@@ -387,12 +387,12 @@ def folds_in_words(settings: Mapping[str, Any]) -> str | None:
     """How the folds of a trained judge are made; None of any other."""
     if "split" not in settings:
         return None
-    parts = [SPLITS[settings["split"]]]
+    clauses = [SPLITS[settings["split"]]]
     if settings["unique"]:
-        parts.append("repeated answers left out")
+        clauses.append("repeated answers left out")
     if settings["train"] is not None:
-        parts.append(f"trained on {settings['train']}")
-    return ", ".join(parts)
+        clauses.append(f"trained on {settings['train']}")
+    return ", ".join(clauses)
 
 
 def on_common_trials(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Jackknife, int]:
@@ -401,10 +401,10 @@ def on_common_trials(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Jackkni
     import pandas as pd
 
     common = set(first["trial"]) & set(second["trial"])
-    parts = [part[part["trial"].isin(common)] for part in (first, second)]
-    both = pd.concat(parts)
-    is_first = np.arange(sum(map(len, parts))) < len(parts[0])
-    drawn = np.hstack([clusters(part).drawn().repeat(2, axis=1) for part in parts])
+    sides = [part[part["trial"].isin(common)] for part in (first, second)]
+    both = pd.concat(sides)
+    is_first = np.arange(sum(map(len, sides))) < len(sides[0])
+    drawn = np.hstack([clusters(part).drawn().repeat(2, axis=1) for part in sides])
     return detectabilities(both, [is_first, ~is_first], drawn), len(common)
 
 
@@ -420,5 +420,5 @@ def difference(verdicts: pd.DataFrame, judge: str, other: str | None) -> Estimat
 
 
 def _kin(settings: Mapping[str, Any]) -> bytes:
-    kept = {name: value for name, value in settings.items() if name not in FOLDING}
-    return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)
+    beside_folds = {name: value for name, value in settings.items() if name not in FOLDING}
+    return orjson.dumps(beside_folds, option=orjson.OPT_SORT_KEYS)

@@ -87,9 +87,9 @@ class Answered(NamedTuple):
         first, second = sizes
         order = np.tile(np.arange(len(self.answers)), (1 + permutations, 1))
         order[1:] = chance.permuted(order[1:], axis=1)
-        of_people, of_agent = np.split(np.repeat(order, draws, axis=0), [self.people], axis=1)
-        people = chance.permuted(of_people, axis=1)
-        agent = chance.permuted(of_agent, axis=1)
+        people_order, agent_order = np.split(np.repeat(order, draws, axis=0), [self.people], axis=1)
+        people = chance.permuted(people_order, axis=1)
+        agent = chance.permuted(agent_order, axis=1)
         others = people[:, first : first + second]
         places = [(people[:, :first], others), (agent[:, :first], others)]
         if second and self.agent >= first + second:
@@ -158,19 +158,21 @@ def _by_agent(answers: Sequence[Answer]) -> Mapping[str, list[Answered]]:
 def _rows(task: str, agent: str, measures: Sequence[Measure], stimuli: Sequence[Answered]) -> Iterator[Population]:
     for measure in measures:
         chance = np.random.default_rng(0)
-        kept = [answered for answered in stimuli if answered.agent >= measure.least]
-        if len(kept) < 1 + measure.is_pooled:
+        usable = [answered for answered in stimuli if answered.agent >= measure.least]
+        if len(usable) < 1 + measure.is_pooled:
             continue
-        size = max(round(len(kept) ** 0.5), 2) if measure.is_pooled else 1
-        groups = [[kept[place] for place in group] for group in np.array_split(np.arange(len(kept)), len(kept) // size)]
-        numbers = sum(answered.people for answered in kept), sum(answered.agent for answered in kept)
+        size = max(round(len(usable) ** 0.5), 2) if measure.is_pooled else 1
+        groups = [
+            [usable[place] for place in group] for group in np.array_split(np.arange(len(usable)), len(usable) // size)
+        ]
+        numbers = sum(answered.people for answered in usable), sum(answered.agent for answered in usable)
         values, differences, p = _compared(measure, groups, chance)
         low, high = measure.limits
         people = _estimate(values[0], low, high)
         between = _estimate(values[1], low, high)
         itself = _estimate(values[2], low, high)
         difference = _estimate(differences, low - high, high - low)
-        yield Population(task, agent, measure.name, len(kept), *numbers, people, between, itself, difference, p)
+        yield Population(task, agent, measure.name, len(usable), *numbers, people, between, itself, difference, p)
 
 
 def _compared_sets(

@@ -102,9 +102,9 @@ def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[st
     table = table.assign(**{part: table[column_of[part]] for name in listed for part in name.split(AND)})
     for name in listed:
         if AND in name:
-            parts = name.split(AND)
-            texts = [table[part].astype(str) for part in parts]
-            is_known = table[parts].notna().all(axis=1) & ((table["truth"] == "machine") | ("agent" not in parts))
+            factors = name.split(AND)
+            texts = [table[part].astype(str) for part in factors]
+            is_known = table[factors].notna().all(axis=1) & ((table["truth"] == "machine") | ("agent" not in factors))
             table[name] = texts[0].str.cat(texts[1:], sep=BOTH).where(is_known)
     return table, listed
 

@@ -48,10 +48,10 @@ def media_of(study: ServedStudy, judge: Judge) -> dict[str, Path]:
 
 def _end(study: ServedStudy, judge: Judge) -> dict[str, Any]:
     settings = study.settings
-    kept = study.log.personal.get(judge.code, {})
+    personal = study.log.personal.get(judge.code, {})
     code = completion_code(judge, settings)
     address = settings.end.redirect if code else ""
-    values = {name: kept.get(name, "") for name in ("worker", *settings.judges.parameters)}
+    values = {name: personal.get(name, "") for name in ("worker", *settings.judges.parameters)}
     for name, value in {**values, "code": code}.items():
         address = address.replace(f"{{{name}}}", quote(value, safe=""))
     kind = "end" if judge.ended == "finished" else judge.ended or "closed"

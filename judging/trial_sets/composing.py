@@ -185,14 +185,14 @@ def trials(
     notes["same_rules"] = drawn.rules.summary()
     folder = Path(out)
     rows, blind = write_trial_set(folder, drawn.lists, notes, choices.seed, force=force)
-    said = [*drawn.common, *drawn.rules.sentences()]
+    sentences = [*drawn.common, *drawn.rules.sentences()]
     for name, numbers in drawn.about.items():
         if choices.pairs:
-            said += sentences_on_pairs(numbers)
+            sentences += sentences_on_pairs(numbers)
         else:
-            said += sentences_on_task(name, numbers, rows)
-    said += sentences_on_set(drawn.unbalanced, drawn.passed_over, blind)
-    return TrialSet(folder, len(rows), said)
+            sentences += sentences_on_task(name, numbers, rows)
+    sentences += sentences_on_set(drawn.unbalanced, drawn.passed_over, blind)
+    return TrialSet(folder, len(rows), sentences)
 
 
 def _folders(folders: Folder | Sequence[Folder]) -> list[Path]:

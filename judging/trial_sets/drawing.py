@@ -73,8 +73,8 @@ def duplicates(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
 
 def unique(candidates: Sequence[Candidate], chance: random.Random) -> list[Candidate]:
     """A drawn answer of equal ones."""
-    kept = {id(chance.choice(answers)) for answers in by_content(candidates).values()}
-    return [answer for answer in candidates if id(answer) in kept]
+    drawn = {id(chance.choice(answers)) for answers in by_content(candidates).values()}
+    return [answer for answer in candidates if id(answer) in drawn]
 
 
 def shares(total: int, names: Sequence[K], chance: random.Random) -> dict[K, int]:

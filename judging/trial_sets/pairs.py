@@ -164,8 +164,8 @@ def draw_pairs(
         for agent, pairs in both.items():
             if not every and len(pairs) < wanted:
                 drawn.unbalanced.append(f"{agent} has {len(pairs):,} pairs of {length} turns, and not {wanted:,}")
-            if kept := pairs[:wanted]:
-                drawn.cells[agent, length] = _placed(kept, length, chance, show_pseudo)
+            if drawn_pairs := pairs[:wanted]:
+                drawn.cells[agent, length] = _placed(drawn_pairs, length, chance, show_pseudo)
     drawn.cells = {cell: drawn.cells[cell] for cell in sorted(drawn.cells, key=lambda cell: (cell[1], cell[0]))}
     return drawn
 

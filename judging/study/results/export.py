@@ -37,12 +37,12 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
     number of verdicts or answers, and in words which conversations or tests are left out. Raises InputError where
     nobody has answered yet, and StorageError.
     """
-    said = read_personal(folder)
+    personal_answers = read_personal(folder)
     state = read_state(folder)
-    rows = rows_of(material, state, said)
+    rows = rows_of(material, state, personal_answers)
     asked = material.settings.questions
     questions: Sequence[str] = asked.before if personal or asked.public else ()
-    told = {code: {name: said.get(code, {}).get(name) for name in questions} for code in state.judges}
+    told = {code: {name: personal_answers.get(code, {}).get(name) for name in questions} for code in state.judges}
     held = [test for test in state.meetings.values() if isinstance(test, Test)]
     tests = [test for test in held if test.void is None and test.is_over()]
     records = [verdict_on_test(test, judged, state, told) for test in tests for judged in test.judged]
@@ -64,18 +64,18 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
         elif records:
             new_people_run(made, material.source).write_records("humans", records)
         if personal:
-            write_participants(made / PARTICIPANTS, state, said, rows, material)
+            write_participants(made / PARTICIPANTS, state, personal_answers, rows, material)
         if rows:
             # What a run's records tell of the judges, its table tells, too.
             fields = [*FIELDS, *CLOSING] if personal else questions
             with (made / TABLE).open("w", encoding="utf-8", newline="") as file:
-                write_rows(file, [*rows[0], *fields], (_cells(row, said, fields) for row in rows))
+                write_rows(file, [*rows[0], *fields], (_cells(row, personal_answers, fields) for row in rows))
     return len(records), left_out
 
 
-def _cells(row: VerdictRow, said: Personal, fields: Sequence[str]) -> list[Any]:
+def _cells(row: VerdictRow, personal_answers: Personal, fields: Sequence[str]) -> list[Any]:
     values = [" ".join(value) if isinstance(value, list) else value for value in row.values()]
-    values += [said.get(row["judge"], {}).get(field) for field in fields]
+    values += [personal_answers.get(row["judge"], {}).get(field) for field in fields]
     return [int(value) if isinstance(value, bool) else value for value in values]
 
 

@@ -25,7 +25,7 @@ Personal = Mapping[str, Mapping[str, Any]]
 
 
 def write_participants(
-    path: Path, state: State, said: Personal, verdicts: Sequence[VerdictRow], material: Material
+    path: Path, state: State, personal_answers: Personal, verdicts: Sequence[VerdictRow], material: Material
 ) -> None:
     """Write a row for each participant who has not deleted all. Raises OSError.
 
@@ -62,7 +62,7 @@ def write_participants(
             "consent": None if consent is None else consent.consent,
             "counts": int(code in counted),
             "void": " ".join(_voids(code, judge, state, names)),
-            **said.get(code, {}),
+            **personal_answers.get(code, {}),
         }
         return [values.get(name) for name in columns]
 

@@ -36,9 +36,9 @@ class MeetingCounts:
 
     def left_out(self) -> str:
         """What no export has, in words; "" where it has all."""
-        parts = [f"{self.under_way:,} not at the end"] if self.under_way else []
-        parts += [f"{number:,} void ({reason})" for reason, number in sorted(self.void.items())]
-        return ", ".join(parts)
+        clauses = [f"{self.under_way:,} not at the end"] if self.under_way else []
+        clauses += [f"{number:,} void ({reason})" for reason, number in sorted(self.void.items())]
+        return ", ".join(clauses)
 
 
 def count_meetings(state: State, material: MeetingMaterial) -> MeetingCounts:

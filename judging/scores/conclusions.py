@@ -4,8 +4,8 @@ The outcome comes from tests alone, and a sentence may never say more than they 
 0.05 show that its detectability lies within the bounds around 0.5; that no difference was found proves nothing. It
 *does not pass* where Holm's p of "as often taken for a person as people" is below 0.05. Between the two it *may or may
 not pass*, and the sentence names what it takes to decide: more judges, stimuli or people who answered. Two outcomes
-guard against judges: one that says the same of every answer tests nothing, and a trained judge may fall below 0.5 by
-its folds alone, so that this is no finding. Who changes an outcome changes what papers would print."""
+guard against judges. One that says the same of every answer tests nothing. A trained judge may fall below 0.5 by its
+folds alone, so that this is no finding. Who changes an outcome changes what papers would print."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence

@@ -88,7 +88,7 @@ def score(
     constant = [
         judge for judge, of_judge in settings.items() if of_judge.get("cue") == "constant"
     ]  # which catches nothing
-    sets = {run.key.resolve(): run.about for run in runs}
+    sets = {run.key.resolve(): run.notes for run in runs}
     tables = compute_scores(
         counted,
         columns,

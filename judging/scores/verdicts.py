@@ -57,7 +57,7 @@ class JudgedRun:
     """What comes before trials' ids, which are the same numbers in several sets; "" where there is one set."""
     rows: Keys
     """The key's rows, by trial."""
-    about: Mapping[str, Any]
+    notes: Mapping[str, Any]
     """How the trial set was made; empty where verdicts are on other studies' stimuli."""
     trials: Sequence[Mapping[str, Any]]
     """What judges saw; none where verdicts are on other studies' stimuli."""
@@ -264,8 +264,10 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
 
 
 def _of_study(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What a study says of a person's verdict: the rules that exclude it, its place among the judge's trials, the
-    perceived sex, its phase, and what the judge answered to questions. Other verdicts have None."""
+    """What a study says of a person's verdict; other verdicts have None.
+
+    These are the rules that exclude it, its place among the judge's trials, the perceived sex, its phase, and what the
+    judge answered to questions."""
     raw = record["raw"] if record["kind"] == "human" and isinstance(record["raw"], dict) else {}
     rules = raw.get("rules")
     place = raw.get("trial_index")

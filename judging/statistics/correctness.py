@@ -96,7 +96,7 @@ def _of_two_factors(judged: pd.DataFrame, column: str, first: str, second: str) 
 
     A figure is the share of right verdicts where both columns are of judges or stimuli. Where one is ``agent`` it is
     detectability, as in the papers (2025, L1341; :func:`_detectabilities`). The share of right verdicts on an
-    agent's answers, p(M|M), would take a habit for skill: of judges who guess, those who say "machine" more often would
+    agent's answers, p(M|M), would take a habit for skill: a judge who guesses, but says "machine" more often, would
     seem to tell every agent better.
 
     F divides by the variance within cells. Where no cell varies there is none to divide by: what least squares leaves

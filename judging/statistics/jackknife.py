@@ -12,9 +12,9 @@ over the three dimensions alone, "i" and "j" over the cells of a sum, and "..." 
 detect agents. Normal intervals leave [0, 1] at rates near 1. ``scripts/calibrate_scores.py`` draws 1,000 studies of
 each design and counts: who changes a line here runs it, and compares with the table in docs/judging.md.
 
-**The method.** The variance is that between judges, plus that between stimuli, plus that between people, minus that of
-the intersections of each two, plus that of all three (Cameron, Gelbach, Miller 2011). It is never below one of its
-parts. Each part is a jackknife that leaves out one cluster at a time (MacKinnon, Nielsen, Webb 2024).
+**The method.** The variances between judges, between stimuli and between people are added. Those of the intersections
+of each two are subtracted, and that of all three is added again (Cameron, Gelbach, Miller 2011). It is never below one
+of its parts. Each part is a jackknife that leaves out one cluster at a time (MacKinnon, Nielsen, Webb 2024).
 
 The degrees of freedom of a rate are the effective number of clusters (Kish 1965) minus 1, of the dimension with the
 fewest. A sum has joint ones (Satterthwaite 1946), and never fewer than its rates. Over rates they are the smaller of

@@ -56,12 +56,12 @@ def slope_of_log_odds(values: Floats, right: Floats) -> Slope | None:
     has p near 1.
 
     There the inference is exact, given how many verdicts are right (Cox 1970, section 4.2; Mehta and Patel 1995): the
-    sum of the values of right verdicts is the largest of all that it could be, so that p without a slope is a count of
-    orders. The interval has one end; the estimate and the other end are infinite. Two other ways were not taken. The
-    likelihood ratio's chi-squared distribution does not hold for few verdicts: three wrong below three right give
-    0.004, where all 20 orders give 0.1. Firth's penalised likelihood (Heinze and Schemper 2002) has a finite slope, but
-    the penalty makes it: such verdicts say only that the slope is at least the interval's end. Orders are of verdicts,
-    so that a share at the value itself is a right verdict if it is above a half.
+    sum of the values of right verdicts is the largest that it could be. So p without a slope is a count of orders. The
+    interval has one end; the estimate and the other end are infinite. Two other ways were not taken. The likelihood
+    ratio's chi-squared distribution does not hold for few verdicts: three wrong below three right give 0.004, where all
+    20 orders give 0.1. Firth's penalised likelihood (Heinze and Schemper 2002) has a finite slope, but the penalty
+    makes it: such verdicts say only that the slope is at least the interval's end. Orders are of verdicts, so that a
+    share at the value itself is a right verdict if it is above a half.
 
     Separation is found exactly, by the order of values, and not by a warning of the fit. One covariate separates if no
     wrong verdict lies above a right one, or no right one above a wrong one; otherwise it does not.

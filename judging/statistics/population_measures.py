@@ -245,8 +245,10 @@ def maps(centre: Mapping[str, Floats], answers: Sequence[Answer]) -> Maps:
 
 
 def information_gain(relation: Maps, first: Floats, second: Floats) -> Floats:
-    """Bits by which the density of the second set's paths, of a degree's Gaussians, explains a fixation of the first
-    better than where people look in other pictures (Kümmerer, Wallis and Bethge 2015). For a person
+    """How much better the second set's paths explain a fixation of the first than other pictures do, in bits.
+
+    Their density is one of Gaussians of a degree; beside it stands where people look in other pictures (Kümmerer,
+    Wallis and Bethge 2015). For a person
     beside all others it is the ceiling between observers."""
     density = (second @ relation.smoothed) / (second @ relation.number)[:, None]
     density = (1 - OF_CENTRE) * density + OF_CENTRE * relation.centre

@@ -76,8 +76,8 @@ def study_of_judges(
     ``of_pairs`` says that trials show two conversations, for which there are no papers.
     """
     if of_pairs:
-        trials = {"number": 10, "practice": 2}
-        exclude = {}
+        trials: dict[str, Any] = {"number": 10, "practice": 2}
+        exclude: dict[str, Any] = {}
     else:
         trials, exclude = preset(name, task)
     trials |= changed or {}

@@ -1,8 +1,8 @@
 """Judges that answer the trials of a set: :func:`judge`, on which ``turinglike judge`` stands.
 
 Judges are agents of the task ``judgement``, and a trial set is a stimulus set of that task. So judging is ``generate``
-over a trial set, with two of the judges' settings filled in: ``trials`` and ``key``, where trained judges find what
-they learn from."""
+over a trial set, with two of the judges' settings filled in: ``trials`` and ``key``. Trained judges learn
+from these."""
 
 from __future__ import annotations
 

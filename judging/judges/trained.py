@@ -1,6 +1,8 @@
-"""Judges that are trained by cross-validation on the trials that they judge. ``split`` "row" deals single rows (papers'
-public judge), "agent" leaves the judged agent out, "speaker" the person, "other" trains on one agent alone and judges
-the others (2025 paper, Fig. S8)."""
+"""Judges that are trained by cross-validation on the trials that they judge.
+
+``split`` says how folds are made. "row" deals single rows, as the papers' public judge does. "agent" leaves the judged
+agent out, and "speaker" the person. "other" trains on one agent alone and judges the others (2025 paper, Fig. S8).
+"""
 
 from __future__ import annotations
 

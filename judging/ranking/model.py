@@ -4,8 +4,8 @@ The probit of "machine" is, with x = -1/2 for a person's answer and 1/2 for an a
 
     intercept + bias (judge, stimulus, speaker, answer) + x * skill (judge, stimulus) + [d' of the agent + taste]
 
-(DeCarlo 1998; Rouder et al. 2007; Wright, Horry and Skagerberg 2009). A speaker is a person who answered, an answer
-what an agent or person has for a stimulus, a taste what a judge has for an agent. People who judge are drawn around
+(DeCarlo 1998; Rouder et al. 2007; Wright, Horry and Skagerberg 2009). A speaker is a person who answered. An answer is
+what an agent or person has for a stimulus, and a taste what a judge has for an agent. People who judge are drawn around
 the mean of their study, a folder of verdicts; where people judge, classifiers and language models have another mean.
 All spreads are estimated, with log-normal priors: of how studies differ a single study says nothing, the prior does.
 

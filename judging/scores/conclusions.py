@@ -89,7 +89,7 @@ def _why(test: AgainstPeople, outcome: str, score: Score, bounds: float, is_trai
     """The figures behind an outcome: the share of right verdicts in percent, with its 95 % interval.
 
     No end of the interval looks like 50 % unless it is 50 %. An agent passes by its 90 % interval (two one-sided tests
-    at 0.05), which is named too, as the 95 % interval may reach beyond the bounds."""
+    at 0.05). It is named too, since the 95 % interval may reach beyond the bounds."""
     if outcome == BLIND:
         return f"{test.judge} said the same of every answer"
     if outcome == UNKNOWN:

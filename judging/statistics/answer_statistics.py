@@ -252,8 +252,8 @@ def plain_words(text: str) -> Words:
 
 
 def bleu(pairs: Sequence[Pair]) -> float | None:
-    """BLEU-4 of a corpus, 0 to 100. None where no caption has four words: there is no 4-gram that could be in a
-    reference, and programs say 0 (sacrebleu), 3 (pycocoevalcap) or 1e-75 (nltk) even of captions that are equal."""
+    """BLEU-4 of a corpus, 0 to 100. None where no caption has four words. There is no 4-gram then that could be
+    in a reference. Programs say 0 (sacrebleu), 3 (pycocoevalcap) or 1e-75 (nltk) even of captions that are equal."""
     from sacrebleu.metrics.bleu import BLEU
 
     if all(len(words) < LONGEST_GRAM for words, _ in pairs):

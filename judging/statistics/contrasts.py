@@ -262,8 +262,9 @@ def _weights(sides: Sequence[Sequence[Cells]]) -> Floats:
 
 
 def _slope(judged: pd.DataFrame, sides: Sequence[Sequence[Cells]], places: Floats, name: str) -> ByColumn:
-    """Over the numbers ``places`` [verdicts] of a column. They are counted from the least, in parts of their range, and
-    the slope is put back into the column's units: by the millisecond it is 1e-10, which would count as rounding."""
+    """Over the numbers ``places`` [verdicts] of a column. They are counted from the least, in parts of their range.
+    The slope is then put back into the column's units: by the millisecond it is 1e-10, which would count as
+    rounding."""
     compared = [[part for part in side if np.ptp(places[part])] for side in sides]
     test = ByColumn(column=name, value="slope", beside="", difference=NO_FIGURE)
     if not all(compared):

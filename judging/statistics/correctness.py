@@ -103,10 +103,10 @@ def _of_two_factors(judged: pd.DataFrame, column: str, first: str, second: str) 
     is rounding, and F would be 1e30. Figures are rounded first, so that 0.1 + 0.2 and 0.3 are alike.
 
     A judge of several agents stands in several cells, and counts in each as if another judge, as in the papers' F(a,
-    b). But these cells share the judge's p(H|H) and skill. So F of a column of judges is too large (of 40 judges who
-    guess and three agents it alarms in 10 to 18 % where 5 are due); that of agents, whose differences these leave as
-    they are, is too small (0 to 1 %). The test's name says so, and :func:`judging.statistics.contrasts.by_column`
-    counts each judge once."""
+    b). But these cells share the judge's p(H|H) and skill. So F of a column of judges is too large: with 40 judges who
+    guess and three agents it alarms in 10 to 18 %, where 5 are due. F of agents is too small (0 to 1 %), since a
+    judge's skill leaves the differences between agents as they are. The test's name says so, and
+    :func:`judging.statistics.contrasts.by_column` counts each judge once."""
     from statsmodels.formula.api import ols
     from statsmodels.stats.anova import anova_lm
 
@@ -145,9 +145,11 @@ def _shares(judged: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
 
 
 def _detectabilities(judged: pd.DataFrame, first: str, second: str) -> tuple[pd.DataFrame, str]:
-    """As :func:`_shares`, of which one column is ``agent``: half of p(M|M) on its answers and p(H|H), the judge's on
-    people's answers at the same value of the other column. And in words who has none: who judged no people's answers
-    there, as nobody does in conversations of two machines."""
+    """As :func:`_shares` where one column is ``agent``: detectabilities, and in words which judges have none.
+
+    A judge's detectability is half the sum of p(M|M) on the agent's answers and of p(H|H) on people's answers at the
+    same value of the other column. A judge who judged no people's answers there has none, as in conversations of two
+    machines."""
     if first == AGENT:
         other = second
         letter = "b"

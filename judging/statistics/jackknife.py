@@ -1,12 +1,12 @@
 """Rates of verdicts, their sums and differences, where judges, stimuli and the people who answered are all drawn.
 
 **How it reads.** A *cell* is a set of verdicts with one rate: people's answers, or an agent's. Detectability is half
-the sum of two cells' rates, so that most figures are sums over cells with weights, and cells share judges and stimuli:
-their errors are correlated. So the variance of a sum takes a matrix [cells, cells] of products of errors. There is one
-for each of the seven sets of dimensions in :data:`DIMENSIONS` (judges; stimuli; both at once; people; …), as two-way
-and three-way clustering adds some and subtracts the others. :func:`jackknife` makes these matrices once for all cells,
-and the methods of :class:`Jackknife` read from them any sum. In its ``einsum`` texts "g" runs over the seven sets, "d"
-over the three dimensions alone, "i" and "j" over the cells of a sum, and "..." over sums.
+the sum of two cells' rates, so that most figures are sums over cells with weights. Cells share judges and stimuli, and
+so their errors are correlated. So the variance of a sum takes a matrix [cells, cells] of products of errors. There is
+one for each of the seven sets of dimensions in :data:`DIMENSIONS` (judges; stimuli; both at once; people; …), as
+two-way and three-way clustering adds some and subtracts the others. :func:`jackknife` makes these matrices once for all
+cells, and the methods of :class:`Jackknife` read from them any sum. In its ``einsum`` texts "g" runs over the seven
+sets, "d" over the three dimensions alone, "i" and "j" over the cells of a sum, and "..." over sums.
 
 **What breaks otherwise.** Verdicts taken for independent make intervals too narrow, so that judges who guess seem to
 detect agents. Normal intervals leave [0, 1] at rates near 1. ``scripts/calibrate_scores.py`` draws 1,000 studies of
@@ -22,8 +22,8 @@ two numbers: as if all clusters varied alike, and by the rates' estimated varian
 clusters count as a single one. Over dimensions they go by the estimated variances, each at least LEAST_SHARE of the
 sum's.
 
-The interval of a rate is the exact interval of a number of independent verdicts that vary as much, with t of these
-degrees of freedom (Clopper, Pearson 1934; Korn, Graubard 1998). Intervals of sums and differences are made from those
+The interval of a rate is an exact one (Clopper, Pearson 1934; Korn, Graubard 1998): that of a number of independent
+verdicts which vary as much, with t of these degrees of freedom. Intervals of sums and differences are made from those
 of the rates by MOVER (Zou, Donner 2008). They reach at least as far as t times the standard error, or as what single
 verdicts cannot show (``_unseen``). p is 1 minus the confidence of the interval that ends at the null hypothesis.
 
@@ -177,8 +177,9 @@ class Jackknife:
         return self._interval(cells, weights, tail, correlations, deviation, probits)
 
     def p(self, cells: Codes, weights: Floats, null: float) -> Floats:
-        """p of the hypothesis that sums of rates [...] are ``null``, two-sided: found by halving, on a logarithmic
-        scale, the tail at which the interval ends at ``null``."""
+        """p of the hypothesis that sums of rates [...] are ``null``, two-sided.
+
+        It is twice the tail at which the interval ends at ``null``, found by halving on a logarithmic scale."""
         correlations = self._correlations(cells, np.sign(weights))
         deviation = self.deviation(cells, weights)
         narrow = np.full(cells.shape[:-1], 0.5)

@@ -281,7 +281,7 @@ def z_scores(correct: Floats, number: Floats, correction: Correction) -> Floats:
 
 def _per(trials: Floats, number: Floats) -> Floats:
     """Trials by verdict: below 1 of a trained judge, whose partitions are no further trials. The correction of d' goes
-    by how many there are: of 20 partitions that are always right on ten answers d' would be that of 200."""
+    by how many there are. With 20 partitions, always right on ten answers, d' would be that of 200 answers."""
     return np.divide(trials, number, out=np.ones_like(number), where=number > 0)
 
 
@@ -353,8 +353,10 @@ class LedgerRow:
 
 
 def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: SettingsByJudge) -> list[LedgerRow]:
-    """What the score of each judge of a task is worth: beside the best judge by a single cue, and beside the same
-    classifier in folds without a common stimulus."""
+    """What the score of each judge of a task is worth.
+
+    It stands beside the best judge by a single cue, and beside the same classifier in folds without a common
+    stimulus."""
     overall = {score.judge: score for score in scores if score.agent == ALL}
     cues = [judge for judge in overall if settings.get(judge, {}).get("cue", "constant") != "constant"]
     best = max(cues, key=lambda judge: np.nan_to_num(overall[judge].detectability.value), default=None)

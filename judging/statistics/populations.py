@@ -1,12 +1,13 @@
 """How the distribution of an agent's answers compares with people's, by stimulus and over stimuli.
 
-An agent that always gives the commonest answer may pass trial by trial, and is no population. Each measure is of people
-beside other people, of the agent beside people, and of the agent beside itself, in drawn sets of as many answers. If
+An agent that always gives the commonest answer may pass trial by trial, and is no population. Each measure is taken
+three times, in drawn sets of as many answers: people beside other people, the agent beside people, and the agent beside
+itself. If
 each answer of the agent is drawn from the distribution of people's to that stimulus, the three have one mean. A
 distance that is a squared Hilbert metric (Jensen-Shannon: Fuglede and Topsøe 2004; energy) or L1 (total variation) is
 otherwise larger between two populations than the mean of the two within them (Székely and Rizzo 2013). Intervals are
-over stimuli; the test permutes who gave which answer within each stimulus (Good 2005), as if answers were independent:
-a further person with a style of their own may differ from these people, too. Over stimuli means in groups of them
+over stimuli. The test permutes who gave which answer within each stimulus (Good 2005), as if answers were independent.
+So a further person with a style of their own may differ from these people, too. Over stimuli means in groups of them
 (Zaremba et al. 2013).
 """
 
@@ -203,8 +204,8 @@ def _compared(
     """The measure's values [3, groups], the difference [groups], and its p.
 
     The three rows are people, the agent beside people, and the agent beside itself. p is how often the difference is
-    as large after permutations (Phipson and Smyth 2010): upwards for a distance with both rows of its own, otherwise to
-    either side.
+    as large after permutations (Phipson and Smyth 2010). For a distance with all three rows that is upwards, otherwise
+    to either side.
 
     Permutations are drawn on three axes. ``LABELS`` times each group's labels of who answered are permuted, and each
     of these has ``draws`` splits into two sets, whose mean is its difference. Then each of ``PERMUTATIONS`` takes one
@@ -263,9 +264,9 @@ def sentences(rows: Iterable[Population]) -> Iterator[str]:
     one-sided. The interval is of others like them: it goes by how the difference varies over stimuli, to both sides. So
     the answers to four stimuli may surely differ from people's, while the interval holds 0, as each of these stimuli
     may be unlike others. That an agent does not answer as people do, with nothing added, takes both. By ``holm`` alone
-    it is said of these stimuli; by the interval alone, that it is not sure among so many tests. Where there is no
-    interval, of few stimuli or of stimuli that do not vary, the sentence says why there is none: it neither holds 0 nor
-    leaves it out."""
+    it is said of these stimuli; by the interval alone, that it is not sure among so many tests. There is no
+    interval where stimuli are few or do not vary. It then neither holds 0 nor leaves it out, and the sentence says
+    why."""
     for agent, of_agent in groupby(rows, key=lambda row: row.agent):
         tested = [row for row in of_agent if row.holm is not None]
         of_others = list[Population]()

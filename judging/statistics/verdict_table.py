@@ -67,8 +67,8 @@ def on_trials(judged: pd.DataFrame, *columns: str) -> pd.DataFrame:
     """The verdicts with ``right``, 1 or 0, in a row for each judge and trial.
 
     A judge that is trained by several partitions, seeds or embeddings has several verdicts on a trial (``part``). They
-    are about the same answer, and mostly alike. As units of a test each seed would add as many again: by five equal
-    ones 35 of 100 slopes were false alarms, where 5 are due. The papers average over seeds (2025 paper, L1311), and so
+    are about the same answer, and mostly alike. As units of a test each seed would add as many again: with five equal
+    seeds 35 of 100 slopes were false alarms, where 5 are due. The papers average over seeds (2025 paper, L1311), and so
     ``right`` is their mean. Where ``columns`` differ between parts, as ``trained_on`` does, there is a row for each."""
     right = (judged["verdict"] == judged["truth"]).astype(float)
     if "part" not in judged.columns or judged["part"].isna().all():

@@ -1,7 +1,7 @@
 """Tells of our own making: forms of answers that differ between people and machines by how they were collected or read.
 
-A judge, above all a classifier, takes what is easiest. That may be brackets that an import left in people's answers, a
-plural that no agent can give, or a colour word beyond those that people were offered. None of these is what a
+A judge, above all a classifier, takes what is easiest. An import may have left brackets in people's answers. No
+agent may give a plural, or a colour word beyond those that people were offered. None of these is what a
 Turing-like test asks. So each is counted on both sides of a trial set and named where it differs, whatever else the
 answers say.
 """
@@ -141,8 +141,9 @@ def _leaves_the_picture(trial: Trial) -> bool:
 
 
 def _is_sure(shares: Sequence[float], numbers: Sequence[int]) -> bool:
-    """Whether two shares differ by three standard errors, each count with one added on both sides (Agresti and Caffo
-    2000), so that 0 of 3 and 3 of 3 are no proof."""
+    """Whether two shares differ by three standard errors.
+
+    Each count has one added on both sides (Agresti and Caffo 2000), so that 0 of 3 and 3 of 3 are no proof."""
     adjusted = [(share * number + 1) / (number + 2) for share, number in zip(shares, numbers, strict=True)]
     variance = sum(share * (1 - share) / (number + 2) for share, number in zip(adjusted, numbers, strict=True))
     return abs(adjusted[0] - adjusted[1]) > SURE * math.sqrt(variance)

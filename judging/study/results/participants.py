@@ -74,7 +74,7 @@ def write_participants(
 def _voids(code: str, judge: Judge, state: State, counting: Collection[str]) -> list[str]:
     """Why meetings of somebody do not count, in the order in which they began; ``counting`` are those that do.
 
-    All that they were in are told of, whether or not they went on after it: who is paid for the time is decided by
+    All that they were in are told of, whether or not they went on after it. Who is paid for the time is decided by
     this.
     """
     causes: list[tuple[str, str]] = []

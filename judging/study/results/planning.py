@@ -25,9 +25,9 @@ REST = 0.2185
 """The parts of the variance of a verdict's being right, together .25, that of a rate of a half.
 
 Judges: the 2025 paper's captions have detectability .57 with a standard deviation of .11 over 293 online judges of 44
-trials; binomial noise of p(H|H) .67 and p(M|M) .46 explains .0053 of that variance of .0121, which leaves .0068, and
-twice as much for either rate if the two do not hang together. Stimuli: no paper tells; a standard deviation of .134,
-which is .4 of the verdicts' noise in a probit model, is assumed.
+trials. That is a variance of .0121. Binomial noise of p(H|H) .67 and p(M|M) .46 explains .0053 of it, which leaves
+.0068. Either rate has twice as much if the two are independent. Stimuli: no paper tells. A standard deviation of .134
+is assumed, which is .4 of the verdicts' noise in a probit model.
 """
 
 

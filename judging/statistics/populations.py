@@ -282,28 +282,28 @@ def sentences(rows: Iterable[Population]) -> Iterator[str]:
                 (of_others if leaves_out_0 else of_these).append(row)
             elif leaves_out_0:
                 unsure.append(row)
-        parts = []
+        clauses = []
         if of_others:
-            parts.append(f"{agent} does not answer as these people do: {_figures(of_others)}.")
+            clauses.append(f"{agent} does not answer as these people do: {_figures(of_others)}.")
         if of_these:
             also = " also" if of_others else ""
-            parts.append(
+            clauses.append(
                 f"On these stimuli {agent}{also} differs from these people in {_figures(of_these)}; "
                 "no interval leaves 0 out, so that on other stimuli it may not."
             )
         if without_interval:
             also = " also" if of_others or of_these else ""
-            parts.append(
+            clauses.append(
                 f"On these stimuli {agent}{also} differs from these people in {_figures(without_interval)}; "
                 f"{_why_no_interval(without_interval)}, so that nothing is said of other stimuli."
             )
         if unsure:
-            parts.append(
+            clauses.append(
                 f"{agent} may differ from these people in {_figures(unsure)}; "
                 f"the interval leaves 0 out, but that is not sure among {unsure[0].family} tests."
             )
         none = f"{agent}: no difference from these people was seen, which does not prove that there is none."
-        yield " ".join(parts) or none
+        yield " ".join(clauses) or none
 
 
 def _why_no_interval(rows: Sequence[Population]) -> str:

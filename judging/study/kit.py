@@ -150,8 +150,8 @@ def _check(study: ServedStudy, judge: Judge, answers: Answers, path: Path) -> No
 
 def _said(answer: Answered) -> dict[str, Any]:
     """What a judge said, as it is read now: older versions kept a reason that shows nothing as it was sent."""
-    said = answer.model_dump(exclude_unset=True, exclude={"event", "judge", "at", "step", "consent", "seconds"})
-    return {**said, "reason": visible(said["reason"])} if "reason" in said else said
+    answered = answer.model_dump(exclude_unset=True, exclude={"event", "judge", "at", "step", "consent", "seconds"})
+    return {**answered, "reason": visible(answered["reason"])} if "reason" in answered else answered
 
 
 def _read(path: Path) -> tuple[str, dict[str, Answers], set[str]]:

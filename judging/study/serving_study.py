@@ -233,9 +233,9 @@ class ServedStudy:
         Who comes again from a panel may have another assignment there. What was so at the end stays, for by that the
         participant was paid. Raises Refused, StorageError.
         """
-        kept = self.log.personal.get(judge.code, {})
+        personal = self.log.personal.get(judge.code, {})
         sent = self._address(None, None, parameters).parameters
-        news = {name: value for name, value in sent.items() if kept.get(name) != value}
+        news = {name: value for name, value in sent.items() if personal.get(name) != value}
         if judge.ended is None and news:
             self.log.keep(judge.code, news)
             await self.log.written()

@@ -1,7 +1,8 @@
 """What keeps code plain and can be counted, but for which ruff has no rule. Needs nothing but Python.
 
-``python scripts/check_style.py PATH...`` names packed assignments, text or a list times a condition, a condition as the
-index of a literal, a ``for`` over one element, comprehensions with three ``for``, and layout kept by hand.
+``python scripts/check_style.py PATH...`` names packed assignments, comprehensions and conditions taken apart into names
+(not in tests), text or a list times a condition, a condition as the index of a literal, a ``for`` over one element,
+comprehensions with three ``for``, and layout kept by hand.
 ``--docstrings`` looks instead at public methods and fields (ruff's D1 asks for those of modules, classes and
 functions), at docstrings that say nothing beyond their name and signature, and at names in docstrings and comments that
 name nothing. Prints FILE:LINE: MESSAGE; exits 1 if there is any.
@@ -72,6 +73,8 @@ def python_files(paths: Iterable[Path]) -> Iterator[Path]:
 def style(path: Path, tree: ast.Module) -> Iterator[Finding]:
     """What is not plain in one file, by line."""
     found = [(line, message) for node in ast.walk(tree) for line, message in _shapes(node)]
+    if "tests" not in path.parts:  # a test may take apart what it compares
+        found += [(line, message) for node in ast.walk(tree) for line, message in _taken_apart(node)]
     found += _layout(path)
     for line, message in sorted(found):
         yield Finding(path, line, message)
@@ -96,6 +99,14 @@ def _shapes(node: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, "a comprehension with three `for`: write a loop, or a function"
             if any(_has_one_element(generator.iter) for generator in node.generators):
                 yield node.lineno, "a `for` over one element as an assignment: write a loop, or `:=`"
+
+
+def _taken_apart(node: ast.AST) -> Iterator[tuple[int, str]]:
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=[_, _, *_])], value=ast.GeneratorExp() | ast.ListComp()):
+            yield node.lineno, "a comprehension taken apart into names: write a line for each"
+        case ast.Assign(targets=[ast.Tuple(elts=[_, _, *_])], value=ast.IfExp()):
+            yield node.lineno, "a condition's values taken apart into names: write `if`"
 
 
 def _needs_one_step(target: ast.Tuple | ast.List, value: ast.Tuple | ast.List) -> bool:

@@ -1,7 +1,7 @@
 """Trials, the judges that answer them, and scores of their verdicts.
 
-For programs: :func:`trials` draws what judges see, :func:`judge` lets judges answer, :func:`score` says who passes as a
-person, :func:`rank` sets judges and agents on one scale, and :class:`Study` reads a study of people who judge. The
+For programs: :func:`trials` draws what judges see, and :func:`judge` lets judges answer. :func:`score` says who passes
+as a person, and :func:`rank` sets judges and agents on one scale. :class:`Study` reads a study of people who judge. The
 commands of these names stand on them, with the same defaults.
 
 >>> from judging import judge, score, trials

@@ -1,13 +1,16 @@
 """What keeps code plain and can be counted, but for which ruff has no rule. Needs nothing but Python.
 
-``python scripts/check_style.py PATH...`` names packed assignments, text or a list times a condition, a condition as the
-index of a literal, a ``for`` over one element, comprehensions with three ``for``, and layout kept by hand.
-``--docstrings`` looks instead at public methods and fields (ruff's D1 asks for those of modules, classes and functions)
-and at docstrings that say nothing beyond their name and signature. Prints FILE:LINE: MESSAGE; exits 1 if there is any.
+``python scripts/check_style.py PATH...`` names packed assignments, comprehensions and conditions taken apart into names
+(not in tests), text or a list times a condition, a condition as the index of a literal, a ``for`` over one element,
+comprehensions with three ``for``, and layout kept by hand.
+``--docstrings`` looks instead at public methods and fields (ruff's D1 asks for those of modules, classes and
+functions), at docstrings that say nothing beyond their name and signature, and at names in docstrings and comments that
+name nothing. Prints FILE:LINE: MESSAGE; exits 1 if there is any.
 """
 
 import argparse
 import ast
+import builtins
 import re
 import sys
 import tokenize
@@ -22,6 +25,8 @@ CONDITION_METHODS = {"endswith", "exists", "is_dir", "is_file", "isdigit", "issp
 # Bases and decorators whose annotated names are the fields of a model.
 MODEL_BASES = {"BaseModel", "NamedTuple", "TypedDict", "Protocol"}
 MODEL_DECORATORS = {"dataclass", "dataclass_transform"}
+# :func:`name`, :class:`~package.module.Name`, :meth:`text <name>`; and ``package.module.name``.
+REFERENCE = re.compile(r":(?:func|class|mod|meth|data|attr):`(?:[^`<]*<)?~?([\w.]+)>?`|``(\w+(?:\.\w+)+)``")
 # Words that say nothing about a thing.
 FILLERS = {
     *("a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "given", "has", "have", "in", "into", "is", "it"),
@@ -68,6 +73,8 @@ def python_files(paths: Iterable[Path]) -> Iterator[Path]:
 def style(path: Path, tree: ast.Module) -> Iterator[Finding]:
     """What is not plain in one file, by line."""
     found = [(line, message) for node in ast.walk(tree) for line, message in _shapes(node)]
+    if "tests" not in path.parts:  # a test may take apart what it compares
+        found += [(line, message) for node in ast.walk(tree) for line, message in _taken_apart(node)]
     found += _layout(path)
     for line, message in sorted(found):
         yield Finding(path, line, message)
@@ -92,6 +99,14 @@ def _shapes(node: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, "a comprehension with three `for`: write a loop, or a function"
             if any(_has_one_element(generator.iter) for generator in node.generators):
                 yield node.lineno, "a `for` over one element as an assignment: write a loop, or `:=`"
+
+
+def _taken_apart(node: ast.AST) -> Iterator[tuple[int, str]]:
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=[_, _, *_])], value=ast.GeneratorExp() | ast.ListComp()):
+            yield node.lineno, "a comprehension taken apart into names: write a line for each"
+        case ast.Assign(targets=[ast.Tuple(elts=[_, _, *_])], value=ast.IfExp()):
+            yield node.lineno, "a condition's values taken apart into names: write `if`"
 
 
 def _needs_one_step(target: ast.Tuple | ast.List, value: ast.Tuple | ast.List) -> bool:
@@ -152,12 +167,97 @@ def docstrings(trees: dict[Path, ast.Module]) -> Iterator[Finding]:
     ``trees``. A field's stands below it, or in the class's where that names it in double backticks.
     """
     classes = {node.name: node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    names = {module_name(path): _names(tree) for path, tree in trees.items()}
     for path, tree in trees.items():
         for node in tree.body:
             if isinstance(node, FUNCTIONS) and not node.name.startswith("_"):
                 yield from _restated(path, node, [])
             elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 yield from _class_docstrings(path, node, classes)
+        yield from _dead_references(path, names)
+
+
+def module_name(path: Path) -> str:
+    """The dotted name by which the file at ``path`` is imported: its package is the folders that have ``__init__.py``.
+
+    >>> module_name(Path("judging/scores/score.py"))
+    'judging.scores.score'
+    """
+    parts = [] if path.name == "__init__.py" else [path.stem]
+    folder = path.parent
+    while (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts)
+
+
+def _names(tree: ast.Module) -> dict[str, str | None]:
+    """The names that a module defines, "Class.member" among them; with what another module has, if it is imported."""
+    imported: dict[str, str | None] = {}
+    defined: list[str] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(module=module, names=aliases):
+                imported |= {alias.asname or alias.name: f"{module}.{alias.name}" for alias in aliases}
+            case ast.Import(names=aliases):
+                imported |= {alias.asname or alias.name.partition(".")[0]: alias.name for alias in aliases}
+            case ast.ClassDef(name=name):
+                defined += [name, *(f"{name}.{member}" for member in _members(node))]
+            case ast.Assign() | ast.AnnAssign():
+                defined += [name.id for name in ast.walk(node) if isinstance(name, ast.Name)]
+    defined += [node.name for node in tree.body if isinstance(node, FUNCTIONS)]
+    return dict.fromkeys(defined) | imported
+
+
+def _members(node: ast.ClassDef) -> Iterator[str]:
+    """Methods, fields, and what methods assign to ``self``."""
+    for part in ast.walk(node):
+        match part:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield name
+            case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store()):
+                yield name
+
+
+def _dead_references(path: Path, names: dict[str, dict[str, str | None]]) -> Iterator[Finding]:
+    packages = {module.partition(".")[0] for module in names}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        for role, dotted in REFERENCE.findall(line):
+            reference = role or dotted
+            is_ours = reference.partition(".")[0] in packages
+            if dotted and not is_ours:
+                continue  # a file, or a setting
+            if is_ours:
+                is_there = _is_in_some_module(reference, names)
+            else:
+                here = module_name(path)
+                is_member = any(name.endswith(f".{reference}") for name in names[here])
+                is_there = is_member or _is_there(reference, here, names)
+            if not is_there:
+                yield Finding(path, number, f"nothing is named {reference}")
+
+
+def _is_in_some_module(reference: str, names: dict[str, dict[str, str | None]]) -> bool:
+    """Whether ``reference``, with the name of its package, is a module or has one's name before that of a thing."""
+    module = reference
+    rest = ""
+    while module and module not in names:
+        module, _, last = module.rpartition(".")
+        rest = f"{last}.{rest}" if rest else last
+    return bool(module) and (not rest or _is_there(rest, module, names))
+
+
+def _is_there(reference: str, module: str, names: dict[str, dict[str, str | None]]) -> bool:
+    """Whether ``module`` has a thing of that name, or imports it from where it is."""
+    known = names[module]
+    first, _, rest = reference.partition(".")
+    source = known.get(first)
+    if source is not None:
+        is_ours = source.partition(".")[0] in {name.partition(".")[0] for name in names}
+        return not is_ours or _is_in_some_module(f"{source}.{rest}" if rest else source, names)
+    return reference in known or hasattr(builtins, first)
 
 
 def _class_docstrings(path: Path, node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> Iterator[Finding]:

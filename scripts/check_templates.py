@@ -255,7 +255,8 @@ def _written(case: Case, text: str, thought: str) -> tuple[str, str] | None:
             return None
         if text not in whole or thought not in whole:
             continue
-        _, _, behind = whole.rpartition(USER.text) if len(messages) == 2 else whole.partition(USER.text)
+        apart = whole.rpartition if len(messages) == 2 else whole.partition
+        _, _, behind = apart(USER.text)
         for thinks in (True, False):
             prompt = case.template.prompt((USER,), thinks=thinks)
             _, _, header = prompt.partition(USER.text)

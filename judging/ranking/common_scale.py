@@ -13,11 +13,10 @@ from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
 from judging.ranking.ranking import KEPT, VERDICTS_FILE, RankedAgent, RankedJudge, Ranking
-from judging.scores.figures import TASK_NAMES
 from judging.scores.verdicts import open_verdicts, read_verdicts, settings_of
 from judging.statistics.jackknife import Floats
 from judging.statistics.tables import NO_FIGURE, Estimate, Table
-from judging.statistics.verdict_table import ELSEWHERE, PEOPLE, counted
+from judging.statistics.verdict_table import ELSEWHERE, PEOPLE, TASK_NAMES, counted
 from judging.trial_sets.trial_set import VERDICTS
 from serving.files.csv_tables import read_back, unguarded
 

@@ -4,8 +4,8 @@ The probit of "machine" is, with x = -1/2 for a person's answer and 1/2 for an a
 
     intercept + bias (judge, stimulus, speaker, answer) + x * skill (judge, stimulus) + [d' of the agent + taste]
 
-(DeCarlo 1998; Rouder et al. 2007; Wright, Horry and Skagerberg 2009). A speaker is a person who answered, an answer
-what an agent or person has for a stimulus, a taste what a judge has for an agent. People who judge are drawn around
+(DeCarlo 1998; Rouder et al. 2007; Wright, Horry and Skagerberg 2009). A speaker is a person who answered. An answer is
+what an agent or person has for a stimulus, and a taste what a judge has for an agent. People who judge are drawn around
 the mean of their study, a folder of verdicts; where people judge, classifiers and language models have another mean.
 All spreads are estimated, with log-normal priors: of how studies differ a single study says nothing, the prior does.
 
@@ -69,16 +69,17 @@ LIMITS = f"limits: R-hat {RHAT}, {ESS} effective draws, {DIVERGENT:.1%} divergen
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Draws of the posterior of a task's model.
-
-    ``agents`` and ``judges`` are names. ``draws`` have by figure [draw, agent or judge]; in ``right``, the expected
-    share of right verdicts (0 to 1), people's answers come first. ``convergence`` has R-hat (``rhat``), the effective
-    number of draws (``ess``), ``divergent`` of all ``draws``, and ``is_converged``."""
+    """Draws of the posterior of a task's model."""
 
     agents: Sequence[str]
+    """Their names, in the order of the draws' columns."""
     judges: Sequence[str]
+    """Their names, in the order of the draws' columns."""
     draws: Mapping[str, Floats]
+    """By figure [draw, agent or judge]. In ``right``, the expected share of right verdicts (0 to 1), people's answers
+    come first."""
     convergence: Mapping[str, float]
+    """R-hat (``rhat``), the effective number of draws (``ess``), ``divergent`` of all ``draws``, ``is_converged``."""
 
 
 def fit(verdicts: pd.DataFrame, tries: Sequence[tuple[int, float]] = TRIES, chains: int = CHAINS) -> Fit:
@@ -140,6 +141,13 @@ def _levels(verdicts: pd.DataFrame) -> tuple[dict[str, list[str]], dict[str, Cod
 
 
 def _model(data: Mapping[str, Any]) -> None:
+    """The model of the module's text, for NumPyro; ``data`` is as :func:`fit` makes it.
+
+    ``of_verdicts`` has by kind of effect (bias, skill, taste) its sum for each verdict, ``of_judges`` the same for each
+    judge. A name of ``SPREADS`` says which table an effect belongs to and which kind it is, so that a new name adds an
+    effect here by itself. Every line is part of the posterior: a change changes the printed humanness. Run
+    ``scripts/simulate_ranking.py`` after it, which counts how often the intervals hold the truth.
+    """
     fixed = numpyro.sample("fixed", Normal().expand([len(FIXED)]).to_event(1))
     standard = numpyro.sample("spreads", Normal().expand([len(LOG_MEDIANS)]).to_event(1))
     intercept, other_bias, other_skill, mean = fixed

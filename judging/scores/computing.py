@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agents.errors import InputError
 from agents.stimuli import TASKS
 from judging.judges.papers_classifiers import differences_from_paper
 from judging.scores.conclusions import Conclusion, conclude
 from judging.scores.papers.published import CLASSIFIER, Paper, beside_published, kind
 from judging.scores.papers.significance import Agreement, agreement, all_tests
-from judging.scores.score_tables import BOUNDS, EMPTY, Alike, CatchRate, PerceivedSex, ScoreTables
+from judging.scores.score_tables import BOUNDS, EMPTY, Alike, PerceivedSex, ScoreTables
 from judging.statistics.answer_statistics import answer_statistics, caption_measures
 from judging.statistics.by_margin import ByMargin, rankings
 from judging.statistics.contrasts import AgainstPeople, StatisticalTest
@@ -23,9 +22,9 @@ from judging.statistics.measures import (
     ALL,
     LOG_LINEAR,
     Correction,
+    LedgerRow,
     Score,
     SettingsByJudge,
-    Worth,
     clusters,
     ledger,
     summarize,
@@ -33,16 +32,13 @@ from judging.statistics.measures import (
 from judging.statistics.pass_rate import pass_rates
 from judging.statistics.populations import Population
 from judging.statistics.tables import Estimate, Table
-from judging.statistics.verdict_table import AND, BOTH, ELSEWHERE, JudgedAnswers, by_judge, counted
+from judging.statistics.verdict_table import ELSEWHERE, CatchRate, JudgedAnswers, by_judge, counted
 from judging.trial_sets.trial_set import VERDICTS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PLAIN = ("length", "place", "phase", "agent", "folder")  # columns of all verdicts that scores may be told by
 DIGITS = 9  # of shares
-# No columns to score by.
-OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch", "swapped", "repeat_of", "sample")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,7 @@ class _Figures:
 
     scores: list[Score] = field(default_factory=list)
     by: list[Score] = field(default_factory=list)
-    ledger: list[Worth] = field(default_factory=list)
+    ledger: list[LedgerRow] = field(default_factory=list)
     rankings: list[ByMargin] = field(default_factory=list)
     sexes: list[PerceivedSex] = field(default_factory=list)
     agreement: dict[str, Agreement] = field(default_factory=dict)
@@ -179,7 +175,7 @@ def _instead(scores: Table[Score], settings: SettingsByJudge) -> dict[str, dict[
 
 
 def perceived_sexes(task: str, judge: str, verdicts: pd.DataFrame) -> list[PerceivedSex]:
-    """Of all speakers, of people and machines, and of those who were taken for either."""
+    """How often speakers were taken for male: all, people and machines, and those who were taken for either."""
     if "sex" not in verdicts.columns or (with_sex := verdicts[verdicts["sex"].notna()]).empty:
         return []
     kinds = {"all": with_sex["truth"].notna()}
@@ -192,41 +188,6 @@ def perceived_sexes(task: str, judge: str, verdicts: pd.DataFrame) -> list[Perce
         PerceivedSex(task, judge, whose, int(number), Estimate(*of_kind))
         for whose, number, of_kind in zip(kinds, result.number, figures, strict=True)
     ]
-
-
-def catch_rates(table: pd.DataFrame) -> Table[CatchRate]:
-    """By task, kind and truth, of all people together, excluded ones too, and of each other judge."""
-    catch = table[table["catch"] & (table["sample"] == 0) & table["verdict"].isin(VERDICTS)]
-    rows = []
-    for (task, swapped, truth), verdicts in catch.groupby(["asked", "swapped", "truth"]):
-        name = "swapped" if swapped else "catch"
-        for judge, part in by_judge(verdicts):
-            right = float((part["verdict"] == part["truth"]).mean())
-            trials = int(part.groupby("judge")["trial"].nunique().sum())
-            rows.append(CatchRate(task, name, truth, judge, int(part["judge"].nunique()), trials, right))
-    return Table(rows)
-
-
-def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[str]]:
-    """The table with the columns of ``--by`` under the names that it has there, and these names; ``A*B`` has the values
-    of both, and with ``agent`` those of machines alone. Raises InputError for what no verdict has."""
-    listed = [name.strip(f" {AND}") for name in names.split(",") if name.strip(f" {AND}")]
-    columns = {name.removeprefix("meta.").removeprefix("judge."): name for name in table.columns if "." in name}
-    columns |= {name: name for name in table.columns if "." not in name and name not in (*OUTCOMES, "part")}
-    column_of = {name: column for name, column in columns.items() if table[column].notna().any()}
-    unknown = [part for name in listed for part in name.split(AND) if part not in column_of]
-    if unknown:
-        there = [name for name in PLAIN if name in column_of]
-        there += [name for name, column in column_of.items() if name != column]
-        raise InputError(f"--by: the verdicts have no {', '.join(unknown)}; they have {', '.join(there)}")
-    table = table.assign(**{part: table[column_of[part]] for name in listed for part in name.split(AND)})
-    for name in listed:
-        if AND in name:
-            parts = name.split(AND)
-            texts = [table[part].astype(str) for part in parts]
-            is_known = table[parts].notna().all(axis=1) & ((table["truth"] == "machine") | ("agent" not in parts))
-            table[name] = texts[0].str.cat(texts[1:], sep=BOTH).where(is_known)
-    return table, listed
 
 
 def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[Alike]:

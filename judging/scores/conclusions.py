@@ -4,8 +4,8 @@ The outcome comes from tests alone, and a sentence may never say more than they 
 0.05 show that its detectability lies within the bounds around 0.5; that no difference was found proves nothing. It
 *does not pass* where Holm's p of "as often taken for a person as people" is below 0.05. Between the two it *may or may
 not pass*, and the sentence names what it takes to decide: more judges, stimuli or people who answered. Two outcomes
-guard against judges: one that says the same of every answer tests nothing, and a trained judge may fall below 0.5 by
-its folds alone, so that this is no finding. Who changes an outcome changes what papers would print."""
+guard against judges. One that says the same of every answer tests nothing. A trained judge may fall below 0.5 by its
+folds alone, so that this is no finding. Who changes an outcome changes what papers would print."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -89,7 +89,7 @@ def _why(test: AgainstPeople, outcome: str, score: Score, bounds: float, is_trai
     """The figures behind an outcome: the share of right verdicts in percent, with its 95 % interval.
 
     No end of the interval looks like 50 % unless it is 50 %. An agent passes by its 90 % interval (two one-sided tests
-    at 0.05), which is named too, as the 95 % interval may reach beyond the bounds."""
+    at 0.05). It is named too, since the 95 % interval may reach beyond the bounds."""
     if outcome == BLIND:
         return f"{test.judge} said the same of every answer"
     if outcome == UNKNOWN:
@@ -104,7 +104,9 @@ def _why(test: AgainstPeople, outcome: str, score: Score, bounds: float, is_trai
         100 * rate.value, 100 * rate.low, 100 * rate.high, ".0f" if rate.high - rate.low > 0.02 else ".1f"
     )
     percent = percent.apart_from(50)
-    value, low, high = (f"{end:{percent.form}}" for end in (percent.value, percent.low, percent.high))
+    value = format(percent.value, percent.form)
+    low = format(percent.low, percent.form)
+    high = format(percent.high, percent.form)
     counts = {"judges": test.judges if are_people else None, "stimuli": test.stimuli}
     if test.people is not None and test.people < (test.stimuli or 0):  # or else the stimuli are the fewer
         counts["people who answered"] = test.people
@@ -115,13 +117,17 @@ def _why(test: AgainstPeople, outcome: str, score: Score, bounds: float, is_trai
     within = f", its 90 % interval within {50 - 100 * bounds:.3g} to {50 + 100 * bounds:.3g} %"
     if outcome == PASSES:
         text += within
-        text += ", though surely not at 50 %" if (test.holm or 1) < ALPHA else ""
+        if (test.holm or 1) < ALPHA:
+            text += ", though surely not at 50 %"
     if outcome == OPEN:
         text += _why_open(test, rate, bounds, within, is_trained)
         more = [name for name, number in numbers.items() if number > 1]
-        text += f"; to decide it takes more {' and '.join(more)}" if more else ""
+        if more:
+            text += f"; to decide it takes more {' and '.join(more)}"
     few = [name for name, number in numbers.items() if number < LEAST[name]]
-    return text + (f" – too few {' and '.join(few)} to speak of others" if few else "")
+    if few:
+        text += f" – too few {' and '.join(few)} to speak of others"
+    return text
 
 
 def _not_judged(score: Score, judge: str) -> str:

@@ -21,10 +21,9 @@ from judging.statistics.jackknife import Floats
 from judging.statistics.measures import ALL, Score
 from judging.statistics.pass_rate import PassRate
 from judging.statistics.tables import Estimate, Table
-from judging.statistics.verdict_table import AND, BOTH, ELSEWHERE, PREFIX
-from judging.trial_sets.judge_questions import OPTIONS
+from judging.statistics.verdict_table import AND, BOTH, PREFIX, TASK_NAMES
+from judging.trial_sets.about_judges import OPTIONS
 from judging.trial_sets.trial_set import VERDICTS
-from serving.pages.task_names import TASK_NAMES as NAMES_OF_TASKS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from judging.scores.score_tables import ScoreTables
     from judging.statistics.answer_statistics import CaptionScore
 
-TASK_NAMES = NAMES_OF_TASKS | {ELSEWHERE: "Stimuli of others"}
 # of Okabe and Ito's colours, which the colour-blind tell apart
 HUMAN = "#0072b2"
 MACHINE = "#d55e00"
@@ -202,9 +200,10 @@ def _by_turns(rates: Iterable[PassRate]) -> Panels:
 
 
 def curves(scores: Sequence[Score], column: str) -> Panels:
-    """Of each task detectability, and how often answers of people and of machines were judged a person's (2025 paper,
-    Figs. 5E and S5). Series are A's values in a column ``A*B``; else, of a single judge, agents, if they are few;
-    else judges."""
+    """Panels of each task: detectability, and how often answers of people and of machines were judged a person's.
+
+    They are as in Figs. 5E and S5 of the 2025 paper. There is one series, a line, for each value of A in a column
+    ``A*B``. Otherwise, with one judge, there is one for each agent (at most MOST_SERIES); else one for each judge."""
     panels: Panels = defaultdict(lambda: defaultdict(list))
     pairs = _pairs_of_values({score.value for score in scores}, column)
     across = column.partition(AND)[2] if pairs else column
@@ -213,8 +212,12 @@ def curves(scores: Sequence[Score], column: str) -> Panels:
         judges = {score.judge for score in of_task}
         agents = {score.agent for score in of_task}
         are_agents = not pairs and len(judges) == 1 and 1 < len(agents) <= MOST_SERIES
-        for score in of_task if are_agents else [score for score in of_task if score.agent == ALL]:
-            title = TASK_NAMES[task] + (f", {label(score.judge)}" if pairs and len(judges) > 1 else "")
+        if not are_agents:
+            of_task = [score for score in of_task if score.agent == ALL]
+        for score in of_task:
+            title = TASK_NAMES[task]
+            if pairs and len(judges) > 1:
+                title += f", {label(score.judge)}"
             series, place = pairs.get(score.value, (score.name if are_agents else score.judge, score.value))
             people = ("judged human", SPEAKERS) if are_agents else ("people judged human", series)
             machines = ("judged human" if are_agents else "machines judged human", series)
@@ -233,11 +236,11 @@ def _rest(share: Estimate) -> Estimate:
 
 def _pairs_of_values(values: Collection[Any], column: str) -> dict[str, tuple[str, Any]]:
     """By a value of a column ``A*B`` those of A and of B, numbers if all are; nothing where A's are too many."""
-    parts = {value: str(value).split(BOTH) for value in values} if column.count(AND) == 1 else {}
-    if any(len(both) != 2 for both in parts.values()) or len({first for first, *_ in parts.values()}) > MOST_SERIES:
+    pairs = {value: str(value).split(BOTH) for value in values} if column.count(AND) == 1 else {}
+    if any(len(both) != 2 for both in pairs.values()) or len({first for first, *_ in pairs.values()}) > MOST_SERIES:
         return {}
-    are_numbers = all(re.fullmatch(r"-?\d+(\.\d+)?", second) for _, second in parts.values())
-    return {value: (first, float(second) if are_numbers else second) for value, (first, second) in parts.items()}
+    are_numbers = all(re.fullmatch(r"-?\d+(\.\d+)?", second) for _, second in pairs.values())
+    return {value: (first, float(second) if are_numbers else second) for value, (first, second) in pairs.items()}
 
 
 def _by_measure(captions: Iterable[CaptionScore], scores: Table[Score]) -> Panels:
@@ -366,7 +369,12 @@ def _matrix(axes: Any, shares: Sequence[Sequence[float]], columns: Sequence[str]
     image = axes.imshow(shares, vmin=0, vmax=1, cmap="Blues", aspect="auto")
     for down, row in enumerate(shares):
         for across, value in enumerate(row):
-            text, color = ("–", INK) if value != value else (f"{value:.2f}", "white" if value > 0.6 else "black")
+            if math.isnan(value):
+                text = "–"
+                color = INK
+            else:
+                text = f"{value:.2f}"
+                color = "white" if value > 0.6 else "black"
             axes.text(across, down, text, ha="center", va="center", color=color)
     axes.set_xticks(range(len(columns)), columns)
     axes.set_yticks(range(len(rows)), rows)

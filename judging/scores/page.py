@@ -6,15 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judging.scores.conclusions import SCOPE, Reasons
-from judging.scores.figures import (
-    CAPTION_TASK,
-    CAPTIONS,
-    OVERVIEW,
-    PASS_RATES,
-    TASK_NAMES,
-    figure_of,
-    without_repetition,
-)
+from judging.scores.figures import CAPTION_TASK, CAPTIONS, OVERVIEW, PASS_RATES, figure_of, without_repetition
 from judging.scores.methods import CORRECTION_IN_WORDS
 from judging.scores.page_content import (
     AgreementSection,
@@ -33,7 +25,7 @@ from judging.scores.score_tables import ScoreTables
 from judging.statistics.answer_statistics import KAPPA
 from judging.statistics.measures import ALL, Score
 from judging.statistics.tables import Grid, Table
-from judging.statistics.verdict_table import PEOPLE
+from judging.statistics.verdict_table import PEOPLE, TASK_NAMES
 from serving.files.words import count
 from serving.pages.rendering import render
 

@@ -9,7 +9,7 @@ from typing import get_args
 
 from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
-from judging.scores.computing import catch_rates, compute_scores, with_columns
+from judging.scores.computing import compute_scores
 from judging.scores.methods import methods
 from judging.scores.papers.published import Paper
 from judging.scores.score_tables import BOUNDS, ScoreTables
@@ -17,6 +17,7 @@ from judging.scores.scores import Scores
 from judging.scores.verdicts import holds_answers, open_verdicts, read_answers, read_verdicts, settings_of
 from judging.statistics.measures import LOG_LINEAR, Correction
 from judging.statistics.populations import read_populations
+from judging.statistics.verdict_table import catch_rates, with_columns
 from judging.trial_sets.same_rules import SameRules
 from judging.trial_sets.trial_set import VERDICTS
 
@@ -63,9 +64,11 @@ def score(
     answered = [folder for folder in folders if holds_answers(folder)]
     judged = [folder for folder in folders if folder not in answered]
     if not judged and (by or key or against):
-        raise InputError("--by, --key and --against go with verdicts, and these folders hold answers alone")
+        raise InputError("by, key and against are for verdicts, and these folders hold answers alone")
     if as_written and not answered:
-        raise InputError("--as-written goes with answers, and these folders hold verdicts, whose trials are made")
+        raise InputError(
+            "as_written changes answers only; these folders hold verdicts, whose trials were fixed by `trials`"
+        )
     rules = SameRules(as_written=as_written)
     populations = read_populations(answered, rules)
     if answered and not populations:
@@ -78,16 +81,16 @@ def score(
     if not table["verdict"].isin(VERDICTS).any():
         counts = ", ".join(f"{number:,} {why}" for why, number in table["verdict"].value_counts().items())
         raise InputError(f"no verdict can be scored: {counts}")
-    kept = table[table["excluded"].isna()]
-    if not kept["verdict"].isin(VERDICTS).any():
+    counted = table[table["excluded"].isna()]
+    if not counted["verdict"].isin(VERDICTS).any():
         raise InputError("the study's rules exclude every verdict; `turinglike study status` says which and when")
     settings = settings_of(runs)
     constant = [
         judge for judge, of_judge in settings.items() if of_judge.get("cue") == "constant"
     ]  # which catches nothing
-    sets = {run.key.resolve(): run.about for run in runs}
+    sets = {run.key.resolve(): run.notes for run in runs}
     tables = compute_scores(
-        kept,
+        counted,
         columns,
         settings,
         bounds,

@@ -12,10 +12,11 @@ from judging.scores.papers.significance import Agreement
 from judging.statistics.answer_statistics import CaptionMeasures, Statistic
 from judging.statistics.by_margin import ByMargin
 from judging.statistics.contrasts import StatisticalTest
-from judging.statistics.measures import LOG_LINEAR, Correction, Score, Worth
+from judging.statistics.measures import LOG_LINEAR, Correction, LedgerRow, Score
 from judging.statistics.pass_rate import PassRates
 from judging.statistics.populations import Population
 from judging.statistics.tables import Estimate, Table
+from judging.statistics.verdict_table import CatchRate
 
 BOUNDS = 0.05  # around a detectability of 0.5: of 0.45 to 0.55, as the papers have it
 
@@ -35,28 +36,8 @@ class Alike:
 
 
 @dataclass(frozen=True, slots=True)
-class CatchRate:
-    """How often catch trials were judged rightly (2025 paper, Table S3); a trial counts once for each judge."""
-
-    task: str
-    """The task that was answered."""
-    kind: str
-    """Either "catch", or "swapped" for scanpaths on another picture."""
-    truth: str
-    """Whose the answers are: "human" or "machine"."""
-    judge: str
-    """Who judged; "people" are all people together, excluded ones too."""
-    judges: int
-    """How many judges that is."""
-    trials: int
-    """How many trials they judged."""
-    right: float
-    """The share that was judged rightly, 0 to 1."""
-
-
-@dataclass(frozen=True, slots=True)
 class PerceivedSex:
-    """Whose speakers were taken for male (2022 paper, Table S8)."""
+    """How often speakers were taken for male (2022 paper, Table S8)."""
 
     task: str
     """The task that was answered."""
@@ -88,7 +69,7 @@ class ScoreTables:
     """Trials that came twice in a list."""
     samples: Table[Alike] = EMPTY
     """Further verdicts of a judge on a trial."""
-    ledger: Table[Worth] = EMPTY
+    ledger: Table[LedgerRow] = EMPTY
     """What each judge's score is worth beside single cues and other folds."""
     agreement: Mapping[str, Agreement] = field(default_factory=dict)
     """By task how far judges agree."""

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import orjson
 
 from judging.scores.conclusions import SCOPE, Reasons, sentences
-from judging.scores.figures import OVERVIEW, TASK_NAMES, figures, overview, who_judged, without_repetition
+from judging.scores.figures import OVERVIEW, figures, overview, who_judged, without_repetition
 from judging.scores.page import page
 from judging.scores.score_tables import ScoreTables
 from judging.scores.verdicts import further_verdicts
 from judging.statistics.populations import sentences as population_sentences
 from judging.statistics.tables import Grid, Table, as_json
-from judging.statistics.verdict_table import PEOPLE
+from judging.statistics.verdict_table import PEOPLE, TASK_NAMES
 from serving.files.csv_tables import write_rows
 from serving.files.output_paths import new_folder
 
@@ -59,18 +59,18 @@ class Scores:
 
     def sentences(self) -> list[str]:
         """What `turinglike score` says in words: who passes, by whom and how sure; what was excluded, and why."""
-        said = [*self.remarks]
+        lines = [*self.remarks]
         for task, of_task in self.reasons.items():
             name = TASK_NAMES[task].lower()
-            said += [" ".join(f"{headline} ({name}): {why}." for headline, why in reasons) for reasons in of_task]
+            lines += [" ".join(f"{headline} ({name}): {why}." for headline, why in reasons) for reasons in of_task]
         if any(row.judge == PEOPLE for conclusions in self.tables.conclusions.values() for row in conclusions):
-            said.append(SCOPE)
+            lines.append(SCOPE)
         for task, differences in self.differences.items():
-            said += [f"{TASK_NAMES[task]}: {sentence}" for sentence in differences]
+            lines += [f"{TASK_NAMES[task]}: {sentence}" for sentence in differences]
         if self.verdicts is not None:
-            said += _exclusions(self.verdicts)
-            said += further_verdicts(self.verdicts)
-        return said
+            lines += _exclusions(self.verdicts)
+            lines += further_verdicts(self.verdicts)
+        return lines
 
     def grids(self) -> list[Grid]:
         """The tables that `turinglike score` prints, if they have rows: scores, pass rates of pairs, populations."""
@@ -175,5 +175,5 @@ def _exclusions(verdicts: pd.DataFrame) -> list[str]:
     if not excluded.any():
         return []
     counts = ", ".join(f"{rules.replace(' ', ' and ')} {number:,}" for rules, number in excluded.items())
-    kept = int(verdicts["excluded"].isna().sum())
-    return [f"{kept:,} of {len(verdicts):,} verdicts count; excluded by the study's rules: {counts}"]
+    counted = int(verdicts["excluded"].isna().sum())
+    return [f"{counted:,} of {len(verdicts):,} verdicts count; excluded by the study's rules: {counts}"]

@@ -57,7 +57,7 @@ class JudgedRun:
     """What comes before trials' ids, which are the same numbers in several sets; "" where there is one set."""
     rows: Keys
     """The key's rows, by trial."""
-    about: Mapping[str, Any]
+    notes: Mapping[str, Any]
     """How the trial set was made; empty where verdicts are on other studies' stimuli."""
     trials: Sequence[Mapping[str, Any]]
     """What judges saw; none where verdicts are on other studies' stimuli."""
@@ -69,14 +69,18 @@ def open_verdicts(folders: Sequence[Path], key: Path | None = None) -> list[Judg
     runs = list(map(Run, folders))
     number = Counter(run.path.name for run in runs)
     names = [run.path.name if number[run.path.name] == 1 else str(run.path) for run in runs]
-    elsewhere = [_rows_elsewhere(run) if key is None else {} for run in runs]
-    paths = [run.path / "import.json" if rows else _key_of(run, key) for run, rows in zip(runs, elsewhere, strict=True)]
-    keys = list(dict.fromkeys(path.resolve() for path in paths))
-    prefixes = [f"{keys.index(path.resolve()) + 1}:" if len(keys) > 1 else "" for path in paths]
-    judged = [
-        JudgedRun(run, name, path, prefix, *((rows, {}, []) if rows else _read_checked(run, path)))
-        for run, name, path, prefix, rows in zip(runs, names, paths, prefixes, elsewhere, strict=True)
-    ]
+    sources = []
+    for run in runs:
+        elsewhere = _rows_elsewhere(run) if key is None else {}
+        sources.append((run.path / "import.json" if elsewhere else _key_of(run, key), elsewhere))
+    keys = list(dict.fromkeys(path.resolve() for path, _ in sources))
+    judged = []
+    for run, name, (path, elsewhere) in zip(runs, names, sources, strict=True):
+        prefix = f"{keys.index(path.resolve()) + 1}:" if len(keys) > 1 else ""
+        if elsewhere:
+            judged.append(JudgedRun(run, name, path, prefix, elsewhere, {}, []))
+        else:
+            judged.append(JudgedRun(run, name, path, prefix, *_read_checked(run, path)))
     return [replace(run, rows=_told_apart(run.rows)) for run in judged]
 
 
@@ -170,13 +174,13 @@ def _key_of(folder: Run, key: Path | None) -> Path:
     if not (folder.path / STIMULI).is_file():
         if key is not None:
             return key
-        raise InputError(f"{folder.path} does not hold the trials: give the key beside them, --key TRIALS.key.csv")
+        raise InputError(f"{folder.path} does not hold the trials: give the key beside them, TRIALS.key.csv, as key")
     if any(row["task"] != TASK for row in islice(folder.stimuli(), 1)):
         raise InputError(f"{folder.path} holds no verdicts: `turinglike judge` writes them")
     places = _set_folders(folder)
     path = key or next(filter(Path.is_file, map(key_path, places)), key_path(places[-1]) if places else None)
     if path is None:
-        raise InputError(f"{folder.path} does not say which trials it judges; give their key with --key")
+        raise InputError(f"{folder.path} does not say which trials it judges; give their key as key")
     return path
 
 
@@ -186,7 +190,9 @@ def _rows_elsewhere(folder: Run) -> dict[str, dict[str, Any]]:
 
     Such verdicts name no trial of ours. Their stimulus stands for the trial."""
     rows: dict[str, dict[str, Any]] = {}
-    for name in () if folder.has_stimuli() else folder.imports():
+    if folder.has_stimuli():
+        return rows
+    for name in folder.imports():
         for record in folder.latest(name):
             raw = record["raw"]
             if record["task"] != TASK or not isinstance(raw, dict) or "truth" not in raw:
@@ -232,14 +238,25 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
                     errors = error.errors(include_url=False, include_context=False)
                     wrong[record["agent"], trial, record["sample"]] = errors
                     continue
-            judge = {"judge": record["agent"], "judge_kind": record["kind"], "sample": record["sample"]}
-            verdict = {"verdict": "failed", **dict.fromkeys(("confidence", "reason")), **answer}
             raw = record["raw"] if isinstance(record["raw"], dict) else {}
-            trained = {"margin": raw.get("margin"), "fold": raw.get("fold")}
-            whose = {**_of_study(record), **keys[trial], "folder": run.name}
-            for number, part in enumerate(raw.get("parts", [{}])):  # on sentences, or by seeds
-                said = {"part": number, "verdict": "machine" if part["margin"] > 0 else "human"} if part else {}
-                yield {**judge, **verdict, **trained, **part, **said, **whose}
+            verdict = {
+                "judge": record["agent"],
+                "judge_kind": record["kind"],
+                "sample": record["sample"],
+                "verdict": "failed",
+                "confidence": None,
+                "reason": None,
+                **answer,
+                "margin": raw.get("margin"),
+                "fold": raw.get("fold"),
+            }
+            context = {**_of_study(record), **keys[trial], "folder": run.name}
+            if "parts" not in raw:
+                yield verdict | context
+                continue
+            for number, part in enumerate(raw["parts"]):  # on sentences, or by seeds
+                own = {"part": number, "verdict": "machine" if part["margin"] > 0 else "human"}
+                yield verdict | part | own | context
         if wrong:
             _refuse_answers(run.folder.records_path(name), wrong)
         for trial in sorted(left):
@@ -247,19 +264,23 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
 
 
 def _of_study(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What a study says of a person's verdict: the rules that exclude it, its place among the judge's trials, the
-    perceived sex, its phase, and what the judge answered to questions. Other verdicts have None."""
+    """What a study says of a person's verdict; other verdicts have None.
+
+    These are the rules that exclude it, its place among the judge's trials, the perceived sex, its phase, and what the
+    judge answered to questions."""
     raw = record["raw"] if record["kind"] == "human" and isinstance(record["raw"], dict) else {}
     rules = raw.get("rules")
     place = raw.get("trial_index")
     questions = raw.get("questions")
-    return {
+    fields = {
         "excluded": " ".join(map(str, rules)) if isinstance(rules, list) and rules else None,
         "place": place if isinstance(place, int) else None,
         "sex": raw.get("sex"),
         "phase": FEEDBACK if raw.get("phase") == FEEDBACK else TEST,
-        **({f"judge.{name}": value for name, value in questions.items()} if isinstance(questions, dict) else {}),
     }
+    if isinstance(questions, dict):
+        fields |= {f"judge.{name}": value for name, value in questions.items()}
+    return fields
 
 
 def _refuse_answers(path: Path, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) -> None:
@@ -278,8 +299,8 @@ def _refuse_answers(path: Path, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) 
 
 def _trials(folder: Run, key: Path) -> tuple[Path, Iterator[tuple[int | None, bytes]]]:
     """The file of the trials, the run's or else that beside the key, and its lines in canonical JSON."""
-    if (kept := folder.path / STIMULI).is_file():
-        return kept, enumerate(kept.read_bytes().splitlines(), start=1)
+    if (copy := folder.path / STIMULI).is_file():
+        return copy, enumerate(copy.read_bytes().splitlines(), start=1)
     source = key.with_name(key.name.removesuffix(".key.csv")) / TRIALS_FILE
     return source, ((row.line, row.canonical) for row in read_rows(source) if row.canonical is not None)
 

@@ -125,8 +125,8 @@ class CaptionMeasures:
 
 
 def answer_statistics(answers: JudgedAnswers) -> Table[Statistic]:
-    """The statistics by task, of people, then of each agent; a message of several excerpts counts once. Of colours and
-    words the last are of ``number`` stimuli the :func:`consistency` (2025 paper, L1147)."""
+    """The statistics by task, of people, then of each agent; a message of several excerpts counts once. The last
+    rows of colours and words are the :func:`consistency` of ``number`` stimuli (2025 paper, L1147)."""
     rows = []
     for task in TASKS:
         values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -135,9 +135,10 @@ def answer_statistics(answers: JudgedAnswers) -> Table[Statistic]:
             group = PEOPLE if answer["truth"] == "human" else answer["agent"]
             for name, value in numbers(task, answer["answer"], answer["speaker"]):
                 values[name][group].append(value)
-            for text in texts(answer["answer"], answer["speaker"]) if task in WITH_SENTENCES else ():
-                for name, number in parts_of_speech(text).items():
-                    values[name][group].append(number)
+            if task in WITH_SENTENCES:
+                for text in texts(answer["answer"], answer["speaker"]):
+                    for name, number in parts_of_speech(text).items():
+                        values[name][group].append(number)
             if task in WORD_OF:
                 words[group][answer["stimulus"]] += texts(answer["answer"])
         for name, by in values.items():
@@ -181,9 +182,10 @@ def consistency(answered: Sequence[Sequence[str]]) -> float | None:
     """Fleiss' kappa (1971) of the answers to each stimulus, two at least; None where all answers are the same.
 
     Fleiss defined it for equal numbers of answers. Where they differ each stimulus counts once in the observed
-    agreement (the mean of its shares of equal pairs), and each answer once in that expected by chance (the shares of
-    all answers together). irrCAC (after Gwet 2014) takes the mean of each stimulus's shares for the latter, with
-    stimuli of a single answer among them: 0.1318 here may be 0.1248 there. With equal numbers both are the same."""
+    agreement: it is the mean of the stimuli's shares of equal pairs. Each answer counts once in the agreement that is
+    expected by chance, which comes from the shares of all answers together. irrCAC (after Gwet 2014) takes the mean of
+    each stimulus's shares for the latter, with stimuli of a single answer among them: 0.1318 here may be 0.1248 there.
+    With equal numbers both are the same."""
     counts = [Counter(answers) for answers in answered]
     pooled = Counter(chain.from_iterable(answered))
     chance = sum((number / pooled.total()) ** 2 for number in pooled.values())
@@ -204,11 +206,11 @@ def _effects(agent: NDArray[np.float64], people: NDArray[np.float64]) -> tuple[f
 
 def longest_excerpts(answers: JudgedAnswers) -> JudgedAnswers:
     """Without excerpts of conversations that a longer one holds."""
-    kept: dict[tuple[Any, ...], list[Sequence[Any]]] = defaultdict(list)
+    excerpts_by_speaker: dict[tuple[Any, ...], list[Sequence[Any]]] = defaultdict(list)
     longest = []
     for answer in sorted(answers, key=lambda candidate: -len(candidate["answer"].get("messages") or ())):
         if (messages := answer["answer"].get("messages")) is not None:
-            longer = kept[answer["stimulus"], answer["agent"], answer["speaker"]]
+            longer = excerpts_by_speaker[answer["stimulus"], answer["agent"], answer["speaker"]]
             if any(other[: len(messages)] == messages for other in longer):
                 continue
             longer.append(messages)
@@ -250,8 +252,8 @@ def plain_words(text: str) -> Words:
 
 
 def bleu(pairs: Sequence[Pair]) -> float | None:
-    """BLEU-4 of a corpus, 0 to 100. None where no caption has four words: there is no 4-gram that could be in a
-    reference, and programs say 0 (sacrebleu), 3 (pycocoevalcap) or 1e-75 (nltk) even of captions that are equal."""
+    """BLEU-4 of a corpus, 0 to 100. None where no caption has four words. There is no 4-gram then that could be
+    in a reference. Programs say 0 (sacrebleu), 3 (pycocoevalcap) or 1e-75 (nltk) even of captions that are equal."""
     from sacrebleu.metrics.bleu import BLEU
 
     if all(len(words) < LONGEST_GRAM for words, _ in pairs):

@@ -79,8 +79,16 @@ def rankings(verdicts: pd.DataFrame) -> Iterator[ByMargin]:
 
 
 def area(score: Floats, is_positive: Marks, drawn_from: Clusters) -> Estimate:
-    """The mean of the judges' areas under the ROC curve, of those with both kinds; the interval is of the
-    placements of each verdict (DeLong 1988; clusters as by Obuchowski 1997)."""
+    """The mean of the judges' areas under the ROC curve, of those with both kinds.
+
+    A verdict's placement is the share of the other kind's verdicts that it stands rightly above or below. The area is
+    the mean of the placements, and so its interval is made from them (DeLong 1988; clusters as by Obuchowski 1997).
+
+    :func:`jackknife` is asked for two rates, the placements of either kind. What is made of them is a single rate with
+    the errors of both, so that :class:`Jackknife` stands here with all its fields. It has no exact interval, since
+    placements are no independent verdicts. Each of the two rates has a judge's whole placements, and not a half. So
+    the judge's part of the variance is taken times 0.25: without that, intervals over judges are twice too wide.
+    """
     import pandas as pd
 
     judges = drawn_from.judges
@@ -99,12 +107,21 @@ def area(score: Floats, is_positive: Marks, drawn_from: Clusters) -> Estimate:
     number = placements.number.sum(keepdims=True)
     trials = placements.trials.sum(keepdims=True)
     fewest = placements.clusters.min(axis=1, keepdims=True)
-    # Both kinds add to the error; a judge's stands in each of them as a whole, and so four times in their sum.
+    # Both kinds add to the error; a judge's error stands in each as a whole, and so four times in their sum.
     times = np.array([0.25 if dimensions == (0,) else 1 for dimensions in DIMENSIONS])
     products = placements.products.sum(axis=(1, 2), keepdims=True) * times[:, None, None]
     freedom = placements.freedom.min(axis=1, keepdims=True)
     shared = placements.shared[:, :1, :1]
-    result = Jackknife(placements.value[:1], number, trials, fewest, freedom, shared, products, np.array([False]))
+    result = Jackknife(
+        value=placements.value[:1],
+        number=number,
+        trials=trials,
+        clusters=fewest,
+        freedom=freedom,
+        shared=shared,
+        products=products,
+        is_exact=np.array([False]),
+    )
     low, high = result.interval(np.zeros(1, dtype=np.int64), np.ones(1))
     return Estimate(float(result.value[0]), float(low), float(high))
 
@@ -116,7 +133,7 @@ def true_positives(score: Floats, is_positive: Marks, false: float) -> float:
 
 
 def probabilities(margins: Floats, is_machine: Marks, fold: NDArray[np.generic]) -> Floats:
-    """Of a machine, by logistic regression of truth on the margins of the other folds (Platt 1999)."""
+    """The probability of a machine, by logistic regression of truth on the margins of the other folds (Platt 1999)."""
     from sklearn.linear_model import LogisticRegression
 
     stated = np.full(len(margins), 0.5)

@@ -132,7 +132,7 @@ def of_agents(
     result = rates_of_judges(is_right(judged), np.array(list(cells.values())), clusters(judged))
     halves = [
         AgainstHalf(of=names[at], measure="p(M|M)" if at else "p(H|H)", **figures)
-        for at, figures in zip(is_known, _tested(result, is_known[:, None], np.ones(1), 0.5, of="rate"), strict=True)
+        for at, figures in zip(is_known, _tested(result, is_known[:, None], np.ones(1), 0.5, field="rate"), strict=True)
     ]
     both = np.array([(0, at) for at in range(1, len(names))], dtype=np.int64).reshape(-1, 2)
     low, high = result.interval(both, DETECTABILITY, 1 - 2 * ALPHA)
@@ -165,22 +165,22 @@ def of_agents(
 
 
 def _tested(
-    result: Jackknife, cells: Codes, weights: Floats, null: float = 0.0, plus: float = 0.0, of: str = "difference"
+    result: Jackknife, cells: Codes, weights: Floats, null: float = 0.0, plus: float = 0.0, field: str = "difference"
 ) -> list[dict[str, Any]]:
     """The sums [n] of rates in ``cells`` [n, m], ``plus`` a constant, tested against ``null``; fields of tests."""
     figures = np.array([result.sum(cells, weights), *result.interval(cells, weights)]) + plus
     tested = zip(figures.T, result.p(cells, weights, null - plus), cells, strict=True)
     form = "+.2f" if null == 0 else ".2f"
     return [
-        {of: Estimate(float(value), float(low), float(high), form)} | _figures(float(p), result, of_sum)
+        {field: Estimate(float(value), float(low), float(high), form)} | _figures(float(p), result, of_sum)
         for (value, low, high), p, of_sum in tested
     ]
 
 
 def _figures(p: float, result: Jackknife, cells: Codes) -> dict[str, Any]:
     judges, stimuli = map(int, result.clusters[:2, cells].min(axis=-1))
-    of_people = result.clusters[2, cells]
-    people = int(of_people[of_people > 0].min(initial=np.inf)) if of_people.any() else None
+    people_of_cells = result.clusters[2, cells]
+    people = int(people_of_cells[people_of_cells > 0].min(initial=np.inf)) if people_of_cells.any() else None
     drawn = {"judges": judges > 1, "stimuli": stimuli > 1, "people": (people or 0) > 1}
     test = " and ".join(name for name, is_drawn in drawn.items() if is_drawn)
     if judges == 1:
@@ -194,10 +194,10 @@ def _figures(p: float, result: Jackknife, cells: Codes) -> dict[str, Any]:
 
 def between_judges(verdicts: pd.DataFrame) -> list[Difference]:
     """Every two judges, people together, by detectability on the trials of both."""
-    of_judge = dict(by_judge(verdicts[verdicts["verdict"].isin(VERDICTS)]))
+    verdicts_by_name = dict(by_judge(verdicts[verdicts["verdict"].isin(VERDICTS)]))
     tests = []
-    for first, second in combinations(of_judge, 2):
-        result, number = on_common_trials(of_judge[first], of_judge[second])
+    for first, second in combinations(verdicts_by_name, 2):
+        result, number = on_common_trials(verdicts_by_name[first], verdicts_by_name[second])
         [figures] = _tested(result, np.arange(4)[None], BETWEEN)
         tests.append(Difference(first=first, second=second, trials=number, **figures))
     return corrected(tests)
@@ -218,7 +218,8 @@ def by_column(verdicts: pd.DataFrame, column: str) -> list[ByColumn]:
     if len(values) > 2 and are_numbers:
         return [_slope(judged, sides, judged[column].to_numpy(dtype=np.float64), name)]
     tests = []
-    for value in values[: len(values) if len(values) > 2 else len(values) - 1]:
+    tested = values if len(values) > 2 else values[:-1]  # of two values one test says all
+    for value in tested:
         is_it = (judged[column] == value).to_numpy()
         compared = [[part for part in side if (part & is_it).any() and (part & ~is_it).any()] for side in sides]
         test = ByColumn(
@@ -229,8 +230,8 @@ def by_column(verdicts: pd.DataFrame, column: str) -> list[ByColumn]:
         )
         if all(compared):
             weights = _weights(compared)
-            parts = list(chain.from_iterable(compared))
-            cells = np.array([part & is_it for part in parts] + [part & ~is_it for part in parts])
+            cells_at_both = list(chain.from_iterable(compared))
+            cells = np.array([part & is_it for part in cells_at_both] + [part & ~is_it for part in cells_at_both])
             result = rates_of_judges(is_right(judged), cells, clusters(judged))
             [figures] = _tested(result, np.arange(len(cells))[None], np.concatenate([weights, -weights]))
             test = replace(test, **figures)
@@ -261,18 +262,19 @@ def _weights(sides: Sequence[Sequence[Cells]]) -> Floats:
 
 
 def _slope(judged: pd.DataFrame, sides: Sequence[Sequence[Cells]], places: Floats, name: str) -> ByColumn:
-    """Over the numbers ``places`` [verdicts] of a column. They are counted from the least, in parts of their range, and
-    the slope is put back into the column's units: by the millisecond it is 1e-10, which would count as rounding."""
+    """Over the numbers ``places`` [verdicts] of a column. They are counted from the least, in parts of their range.
+    The slope is then put back into the column's units: by the millisecond it is 1e-10, which would count as
+    rounding."""
     compared = [[part for part in side if np.ptp(places[part])] for side in sides]
     test = ByColumn(column=name, value="slope", beside="", difference=NO_FIGURE)
     if not all(compared):
         return test.fails("each agent, or people, at a single value")
     reach = float(np.ptp(places))
-    parts = (places - places.min()) / reach
+    scaled = (places - places.min()) / reach
     drawn_from = clusters(judged)
     right = is_right(judged)
     cells = of_judges(np.array(list(chain.from_iterable(compared))), drawn_from.judges)
-    away = parts - (cells @ parts)[:, None] / cells.sum(axis=1, keepdims=True)
+    away = scaled - (cells @ scaled)[:, None] / cells.sum(axis=1, keepdims=True)
     terms = np.stack([cells * away**2, cells, cells * away, cells * right, cells * away * right])
     result = jackknife(terms, slopes, drawn_from)
     every = np.arange(len(cells))

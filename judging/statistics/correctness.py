@@ -40,11 +40,16 @@ class BetweenValues(StatisticalTest):
 
 
 def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
-    """The mean correctness at a column's values, of judges, else stimuli: two by Mann-Whitney and the probability of
-    superiority, more by analysis of variance and eta squared, a column "A*B" by that of two factors and their
-    interaction, with ``agent`` of detectability (2025 paper, Methods and Results). Empty where both have several
-    values. Where nothing varies within the values, or the cells of two factors, there is no test: its F or U would be
-    rounding alone. Each judge counts once on a trial (:func:`judging.scores.verdicts.on_trials`)."""
+    """The mean correctness at a column's values, tested over judges, or over stimuli (2025 paper, Methods and Results):
+
+    - two values: Mann-Whitney, with the probability of superiority;
+    - more values: analysis of variance, with eta squared;
+    - a column "A*B": analysis of variance of two factors and their interaction;
+    - "A*B" where A or B is ``agent``: the same, of detectability.
+
+    Units are judges if each has a single value, otherwise stimuli. Empty where both have several. Where nothing varies
+    within the values, or the cells of two factors, there is no test: its F or U would be rounding alone. Each judge
+    counts once on a trial (:func:`judging.statistics.verdict_table.on_trials`)."""
     from scipy.stats import f_oneway, mannwhitneyu
 
     judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
@@ -89,19 +94,19 @@ def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
 def _of_two_factors(judged: pd.DataFrame, column: str, first: str, second: str) -> list[BetweenValues]:
     """Analysis of variance, sums of squares of type II, of the judges' figures in the cells of two columns.
 
-    Of two columns of judges or stimuli a figure is the share of right verdicts. Of ``agent`` and another it is
-    detectability, as the papers have it (2025, L1341; :func:`_detectabilities`). The share of right verdicts on an
-    agent's answers, p(M|M), would take a habit for skill: of judges who guess, those who say "machine" more often would
+    A figure is the share of right verdicts where both columns are of judges or stimuli. Where one is ``agent`` it is
+    detectability, as in the papers (2025, L1341; :func:`_detectabilities`). The share of right verdicts on an
+    agent's answers, p(M|M), would take a habit for skill: a judge who guesses, but says "machine" more often, would
     seem to tell every agent better.
 
     F divides by the variance within cells. Where no cell varies there is none to divide by: what least squares leaves
     is rounding, and F would be 1e30. Figures are rounded first, so that 0.1 + 0.2 and 0.3 are alike.
 
     A judge of several agents stands in several cells, and counts in each as if another judge, as in the papers' F(a,
-    b). But these cells share the judge's p(H|H) and skill. So F of a column of judges is too large (of 40 judges who
-    guess and three agents it alarms in 10 to 18 % where 5 are due); that of agents, whose differences these leave as
-    they are, is too small (0 to 1 %). The test's name says so, and :func:`judging.statistics.contrasts.by_column`
-    counts each judge once."""
+    b). But these cells share the judge's p(H|H) and skill. So F of a column of judges is too large: with 40 judges who
+    guess and three agents it alarms in 10 to 18 %, where 5 are due. F of agents is too small (0 to 1 %), since a
+    judge's skill leaves the differences between agents as they are. The test's name says so, and
+    :func:`judging.statistics.contrasts.by_column` counts each judge once."""
     from statsmodels.formula.api import ols
     from statsmodels.stats.anova import anova_lm
 
@@ -115,43 +120,48 @@ def _of_two_factors(judged: pd.DataFrame, column: str, first: str, second: str) 
     if why is not None:
         test = BetweenValues(column=column, unit="judge", values=f"beside {column}")
         return [test.fails(why)]
-    parts = anova_lm(ols("right ~ C(a) * C(b)", figures).fit(), typ=2)
-    residual = parts.loc["Residual"]
-    return [
-        BetweenValues(
-            column=name,
-            unit="judge",
-            values=f"beside {column}",
-            test=kind,
-            judges=int(figures["judge"].nunique()),
-            freedom=f"{parts.loc[term, 'df']:.0f}, {residual['df']:.0f}",
-            statistic=float(parts.loc[term, "F"]),
-            p=float(parts.loc[term, "PR(>F)"]),
-            effect=float(parts.loc[term, "sum_sq"] / (parts.loc[term, "sum_sq"] + residual["sum_sq"])),
-            effect_is="partial eta squared",
-        )
-        for term, name in (("C(a)", first), ("C(b)", second), ("C(a):C(b)", column))
-    ]
+    table = anova_lm(ols("right ~ C(a) * C(b)", figures).fit(), typ=2)
+    residual = table.loc["Residual"]
+    tests = []
+    for name, term in ((first, "C(a)"), (second, "C(b)"), (column, "C(a):C(b)")):
+        part = table.loc[term]
+        test = BetweenValues(column=name, unit="judge", values=f"beside {column}", test=kind)
+        test.judges = int(figures["judge"].nunique())
+        test.freedom = f"{part['df']:.0f}, {residual['df']:.0f}"
+        test.statistic = float(part["F"])
+        test.p = float(part["PR(>F)"])
+        test.effect = float(part["sum_sq"] / (part["sum_sq"] + residual["sum_sq"]))
+        test.effect_is = "partial eta squared"
+        tests.append(test)
+    return tests
 
 
 def _shares(judged: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
     """Each ``judge``'s share of ``right`` verdicts where the first column is ``a`` and the second ``b``, as texts."""
-    of_trials = on_trials(judged, first, second)
-    keys = [of_trials[name].astype(str).rename(letter) for name, letter in ((first, "a"), (second, "b"))]
-    means = of_trials["right"].groupby([*keys, of_trials["judge"]]).mean()
+    by_trial = on_trials(judged, first, second)
+    keys = [by_trial[name].astype(str).rename(letter) for name, letter in ((first, "a"), (second, "b"))]
+    means = by_trial["right"].groupby([*keys, by_trial["judge"]]).mean()
     return means.round(DIGITS).reset_index()
 
 
 def _detectabilities(judged: pd.DataFrame, first: str, second: str) -> tuple[pd.DataFrame, str]:
-    """As :func:`_shares`, of which one column is ``agent``: half of p(M|M) on its answers and p(H|H), the judge's on
-    people's answers at the same value of the other column. And in words who has none: who judged no people's answers
-    there, as nobody does in conversations of two machines."""
-    other, letter = (second, "b") if first == AGENT else (first, "a")
+    """As :func:`_shares` where one column is ``agent``: detectabilities, and in words which judges have none.
+
+    A judge's detectability is half the sum of p(M|M) on the agent's answers and of p(H|H) on people's answers at the
+    same value of the other column. A judge who judged no people's answers there has none, as in conversations of two
+    machines."""
+    if first == AGENT:
+        other = second
+        letter = "b"
+    else:
+        other = first
+        letter = "a"
     judged_there = judged[judged[other].notna()]
     is_machine = judged_there["truth"] == "machine"
-    of_agents = _shares(judged_there[is_machine], first, second)
-    of_people = _shares(judged_there[~is_machine].assign(**{AGENT: PEOPLE}), first, second)
-    both = of_agents.merge(of_people[[letter, "judge", "right"]], on=[letter, "judge"], how="left", suffixes=("", "_h"))
+    agent_shares = _shares(judged_there[is_machine], first, second)
+    people_shares = _shares(judged_there[~is_machine].assign(**{AGENT: PEOPLE}), first, second)
+    on_people = people_shares[[letter, "judge", "right"]]
+    both = agent_shares.merge(on_people, on=[letter, "judge"], how="left", suffixes=("", "_h"))
     figures = both.assign(right=(both["right"] + both.pop("right_h")) / 2)
     lacking = figures["right"].isna()
     left_out = ""
@@ -164,8 +174,8 @@ def _detectabilities(judged: pd.DataFrame, first: str, second: str) -> tuple[pd.
 
 def _why_not_two_factors(means: pd.DataFrame, first: str, second: str) -> str | None:
     """Why the judges' means ("right", by "a" and "b") cannot be tested; None where they can."""
-    of_cells = means.groupby(["a", "b"])["right"]
-    cells = of_cells.size().unstack()
+    by_cell = means.groupby(["a", "b"])["right"]
+    cells = by_cell.size().unstack()
     for letter, name in (("a", first), ("b", second)):
         if means[letter].nunique() < 2:
             return f"{name} has fewer than two values"
@@ -174,15 +184,16 @@ def _why_not_two_factors(means: pd.DataFrame, first: str, second: str) -> str | 
         return f"no judge is at {first} {value} with {second} {other}"
     if len(means) <= cells.size:
         return "each cell has a single judge"
-    if not (of_cells.max() > of_cells.min()).any():
+    if not (by_cell.max() > by_cell.min()).any():
         return "nothing varies within the cells"
     return None
 
 
 def t_tests(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
-    """Raw correctness at a column's two values by a two-tailed t-test (2025 paper, Results): of judges,
-    paired where most have both, or else of verdicts, of which each judge has one on a trial: a trained judge's
-    partitions are no further ones, and their mean stands for them (:func:`judging.scores.verdicts.on_trials`)."""
+    """Raw correctness at a column's two values by a two-tailed t-test (2025 paper, Results).
+
+    Units are judges (paired if most judged at both values), otherwise verdicts. A judge counts once on a trial: the
+    mean of a trained judge's partitions stands for them (:func:`judging.statistics.verdict_table.on_trials`)."""
     from scipy.stats import ttest_rel
     from statsmodels.stats.weightstats import ttest_ind  # scipy's warns of a sample that does not vary
 
@@ -228,7 +239,7 @@ def people_beside_judges(verdicts: pd.DataFrame) -> list[BetweenValues]:
     """People's verdicts, together, beside each other judge's, by :func:`t_tests`."""
     import pandas as pd
 
-    of_judge = dict(by_judge(verdicts.assign(judged_by=verdicts["judge"])))
-    people = of_judge.pop(PEOPLE, verdicts[:0]).assign(judged_by=PEOPLE)
-    both = [pd.concat([people, part]) for part in of_judge.values() if len(people)]
+    verdicts_by_name = dict(by_judge(verdicts.assign(judged_by=verdicts["judge"])))
+    people = verdicts_by_name.pop(PEOPLE, verdicts[:0]).assign(judged_by=PEOPLE)
+    both = [pd.concat([people, part]) for part in verdicts_by_name.values() if len(people)]
     return corrected([test for part in both for test in t_tests(part, "judged_by")])

@@ -1,29 +1,29 @@
 """Rates of verdicts, their sums and differences, where judges, stimuli and the people who answered are all drawn.
 
 **How it reads.** A *cell* is a set of verdicts with one rate: people's answers, or an agent's. Detectability is half
-the sum of two cells' rates, so that most figures are sums over cells with weights, and cells share judges and stimuli:
-their errors are correlated. So the variance of a sum takes a matrix [cells, cells] of products of errors. There is one
-for each of the seven sets of dimensions in :data:`DIMENSIONS` (judges; stimuli; both at once; people; …), as two-way
-and three-way clustering adds some and subtracts the others. :func:`jackknife` makes these matrices once for all cells,
-and the methods of :class:`Jackknife` read from them any sum. In its ``einsum`` texts "g" runs over the seven sets, "d"
-over the three dimensions alone, "i" and "j" over the cells of a sum, and "..." over sums.
+the sum of two cells' rates, so that most figures are sums over cells with weights. Cells share judges and stimuli, and
+so their errors are correlated. So the variance of a sum takes a matrix [cells, cells] of products of errors. There is
+one for each of the seven sets of dimensions in :data:`DIMENSIONS` (judges; stimuli; both at once; people; …), as
+two-way and three-way clustering adds some and subtracts the others. :func:`jackknife` makes these matrices once for all
+cells, and the methods of :class:`Jackknife` read from them any sum. In its ``einsum`` texts "g" runs over the seven
+sets, "d" over the three dimensions alone, "i" and "j" over the cells of a sum, and "..." over sums.
 
 **What breaks otherwise.** Verdicts taken for independent make intervals too narrow, so that judges who guess seem to
 detect agents. Normal intervals leave [0, 1] at rates near 1. ``scripts/calibrate_scores.py`` draws 1,000 studies of
 each design and counts: who changes a line here runs it, and compares with the table in docs/judging.md.
 
-**The method.** The variance is that between judges, plus that between stimuli, plus that between people, minus that of
-the intersections of each two, plus that of all three (Cameron, Gelbach, Miller 2011). It is never below one of its
-parts. Each part is a jackknife that leaves out one cluster at a time (MacKinnon, Nielsen, Webb 2024).
+**The method.** The variances between judges, between stimuli and between people are added. Those of the intersections
+of each two are subtracted, and that of all three is added again (Cameron, Gelbach, Miller 2011). It is never below one
+of its parts. Each part is a jackknife that leaves out one cluster at a time (MacKinnon, Nielsen, Webb 2024).
 
 The degrees of freedom of a rate are the effective number of clusters (Kish 1965) minus 1, of the dimension with the
-fewest. Those of a sum are joint (Satterthwaite 1946), and never below the fewest. Over rates they are the smaller of
+fewest. A sum has joint ones (Satterthwaite 1946), and never fewer than its rates. Over rates they are the smaller of
 two numbers: as if all clusters varied alike, and by the rates' estimated variances (Welch 1947). Rates of the same
 clusters count as a single one. Over dimensions they go by the estimated variances, each at least LEAST_SHARE of the
 sum's.
 
-The interval of a rate is the exact interval of a number of independent verdicts that vary as much, with t of these
-degrees of freedom (Clopper, Pearson 1934; Korn, Graubard 1998). Intervals of sums and differences are made from those
+The interval of a rate is an exact one (Clopper, Pearson 1934; Korn, Graubard 1998): that of a number of independent
+verdicts which vary as much, with t of these degrees of freedom. Intervals of sums and differences are made from those
 of the rates by MOVER (Zou, Donner 2008). They reach at least as far as t times the standard error, or as what single
 verdicts cannot show (``_unseen``). p is 1 minus the confidence of the interval that ends at the null hypothesis.
 
@@ -89,7 +89,7 @@ class Clusters:
         return np.asarray((verdicts > 0).sum(axis=1), dtype=np.float64)
 
     def drawn(self) -> Drawn:
-        """Of each dimension whether it has several clusters."""
+        """Whether each dimension has several clusters."""
         return np.array([[self.intersections((at,))[0].max(initial=0) > 0] for at in range(3)])
 
     def intersections(self, dimensions: Sequence[int]) -> tuple[Codes, Codes]:
@@ -101,11 +101,11 @@ class Clusters:
             with_partners = np.stack([self.judges, self.stimuli, self.partners])[[*dimensions]]
             codes = np.hstack([codes, with_partners])
             verdicts = np.tile(verdicts, 2)
-        known = np.all(codes >= 0, axis=0)
-        first, *others = codes[:, known]
+        is_known = np.all(codes >= 0, axis=0)
+        first, *others = codes[:, is_known]
         for other in others:
             first = first * (other.max(initial=0) + 1) + other
-        return np.unique(first, return_inverse=True)[1].astype(np.int64), verdicts[known]
+        return np.unique(first, return_inverse=True)[1].astype(np.int64), verdicts[is_known]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,14 @@ class Jackknife:
         return np.asarray(self.value[cells] @ weights)
 
     def deviation(self, cells: Codes, weights: Floats) -> tuple[Floats, Floats]:
-        """The standard errors of sums [...], and their degrees of freedom [...]."""
+        """The standard errors of sums [...], and their degrees of freedom [...].
+
+        A rate alone has the fewest degrees of its dimensions. A sum has them jointly, in two steps. First over rates,
+        for each dimension: the smaller of what they would be if all clusters varied alike (``as_if_alike``), and of
+        what the estimated variances say (``as_estimated``). ``overlap`` counts rates of the same clusters once. Then
+        over dimensions, each with its share of the variance, but at least LEAST_SHARE: few clusters may show too little
+        variance by chance, and would then not count. Without that floor judges who guess seem to detect agents.
+        """
         variances = np.einsum("g...ij,i,j->g...", self._products(cells), weights, weights)
         total = _total(variances)
         freedom = self.freedom[:, cells]
@@ -153,10 +160,10 @@ class Jackknife:
             overlap = np.nan_to_num(shared / np.sqrt(size[..., :, None] * size[..., None, :]))
             as_if_alike = _joint(weights**2 * size, freedom, overlap)
             as_estimated = _joint(weights**2 * own, freedom, overlap)
-            of_dimensions = np.fmin(as_if_alike, as_estimated)
+            freedom_by_dimension = np.fmin(as_if_alike, as_estimated)
             is_drawn = (size > 0).any(axis=-1)
             share = np.where(is_drawn, np.maximum(variances[[0, 1, 3]] / total, LEAST_SHARE), 0.0)
-            joint = 1 / (share**2 / np.where(is_drawn, of_dimensions, np.inf)).sum(axis=0)
+            joint = 1 / (share**2 / np.where(is_drawn, freedom_by_dimension, np.inf)).sum(axis=0)
         return np.sqrt(total), np.where(total > 0, np.maximum(joint, fewest), fewest)
 
     def interval(
@@ -170,8 +177,9 @@ class Jackknife:
         return self._interval(cells, weights, tail, correlations, deviation, probits)
 
     def p(self, cells: Codes, weights: Floats, null: float) -> Floats:
-        """p of the hypothesis that sums of rates [...] are ``null``, two-sided: found by halving, on a logarithmic
-        scale, the tail at which the interval ends at ``null``."""
+        """p of the hypothesis that sums of rates [...] are ``null``, two-sided.
+
+        It is twice the tail at which the interval ends at ``null``, found by halving on a logarithmic scale."""
         correlations = self._correlations(cells, np.sign(weights))
         deviation = self.deviation(cells, weights)
         narrow = np.full(cells.shape[:-1], 0.5)
@@ -225,16 +233,21 @@ class Jackknife:
         middle = value @ weights
         reach = []
         for end, other in ((low, high), (high, low)):
-            parts = np.abs(weights * np.where(weights > 0, end - value, other - value))
-            is_open = np.isinf(parts).any(axis=-1)
-            finite = np.where(is_open[..., None], 0.0, parts)
+            distances = np.abs(weights * np.where(weights > 0, end - value, other - value))
+            is_open = np.isinf(distances).any(axis=-1)
+            finite = np.where(is_open[..., None], 0.0, distances)
             square = np.einsum("...i,...ij,...j->...", finite, correlations, finite)
             reach.append(np.where(is_open, np.inf, np.maximum(np.sqrt(np.maximum(square, 0)), least)))
         return np.maximum(middle - reach[0], ends[0]), np.minimum(middle + reach[1], ends[1])
 
     def _unseen(self, cells: Codes, weights: Floats, tail: Floats) -> Floats:
-        """How far a sum may be off though no cluster shows it. Of G clusters that all cancel, each of a single trial on
-        each rate, a share 1 - tail ** (1 / G) may not. 0 of a rate alone, and of larger clusters."""
+        """How far a sum may be off though no cluster shows it; 0 of a rate alone, and where clusters have several
+        trials.
+
+        Take G clusters with a single trial on each rate, none of which shows a difference. By chance ``tail`` this
+        happens even if a share of up to 1 - tail ** (1 / G) of all clusters shows one (Clopper, Pearson 1934, of 0
+        among G). The standard error is 0 there, so that without this the interval would have no width.
+        """
         clusters = self.clusters[:2, cells].max(axis=0)
         are_single = (self.trials[cells] == clusters).all(axis=-1) & (len(weights) > 1)
         share = 1 - tail ** (1 / np.maximum(clusters.min(axis=-1), 1))
@@ -271,9 +284,9 @@ def _joint(variances: Floats, freedom: Floats, overlap: Floats) -> Floats:
 def _total(variances: Floats) -> Floats:
     """The variance [...] from its parts [7, ...] in the order of :data:`DIMENSIONS`, never below one of judges, stimuli
     or people."""
-    judges, stimuli, both, people, by_judge, on_stimulus, each = variances
+    judges, stimuli, both, people, by_judge, on_stimulus, of_all_three = variances
     total = np.maximum(judges + stimuli - both, np.maximum(judges, stimuli))
-    total = np.maximum(total + people - by_judge - on_stimulus + each, np.maximum(total, people))
+    total = np.maximum(total + people - by_judge - on_stimulus + of_all_three, np.maximum(total, people))
     return np.where(total < ROUNDING**2, 0.0, total)
 
 
@@ -302,7 +315,7 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
     these verdicts."""
     cells: Cells = np.asarray(terms.any(axis=0))
     total = terms.sum(axis=-1)
-    of_cells = np.broadcast_to(clusters.drawn() if drawn is None else drawn, (3, terms.shape[1]))
+    is_drawn_in = np.broadcast_to(clusters.drawn() if drawn is None else drawn, (3, terms.shape[1]))
     wide = np.where(cells, clusters.wider, 1.0).max(axis=1, initial=1.0)
     numbers = []
     freedom = []
@@ -311,7 +324,7 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
     with np.errstate(invalid="ignore", divide="ignore"):
         value = estimate(total)
         for dimensions in DIMENSIONS:
-            is_drawn = np.all(of_cells[list(dimensions)], axis=0)
+            is_drawn = np.all(is_drawn_in[list(dimensions)], axis=0)
             if len(dimensions) > 1 and not is_drawn.any():
                 products.append(np.zeros((len(value), len(value))))
                 continue
@@ -326,21 +339,23 @@ def jackknife(terms: Floats, estimate: Estimator, clusters: Clusters, drawn: Dra
             if len(dimensions) == 1:
                 shares = np.where(is_drawn[:, None], sums[0] / sums[0].sum(axis=1, keepdims=True), 0.0)
                 shared.append(shares @ shares.T)
-                of_clusters = np.where(number > 1, np.maximum(1 / np.diag(shared[-1]) - 1, 1), np.nan)
-                freedom.append(np.where(is_drawn, of_clusters, np.inf))
+                effective = np.where(number > 1, np.maximum(1 / np.diag(shared[-1]) - 1, 1), np.nan)
+                freedom.append(np.where(is_drawn, effective, np.inf))
                 numbers.append(number.astype(np.float64))
-    of_all = np.array(freedom)
+    freedom_by_dimension = np.array(freedom)
     number = cells.sum(axis=1)
-    of_each = np.array(numbers)
-    are_single = (of_each == number) & (number > 1)  # verdicts of a judge, on a stimulus, on a person's answers
-    is_exact = (~of_cells | are_single | (of_each == 0)).all(axis=0) & are_single[:2].any(axis=0) & (wide == 1)
-    of_all[:, np.isinf(of_all).all(axis=0)] = np.nan
+    clusters_by_dimension = np.array(numbers)
+    # verdicts of a judge, on a stimulus, on a person's answers
+    are_single = (clusters_by_dimension == number) & (number > 1)
+    exact_by_dimension = ~is_drawn_in | are_single | (clusters_by_dimension == 0)
+    is_exact = exact_by_dimension.all(axis=0) & are_single[:2].any(axis=0) & (wide == 1)
+    freedom_by_dimension[:, np.isinf(freedom_by_dimension).all(axis=0)] = np.nan
     return Jackknife(
         value,
         number.astype(np.float64),
         clusters.trials_in(cells),
-        of_each,
-        of_all,
+        clusters_by_dimension,
+        freedom_by_dimension,
         np.array(shared),
         np.array(products),
         is_exact,

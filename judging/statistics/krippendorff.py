@@ -27,9 +27,9 @@ def alpha_of_people(verdicts: pd.DataFrame) -> Estimate:
 
 
 def krippendorff_alpha(counts: NDArray[np.int64], clusters: Codes) -> Estimate:
-    """Krippendorff's alpha (2011) of nominal values: how often a unit [row] of a cluster has each [column]. There is no
-    interval of a single cluster, nor where it does not matter which is left out: with equal verdicts everywhere it
-    would have no width, as if alpha were sure to be 1."""
+    """Krippendorff's alpha (2011) of nominal values: how often a unit [row] of a cluster has each [column]. A single
+    cluster has no interval. There is none either where it does not matter which cluster is left out: with equal
+    verdicts everywhere it would have no width, as if alpha were sure to be 1."""
     is_pairable = counts.sum(axis=1) >= 2
     pairable = counts[is_pairable].astype(np.float64)
     codes = np.unique(clusters[is_pairable], return_inverse=True)[1]

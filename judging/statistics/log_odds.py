@@ -47,8 +47,8 @@ def slope_of_log_odds(values: Floats, right: Floats) -> Slope | None:
     trained judge gave by several partitions. None where all verdicts are right, or all wrong, and at a single value.
 
     Without separation it is the maximum likelihood estimate with Wald's interval and p, as the papers have it. A share
-    counts as a single verdict (as fractions in Papke and Wooldridge 1996), of which it says that much at least:
-    partitions that counted as a verdict each would make a slope surer with every further seed.
+    counts as a single verdict (as fractions in Papke and Wooldridge 1996). If each partition counted as a verdict, a
+    slope would get surer with every further seed.
 
     Where all verdicts above some value are right and all below are wrong (or the reverse; at the value itself there may
     be both, which is quasi-complete separation), the likelihood grows with the slope without end (Albert and Anderson
@@ -56,19 +56,19 @@ def slope_of_log_odds(values: Floats, right: Floats) -> Slope | None:
     has p near 1.
 
     There the inference is exact, given how many verdicts are right (Cox 1970, section 4.2; Mehta and Patel 1995): the
-    sum of the values of right verdicts is the largest of all that it could be, so that p without a slope is a count of
-    orders. The interval has one end; the estimate and the other end are infinite. It was preferred to the likelihood
-    ratio, whose chi-squared distribution does not hold of few verdicts (three wrong below three right: 0.004, by all 20
-    orders 0.1), and to Firth's penalised likelihood (Heinze and Schemper 2002), whose finite slope comes from the
-    penalty: of how steep it is such verdicts say only that it is at least the interval's end. Neither needs another
-    library. Orders are of verdicts, so that a share at the value itself is a right verdict if it is above a half.
+    sum of the values of right verdicts is the largest that it could be. So p without a slope is a count of orders. The
+    interval has one end; the estimate and the other end are infinite. Two other ways were not taken. The likelihood
+    ratio's chi-squared distribution does not hold for few verdicts: three wrong below three right give 0.004, where all
+    20 orders give 0.1. Firth's penalised likelihood (Heinze and Schemper 2002) has a finite slope, but the penalty
+    makes it: such verdicts say only that the slope is at least the interval's end. Orders are of verdicts, so that a
+    share at the value itself is a right verdict if it is above a half.
 
-    Separation is found by the order of values, exactly, and not by a warning of the fit: one covariate separates if and
-    only if no wrong verdict lies above a right one, or no right one above a wrong one.
+    Separation is found exactly, by the order of values, and not by a warning of the fit. One covariate separates if no
+    wrong verdict lies above a right one, or no right one above a wrong one; otherwise it does not.
 
-    All is reckoned over places from 0 to 1, and only the slope is put back into the covariate's units. Of milliseconds
-    since 1970 a constant is nearly a multiple: least squares then drop one of the two, and the strongest trend has a p
-    of 0.65."""
+    All is reckoned over places from 0 to 1, and only the slope is put back into the covariate's units. Milliseconds
+    since 1970 are nearly a constant: least squares then drop one of the two, and the strongest trend has a p of
+    0.65."""
     if not len(values) or np.ptp(values) == 0:
         return None
     counts = _counts(values, right)
@@ -118,7 +118,7 @@ def _fitted(counts: Counts) -> Slope:
 
 
 def _exact(counts: Counts, sign: int) -> Slope:
-    """Of verdicts that are separated with a positive slope; ``sign`` -1 of mirrored ones."""
+    """The exact slope of verdicts that are separated with a positive slope; ``sign`` is -1 for mirrored verdicts."""
     orders = _log_ways(counts.right.sum(), counts.total.sum())
     without_slope = float(np.exp(_log_ways(counts.right, counts.total).sum() - orders))
     # The chance grows with the slope, from 0 to 1, and so is TAIL at one slope.

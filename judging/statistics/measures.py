@@ -67,20 +67,26 @@ LOG_LINEAR: Correction = "log-linear"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A ``judge``'s verdicts on an ``agent``'s answers to a ``task``, in all or at one ``value`` of a ``column``. The
-    judge "people" is all people together, the agent "all" every agent.
-
-    ``refused``, ``unparsed``, ``failed`` and ``unjudged`` count judgements without a verdict, by the reason."""
+    """A judge's verdicts on an agent's answers to a task, in all or at one value of a column."""
 
     task: str = ""
+    """The task that was answered."""
     judge: str = ""
+    """Who judged; "people" are all people together."""
     column: str | None = None
+    """The column that verdicts are told apart by; None where all count."""
     value: Any = None
+    """The value of the column that these verdicts have."""
     agent: str = ALL
+    """Whose answers stand beside people's; "all" are all agents together."""
     refused: int = 0
+    """How many judgements have no verdict because the judge refused."""
     unparsed: int = 0
+    """How many have none because the reply could not be read."""
     failed: int = 0
+    """How many have none because of an error."""
     unjudged: int = 0
+    """How many trials an unfinished run has still before it."""
 
     @property
     def name(self) -> str:
@@ -95,31 +101,41 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(Judged):
-    """How well a judge tells an agent's answers from people's; rates are shares of 0 to 1.
+    """How well a judge tells an agent's answers from people's; rates are shares, 0 to 1.
 
-    ``human_human``, ``human_machine``, ``machine_human`` and ``machine_machine`` count verdicts: whose the answer is,
-    then for whose it was taken. ``p_human`` and ``p_machine`` are the shares of right verdicts on people's and the
-    agent's answers, ``detectability`` is their mean (0.5: chance); in ``detectability_judges`` each judge counts once.
-    ``dprime`` is of all verdicts together, ``dprime_judges`` the mean of the d' of each judge with verdicts on both.
-    ``criterion`` is positive with a bias to "human". ``missing_of_people`` are judgements of ``trials_of_people``
-    without a verdict, for whatever reason, ``missing_of_machines`` those of ``trials_of_machines``; a trained judge's
-    partitions are a single judgement."""
+    The first four fields count verdicts: their names say whose the answer is, then for whose it was taken. A trained
+    judge's partitions are a single judgement."""
 
     human_human: int = 0
+    """Verdicts "human" on people's answers."""
     human_machine: int = 0
+    """Verdicts "machine" on people's answers."""
     machine_human: int = 0
+    """Verdicts "human" on the agent's answers."""
     machine_machine: int = 0
+    """Verdicts "machine" on the agent's answers."""
     missing_of_people: int = 0
+    """How many of ``trials_of_people`` have no verdict, for whatever reason."""
     missing_of_machines: int = 0
+    """How many of ``trials_of_machines`` have no verdict, for whatever reason."""
     trials_of_people: int = 0
+    """Judgements of people's answers, with and without a verdict."""
     trials_of_machines: int = 0
+    """Judgements of the agent's answers, with and without a verdict."""
     p_human: Estimate = NO_FIGURE
+    """p(H|H): the share of right verdicts on people's answers."""
     p_machine: Estimate = NO_FIGURE
+    """p(M|M): the share of right verdicts on the agent's answers."""
     detectability: Estimate = NO_FIGURE
+    """The mean of ``p_human`` and ``p_machine``; 0.5 is chance."""
     detectability_judges: Estimate = NO_FIGURE
+    """The same where each judge counts once, whatever the number of verdicts."""
     dprime: Estimate = NO_FIGURE
+    """d' of all verdicts together, corrected."""
     criterion: Estimate = NO_FIGURE
+    """The criterion of all verdicts together, corrected; positive with a bias to "human"."""
     dprime_judges: float = math.nan
+    """The mean of the d' of each judge with verdicts on both people's and the agent's answers."""
 
     @property
     def of_people(self) -> int:
@@ -166,9 +182,10 @@ def summarize(
     judged = verdicts[is_known]
     right = is_right(judged)
     drawn_from = clusters(judged)
-    of_agents = row[is_known] == np.arange(len(agents) + 1)[:, None]
-    cells = np.insert(of_agents, 1, ~of_agents[0], axis=0)  # people's, all agents', each agent's
-    result, of_each = (compute(right, cells, drawn_from, drawn) for compute in (rates, rates_of_judges))
+    is_row = row[is_known] == np.arange(len(agents) + 1)[:, None]
+    cells = np.insert(is_row, 1, ~is_row[0], axis=0)  # people's, all agents', each agent's
+    result = rates(right, cells, drawn_from, drawn)
+    of_mean_judge = rates_of_judges(right, cells, drawn_from, drawn)
     correct = cells @ right
     probits = z_scores(correct * _per(result.trials, result.number), result.trials, correction)
     both = np.stack([np.zeros(len(agents) + 1, dtype=np.int64), np.arange(1, len(cells))], axis=1)
@@ -176,7 +193,7 @@ def summarize(
         "p_human": (result, both[:, :1], np.ones(1), None),
         "p_machine": (result, both[:, 1:], np.ones(1), None),
         "detectability": (result, both, DETECTABILITY, None),
-        "detectability_judges": (of_each, both, DETECTABILITY, None),
+        "detectability_judges": (of_mean_judge, both, DETECTABILITY, None),
         "dprime": (result, both, np.ones(2), probits),
         "criterion": (result, both, np.array([0.5, -0.5]), probits),
     }
@@ -190,9 +207,9 @@ def summarize(
     is_missing = ~np.isin(verdict, VERDICTS)
     scores = []
     for row_of_agent, agent in enumerate([ALL, *agents]):
-        of_people = is_first & (row == 0)
-        of_machines = is_first & ((row > 0) if agent == ALL else (row == row_of_agent))
-        of_agent = (row == 0) | ((row > 0) if agent == ALL else (row == row_of_agent))
+        is_of_people = is_first & (row == 0)
+        is_of_machines = is_first & ((row > 0) if agent == ALL else (row == row_of_agent))
+        is_of_either = (row == 0) | ((row > 0) if agent == ALL else (row == row_of_agent))
         scores.append(
             Score(
                 agent=agent,
@@ -200,11 +217,11 @@ def summarize(
                 human_machine=int(result.number[0] - correct[0]),
                 machine_human=int(result.number[row_of_agent + 1] - correct[row_of_agent + 1]),
                 machine_machine=int(correct[row_of_agent + 1]),
-                missing_of_people=int((of_people & is_missing).sum()),
-                missing_of_machines=int((of_machines & is_missing).sum()),
-                trials_of_people=int(of_people.sum()),
-                trials_of_machines=int(of_machines.sum()),
-                **count_missing(verdict[of_agent]),
+                missing_of_people=int((is_of_people & is_missing).sum()),
+                missing_of_machines=int((is_of_machines & is_missing).sum()),
+                trials_of_people=int(is_of_people.sum()),
+                trials_of_machines=int(is_of_machines.sum()),
+                **count_missing(verdict[is_of_either]),
                 **{name: values[row_of_agent] for name, values in estimates.items()},
                 dprime_judges=float(dprime_judges[row_of_agent]),
             )
@@ -232,15 +249,17 @@ def clusters(verdicts: pd.DataFrame) -> Clusters:
         people = verdicts["agent"].where(verdicts["truth"] == "human")
         people = people.where(~people.isin(NAMELESS), verdicts["trial"].map("trial {}".format))
         partners = people.mask(people.notna())
-    judges, stimuli = (pd.factorize(verdicts[name])[0].astype(np.int64) for name in ("judge", "stimulus"))
-    of_people, of_partners = np.split(pd.factorize(pd.concat([people, partners]))[0].astype(np.int64), 2)
-    is_trained, is_mean = (name in verdicts.columns and verdicts[name].notna() for name in ("margin", "part"))
+    judges = pd.factorize(verdicts["judge"])[0].astype(np.int64)
+    stimuli = pd.factorize(verdicts["stimulus"])[0].astype(np.int64)
+    people_codes, partner_codes = np.split(pd.factorize(pd.concat([people, partners]))[0].astype(np.int64), 2)
+    is_trained = "margin" in verdicts.columns and verdicts["margin"].notna()
+    is_mean = "part" in verdicts.columns and verdicts["part"].notna()
     wider = np.where(is_trained & is_mean, TRAINED_MEAN, np.where(is_trained, TRAINED, np.ones(len(verdicts))))
-    partners = of_partners if (of_partners >= 0).any() else None
+    partners = partner_codes if (partner_codes >= 0).any() else None
     trials = None
     if np.any(is_mean):
         trials = verdicts.groupby(["judge", "trial"]).ngroup().to_numpy(dtype=np.int64)
-    return Clusters(judges, stimuli, of_people, wider, partners, trials)
+    return Clusters(judges, stimuli, people_codes, wider, partners, trials)
 
 
 def is_right(verdicts: pd.DataFrame) -> Floats:
@@ -262,7 +281,7 @@ def z_scores(correct: Floats, number: Floats, correction: Correction) -> Floats:
 
 def _per(trials: Floats, number: Floats) -> Floats:
     """Trials by verdict: below 1 of a trained judge, whose partitions are no further trials. The correction of d' goes
-    by how many there are: of 20 partitions that are always right on ten answers d' would be that of 200."""
+    by how many there are. With 20 partitions, always right on ten answers, d' would be that of 200 answers."""
     return np.divide(trials, number, out=np.ones_like(number), where=number > 0)
 
 
@@ -273,8 +292,8 @@ def _dprime_of_judges(right: Floats, cells: Cells, drawn_from: Clusters, correct
     number = np.array([np.bincount(judges[cell], minlength=size) for cell in cells]).astype(np.float64)
     trials = number
     if drawn_from.trials is not None:
-        of_judges = judges == np.arange(size)[:, None]
-        trials = np.array([drawn_from.trials_in(cell & of_judges) for cell in cells])
+        is_judge = judges == np.arange(size)[:, None]
+        trials = np.array([drawn_from.trials_in(cell & is_judge) for cell in cells])
     probits = z_scores(correct * _per(trials, number), trials, correction)
     dprimes = probits[0] + probits[1:]
     with np.errstate(invalid="ignore"):
@@ -306,30 +325,38 @@ def detectabilities(
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
-    """What a ``judge``'s ``detectability`` in a ``task`` is worth.
-
-    ``is_cue``: it goes by a single cue. ``accuracy`` is the share of right verdicts, ``always_human`` that of saying
-    human each time. ``split`` says how a trained judge's folds are made. ``above_cue`` and ``above_grouped`` are
-    differences of detectability in points (hundredths): to ``best_cue``, the best judge by a single cue, and to
-    ``grouped``, the same classifier in folds without a common stimulus."""
+class LedgerRow:
+    """What a judge's detectability in a task is worth: beside the best single cue, and beside stricter folds."""
 
     task: str
+    """The task that was answered."""
     judge: str
+    """Who judged; "people" are all people together."""
     is_cue: bool
+    """Whether the judge goes by a single cue."""
     split: str | None
+    """How a trained judge's folds are made, in words; None of any other."""
     detectability: float
+    """The judge's, of all agents together, 0 to 1."""
     accuracy: float | None
+    """The share of right verdicts; None without verdicts."""
     always_human: float | None
+    """The share that saying "human" each time would have right."""
     best_cue: str | None
+    """The judge by a single cue with the highest detectability; None without one."""
     above_cue: Estimate
+    """The judge's detectability minus the best cue's, in points (hundredths)."""
     grouped: str | None
+    """The same classifier in folds without a common stimulus; None without one."""
     above_grouped: Estimate
+    """The judge's detectability minus that classifier's, in points (hundredths)."""
 
 
-def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: SettingsByJudge) -> list[Worth]:
-    """What the score of each judge of a task is worth: beside the best judge by a single cue, and beside the same
-    classifier in folds without a common stimulus."""
+def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: SettingsByJudge) -> list[LedgerRow]:
+    """What the score of each judge of a task is worth.
+
+    It stands beside the best judge by a single cue, and beside the same classifier in folds without a common
+    stimulus."""
     overall = {score.judge: score for score in scores if score.agent == ALL}
     cues = [judge for judge in overall if settings.get(judge, {}).get("cue", "constant") != "constant"]
     best = max(cues, key=lambda judge: np.nan_to_num(overall[judge].detectability.value), default=None)
@@ -341,7 +368,7 @@ def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: SettingsBy
         number = people + score.machine_human + score.machine_machine
         same = grouped.get(_kin(chosen_settings)) if "split" in chosen_settings else None
         rows.append(
-            Worth(
+            LedgerRow(
                 score.task,
                 judge,
                 "cue" in chosen_settings,
@@ -362,24 +389,24 @@ def folds_in_words(settings: Mapping[str, Any]) -> str | None:
     """How the folds of a trained judge are made; None of any other."""
     if "split" not in settings:
         return None
-    parts = [SPLITS[settings["split"]]]
+    clauses = [SPLITS[settings["split"]]]
     if settings["unique"]:
-        parts.append("repeated answers left out")
+        clauses.append("repeated answers left out")
     if settings["train"] is not None:
-        parts.append(f"trained on {settings['train']}")
-    return ", ".join(parts)
+        clauses.append(f"trained on {settings['train']}")
+    return ", ".join(clauses)
 
 
 def on_common_trials(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Jackknife, int]:
     """:func:`detectabilities` in verdicts of two judges, or of people and a judge, on trials that both judged, and the
-    number of these. Of judges only people are drawn."""
+    number of these. Judges are drawn only where they are people."""
     import pandas as pd
 
     common = set(first["trial"]) & set(second["trial"])
-    parts = [part[part["trial"].isin(common)] for part in (first, second)]
-    both = pd.concat(parts)
-    is_first = np.arange(sum(map(len, parts))) < len(parts[0])
-    drawn = np.hstack([clusters(part).drawn().repeat(2, axis=1) for part in parts])
+    sides = [part[part["trial"].isin(common)] for part in (first, second)]
+    both = pd.concat(sides)
+    is_first = np.arange(sum(map(len, sides))) < len(sides[0])
+    drawn = np.hstack([clusters(part).drawn().repeat(2, axis=1) for part in sides])
     return detectabilities(both, [is_first, ~is_first], drawn), len(common)
 
 
@@ -395,5 +422,5 @@ def difference(verdicts: pd.DataFrame, judge: str, other: str | None) -> Estimat
 
 
 def _kin(settings: Mapping[str, Any]) -> bytes:
-    kept = {name: value for name, value in settings.items() if name not in FOLDING}
-    return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)
+    beside_folds = {name: value for name, value in settings.items() if name not in FOLDING}
+    return orjson.dumps(beside_folds, option=orjson.OPT_SORT_KEYS)

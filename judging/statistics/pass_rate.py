@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 EXACT = "exact"
 TWO_WAY = "pairs and judges"
-PEOPLE = f"meta.{PEOPLE_OF_PAIR}"
+PEOPLE_COLUMN = f"meta.{PEOPLE_OF_PAIR}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +81,10 @@ class PassRate(Judged):
         """The rate for the page, with counts, what is missing, and how often the first conversation was named."""
         notes = [count(self.pairs, "pair"), count(self.judges, "judge"), count(self.verdicts, "verdict")]
         notes += filter(None, [self.missing, "exact" if self.interval == EXACT else ""])
-        notes += [] if self.p_exact is None else [f"exact p {self.p_exact:.2g} for these verdicts alone"]
-        notes += [f"the first named in {self.first}, d' {self.dprime}"] if self.verdicts else []
+        if self.p_exact is not None:
+            notes.append(f"exact p {self.p_exact:.2g} for these verdicts alone")
+        if self.verdicts:
+            notes.append(f"the first named in {self.first}, d' {self.dprime}")
         return Markup("{}<br><small>{}</small>").format(self.pass_rate, ", ".join(notes))
 
 
@@ -131,7 +133,7 @@ class PassRates:
     controls: Table[Control]
     """By judge, pairs of two machines and of none."""
     tests: Table[ByColumn]
-    """Of detectability by columns: agent, turns, mode, and those that were asked for."""
+    """Tests of detectability by columns: agent, turns, mode, and those that were asked for."""
     alpha: Estimate
     """Krippendorff's alpha of people who judged; NaN where it is not defined, as where no two judged a pair."""
     words: Table[WordsPerMessage]
@@ -162,7 +164,8 @@ def pass_rates(
         columns = dict.fromkeys(("agent", "turns", "mode", *by))
         compared = corrected([test for column in columns for test in by_column(clustered, column)])
         tests += [replace(test, judge=judge) for test in compared]
-        for agent in [*([ALL] if len(agents) > 1 else []), *agents]:
+        names = [ALL, *agents] if len(agents) > 1 else agents
+        for agent in names:
             of_agent = of_judge if agent == ALL else of_judge[of_judge["agent"] == agent]
             for (turns, mode), part in of_agent.groupby(["turns", "mode"], dropna=False):
                 cell: dict[str, Any] = {
@@ -196,7 +199,8 @@ def words_per_message(answers: JudgedAnswers) -> Table[WordsPerMessage]:
         if answer.get("beside_truth") is None or answer["truth"] == answer["beside_truth"]:
             continue
         is_first = answer["truth"] == "machine"
-        side, prefix = ("answer", "") if is_first else ("beside", "beside_")
+        side = "answer" if is_first else "beside"
+        prefix = "" if is_first else "beside_"
         agent = answer[f"{prefix}agent"]
         letter = answer[f"{prefix}speaker"]
         messages = answer[side]["messages"]
@@ -251,7 +255,7 @@ def _rate(verdicts: pd.DataFrame, drawn: Drawn, correction: Correction) -> PassR
 
 
 def _is_named(person: str | None) -> bool:
-    """Of a person, or two who converse."""
+    """Whether ``person``, or both of two who converse ("a~b"), have names of their own."""
     return all(is_person(name) and name not in NAMELESS for name in (person or "").split("~"))
 
 
@@ -259,9 +263,9 @@ def _connected(verdicts: pd.DataFrame) -> Codes:
     import pandas as pd
 
     stimuli, names = pd.factorize(verdicts["stimulus"])
-    if PEOPLE not in verdicts.columns:
+    if PEOPLE_COLUMN not in verdicts.columns:
         return np.asarray(stimuli, dtype=np.int64)
-    people, others = pd.factorize(verdicts[PEOPLE])
+    people, others = pd.factorize(verdicts[PEOPLE_COLUMN])
     is_known = people >= 0
     size = len(names) + len(others)
     links = coo_array((np.ones(is_known.sum()), (stimuli[is_known], len(names) + people[is_known])), shape=(size, size))

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.language.embedder import Embedder
 from agents.language.minilm import PACKAGE
-from judging.judges.features import Embedder
 from judging.statistics.answer_statistics import plain_words
 from judging.statistics.jackknife import Floats
 from serving.runs.answer_numbers import RETURN_RADIUS, in_widths, texts
@@ -29,7 +29,8 @@ UNIFORM = 0.01
 def halves(people: int, agent: int) -> tuple[int, int]:
     """Two sets of equal size that do not overlap: half of people's answers, or half of the agent's if these are
     fewer."""
-    return (size := min(people // 2, max(agent // 2, 1))), size
+    size = min(people // 2, max(agent // 2, 1))
+    return size, size
 
 
 def one_out(people: int, agent: int) -> tuple[int, int]:
@@ -151,8 +152,8 @@ def probability_alike(relation: Floats, first: Floats, second: Floats) -> Floats
 
 
 def rare_covered(relation: Floats, first: Floats, second: Floats) -> Floats:
-    """Of the words that a single person of the second set gave the share that the first set has, too; NaN for none
-    (Kent and Rosanoff 1910: individual reactions)."""
+    """The share of the second set's one-person words that also occur in the first set; NaN without such words (Kent and
+    Rosanoff 1910: individual reactions)."""
     rare = np.isclose(second @ relation, 1)
     covered = (rare & (first @ relation > 0)).sum(axis=1)
     number = rare.sum(axis=1)
@@ -231,7 +232,7 @@ def _cells(answer: Answer) -> Floats:
 
 
 def maps(centre: Mapping[str, Floats], answers: Sequence[Answer]) -> Maps:
-    """Of the paths on a picture."""
+    """The maps of the paths on a picture; ``centre`` has for each stimulus where people look in other pictures."""
     from scipy.ndimage import gaussian_filter
 
     width, height = answers[0]["answer"]["frame"]
@@ -244,9 +245,11 @@ def maps(centre: Mapping[str, Floats], answers: Sequence[Answer]) -> Maps:
 
 
 def information_gain(relation: Maps, first: Floats, second: Floats) -> Floats:
-    """Bits by which the density of the second set's paths, of a degree's Gaussians, explains a fixation of the first
-    better than where people look in other pictures (Kümmerer, Wallis and Bethge 2015). Of a person beside all others it
-    is the ceiling between observers."""
+    """How much better the second set's paths explain a fixation of the first than other pictures do, in bits.
+
+    Their density is one of Gaussians of a degree; beside it stands where people look in other pictures (Kümmerer,
+    Wallis and Bethge 2015). For a person
+    beside all others it is the ceiling between observers."""
     density = (second @ relation.smoothed) / (second @ relation.number)[:, None]
     density = (1 - OF_CENTRE) * density + OF_CENTRE * relation.centre
     gain = ((first @ relation.fixations) * np.log2(density / relation.centre)).sum(axis=1)

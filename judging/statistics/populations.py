@@ -1,12 +1,13 @@
 """How the distribution of an agent's answers compares with people's, by stimulus and over stimuli.
 
-An agent that always gives the commonest answer may pass trial by trial, and is no population. Each measure is of people
-beside other people, of the agent beside people, and of the agent beside itself, in drawn sets of as many answers. If
+An agent that always gives the commonest answer may pass trial by trial, and is no population. Each measure is taken
+three times, in drawn sets of as many answers: people beside other people, the agent beside people, and the agent beside
+itself. If
 each answer of the agent is drawn from the distribution of people's to that stimulus, the three have one mean. A
 distance that is a squared Hilbert metric (Jensen-Shannon: Fuglede and Topsøe 2004; energy) or L1 (total variation) is
 otherwise larger between two populations than the mean of the two within them (Székely and Rizzo 2013). Intervals are
-over stimuli; the test permutes who gave which answer within each stimulus (Good 2005), as if answers were independent:
-a further person with a style of their own may differ from these people, too. Over stimuli means in groups of them
+over stimuli. The test permutes who gave which answer within each stimulus (Good 2005), as if answers were independent.
+So a further person with a style of their own may differ from these people, too. Over stimuli means in groups of them
 (Zaremba et al. 2013).
 """
 
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -87,8 +88,9 @@ class Answered(NamedTuple):
         first, second = sizes
         order = np.tile(np.arange(len(self.answers)), (1 + permutations, 1))
         order[1:] = chance.permuted(order[1:], axis=1)
-        parts = np.split(np.repeat(order, draws, axis=0), [self.people], axis=1)
-        people, agent = (chance.permuted(part, axis=1) for part in parts)
+        people_order, agent_order = np.split(np.repeat(order, draws, axis=0), [self.people], axis=1)
+        people = chance.permuted(people_order, axis=1)
+        agent = chance.permuted(agent_order, axis=1)
         others = people[:, first : first + second]
         places = [(people[:, :first], others), (agent[:, :first], others)]
         if second and self.agent >= first + second:
@@ -101,8 +103,8 @@ class Answered(NamedTuple):
 
 
 def read_populations(folders: Sequence[Path], rules: SameRules | None = None) -> Table[Population]:
-    """Of the answers in run folders, as judges see them: words have passed ``rules``, by default the papers'. Raises
-    InputError, UnavailableError."""
+    """How agents' answers in run folders compare with people's, as judges see them: words have passed ``rules``, by
+    default the papers'. Raises InputError, UnavailableError."""
     answers = []
     for answer in AnswerReader(folders, [], rules).candidates(TASKS, range(1, 1000)):
         if not answer.is_catch:
@@ -157,40 +159,66 @@ def _by_agent(answers: Sequence[Answer]) -> Mapping[str, list[Answered]]:
 def _rows(task: str, agent: str, measures: Sequence[Measure], stimuli: Sequence[Answered]) -> Iterator[Population]:
     for measure in measures:
         chance = np.random.default_rng(0)
-        kept = [answered for answered in stimuli if answered.agent >= measure.least]
-        if len(kept) < 1 + measure.is_pooled:
+        usable = [answered for answered in stimuli if answered.agent >= measure.least]
+        if len(usable) < 1 + measure.is_pooled:
             continue
-        size = max(round(len(kept) ** 0.5), 2) if measure.is_pooled else 1
-        groups = [[kept[place] for place in group] for group in np.array_split(np.arange(len(kept)), len(kept) // size)]
-        numbers = sum(answered.people for answered in kept), sum(answered.agent for answered in kept)
+        size = max(round(len(usable) ** 0.5), 2) if measure.is_pooled else 1
+        groups = [
+            [usable[place] for place in group] for group in np.array_split(np.arange(len(usable)), len(usable) // size)
+        ]
+        numbers = sum(answered.people for answered in usable), sum(answered.agent for answered in usable)
         values, differences, p = _compared(measure, groups, chance)
         low, high = measure.limits
-        people, between, itself = (_estimate(values_of, low, high) for values_of in values)
+        people = _estimate(values[0], low, high)
+        between = _estimate(values[1], low, high)
+        itself = _estimate(values[2], low, high)
         difference = _estimate(differences, low - high, high - low)
-        yield Population(task, agent, measure.name, len(kept), *numbers, people, between, itself, difference, p)
+        yield Population(task, agent, measure.name, len(usable), *numbers, people, between, itself, difference, p)
+
+
+def _compared_sets(
+    measure: Measure,
+    relation: Any,
+    group: Sequence[Answered],
+    permutations: int,
+    draws: int,
+    chance: np.random.Generator,
+) -> Floats:
+    """[people, agent beside people, agent beside itself; sets of :meth:`Answered.sets`], NaN where a set is too small.
+
+    The sets of the group's stimuli stand side by side, since ``relation`` is that of all their answers."""
+    sets = [
+        answered.sets(measure.sizes(answered.people, answered.agent), permutations, draws, chance) for answered in group
+    ]
+    figures = np.full((3, len(sets[0][0][0])), np.nan)
+    for pair in range(min(map(len, sets))):
+        first = np.hstack([of_stimulus[pair][0] for of_stimulus in sets])
+        second = np.hstack([of_stimulus[pair][1] for of_stimulus in sets])
+        figures[pair] = measure.compare(relation, first, second)
+    return figures
 
 
 def _compared(
     measure: Measure, groups: Sequence[Sequence[Answered]], chance: np.random.Generator
 ) -> tuple[Floats, Floats, float]:
-    """[people, agent beside people, agent beside itself; groups of stimuli], the difference [groups], and its p: how
-    often it is as large after permutations (Phipson and Smyth 2010); of a distance within both upwards, otherwise to
-    either side."""
+    """The measure's values [3, groups], the difference [groups], and its p.
+
+    The three rows are people, the agent beside people, and the agent beside itself. p is how often the difference is
+    as large after permutations (Phipson and Smyth 2010). For a distance with all three rows that is upwards, otherwise
+    to either side.
+
+    Permutations are drawn on three axes. ``LABELS`` times each group's labels of who answered are permuted, and each
+    of these has ``draws`` splits into two sets, whose mean is its difference. Then each of ``PERMUTATIONS`` takes one
+    of these labels for each group, label 0 being the truth, and the statistic is the mean over groups. Splits of the
+    truth itself are drawn apart, ``SPLITS`` of them, since the printed values want more than p does.
+    """
     draws = int(np.clip(SPLITS_OF_ALL // len(groups), 5, 30))
     values = list[Floats]()
     permuted = list[Floats]()
     for group in groups:
         relation = measure.relation([answer for answered in group for answer in answered.answers])
-        for number, repeated, kept in ((0, SPLITS, values), (LABELS, draws, permuted)):
-            sets = [
-                answered.sets(measure.sizes(answered.people, answered.agent), number, repeated, chance)
-                for answered in group
-            ]
-            of_group = np.full((3, len(sets[0][0][0])), np.nan)
-            for draw in range(min(map(len, sets))):
-                first, second = (np.hstack([of_stimulus[draw][side] for of_stimulus in sets]) for side in (0, 1))
-                of_group[draw] = measure.compare(relation, first, second)
-            kept.append(of_group)
+        values.append(_compared_sets(measure, relation, group, 0, SPLITS, chance))
+        permuted.append(_compared_sets(measure, relation, group, LABELS, draws, chance))
     means = _mean(np.array(values), axis=2).T
     table = np.array([_difference(measure, of_group).reshape(-1, draws) for of_group in permuted])
     by_label = _mean(table, axis=2)
@@ -236,9 +264,9 @@ def sentences(rows: Iterable[Population]) -> Iterator[str]:
     one-sided. The interval is of others like them: it goes by how the difference varies over stimuli, to both sides. So
     the answers to four stimuli may surely differ from people's, while the interval holds 0, as each of these stimuli
     may be unlike others. That an agent does not answer as people do, with nothing added, takes both. By ``holm`` alone
-    it is said of these stimuli; by the interval alone, that it is not sure among so many tests. Where there is no
-    interval, of few stimuli or of stimuli that do not vary, the sentence says why there is none: it neither holds 0 nor
-    leaves it out."""
+    it is said of these stimuli; by the interval alone, that it is not sure among so many tests. There is no
+    interval where stimuli are few or do not vary. It then neither holds 0 nor leaves it out, and the sentence says
+    why."""
     for agent, of_agent in groupby(rows, key=lambda row: row.agent):
         tested = [row for row in of_agent if row.holm is not None]
         of_others = list[Population]()
@@ -254,28 +282,28 @@ def sentences(rows: Iterable[Population]) -> Iterator[str]:
                 (of_others if leaves_out_0 else of_these).append(row)
             elif leaves_out_0:
                 unsure.append(row)
-        parts = []
+        clauses = []
         if of_others:
-            parts.append(f"{agent} does not answer as these people do: {_figures(of_others)}.")
+            clauses.append(f"{agent} does not answer as these people do: {_figures(of_others)}.")
         if of_these:
             also = " also" if of_others else ""
-            parts.append(
+            clauses.append(
                 f"On these stimuli {agent}{also} differs from these people in {_figures(of_these)}; "
                 "no interval leaves 0 out, so that on other stimuli it may not."
             )
         if without_interval:
             also = " also" if of_others or of_these else ""
-            parts.append(
+            clauses.append(
                 f"On these stimuli {agent}{also} differs from these people in {_figures(without_interval)}; "
                 f"{_why_no_interval(without_interval)}, so that nothing is said of other stimuli."
             )
         if unsure:
-            parts.append(
+            clauses.append(
                 f"{agent} may differ from these people in {_figures(unsure)}; "
                 f"the interval leaves 0 out, but that is not sure among {unsure[0].family} tests."
             )
         none = f"{agent}: no difference from these people was seen, which does not prove that there is none."
-        yield " ".join(parts) or none
+        yield " ".join(clauses) or none
 
 
 def _why_no_interval(rows: Sequence[Population]) -> str:

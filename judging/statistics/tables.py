@@ -112,8 +112,8 @@ class Table(Generic[R]):
 
     def where(self, **values: Any) -> Table[R]:
         """The rows whose fields have these values."""
-        kept = [row for row in self.data if all(getattr(row, name) == value for name, value in values.items())]
-        return replace(self, data=kept)
+        rows = [row for row in self.data if all(getattr(row, name) == value for name, value in values.items())]
+        return replace(self, data=rows)
 
     def distinct(self, name: str) -> list[Any]:
         """The values of a field, each once, in the order of the rows."""

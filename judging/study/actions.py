@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agents.errors import InputError, UnavailableError, printable
 from judging.study.design.settings import FILE, read_settings
-from judging.study.folder import Study as StudyFolder
+from judging.study.folder import Study
 from judging.study.kinds import material_of
 from judging.study.log.codes import hashed
 from judging.study.log.files import (
@@ -33,7 +33,7 @@ from judging.study.pages.material import Material
 from judging.study.pages.phrases import phrase_warnings, read_phrases
 from judging.study.pages.trial_material import TrialMaterial
 from judging.study.results import status as study_status
-from judging.study.study import Study
+from judging.study.serving_study import ServedStudy
 from serving.files.atomic_files import lock, write_json
 from serving.files.output_paths import refuse_existing
 from serving.files.terminal import print_json, print_line
@@ -115,7 +115,7 @@ def serve_study(
             log.say(f"{material.meetings} with this agent will be void: {problem}")
     with ExitStack() as held:
         check = held.enter_context(lock(study))
-        running = Study(study, material, check)
+        running = ServedStudy(study, material, check)
         sockets = held.enter_context(bound_sockets(host, port))
         app = create_app(running, phrases, rules, admin_key=key, on_end=log.request)
         interrupts.run(lambda take_signals: run(running, app, sockets, log), uvloop.new_event_loop)
@@ -123,7 +123,7 @@ def serve_study(
 
 def show_status(study: Path, *, json: bool) -> None:
     """Print how a study stands, as text or as JSON. Raises InputError."""
-    status = StudyFolder(study).status()
+    status = Study(study).status()
     if json:
         print_json(status)
     else:
@@ -227,7 +227,7 @@ def export_study(study: Path, out: Path, *, personal: bool, judge: str | None, f
         print_line(f"{out}: everything that the study keeps about {judge}")
         return
     material = material_of(study)
-    exported = StudyFolder(study).export(out, personal=personal, force=force)
+    exported = Study(study).export(out, personal=personal, force=force)
     following = {
         "trial": f"score {out} -o {out}-scores",
         "test": f"score {out / 'verdicts'} -o scores",
@@ -268,10 +268,10 @@ def import_kits(study: Path, files: Sequence[Path]) -> None:
             print_line(f"{code}: {count(number, 'new answer')}, {judge.ended or 'not finished'}")
 
 
-def _in_study(folder: Path, material: Material, work: Callable[[Study], Coroutine[Any, Any, T]]) -> T:
+def _in_study(folder: Path, material: Material, work: Callable[[ServedStudy], Coroutine[Any, Any, T]]) -> T:
 
     async def inside(check: Callable[[], None]) -> T:
-        study = Study(folder, material, check)
+        study = ServedStudy(folder, material, check)
         study.start()
         try:
             return await work(study)

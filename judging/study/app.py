@@ -18,8 +18,8 @@ from judging.study.pages.material import TYPES
 from judging.study.pages.page_answers import BadAnswer, Refused
 from judging.study.pages.phrases import phrases_sent
 from judging.study.results.status import status_of
+from judging.study.serving_study import ServedStudy
 from judging.study.step_pages import STUDY_STATIC, media_of, view
-from judging.study.study import Study
 from serving.files.row_problems import strict_json
 from serving.http.errors import ApiError, on_fault, on_http_error, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type, unless_gone
@@ -45,7 +45,7 @@ REFUSALS = {
 
 
 def create_app(
-    study: Study,
+    study: ServedStudy,
     phrases: dict[str, str],
     rules: Rules,
     *,
@@ -184,14 +184,14 @@ async def _on_known(request: Request, error: Exception) -> Response:
     return fault.response(request_id(request))
 
 
-def _judge(study: Study, request: Request) -> Judge:
+def _judge(study: ServedStudy, request: Request) -> Judge:
     judge = study.find(request.cookies.get(study.cookie))
     if judge is None:
         raise ApiError(401, "unauthorized", "this browser has not begun here")
     return judge
 
 
-def _poster(study: Study, request: Request, body: dict[str, Any]) -> Judge:
+def _poster(study: ServedStudy, request: Request, body: dict[str, Any]) -> Judge:
     """The judge of this browser, unless the page is another judge's: a tab that was left open. What it sends is
     nobody's here."""
     judge = _judge(study, request)
@@ -200,7 +200,7 @@ def _poster(study: Study, request: Request, body: dict[str, Any]) -> Judge:
     return judge
 
 
-async def _in_lobby(study: Study, request: Request) -> tuple[Judge, Lobby[Any], dict[str, Any]]:
+async def _in_lobby(study: ServedStudy, request: Request) -> tuple[Judge, Lobby[Any], dict[str, Any]]:
     body = await _body(request)
     judge = _poster(study, request, body)
     if study.lobby is None or judge.current is None or judge.current.kind != study.lobby.kind:
@@ -241,7 +241,7 @@ def _json(value: Any) -> Response:
     return Response(orjson.dumps(value), media_type="application/json", headers={"cache-control": "no-store"})
 
 
-async def serve(study: Study, app: Guard, sockets: Sequence[socket.socket], log: ServerLog) -> None:
+async def serve(study: ServedStudy, app: Guard, sockets: Sequence[socket.socket], log: ServerLog) -> None:
     """Serve until cancelled. Raises StorageError where nothing can be written any more."""
     server = UvicornServer(config(app, idle_seconds=IDLE_SECONDS))
     writer = study.start()

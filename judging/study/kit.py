@@ -19,8 +19,8 @@ from judging.study.log.state import Judge
 from judging.study.pages.material import TYPES
 from judging.study.pages.page_answers import BadAnswer, visible
 from judging.study.pages.phrases import phrases_sent
+from judging.study.serving_study import ServedStudy
 from judging.study.step_pages import STUDY_STATIC, media_of, view
-from judging.study.study import Study
 from serving.files.atomic_files import replacing
 from serving.pages.rendering import STATIC, with_files_inside
 
@@ -36,7 +36,7 @@ Answers = list[dict[str, Any]]
 """The answers of a judge in a file: ``step``, ``answer`` as the page sends it, and the time ``at``."""
 
 
-async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: Path) -> None:
+async def write_kit(study: ServedStudy, phrases: Mapping[str, str], number: int, out: Path) -> None:
     """Enlist ``number`` judges and write their kit to ``out``: an HTML file with all that they see.
 
     ``phrases`` are the pages' words. Raises InputError for a study that no kit can hold, and StorageError.
@@ -80,7 +80,7 @@ def unused_in_kits(settings: StudySettings) -> list[str]:
     return [name for name, is_made in choices.items() if is_made]
 
 
-def _judge(study: Study, judge: Judge) -> dict[str, Any]:
+def _judge(study: ServedStudy, judge: Judge) -> dict[str, Any]:
     steps = [
         {"view": view(study, judge, number), "truth": study.material.truth(step)}
         for number, step in enumerate(judge.steps)
@@ -100,7 +100,7 @@ def _data_address(path: Path) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
-async def import_answers(study: Study, paths: Sequence[Path]) -> dict[str, int]:
+async def import_answers(study: ServedStudy, paths: Sequence[Path]) -> dict[str, int]:
     """Take files of answers in, each in full or not at all, and delete who has left.
 
     Returns, by judge, how many answers were new: a file may come again, with more answers than before. Raises
@@ -132,7 +132,7 @@ async def import_answers(study: Study, paths: Sequence[Path]) -> dict[str, int]:
     return added
 
 
-def _check(study: Study, judge: Judge, answers: Answers, path: Path) -> None:
+def _check(study: ServedStudy, judge: Judge, answers: Answers, path: Path) -> None:
     for step, answer in enumerate(answers):
         where = f"{path}: judge {judge.code}, step {step}"
         if step == len(judge.steps):
@@ -150,8 +150,8 @@ def _check(study: Study, judge: Judge, answers: Answers, path: Path) -> None:
 
 def _said(answer: Answered) -> dict[str, Any]:
     """What a judge said, as it is read now: older versions kept a reason that shows nothing as it was sent."""
-    said = answer.model_dump(exclude_unset=True, exclude={"event", "judge", "at", "step", "consent", "seconds"})
-    return {**said, "reason": visible(said["reason"])} if "reason" in said else said
+    answered = answer.model_dump(exclude_unset=True, exclude={"event", "judge", "at", "step", "consent", "seconds"})
+    return {**answered, "reason": visible(answered["reason"])} if "reason" in answered else answered
 
 
 def _read(path: Path) -> tuple[str, dict[str, Answers], set[str]]:

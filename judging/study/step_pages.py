@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from judging.study.log.state import Judge
 from judging.study.log.steps import Instructions, MaterialStep
-from judging.study.results.exclusions import completion_code
-from judging.study.study import Study
+from judging.study.results.verdict_rows import completion_code
+from judging.study.serving_study import ServedStudy
 
 AHEAD = 3
 """Steps whose pictures a page gets before they are shown."""
@@ -16,7 +16,7 @@ STUDY_STATIC = Path(__file__).with_name("static")
 """The pages' scripts and styles."""
 
 
-def view(study: Study, judge: Judge, number: int | None = None) -> dict[str, Any]:
+def view(study: ServedStudy, judge: Judge, number: int | None = None) -> dict[str, Any]:
     """The page of the next step, or of the step of a ``number``, as JSON; the end where there is none."""
     step = judge.current if number is None else judge.steps[number]
     if step is None or study.state.closed:
@@ -41,17 +41,17 @@ def view(study: Study, judge: Judge, number: int | None = None) -> dict[str, Any
     return page | {"ahead": [f"media/{name}" for step in following for name in study.material.files(step)]}
 
 
-def media_of(study: Study, judge: Judge) -> dict[str, Path]:
+def media_of(study: ServedStudy, judge: Judge) -> dict[str, Path]:
     """The pictures and clips of all steps of a participant, by the name that a page asks for."""
     return {name: path for step in judge.steps for name, path in study.material.files(step).items()}
 
 
-def _end(study: Study, judge: Judge) -> dict[str, Any]:
+def _end(study: ServedStudy, judge: Judge) -> dict[str, Any]:
     settings = study.settings
-    kept = study.log.personal.get(judge.code, {})
+    personal = study.log.personal.get(judge.code, {})
     code = completion_code(judge, settings)
     address = settings.end.redirect if code else ""
-    values = {name: kept.get(name, "") for name in ("worker", *settings.judges.parameters)}
+    values = {name: personal.get(name, "") for name in ("worker", *settings.judges.parameters)}
     for name, value in {**values, "code": code}.items():
         address = address.replace(f"{{{name}}}", quote(value, safe=""))
     kind = "end" if judge.ended == "finished" else judge.ended or "closed"

@@ -1,5 +1,8 @@
-"""Whether a trial set gives truth away by anything but the answers: linear discriminants (Fisher 1936) of what it
-should hide (``hidden``: orders, names, sizes) and of what no format hides (``shown``: length, capitals, fixations)."""
+"""Whether a trial set gives truth away by anything but the answers.
+
+Two linear discriminants (Fisher 1936) try to tell machines from people. One goes by what a set should hide
+(``hidden``: orders, names, sizes), the other by what no format hides (``shown``: length, capitals, fixations).
+"""
 
 import math
 from collections import defaultdict
@@ -56,9 +59,16 @@ def measure_blindness(
 def detected(
     inputs: NDArray[np.float64], is_machine: NDArray[np.bool_], groups: Sequence[str], seed: int
 ) -> dict[str, float]:
-    """Cross-validated detectability of items [n, dimensions]; 95 % interval after Nadeau and Bengio (2003) within 0 and
-    1, exact where no item varies; ``p``: the share of permutations of truth, within stimuli and between those with as
-    many items, that reach it."""
+    """The cross-validated ``detectability`` of items [n, dimensions], its 95 % interval ``low`` to ``high``, and ``p``.
+
+    ``groups`` are the items' stimuli. The interval is after Nadeau and Bengio (2003), within 0 and 1, and exact where
+    no item varies. ``p`` is the share of permutations of truth that reach the detectability.
+
+    A permutation keeps what the design fixes. Truth changes places within a stimulus, and whole stimuli change places
+    with others that have as many items. ``of_size`` lists the items by that size, stimulus by stimulus; ``drawn`` lists
+    them with stimuli of a size, and items of a stimulus, in drawn order. To permute over all items would take a set
+    with many machines at one stimulus for a set that gives truth away. Column 0 of ``truths`` is the truth itself.
+    """
     clusters = np.unique(groups, return_inverse=True)[1]
     chance = np.random.default_rng(seed)
     size = np.bincount(clusters)[clusters]
@@ -92,9 +102,8 @@ def _recognized(inputs: NDArray[np.float64], truths: NDArray[np.bool_], fold: ND
     for held in np.unique(fold):
         learned = inputs[fold != held].T
         is_machine = truths[fold != held]
-        machines, people = (
-            learned @ (members / np.maximum(members.sum(axis=0), 1)) for members in (is_machine, ~is_machine)
-        )
+        machines = learned @ (is_machine / np.maximum(is_machine.sum(axis=0), 1))
+        people = learned @ (~is_machine / np.maximum((~is_machine).sum(axis=0), 1))
         away = np.linalg.pinv(np.cov(learned), rcond=1e-9, hermitian=True) @ (machines - people)
         middle = ((machines + people) / 2 * away).sum(axis=0)
         right[fold == held] = (inputs[fold == held] @ away > middle) == truths[fold == held]

@@ -181,7 +181,9 @@ class AnswerReader:
             return self._stimuli[task, name]
         if (place := self._lookup.find(task, name)) is None:
             # Imported answers know a cue by itself, and a picture by its file's name alone.
-            row = {"id": name, "task": task, **({"cue": name} if task == "word_association" else {})}
+            row = {"id": name, "task": task}
+            if task == "word_association":
+                row["cue"] = name
             stimulus = AnsweredStimulus(task, name, row, self._folders[0].path, None, None)
         elif (task, place[1]["id"]) in self._stimuli:
             stimulus = self._stimuli[task, place[1]["id"]]

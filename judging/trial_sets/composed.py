@@ -112,11 +112,12 @@ def sentences_on_set(
 def _blindness(entry: Mapping[str, Any]) -> str:
     if entry["hidden"] is None:
         return "too few trials to test whether orders, names and files tell machines from people"
-    hidden, visible = (
-        "{detectability:.2f} ({low:.2f} to {high:.2f}, p {p:.3f})".format(**entry[name]) for name in ("hidden", "shown")
-    )
-    warning = ". They may give machines away, or this is chance, as in one set in 20: draw with another --seed"
-    warning = warning if entry["hidden"]["p"] < 0.05 else ""
+    numbers = "{detectability:.2f} ({low:.2f} to {high:.2f}, p {p:.3f})"
+    hidden = numbers.format(**entry["hidden"])
+    visible = numbers.format(**entry["shown"])
+    warning = ""
+    if entry["hidden"]["p"] < 0.05:
+        warning = ". They may give machines away, or this is chance, as in one set in 20: draw with another --seed"
     return (
         f"by orders, names and files alone, a classifier has a detectability of {hidden}{warning}. "
         f"By the answers' length, numbers and punctuation, it has {visible}"

@@ -32,12 +32,11 @@ from judging.trial_sets.drawing import (
 from judging.trial_sets.pairs import LENGTHS as PAIR_LENGTHS
 from judging.trial_sets.pairs import draw_pair_list, draw_pairs, read_dialogues
 from judging.trial_sets.same_rules import SameRules
-from judging.trial_sets.trial_set import JudgesList, write_trial_set
+from judging.trial_sets.trial_set import WITHOUT_PICTURE, JudgesList, write_trial_set
 from serving.files.words import count
 
 Preset = Literal["2022", "2025"]
 Folder = str | PathLike[str]
-WITHOUT_PICTURE = ("word_association", "conversation")
 LENGTHS = (3, 6, 9, 12, 15, 18, 21, 24)  # messages of excerpts
 PRESETS: Mapping[str, Mapping[Asked, int]] = {
     # 2022 paper, Table 1 and sections S2 to S7; captions are not stated, and are those of 2025.
@@ -76,11 +75,11 @@ class _Choices:
 
     def __post_init__(self) -> None:
         if (self.lists > 1 or self.repeats) and self.per_judge is None and self.preset is None:
-            raise InputError("--lists, --repeats: say with --per-judge or --preset how long each list is")
+            raise InputError("lists, repeats: say with per_judge or preset how long each list is")
         others = ("preset", "common", "unique", "as_written") if self.pairs else ("show_pseudo",)
         if wrong := [name for name in others if getattr(self, name)]:
             side = "with" if self.pairs else "without"
-            raise InputError(f"--{wrong[0].replace('_', '-')} does not go {side} --pairs")
+            raise InputError(f"{wrong[0]} does not go {side} pairs")
         strange = [name for name in self.tasks if name not in TASKS]
         if strange or not self.tasks:
             raise InputError(f"a task is one of {', '.join(TASKS)}, not {', '.join(strange) or 'none'}")
@@ -94,7 +93,7 @@ class _Choices:
 
     def noted(self) -> dict[str, Any]:
         """The choices as ``TRIALS.trials.json`` has them."""
-        names = (*OF_ALL, *(OF_PAIRS if self.pairs else OF_SPEAKERS))
+        names = OF_ALL + (OF_PAIRS if self.pairs else OF_SPEAKERS)
         return {name: getattr(self, name) for name in names} | {"lengths": list(self.lengths)}
 
 
@@ -186,11 +185,14 @@ def trials(
     notes["same_rules"] = drawn.rules.summary()
     folder = Path(out)
     rows, blind = write_trial_set(folder, drawn.lists, notes, choices.seed, force=force)
-    said = [*drawn.common, *drawn.rules.sentences()]
+    sentences = [*drawn.common, *drawn.rules.sentences()]
     for name, numbers in drawn.about.items():
-        said += sentences_on_pairs(numbers) if choices.pairs else sentences_on_task(name, numbers, rows)
-    said += sentences_on_set(drawn.unbalanced, drawn.passed_over, blind)
-    return TrialSet(folder, len(rows), said)
+        if choices.pairs:
+            sentences += sentences_on_pairs(numbers)
+        else:
+            sentences += sentences_on_task(name, numbers, rows)
+    sentences += sentences_on_set(drawn.unbalanced, drawn.passed_over, blind)
+    return TrialSet(folder, len(rows), sentences)
 
 
 def _folders(folders: Folder | Sequence[Folder]) -> list[Path]:
@@ -221,7 +223,7 @@ def _draw_speakers(choices: _Choices) -> _Drawn:
 
 def _draw_pairs(choices: _Choices) -> _Drawn:
     if "conversation" not in choices.tasks:
-        raise InputError("--pairs are of conversations")
+        raise InputError("pairs are of conversations")
     reader = AnswerReader(choices.runs, choices.people)
     drawn = _Drawn(passed_over=reader.passed_over)
     dialogues = read_dialogues(reader)
@@ -275,7 +277,7 @@ def _named(names: Sequence[str], there: Collection[str]) -> set[str]:
     wanted = {name.strip() for name in names if name.strip()}
     if wanted - set(there):
         raise InputError(
-            f"--agents: {', '.join(sorted(wanted - set(there)))}: the runs hold no answers of theirs, but of "
+            f"agents: {', '.join(sorted(wanted - set(there)))}: the runs hold no answers of theirs, but of "
             f"{', '.join(sorted(there)) or 'no machine'}"
         )
     return wanted

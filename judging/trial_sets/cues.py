@@ -45,9 +45,9 @@ def texts(trial: Trial) -> list[str]:
 
 def length(trial: Trial) -> list[float]:
     """Numbers of letters, words, texts and fixations."""
-    parts = texts(trial)
-    text = " ".join(parts)
-    return [len(text), count_words(text), len(parts), len(trial["answer"].get("fixations") or ())]
+    answered = texts(trial)
+    text = " ".join(answered)
+    return [len(text), count_words(text), len(answered), len(trial["answer"].get("fixations") or ())]
 
 
 def punctuation(trial: Trial) -> list[float]:

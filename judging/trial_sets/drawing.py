@@ -73,8 +73,8 @@ def duplicates(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
 
 def unique(candidates: Sequence[Candidate], chance: random.Random) -> list[Candidate]:
     """A drawn answer of equal ones."""
-    kept = {id(chance.choice(answers)) for answers in by_content(candidates).values()}
-    return [answer for answer in candidates if id(answer) in kept]
+    drawn = {id(chance.choice(answers)) for answers in by_content(candidates).values()}
+    return [answer for answer in candidates if id(answer) in drawn]
 
 
 def shares(total: int, names: Sequence[K], chance: random.Random) -> dict[K, int]:
@@ -133,12 +133,20 @@ def draw_pool(
     return pool
 
 
+def half(number: int, chance: random.Random) -> int:
+    """Half of ``number``. An odd number is rounded down or up by one draw from ``chance``; an even one draws
+    nothing."""
+    if number % 2 and chance.random() < 0.5:
+        return number // 2 + 1
+    return number // 2
+
+
 def draw_list(
     pool: Pool, number: int, used: Counter[int], chance: random.Random, *, catch: float, repeats: float
 ) -> Order:
     """A judge's ``number`` trials in order, those first that were used least; ``catch`` and ``repeats`` are shares of
     ``number`` that are added."""
-    people = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
+    people = half(number, chance)
     takes = [(pool.people, people)]
     if pool.machines:
         quota = shares(number - people, sorted(pool.machines), chance)

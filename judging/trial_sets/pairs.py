@@ -23,7 +23,7 @@ from judging.trial_sets.candidates import (
     pseudo_turns,
     turns,
 )
-from judging.trial_sets.drawing import Order, arrange, least_used, shares
+from judging.trial_sets.drawing import Order, arrange, half, least_used, shares
 
 LENGTHS = (3, 10)
 
@@ -144,7 +144,7 @@ def draw_pairs(
         both: dict[str, list[tuple[Dialogue, Dialogue]]] = {agent: [] for agent in machines}
         for agent, of_agent in machines.items():
             for dialogue in chance.sample(of_agent, len(of_agent)):
-                visible = length + (len(dialogue.pseudo) if show_pseudo else 0)
+                visible = length + len(dialogue.pseudo) if show_pseudo else length
                 others = people[dialogue.topic, dialogue.mode]
                 partners = [other for other in others if len(other.turns) >= visible and other.is_heard(visible)]
                 if len(dialogue.turns) < length:
@@ -164,15 +164,15 @@ def draw_pairs(
         for agent, pairs in both.items():
             if not every and len(pairs) < wanted:
                 drawn.unbalanced.append(f"{agent} has {len(pairs):,} pairs of {length} turns, and not {wanted:,}")
-            if kept := pairs[:wanted]:
-                drawn.cells[agent, length] = _placed(kept, length, chance, show_pseudo)
+            if drawn_pairs := pairs[:wanted]:
+                drawn.cells[agent, length] = _placed(drawn_pairs, length, chance, show_pseudo)
     drawn.cells = {cell: drawn.cells[cell] for cell in sorted(drawn.cells, key=lambda cell: (cell[1], cell[0]))}
     return drawn
 
 
 def draw_pair_list(pairs: Pairs, number: int, used: Counter[int], chance: random.Random, *, repeats: float) -> Order:
     """A judge's pairs: the machine speaks in the first of half of them; agents and lengths come equally often."""
-    first = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
+    first = half(number, chance)
     drawn: list[Candidate] = []
     seen: set[str] = set()
     for truth, part in (("machine", first), ("human", number - first)):
@@ -184,16 +184,20 @@ def draw_pair_list(pairs: Pairs, number: int, used: Counter[int], chance: random
 def _placed(
     both: Sequence[tuple[Dialogue, Dialogue]], length: int, chance: random.Random, show_pseudo: bool
 ) -> list[Candidate]:
-    first = len(both) // 2 + (chance.random() < 0.5 if len(both) % 2 else 0)
+    first = half(len(both), chance)
     places = [number < first for number in range(len(both))]
     chance.shuffle(places)
     trials = []
     for (machine, people), is_first in zip(both, places, strict=True):
         total = len(machine.pseudo) + length
         visible = total if show_pseudo else length
-        machines_turns = [*(machine.pseudo if show_pseudo else ()), *machine.turns[:length]]
-        sides = [_side(machine, machines_turns), _side(people, people.turns[:visible])]
-        answer, beside = sides if is_first else reversed(sides)
+        machines_turns = list(machine.turns[:length])
+        if show_pseudo:
+            machines_turns = [*machine.pseudo, *machines_turns]
+        answer = _side(machine, machines_turns)
+        beside = _side(people, people.turns[:visible])
+        if not is_first:
+            answer, beside = beside, answer
         run, agent, sample = people.record
         columns = {**answer.columns, PEOPLE_OF_PAIR: f"{run} {people.stimulus.id} {agent} {sample}"}
         # The stimulus is the machine's conversation's wherever that stands, so that it gives nothing away.

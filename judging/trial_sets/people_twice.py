@@ -1,6 +1,6 @@
 """People whose answers to the same stimuli stand in two run folders.
 
-A table that was saved again in another form, and imported into another folder, doubles its people: each answer stands
+A table that was saved again in another form, and imported into another folder, doubles its people. Each answer stands
 in two trials, and intervals become too narrow. The same names may also be other people, each lab counting from "1".
 Nothing here can know which, so trials are drawn as they are, and a sentence says how many answers are concerned.
 """

@@ -2,8 +2,8 @@
 
 The papers post-process people's words as machines' (2022, S6.1.2; 2025, Methods, L812-818 and L847-849): nouns in the
 singular, verbs in their base form, no typos, no stop words, no words under three letters, none too like the cue. Our
-own agents keep these rules when they answer, and their replies are read: of "the water" the word is "water", of "teal"
-the colour is blue, of "a dog and a cat" there are two objects. People write as they like. If their answers were not
+own agents keep these rules when they answer, and their replies are read. "the water" becomes the word "water", "teal"
+the colour blue, and "a dog and a cat" two objects. People write as they like. If their answers were not
 read alike, "the water" of a machine would stand beside "thewater" of a person, and judges would recognise our reading.
 
 So every answer passes the reader of machines' replies here, once. On what a machine said already it changes nothing:

@@ -1,8 +1,9 @@
 """Tells of our own making: forms of answers that differ between people and machines by how they were collected or read.
 
-A judge, above all a classifier, takes what is easiest: brackets that an import left in people's answers, a plural that
-no agent can give, a colour word beyond those that people were offered. None of these is what a Turing-like test asks.
-So each is counted on both sides of a trial set and named where it differs, whatever else the answers say.
+A judge, above all a classifier, takes what is easiest. An import may have left brackets in people's answers. No
+agent may give a plural, or a colour word beyond those that people were offered. None of these is what a
+Turing-like test asks. So each is counted on both sides of a trial set and named where it differs, whatever else the
+answers say.
 """
 
 import math
@@ -98,8 +99,9 @@ FORMS: Mapping[str, Sequence[Form]] = {
 
 
 def tells(trials: Sequence[Trial], is_machine: NDArray[np.bool_]) -> list[dict[str, Any]]:
-    """The forms in which people's and machines' answers to one task differ by 0.1 or more, and surely: each with its
-    name in ``tell`` and the shares of ``people`` and ``machines`` that have it."""
+    """The forms in which people's and machines' answers to one task differ by 0.1 or more, and surely.
+
+    Each has its name in ``tell``, and the shares of ``people`` and ``machines`` that have it."""
     if not 0 < is_machine.sum() < len(trials):
         return []
     found = []
@@ -139,8 +141,9 @@ def _leaves_the_picture(trial: Trial) -> bool:
 
 
 def _is_sure(shares: Sequence[float], numbers: Sequence[int]) -> bool:
-    """Whether two shares differ by three standard errors, each count with one added on both sides (Agresti and Caffo
-    2000), so that 0 of 3 and 3 of 3 are no proof."""
+    """Whether two shares differ by three standard errors.
+
+    Each count has one added on both sides (Agresti and Caffo 2000), so that 0 of 3 and 3 of 3 are no proof."""
     adjusted = [(share * number + 1) / (number + 2) for share, number in zip(shares, numbers, strict=True)]
     variance = sum(share * (1 - share) / (number + 2) for share, number in zip(adjusted, numbers, strict=True))
     return abs(adjusted[0] - adjusted[1]) > SURE * math.sqrt(variance)

@@ -44,6 +44,7 @@ QUESTIONS: Mapping[Asked, str] = {  # those of colours and scanpaths are the pap
     "conversation": "Is {speaker} a human or a machine?",
 }
 QUESTION_OF_PAIRS = "In which of the two conversations does a machine speak?"
+WITHOUT_PICTURE: tuple[Asked, ...] = ("word_association", "conversation")  # tasks whose stimuli have none
 VERDICTS = ("human", "machine")  # any other word says why there is none
 MOST_NAMED = 20
 KeyRow = Mapping[str, Any]
@@ -90,7 +91,7 @@ def read_about(key: Path) -> dict[str, Any]:
 def read_trial_key(path: Path) -> dict[str, dict[str, Any]]:
     """The rows of a key by trial; the stimuli's columns as ``meta.NAME``. Raises InputError."""
     if not path.is_file():
-        raise InputError(f"there is no key {path}: give it with --key")
+        raise InputError(f"there is no key {path}: give it as key")
     table = load_table(path)
     if tuple(table.names) != COLUMNS:
         raise InputError(f"{path} is no key of trials: its columns are others")

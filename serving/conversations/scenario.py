@@ -169,8 +169,8 @@ class PairSettings(Settings):
 
     def policy_for(self, kind: ConversationType, pair: Sequence[Agent[Any]]) -> Policy:
         """What the filters lead to in a conversation of that type of the two agents."""
-        first, second = (agent.declaration().family for agent in pair)
-        return self.policy or papers_policy(kind, first, second)
+        first, second = pair
+        return self.policy or papers_policy(kind, first.declaration().family, second.declaration().family)
 
 
 def read_pair_settings(name: str, values: Mapping[str, Any] | None) -> PairSettings:

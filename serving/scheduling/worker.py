@@ -210,8 +210,10 @@ class Worker:
         except AnswerError as error:
             prepared.error = error
         except Exception as error:
-            code, why = ("out_of_memory", NO_ROOM) if is_out_of_memory(error) else ("prepare_failed", describe(error))
-            prepared.error = AnswerError(code, why)
+            if is_out_of_memory(error):
+                prepared.error = AnswerError("out_of_memory", NO_ROOM)
+            else:
+                prepared.error = AnswerError("prepare_failed", describe(error))
         try:
             if stimulus is None or not stimulus.images():  # the row is its own canonical form
                 prepared.sha256 = hashlib.sha256(row.json).hexdigest()

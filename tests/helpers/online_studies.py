@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from judging.study.log.state import Judge
-from judging.study.study import Study
+from judging.study.serving_study import ServedStudy
 from serving.cli import main
 from tests.helpers.study_folders import changed, lobby_of
 
@@ -23,7 +23,7 @@ def made(folder: Path, preset: str = "online", **given: Any) -> Path:
     return changed(folder / "study", **values)
 
 
-async def take_part(study: Study, judge: Judge, name: str, human: int = 1) -> list[dict[str, Any]]:
+async def take_part(study: ServedStudy, judge: Judge, name: str, human: int = 1) -> list[dict[str, Any]]:
     """Do whatever is awaited until the test ends; returns all that was seen."""
     lobby = lobby_of(study)
     seen = list[dict[str, Any]]()

@@ -24,7 +24,7 @@ from judging.study.log.events import Event
 from judging.study.log.participant_events import Joined
 from judging.study.log.state import Judge
 from judging.study.log.steps import MaterialStep
-from judging.study.study import Study
+from judging.study.serving_study import ServedStudy
 from judging.trial_sets.trial_set import COLUMNS, QUESTION_OF_PAIRS, QUESTIONS, about_path, key_path
 from serving.cli import main
 from serving.runs.records import problems
@@ -160,11 +160,11 @@ def changed(study: Path, **values: Any) -> Path:
     return study
 
 
-def run(folder: Path, work: Callable[[Study], Awaitable[None]]) -> None:
+def run(folder: Path, work: Callable[[ServedStudy], Awaitable[None]]) -> None:
     """Do ``work`` with the study in ``folder``, opened here and closed after it."""
 
     async def inside() -> None:
-        study = Study(folder, material_of(folder), lambda: None)
+        study = ServedStudy(folder, material_of(folder), lambda: None)
         study.start()
         await work(study)
         await study.close()
@@ -172,7 +172,7 @@ def run(folder: Path, work: Callable[[Study], Awaitable[None]]) -> None:
     asyncio.run(inside())
 
 
-def lobby_of(study: Study) -> Any:
+def lobby_of(study: ServedStudy) -> Any:
     assert study.lobby is not None
     return study.lobby
 
@@ -184,7 +184,7 @@ async def machines_stop(lobby: Any) -> None:
         assert not at_it
 
 
-async def arrived(study: Study, kind: str) -> Judge:
+async def arrived(study: ServedStudy, kind: str) -> Judge:
     """Somebody new, at their first step of that kind."""
     judge, _ = await study.join(None, None)
     while judge.current is not None and judge.current.kind != kind:
@@ -194,7 +194,7 @@ async def arrived(study: Study, kind: str) -> Judge:
 
 
 async def arrivals(
-    study: Study, kind: str, patch: pytest.MonkeyPatch, rates: tuple[float, float], number: int
+    study: ServedStudy, kind: str, patch: pytest.MonkeyPatch, rates: tuple[float, float], number: int
 ) -> list[tuple[float, Judge, Any]]:
     """How long each of ``number`` people waited until they met, and what they saw then. So many come in a second, by
     turns of an hour, on a clock of the test's."""

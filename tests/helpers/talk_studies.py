@@ -9,7 +9,7 @@ import pytest
 
 from judging.study.log.state import Judge
 from judging.study.pages.page_answers import BadAnswer
-from judging.study.study import Study
+from judging.study.serving_study import ServedStudy
 from serving.cli import main
 from tests.helpers.study_folders import arrived, changed, lobby_of
 
@@ -28,11 +28,11 @@ def made(folder: Path, exchanges: int = 4, mode: str = "ping-pong", **talk: Any)
     return folder / "study"
 
 
-async def say(study: Study, judge: Judge, turn: int, text: Any) -> str | None:
+async def say(study: ServedStudy, judge: Judge, turn: int, text: Any) -> str | None:
     return await lobby_of(study).move(judge, {"turn": turn, "text": text})
 
 
-async def speak(study: Study, judge: Judge, name: str) -> str:
+async def speak(study: ServedStudy, judge: Judge, name: str) -> str:
     """Converse to the end, whatever that is; returns its state."""
     after = -1
     while True:
@@ -45,7 +45,7 @@ async def speak(study: Study, judge: Judge, name: str) -> str:
                 assert await say(study, judge, after, text) in (None, "partner_left", "talk_failed")  # it may end
 
 
-async def converse(study: Study) -> None:
+async def converse(study: ServedStudy) -> None:
     """Two new participants, x and y, converse and end."""
     people = [await arrived(study, "talk") for _ in range(2)]
     while any(judge.current for judge in people):

@@ -150,7 +150,7 @@ def test_what_no_function_can_be_asked_for_is_named(words: Path, tmp_path: Path)
         ({"per_agent": 0}, "whole numbers from 1"),
         ({"catch": 2.0}, "shares from 0 to 1"),
         ({"preset": "1950"}, "a preset is one of 2022, 2025"),
-        ({"lists": 3}, "--per-judge or --preset"),
+        ({"lists": 3}, "per_judge or preset"),
         ({"agents": ["gamma"]}, "gamma: the runs hold no answers of theirs"),
     ):
         with pytest.raises(InputError, match=message):

@@ -126,7 +126,8 @@ def permutations(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Differen
     within a judge (2025 paper, Results)."""
     judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts["agent"].isin(agents)]
     marked = (judged["verdict"] == "machine").groupby([judged["judge"], judged["agent"]])
-    number, machine = (counts.unstack(fill_value=0) for counts in (marked.size(), marked.sum()))
+    number = marked.size().unstack(fill_value=0)
+    machine = marked.sum().unstack(fill_value=0)
     if len(number) < 2:
         return []
     tests = []

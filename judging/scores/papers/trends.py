@@ -31,7 +31,8 @@ SEPARATED = "exact regression of log odds: a value separates right from wrong ve
 class Trend(StatisticalTest):
     """How the share of right verdicts goes with an ordered column, by one of three tests.
 
-    Of residuals the change is the share at the largest value, minus that of the line through the others. Where a value
+    In the test of residuals the change is the share at the largest value, minus that of the line through the others.
+    Where a value
     of the column separates right from wrong verdicts see :func:`judging.statistics.log_odds.slope_of_log_odds`."""
 
     column: str
@@ -45,10 +46,12 @@ class Trend(StatisticalTest):
 
 
 def trends(verdicts: pd.DataFrame, column: str) -> list[Trend]:
-    """Of p(H|H) and p(M|M), in all conversations and in each type: the slope of each judge's verdicts over the column's
-    numbers, and the residual of its largest, both over judges by Wilcoxon's signed ranks; and the slope of all judges'
-    log odds by regression with binomial weights (2025 paper, L227 to 243 and L344). Of a trained judge's partitions and
-    seeds each trial has the mean (L1311), and counts once. What cannot be tested says why."""
+    """The tests of p(H|H) and p(M|M) over a column of numbers, in all conversations and in each type.
+
+    There are three tests (2025 paper, L227 to 243 and L344). Two go over judges, by Wilcoxon's signed ranks: the slope
+    of each judge's verdicts, and the residual of the largest value. The third is the slope of all judges' log odds, by
+    regression with binomial weights. A trial counts once for a trained judge, with the mean of its partitions and seeds
+    (L1311). What cannot be tested says why."""
     judged = on_trials(verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[column].notna()], column)
     values = judged[column].unique()
     if len(values) < LEAST_VALUES or not all(isinstance(value, Real) for value in values):
@@ -66,8 +69,9 @@ def trends(verdicts: pd.DataFrame, column: str) -> list[Trend]:
 
 
 def _tests(judges: np.ndarray, values: Floats, answered: Floats, place: dict[str, Any]) -> list[Trend]:
-    """Of what judges ``answered`` rightly [trials] at ``values``; ``place`` is where these stand: column, measure and
-    type.
+    """The tests of what judges ``answered`` rightly [trials] at ``values``.
+
+    ``place`` is where the tests stand: column, measure and type.
 
     Lines are fitted over 0 to 1, the least and the largest value, and their slopes put back into the column's units
     after the test. Otherwise a slope by the millisecond, 1e-10, would be lost where slopes are rounded."""

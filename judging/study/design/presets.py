@@ -52,7 +52,10 @@ def preset(name: str, task: Asked) -> Tables:
     match task:
         case "image_captioning":  # 2022: "response time < 3 s prevented"; 2025: "only response times over 3 s"
             trials["seconds_before"] = 3.0 if name == "2022" else 0.0
-            exclude |= {"native": True} if name == "2022" else {"fastest": 3.0}
+            if name == "2022":
+                exclude["native"] = True
+            else:
+                exclude["fastest"] = 3.0
         case "color_estimation" | "object_detection":  # about an object; nobody was out by it
             trials["control"] = "object"
         case "attention_prediction":  # what is to be seen in the clip: fewer than 7 of 12 right are out
@@ -72,7 +75,11 @@ def study_of_judges(
     ``trial_set`` is its path, relative to the study. ``name`` is a preset, whose choices ``changed`` replaces.
     ``of_pairs`` says that trials show two conversations, for which there are no papers.
     """
-    trials, exclude = ({"number": 10, "practice": 2}, {}) if of_pairs else preset(name, task)
+    if of_pairs:
+        trials: dict[str, Any] = {"number": 10, "practice": 2}
+        exclude: dict[str, Any] = {}
+    else:
+        trials, exclude = preset(name, task)
     trials |= changed or {}
     trials["feedback"] = min(trials.get("feedback", 0), trials["number"] // 2)  # of a small set
     return _render(

@@ -29,7 +29,7 @@ from judging.study.design.tables import (
     Roles,
     RolesOfAll,
     Table,
-    Talk,
+    TalkSettings,
     Tests,
     Texts,
     TimedTests,
@@ -100,8 +100,8 @@ class AnswersSettings(_Study):
     """The set, relative to the study."""
     answers: Answers
     """How many stimuli a participant gets, and what becomes of answers that the form refuses."""
-    talk: Talk = Field(default_factory=Talk)
-    """Of conversations alone."""
+    talk: TalkSettings = Field(default_factory=TalkSettings)
+    """The conversations' own settings; other tasks do without."""
     delays: DelaySettings = Field(default_factory=DelaySettings)
     """How long the agent takes over a message."""
 

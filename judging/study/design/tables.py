@@ -216,7 +216,7 @@ class Answers(Table):
     """What the papers' form would refuse: it is to be answered anew, or is kept with a flag."""
 
 
-class Talk(Table):
+class TalkSettings(Table):
     """Conversations of participants with each other, and with an agent."""
 
     agent: Name = ""
@@ -263,7 +263,7 @@ class TestsOfAll(Table):
     two_people: Share = 0.0
     """The share of tests in which both agents are people."""
     seed: Annotated[int, Field(ge=0, lt=2**53)]
-    """Of all that is drawn, such as who is the machine; a secret, for whoever knows it can draw it again."""
+    """The seed of all that is drawn, such as who is the machine; a secret, for whoever knows it can draw it again."""
     seconds_in_lobby: Seconds = 300.0
     """Seconds after which somebody who waits is told that nobody came."""
     seconds_away: Seconds = 45.0

@@ -14,7 +14,7 @@ def draw_code(chance: random.Random | None = None) -> str:
     """``LENGTH`` small consonants, drawn by the system's own randomness unless ``chance`` is given.
 
     Spreadsheets and pandas read a cell for themselves: ``0123456789`` becomes 123456789, ``123456e123`` a power of ten,
-    ``3-5`` a date, ``true`` a truth and ``nan`` nothing, and the code is then matched with nobody. Without a digit
+    ``3-5`` a date, ``true`` a truth and ``nan`` nothing. The code is then matched with nobody. Without a digit
     there is no number and no date; without a vowel and ``y`` there is no month, no ``true``, ``nan``, ``inf`` or
     ``none``, and no word at all; ``l`` looks like 1. Whoever adds a letter must keep to this.
     """

@@ -194,10 +194,16 @@ class JudgedMeeting(Meeting):
             case TestReady():
                 self.ready[event.who] = event.at
             case TestJudged():
-                seconds = round(event.clock - self.answered_at(), 3)
-                after = len(self.questions) or None
-                said = (event.verdict, event.reason, event.confidence, event.codes)
-                self.judged.append(VerdictOnTest(event.who, after, seconds, *said))
+                verdict = VerdictOnTest(
+                    who=event.who,
+                    exchanges=len(self.questions) or None,
+                    seconds=round(event.clock - self.answered_at(), 3),
+                    verdict=event.verdict,
+                    reason=event.reason,
+                    confidence=event.confidence,
+                    codes=event.codes,
+                )
+                self.judged.append(verdict)
                 self.latest = max(self.latest, event.clock)
             case TestVoid():
                 self.void = event.why
@@ -312,7 +318,7 @@ class Interrogation(JudgedMeeting):
     seconds: float
     """How long both conversations are open."""
     messages: list[TestSaid] = field(default_factory=list, kw_only=True)
-    """Of both conversations, in the order in which they were sent."""
+    """The messages of both conversations, in the order in which they were sent."""
     withdrawn: list[TestWithdrawn] = field(default_factory=list, kw_only=True)
     """What machines had ready and did not send, in both conversations. No participant sees it."""
 

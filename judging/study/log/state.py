@@ -51,21 +51,27 @@ A = TypeVar("A")
 
 @dataclass(slots=True)
 class Judge:
-    """A participant, also of a study in which nobody judges.
-
-    ``code`` is ``judge`` of the event ``Joined``, and ``joined`` its time. ``session``, ``number``, ``keys``,
-    ``steps``, ``end_code``, ``link`` and ``kit`` are as there; only logs of version 0.2.0 change ``steps`` later.
-    """
+    """A participant, also of a study in which nobody judges. The fields up to ``kit`` come from the event
+    ``Joined``."""
 
     code: str
+    """The code drawn for the participant, which the event calls ``judge``."""
     session: str
+    """The SHA-256 of the token in the browser's cookie, of the newest session."""
     joined: str
+    """The time of the event."""
     number: int
+    """How many had joined by then, this one included."""
     keys: list[str]
+    """The keys for "human" and "machine", in this order. Empty where nothing is judged."""
     steps: list[Step]
+    """All that is drawn for the participant. Only logs of version 0.2.0 change it later."""
     end_code: str
+    """The code that is shown at the end, by which a panel pays."""
     link: str | None = None
+    """The SHA-256 of a personal link's token."""
     kit: str | None = None
+    """The id of the kit that has this list."""
     answers: list[Answered] = field(default_factory=list)
     """One for each step that is done, in order."""
     returned: list[AnswerReturned] = field(default_factory=list)
@@ -128,8 +134,8 @@ class State:
     def apply(self, event: Event) -> None:
         """Take an event in.
 
-        Raises KeyError where it names a participant or meeting of whom nothing is known, IndexError for an answer
-        before its question, and TypeError for an event that this kind of meeting does not have.
+        Raises KeyError for a participant or meeting of whom nothing is known. Raises IndexError for an answer before
+        its question, and TypeError for an event that this kind of meeting does not have.
         """
         match event:  # what there is most of comes first: a log may have 100,000 events
             case StepDone():

@@ -6,8 +6,7 @@ from typing import Any, TypeVar
 
 from agents.answers import Message, TurnAnswer, Withdrawn
 from agents.stimuli import ConversationStimulus, as_dict
-from judging.study.design.tables import Talk as TalkSettings
-from judging.study.design.tables import TestsOfAll, TimedTests
+from judging.study.design.tables import TalkSettings, TestsOfAll, TimedTests
 from judging.study.log.meeting import Interrogation, Talk
 from judging.study.log.meeting_events import TalkSaid, TalkWithdrawn, TestSaid, TestWithdrawn
 from judging.study.log.study_log import StudyLog

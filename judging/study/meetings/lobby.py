@@ -16,8 +16,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from judging.study.design.tables import Talk as TalkSettings
-from judging.study.design.tables import TestsOfAll
+from judging.study.design.tables import TalkSettings, TestsOfAll
 from judging.study.log.meeting import LEFT, Meeting
 from judging.study.log.meeting_events import TalkVoid, TestVoid
 from judging.study.log.state import Judge

@@ -79,7 +79,9 @@ def read_controls(name: str, study: Path, rows: Rows, seed: str) -> dict[str, Co
 
 
 def _named(lacking: Collection[str], stimuli: Mapping[str, Any]) -> str:
-    names = ", ".join(sorted(lacking)[:3]) + (", …" if len(lacking) > 3 else "")
+    names = ", ".join(sorted(lacking)[:3])
+    if len(lacking) > 3:
+        names += ", …"
     return f"{len(lacking):,} of {len(stimuli):,} stimuli ({names})"
 
 
@@ -123,7 +125,8 @@ def _of_objects(stimuli: Rows, chance: random.Random) -> dict[str, Control]:
         if is_clip and len(absent) < needed:  # see uncertain_options
             absent = [word for word in every if word not in present[name]]
         lacks = [] if present[name] else ["present"]
-        lacks += ["absent"] if len(absent) < needed else []
+        if len(absent) < needed:
+            lacks.append("absent")
         for field in lacks:
             lacking.setdefault(field, []).append(name)
         if lacks:
@@ -134,7 +137,9 @@ def _of_objects(stimuli: Rows, chance: random.Random) -> dict[str, Control]:
             options = [there, *chance.sample(absent, CLIP_OPTIONS - 1)]
             controls[name] = Control("", sorted(options), there, phrase="clip_shows")
         else:
-            right, word = ("yes", there) if number % 2 == 0 else ("no", not_there)
+            is_there = number % 2 == 0
+            right = "yes" if is_there else "no"
+            word = there if is_there else not_there
             controls[name] = Control("", ("yes", "no"), right, phrase="is_there", object=word)
     if lacking:
         problems = [f"{_named(names, stimuli)} lack `{field}`" for field, names in lacking.items()]
@@ -167,7 +172,9 @@ def _of_table(path: Path) -> dict[str, Control]:
     controls: dict[str, Control] = {}
     problems = table.problems
     for line, cells in table.rows:
-        stimulus, question, right = (cells[name].strip() for name in ("stimulus", "question", "right"))
+        stimulus = cells["stimulus"].strip()
+        question = cells["question"].strip()
+        right = cells["right"].strip()
         options = [option.strip() for option in cells["options"].split("|") if option.strip()]
         if not question or stimulus in controls or right not in options or len(set(options)) < max(2, len(options)):
             why = "must have a question, a stimulus of its own, options parted by | and among them what is right"

@@ -27,7 +27,7 @@ class Material(ABC):
     kind: MaterialKind
     number: int
     sha256: str
-    """Of what must not change while the study goes on, in hexadecimal."""
+    """The SHA-256 of what must not change while the study goes on, in hexadecimal."""
     source: Path
     """The file or folder that the material comes from."""
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from agents.answers import is_blank
-from judging.trial_sets.judge_questions import OPTIONS
+from judging.trial_sets.about_judges import OPTIONS
 from serving.files.row_problems import field_problems
 
 LONGEST_MESSAGE = 2000
@@ -117,7 +117,7 @@ def read_questions(fields: Sequence[str], required: Sequence[str], answer: Mappi
 
     Raises BadAnswer for other questions, for what is no option or too long, and where a ``required`` one is missing.
     """
-    kept = {}
+    answers = {}
     for name, value in answer.items():
         if value is None or (isinstance(value, str) and is_blank(value)):
             continue
@@ -125,10 +125,10 @@ def read_questions(fields: Sequence[str], required: Sequence[str], answer: Mappi
             raise BadAnswer(f"{name}: no such answer")
         if len(value) > LONGEST_FIELD.get(name, 100):
             raise BadAnswer(f"{name}: too long")
-        kept[name] = writable(value)
-    if lacking := [name for name in fields if name in required and name not in kept]:
+        answers[name] = writable(value)
+    if lacking := [name for name in fields if name in required and name not in answers]:
         raise BadAnswer(f"{lacking[0]}: must be answered")
-    return kept
+    return answers
 
 
 def read_panel_id(text: str | None, parameter: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agents.errors import InputError
 from judging.study.design.settings import StudySettings
-from judging.trial_sets.judge_questions import OPTIONS
+from judging.trial_sets.about_judges import OPTIONS
 
 LATER = frozenset(
     {

@@ -19,7 +19,7 @@ from agents.stimuli import JudgementStimulus, canonical, parse_row
 from judging.study.design.settings import JudgesSettings
 from judging.study.log.steps import Phase
 from judging.trial_sets.candidates import PEOPLE_OF_PAIR
-from judging.trial_sets.drawing import arrange, shares
+from judging.trial_sets.drawing import arrange, half, shares
 from judging.trial_sets.trial_set import TRIALS_FILE, VERDICTS, check_trials, key_path, read_trial_key
 from serving.files.words import count
 
@@ -45,7 +45,7 @@ class Page:
     catch: bool
     """Whether the page is a catch trial of either kind."""
     people: str | None = None
-    """Of pairs, the id of the conversation of people."""
+    """For pairs, the id of the conversation of people."""
 
     def known_by(self) -> set[str]:
         """What nobody sees twice: the stimulus and, of pairs, the conversation of people."""
@@ -119,7 +119,10 @@ class TrialPool:
                 is_swapped = any(key["swapped"] for key in keys)
                 cell = "swapped" if is_swapped else "catch"
             elif together or self.of_pairs:
-                cell = " ".join([*(key["truth"] for key in keys), *(machines if self.of_pairs else ())])
+                names_of_cell = [key["truth"] for key in keys]
+                if self.of_pairs:
+                    names_of_cell += machines
+                cell = " ".join(names_of_cell)
             people = keys[0].get(f"meta.{PEOPLE_OF_PAIR}")
             pages.append(Page(tuple(names), cell, machines, keys[0]["stimulus"], is_catch, people))
         if not pages:
@@ -197,7 +200,7 @@ class TrialPool:
         return changed
 
     def truth(self, trials: Iterable[str]) -> list[str]:
-        """Of each trial by its id: "human" or "machine"."""
+        """The truth of each trial, by ids: "human" or "machine"."""
         return [self.key[name]["truth"] for name in trials]
 
     def has_catch(self) -> bool:
@@ -209,6 +212,9 @@ class TrialPool:
 
         ``seen`` counts the judges who had a page: those come first that fewer had. Catch trials are drawn before all
         else, and examples last, for these must be of stimuli that the judge does not meet.
+
+        The order of the draws is behaviour. Each takes numbers from ``chance``, and each adds to ``used`` and to the
+        stimuli that the judge knows. Another order gives another list for the same judge.
         """
         wanted = self.settings.trials
         used: Counter[str] = Counter()  # of machines: the remainder goes to those who had least
@@ -226,11 +232,12 @@ class TrialPool:
         turns = [Turn(page, "feedback") for page in chance.sample(learning, len(learning))]
         turns += [Turn(page, "test", again) for page, again in order]
         examples = list[Page]()  # last: of stimuli that the judge does not meet
-        for is_machine in (False, True) if wanted.sample else ():
-            plain = [page for page in self.pages if not page.catch and bool(page.agents) == is_machine]
-            if fit := [page for page in plain if stimuli.isdisjoint(page.known_by())]:
-                examples.append(chance.choice(fit))
-                stimuli |= examples[-1].known_by()
+        if wanted.sample:
+            for is_machine in (False, True):
+                plain = [page for page in self.pages if not page.catch and bool(page.agents) == is_machine]
+                if fit := [page for page in plain if stimuli.isdisjoint(page.known_by())]:
+                    examples.append(chance.choice(fit))
+                    stimuli |= examples[-1].known_by()
         return [*(Turn(page, "practice") for page in chance.sample(practice, len(practice))), *turns], examples
 
     def _quota(self, number: int, used: Mapping[str, int], chance: random.Random) -> dict[str, int]:
@@ -238,7 +245,7 @@ class TrialPool:
         agents = [name for name in cells if name != "human"]
         if self.of_pairs or self.settings.trials.choices != "one" or "human" not in cells or not agents:
             return shares(number, sorted(cells), chance)
-        people = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
+        people = half(number, chance)
         ranked = sorted(agents, key=lambda name: (used[name], chance.random()))
         per_agent, rest = divmod(number - people, len(agents))
         quota = dict.fromkeys(ranked, per_agent)
@@ -249,6 +256,12 @@ class TrialPool:
     def _take(
         self, quota: Mapping[str, int], seen: Seen, used: Counter[str], stimuli: set[str], chance: random.Random
     ) -> list[Page]:
+        """Pages by the numbers of ``quota``, cell by cell; adds to ``used`` and ``stimuli`` what they show.
+
+        The cell with the fewest pages comes first, or the others might have taken its stimuli. Pages come by how many
+        judges had them, then by how often their agents were used, then by chance. ``rank`` draws a number for every
+        page of a cell, also for pages that are not taken: to draw fewer would change the later lists.
+        """
         taken: list[Page] = []
         for cell in sorted(quota, key=lambda name: len(self.cells.get(name, ()))):
             left = quota[cell]

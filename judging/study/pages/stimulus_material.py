@@ -194,7 +194,9 @@ class AskMaterial(SetMaterial):
 def read_texts(task: Asked, sent: str | list[str]) -> list[str]:
     """The texts of an answer to a stimulus, without blanks around them. Raises BadAnswer."""
     number = 3 if task == "object_detection" else 1
-    texts = [" ".join(text.split()) for text in ([sent] if isinstance(sent, str) else sent)]
+    if isinstance(sent, str):
+        sent = [sent]
+    texts = [" ".join(text.split()) for text in sent]
     if len(texts) != number:
         raise BadAnswer(f"answer: must be {count(number, 'text')}")
     if any(map(is_blank, texts)) or max(map(len, texts)) > LONGEST_ANSWER.get(task, 40):

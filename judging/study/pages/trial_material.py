@@ -194,7 +194,7 @@ class TrialMaterial(Material):
         }
 
     def truth(self, step: Step) -> list[str] | None:
-        """Of the trials of practice and of those with feedback."""
+        """The truth of a step's trials in practice and with feedback; None elsewhere."""
         if isinstance(step, MaterialStep) and step.phase in ("practice", "feedback"):
             return self.pool.truth(step.trials)
         return None

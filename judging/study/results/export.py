@@ -1,6 +1,6 @@
 """``turinglike study export``: run folders, ``verdicts.csv`` and ``participants.csv``."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,10 @@ from judging.study.log.steps import MaterialStep
 from judging.study.meetings.material import MeetingMaterial, TalkMaterial
 from judging.study.pages.material import Material
 from judging.study.results.conversations import Record, conversations, numbered
-from judging.study.results.exclusions import VerdictRow, rows_of
 from judging.study.results.live_tests import CONVERSATIONS, Test, verdict_on_test, write_tests
 from judging.study.results.participants import Personal, write_participants
 from judging.study.results.status import count_meetings
+from judging.study.results.verdict_rows import VerdictRow, rows_of, verdict_record
 from serving.files.csv_tables import write_rows
 from serving.files.output_paths import new_folder
 from serving.runs.opening import new_people_run
@@ -28,8 +28,6 @@ TABLE = "verdicts.csv"
 """The verdicts, a row each."""
 PARTICIPANTS = "participants.csv"
 """Who took part, a row each."""
-HIDDEN = ("truth", "agent", "correct", "catch", "stimulus")
-"""Columns of a verdict's row that are not among what the judge did."""
 
 
 def export(folder: Path, material: Material, out: Path, *, personal: bool, force: bool) -> tuple[int, str]:
@@ -39,16 +37,16 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
     number of verdicts or answers, and in words which conversations or tests are left out. Raises InputError where
     nobody has answered yet, and StorageError.
     """
-    said = read_personal(folder)
+    personal_answers = read_personal(folder)
     state = read_state(folder)
-    rows = rows_of(material, state, said)
+    rows = rows_of(material, state, personal_answers)
     asked = material.settings.questions
     questions: Sequence[str] = asked.before if personal or asked.public else ()
-    told = {code: {name: said.get(code, {}).get(name) for name in questions} for code in state.judges}
+    told = {code: {name: personal_answers.get(code, {}).get(name) for name in questions} for code in state.judges}
     held = [test for test in state.meetings.values() if isinstance(test, Test)]
     tests = [test for test in held if test.void is None and test.is_over()]
     records = [verdict_on_test(test, judged, state, told) for test in tests for judged in test.judged]
-    records += [_verdict(row, told[row["judge"]]) for row in rows if row["phase"] != "practice"]
+    records += [verdict_record(row, told[row["judge"]]) for row in rows if row["phase"] != "practice"]
     records += [answer for judge in state.judges.values() for answer in _answers(judge, material.settings.task)]
     left_out = ""
     if isinstance(material, MeetingMaterial):
@@ -66,31 +64,19 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
         elif records:
             new_people_run(made, material.source).write_records("humans", records)
         if personal:
-            write_participants(made / PARTICIPANTS, state, said, rows, material)
+            write_participants(made / PARTICIPANTS, state, personal_answers, rows, material)
         if rows:
             # What a run's records tell of the judges, its table tells, too.
             fields = [*FIELDS, *CLOSING] if personal else questions
             with (made / TABLE).open("w", encoding="utf-8", newline="") as file:
-                write_rows(file, [*rows[0], *fields], (_cells(row, said, fields) for row in rows))
+                write_rows(file, [*rows[0], *fields], (_cells(row, personal_answers, fields) for row in rows))
     return len(records), left_out
 
 
-def _cells(row: VerdictRow, said: Personal, fields: Sequence[str]) -> list[Any]:
+def _cells(row: VerdictRow, personal_answers: Personal, fields: Sequence[str]) -> list[Any]:
     values = [" ".join(value) if isinstance(value, list) else value for value in row.values()]
-    values += [said.get(row["judge"], {}).get(field) for field in fields]
+    values += [personal_answers.get(row["judge"], {}).get(field) for field in fields]
     return [int(value) if isinstance(value, bool) else value for value in values]
-
-
-def _verdict(row: VerdictRow, told: Mapping[str, Any]) -> Record:
-    return {
-        "task": "judgement",
-        "stimulus": row["trial"],
-        "agent": f"human:{row['judge']}",
-        "sample": int(row["again"]),
-        "answer": {"verdict": row["verdict"], "confidence": row["confidence"], "reason": row["reason"] or None},
-        "raw": {name: value for name, value in row.items() if name not in HIDDEN} | {"questions": told},
-        "created": row["at"],
-    }
 
 
 def _answers(judge: Judge, task: Asked) -> Iterator[Record]:

@@ -88,9 +88,9 @@ def _trials(test: Test, conversations: Sequence[Record], folder: Path, run: str)
             agent = record["agent"].partition("~")[2]
             truth: Truth = "human" if is_person(agent) else "machine"
             speaker: Letter | None = "B" if truth == "machine" and test.pair == "person machine" else None
-            said = [{"speaker": line.speaker, "text": line.text} for line in lines]
+            messages = [{"speaker": line.speaker, "text": line.text} for line in lines]
             key = (run, record["agent"], record["sample"])
-            shown = ShownAnswer.model_validate({"messages": said})
+            shown = ShownAnswer.model_validate({"messages": messages})
             delays = [line.delay_s for line in lines]
             both.append(Candidate(stimulus, agent, truth, False, key, shown, speaker, delays=delays))
         turns = None if number is None else 2 * number

@@ -11,13 +11,13 @@ from judging.study.log.participant_events import ConsentAnswered, TalkLeft, Test
 from judging.study.log.state import Judge, State, meeting_ended
 from judging.study.meetings.material import MeetingMaterial
 from judging.study.pages.material import Material
-from judging.study.results.exclusions import VerdictRow, completion_code, outcome_of
+from judging.study.results.verdict_rows import VerdictRow, completion_code, outcome_of
 from serving.files.csv_tables import write_rows
 
 COLUMNS = ("outcome", "code", "paid", "answers", "excluded", "rules", "consent")
-"""Of all studies, after the participant, the panel's id and the address's parameters."""
+"""The columns of all studies, after the participant, the panel's id and the address's parameters."""
 OF_MEETINGS = ("counts", "void")
-"""Of studies in which people meet."""
+"""Further columns of studies in which people meet."""
 UNFINISHED = "unfinished"
 """Said of a meeting that is not void, and not at its end."""
 Personal = Mapping[str, Mapping[str, Any]]
@@ -25,7 +25,7 @@ Personal = Mapping[str, Mapping[str, Any]]
 
 
 def write_participants(
-    path: Path, state: State, said: Personal, verdicts: Sequence[VerdictRow], material: Material
+    path: Path, state: State, personal_answers: Personal, verdicts: Sequence[VerdictRow], material: Material
 ) -> None:
     """Write a row for each participant who has not deleted all. Raises OSError.
 
@@ -62,7 +62,7 @@ def write_participants(
             "consent": None if consent is None else consent.consent,
             "counts": int(code in counted),
             "void": " ".join(_voids(code, judge, state, names)),
-            **said.get(code, {}),
+            **personal_answers.get(code, {}),
         }
         return [values.get(name) for name in columns]
 
@@ -74,7 +74,7 @@ def write_participants(
 def _voids(code: str, judge: Judge, state: State, counting: Collection[str]) -> list[str]:
     """Why meetings of somebody do not count, in the order in which they began; ``counting`` are those that do.
 
-    All that they were in are told of, whether or not they went on after it: who is paid for the time is decided by
+    All that they were in are told of, whether or not they went on after it. Who is paid for the time is decided by
     this.
     """
     causes: list[tuple[str, str]] = []

@@ -25,9 +25,9 @@ REST = 0.2185
 """The parts of the variance of a verdict's being right, together .25, that of a rate of a half.
 
 Judges: the 2025 paper's captions have detectability .57 with a standard deviation of .11 over 293 online judges of 44
-trials; binomial noise of p(H|H) .67 and p(M|M) .46 explains .0053 of that variance of .0121, which leaves .0068, and
-twice as much for either rate if the two do not hang together. Stimuli: no paper tells; a standard deviation of .134,
-which is .4 of the verdicts' noise in a probit model, is assumed.
+trials. That is a variance of .0121. Binomial noise of p(H|H) .67 and p(M|M) .46 explains .0053 of it, which leaves
+.0068. Either rate has twice as much if the two are independent. Stimuli: no paper tells. A standard deviation of .134
+is assumed, which is .4 of the verdicts' noise in a probit model.
 """
 
 
@@ -83,20 +83,31 @@ def simulate(
         raise InputError("a simulation has at least 2 judges, 2 trials of each, as many stimuli, bounds below 0.5")
     chance = np.random.default_rng(seed)
     both = np.array([[0, 1]])
-    shares = np.zeros(2)
     judge = np.repeat(np.arange(judges), of_kinds.sum())
     is_machine = np.tile(np.arange(of_kinds.sum()) >= of_kinds[0], judges)
-    for number, detectability in enumerate((0.5, 0.5 + bounds)):
-        for _ in range(studies):
-            of_judge = math.sqrt(JUDGES) * chance.standard_normal((2, judges))
-            of_answer = math.sqrt(STIMULI) * chance.standard_normal((2, stimuli))
-            order = chance.random((judges, stimuli)).argsort(axis=1)
-            stimulus = np.hstack([order[:, : of_kinds[0]], order[:, ::-1][:, : of_kinds[1]]]).ravel()
-            side = is_machine.astype(int)
-            rate: Floats = detectability + of_judge[side, judge] + of_answer[side, stimulus]
-            right = (chance.random(len(rate)) < rate).astype(np.float64)
-            drawn_from = Clusters(judge, stimulus, np.full(len(right), -1), np.ones(len(right)))
-            result = rates(right, np.array([~is_machine, is_machine]), drawn_from)
-            low, high = result.interval(both, DETECTABILITY, CONFIDENCE if number else 2 * CONFIDENCE - 1)
-            shares[number] += low[0] > 0.5 if number else max(0.5 - low[0], high[0] - 0.5) <= bounds
-    return float(shares[0] / studies), float(shares[1] / studies)
+    side = is_machine.astype(int)
+
+    def interval(detectability: float, confidence: float) -> tuple[float, float]:
+        """The interval of the detectability that one simulated study finds."""
+        of_judge = math.sqrt(JUDGES) * chance.standard_normal((2, judges))
+        of_answer = math.sqrt(STIMULI) * chance.standard_normal((2, stimuli))
+        order = chance.random((judges, stimuli)).argsort(axis=1)
+        stimulus = np.hstack([order[:, : of_kinds[0]], order[:, ::-1][:, : of_kinds[1]]]).ravel()
+        rate: Floats = detectability + of_judge[side, judge] + of_answer[side, stimulus]
+        right = (chance.random(len(rate)) < rate).astype(np.float64)
+        drawn_from = Clusters(judge, stimulus, np.full(len(right), -1), np.ones(len(right)))
+        result = rates(right, np.array([~is_machine, is_machine]), drawn_from)
+        low, high = result.interval(both, DETECTABILITY, confidence)
+        return float(low[0]), float(high[0])
+
+    passes = 0
+    for _ in range(studies):
+        low, high = interval(0.5, 2 * CONFIDENCE - 1)
+        if max(0.5 - low, high - 0.5) <= bounds:
+            passes += 1
+    power = 0
+    for _ in range(studies):
+        low, _ = interval(0.5 + bounds, CONFIDENCE)
+        if low > 0.5:
+            power += 1
+    return passes / studies, power / studies

@@ -12,8 +12,8 @@ from judging.study.log.state import Judge, State
 from judging.study.meetings.material import MeetingMaterial
 from judging.study.pages.material import Material
 from judging.study.pages.trial_material import TrialMaterial
-from judging.study.results.exclusions import rows_of
 from judging.study.results.stopping import decide, detectabilities
+from judging.study.results.verdict_rows import rows_of
 from serving.files.terminal import plain_table, print_line, print_table
 from serving.files.words import count
 
@@ -39,9 +39,9 @@ class MeetingCounts:
 
     def left_out(self) -> str:
         """What no export has, in words; "" where it has all."""
-        parts = [f"{self.under_way:,} not complete"] if self.under_way else []
-        parts += [f"{number:,} void ({reason})" for reason, number in sorted(self.void.items())]
-        return ", ".join(parts)
+        clauses = [f"{self.under_way:,} not complete"] if self.under_way else []
+        clauses += [f"{number:,} void ({reason})" for reason, number in sorted(self.void.items())]
+        return ", ".join(clauses)
 
 
 def count_meetings(state: State, material: MeetingMaterial) -> MeetingCounts:
@@ -208,12 +208,14 @@ def print_study(status: dict[str, Any]) -> None:
         every = status["verdicts"]["all"]
         counted = status["verdicts"]["counted"]
         print_line(f"verdicts: {every:,} ({counted:,} counted, {every - counted:,} excluded)")
-        for rule, about in status["excluded"].items():
-            print_line(
-                f"  excluded by {rule}: {count(about['verdicts'], 'verdict')} of {count(about['judges'], 'judge')}"
-            )
+        for rule, excluded in status["excluded"].items():
+            verdicts = count(excluded["verdicts"], "verdict")
+            print_line(f"  excluded by {rule}: {verdicts} of {count(excluded['judges'], 'judge')}")
         has_bounds = any("decision" in row for row in status["agents"].values())
-        table = plain_table("answers of", "verdicts", "judged human", *(["within bounds"] if has_bounds else []))
+        titles = ["answers of", "verdicts", "judged human"]
+        if has_bounds:
+            titles.append("within bounds")
+        table = plain_table(*titles)
         for name, row in status["agents"].items():
             decision = [f"{row['decision']} ({count(row['judges'], 'judge')})"] if "decision" in row else []
             table.add_row(name, f"{row['verdicts']:,}", f"{row['said_human']:.3f}", *decision)

@@ -49,7 +49,7 @@ def decide(detectabilities: Sequence[float], bounds: float, agents: int = 1) -> 
 def detectabilities(rows: Iterable[Mapping[str, Any]], agent: str) -> list[float]:
     """The detectability of an agent by each judge with verdicts on people's answers and on the agent's.
 
-    ``rows`` are those of :mod:`judging.study.results.exclusions`; judges come in their order.
+    ``rows`` are those of :mod:`judging.study.results.verdict_rows`; judges come in their order.
     """
     right: dict[str, tuple[list[bool], list[bool]]] = {}
     for row in rows:

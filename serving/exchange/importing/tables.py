@@ -1,6 +1,7 @@
 """Tables of people's answers: a CSV, or a JSON list of rows such as jsPsych's data. ``docs/import.md`` describes them.
 
-Scanpaths and verdicts have readers of their own (:mod:`.paths`, :mod:`.verdicts`); the other tasks are read here.
+Scanpaths and verdicts have readers of their own, :mod:`serving.exchange.importing.paths` and
+:mod:`serving.exchange.importing.verdicts`; the other tasks are read here.
 """
 
 from collections.abc import Iterable, Sequence

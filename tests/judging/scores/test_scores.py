@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from agents.errors import InputError
-from judging.scores.computing import catch_rates, compute_scores, perceived_sexes, with_columns
+from judging.scores.computing import compute_scores, perceived_sexes
 from judging.scores.conclusions import sentences
 from judging.scores.figures import curves, figures
 from judging.scores.score_tables import Alike
@@ -22,6 +22,7 @@ from judging.scores.verdicts import open_verdicts, read_verdicts
 from judging.statistics.answer_statistics import CaptionMeasures, CaptionScore
 from judging.statistics.measures import Score
 from judging.statistics.tables import Estimate, Table
+from judging.statistics.verdict_table import catch_rates, with_columns
 from judging.trial_sets.trial_set import key_path, read_trial_key
 from serving.cli import main
 from tests.helpers import in_process
@@ -482,7 +483,7 @@ def test_columns_to_score_by_are_offered_only_where_they_hold_something() -> Non
     table = table.assign(place=[1, 2], phase="test", **{"meta.topic": ["x", "y"], "meta.mood": [None, None]})
     with pytest.raises(InputError) as refused:
         with_columns(table, "length")
-    assert str(refused.value) == "--by: the verdicts have no length; they have place, phase, agent, topic"
+    assert str(refused.value) == "by: the verdicts have no length; they have place, phase, agent, topic"
     for name in str(refused.value).partition("they have ")[2].split(", "):
         _, listed = with_columns(table, name)
         assert listed == [name]

@@ -9,11 +9,10 @@ from scipy import stats
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
-from judging.scores.computing import with_columns
 from judging.scores.papers.trends import trends
 from judging.statistics.correctness import between_values, people_beside_judges, t_tests
 from judging.statistics.measures import summarize
-from judging.statistics.verdict_table import on_trials
+from judging.statistics.verdict_table import on_trials, with_columns
 
 OTHER = {"human": "machine", "machine": "human"}
 

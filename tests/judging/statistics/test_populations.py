@@ -321,7 +321,7 @@ def test_score_has_the_populations_of_run_folders(tmp_path: Path, capsys: pytest
     scores = json.loads((tmp_path / "S" / "scores.json").read_bytes())
     assert len(scores["populations"]) == len(rows)
     assert main(["score", str(tmp_path / "run"), "--out", str(tmp_path / "S2"), "--by", "length"]) == 2
-    assert "--by, --key and --against go with verdicts" in capsys.readouterr().err
+    assert "by, key and against are for verdicts" in capsys.readouterr().err
 
 
 def test_answers_without_people_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

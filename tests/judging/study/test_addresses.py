@@ -12,8 +12,8 @@ import pytest
 from judging.study.log.files import read_personal, read_state
 from judging.study.log.state import Judge
 from judging.study.pages.page_answers import Refused
+from judging.study.serving_study import ServedStudy
 from judging.study.step_pages import view
-from judging.study.study import Study
 from serving.cli import main
 from tests.helpers import study_folders, talk_studies
 from tests.helpers.study_folders import Visitor, serving
@@ -34,7 +34,7 @@ def made(folder: Path, **changes: Any) -> Path:
     )
 
 
-async def finish(study: Study, judge: Judge) -> None:
+async def finish(study: ServedStudy, judge: Judge) -> None:
     while judge.current is not None:
         await study.answer(judge, judge.step, SAID if judge.current.kind == "trial" else {})
 
@@ -68,7 +68,7 @@ def answer(browser: Visitor, page: Any) -> Any:
 def test_the_id_in_the_address_says_who_is_at_a_browser(
     tmp_path: Path, first: str | None, second: str | None, is_same: bool, has_finished: bool
 ) -> None:
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         judge, token = await study.join(None, first)
         if has_finished:
             await finish(study, judge)
@@ -192,7 +192,7 @@ def test_nobodys_message_is_said_by_another(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("id_", ["x" * 201, "a\u200bb", "a\nb", "\u202eaa"])
 def test_what_no_id_can_be_is_refused_and_not_cut(tmp_path: Path, id_: str) -> None:
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         _, token = await study.join(None, "aa")
         with pytest.raises(Refused, match="bad_address"):
             study.find(token, None, id_)
@@ -217,7 +217,7 @@ def test_links_and_ids_together(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["study", "links", str(folder), "3"]) == 0
     one, two, three = [line.partition("?link=")[2] for line in capsys.readouterr().out.splitlines()]
 
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         judge, token = await study.join(one, "aa")
         assert study.find(token, one, "aa") is study.find(token, None, None) is judge
         for link, name in ((two, None), (one, "bb"), ("guess", None)):
@@ -241,7 +241,7 @@ def test_links_and_ids_together(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
     tokens: list[tuple[Judge, str]] = []
 
-    async def opened(study: Study) -> None:
+    async def opened(study: ServedStudy) -> None:
         """The study is open from now on; a link that was made names somebody all the same."""
         judge, token = await study.join(None, None)
         assert study.find(token, "no link at all") is judge
@@ -251,7 +251,7 @@ def test_links_and_ids_together(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert (await study.join(three, None))[0] is other
         tokens.append((judge, token))
 
-    async def closed(study: Study) -> None:
+    async def closed(study: ServedStudy) -> None:
         """Who began without a link is not whom a link is for."""
         judge, token = tokens[0]
         found = study.find(token)
@@ -267,7 +267,7 @@ def test_links_and_ids_together(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_a_new_assignment_is_kept_until_the_end(tmp_path: Path) -> None:
     """The last one before the end is paid; who comes again after it has the address of then."""
 
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         judge, _ = await study.join(None, "aa", {"SESSION_ID": "s1", "other": "x"})
         assert (await study.join(None, "aa", {"SESSION_ID": "s2"}))[0] is judge
         await study.entered(judge, {"SESSION_ID": None})
@@ -284,7 +284,7 @@ def test_a_new_assignment_is_kept_until_the_end(tmp_path: Path) -> None:
 def test_who_left_is_told_so_and_is_nobody_else(tmp_path: Path) -> None:
     """Until the server ends, and the files are without them."""
 
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         judge, token = await study.join(None, "aa")
         await study.leave(judge)
         assert study.find(token, None, "aa") is judge

@@ -14,7 +14,7 @@ from PIL import Image as PILImage
 from judging.study.log.files import read_state
 from judging.study.log.participant_events import StimulusAnswered
 from judging.study.pages.page_answers import BadAnswer
-from judging.study.study import Study
+from judging.study.serving_study import ServedStudy
 from serving.cli import main
 from tests.helpers.study_folders import arrived, begin_in, changed, exported, run, serving
 
@@ -62,7 +62,7 @@ def test_what_the_form_refuses_is_told_or_noted(
 ) -> None:
     monkeypatch.setattr("judging.study.pages.stimulus_material.FASTEST", 0.0)
 
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         judge = await arrived(study, "ask")
         for one in said[:-1]:
             assert (await study.answer(judge, judge.step, {"answer": one, "rt": 9000.0})).is_new
@@ -78,7 +78,7 @@ def test_what_the_form_refuses_is_told_or_noted(
 
 
 def test_a_caption_took_no_longer_than_the_server_saw(tmp_path: Path) -> None:
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         judge = await arrived(study, "ask")
         for rt, text in ((None, GOOD), (9000.0, f"{GOOD} again"), (100.0, GOOD)):
             assert (await study.answer(judge, judge.step, {"answer": text, "rt": rt})).is_new
@@ -97,7 +97,7 @@ def test_a_caption_took_no_longer_than_the_server_saw(tmp_path: Path) -> None:
     ],
 )
 def test_what_no_page_sends_is_not_kept(tmp_path: Path, task: str, said: dict[str, Any]) -> None:
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         judge = await arrived(study, "ask")
         with pytest.raises(BadAnswer):
             await study.answer(judge, judge.step, said)
@@ -110,7 +110,7 @@ def test_what_no_page_sends_is_not_kept(tmp_path: Path, task: str, said: dict[st
 def test_what_shows_nothing_is_no_answer(tmp_path: Path, task: str, blank: str) -> None:
     """Signs without width, soft hyphens and marks of direction are not seen, and are no word."""
 
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         judge = await arrived(study, "ask")
         said = ["dog", blank, "cat"] if task == "object_detection" else blank
         with pytest.raises(BadAnswer, match="answer: is empty"):
@@ -121,7 +121,7 @@ def test_what_shows_nothing_is_no_answer(tmp_path: Path, task: str, blank: str) 
 
 
 def test_stimuli_that_fewer_have_answered_come_first(tmp_path: Path) -> None:
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         for _ in range(6):
             judge = await arrived(study, "ask")
             while judge.current is not None and judge.current.kind == "ask":

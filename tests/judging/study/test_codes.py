@@ -12,7 +12,7 @@ from dateutil import parser
 from judging.study.kit import write_kit
 from judging.study.log.codes import LENGTH, LETTERS, draw_code
 from judging.study.log.files import read_state
-from judging.study.study import Study
+from judging.study.serving_study import ServedStudy
 from tests.helpers import study_folders
 
 CODE = "[bcdfghjkmnpqrstvwxz]{10}"
@@ -53,7 +53,7 @@ def test_each_judge_has_a_code_and_a_completion_code_of_letters(tmp_path: Path) 
     trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(30))
     study = study_folders.write_study(tmp_path / "study", trials, "word_association", number=4, most=100, wanted=100)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         for _ in range(30):
             await served.join(None, None)
         await write_kit(served, {}, 10, tmp_path / "kit.html")
@@ -72,9 +72,9 @@ def test_a_code_that_is_there_is_not_given_again(tmp_path: Path, monkeypatch: py
     trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(30))
     study = study_folders.write_study(tmp_path / "study", trials, "word_association", number=4)
     codes = iter(["first", "END1", "first", "first", "second", "END2"])
-    monkeypatch.setattr("judging.study.study.draw_code", lambda: next(codes))
+    monkeypatch.setattr("judging.study.serving_study.draw_code", lambda: next(codes))
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         for _ in range(2):
             await served.join(None, None)
 

@@ -11,8 +11,8 @@ from agents.errors import InputError
 from judging.study.log.steps import MaterialStep
 from judging.study.pages.controls import read_controls, uncertain_options
 from judging.study.pages.trial_material import TrialMaterial
+from judging.study.serving_study import ServedStudy
 from judging.study.step_pages import view
-from judging.study.study import Study
 from serving.cli import main
 from tests.helpers import study_folders
 
@@ -85,7 +85,7 @@ def test_a_browser_gets_the_question_and_not_what_is_right(tmp_path: Path, capsy
     trials = study_folders.write_trials(tmp_path / "T", made)
     study = study_folders.write_study(tmp_path / "study", trials, "image_captioning", number=8, control="object")
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         judge = await study_folders.arrived(served, "trial")
         assert isinstance(served.material, TrialMaterial)
         while judge.current is not None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agents.stimuli import ConversationStimulus
-from judging.study.study import Study
+from judging.study.serving_study import ServedStudy
 from serving.conversations.dialogue import BurstDialogue
 from serving.conversations.scenario import DelaySettings
 from serving.runs.records import RecordHeader
@@ -142,7 +142,7 @@ def test_in_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: Scr
         said = [event["text"] for event in events if event["event"] == "said"]
         return said, [(*event["texts"], event["turn"]) for event in events if event["event"] == "withdrawn"]
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         lobby = lobby_of(served)
         monkeypatch.setattr(lobby, "clock", lambda talk: stage.clock)
         judge = await arrived(served, "talk")

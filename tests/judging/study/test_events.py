@@ -16,7 +16,7 @@ from judging.study.design.presets import study_of_judges
 from judging.study.log import events
 from judging.study.log.files import read_state
 from judging.study.log.logged import LoggedEvent
-from judging.study.study import Study
+from judging.study.serving_study import ServedStudy
 from tests.helpers import online_studies, study_folders, talk_studies
 from tests.helpers.study_folders import arrived, lobby_of, run
 
@@ -152,7 +152,7 @@ def test_a_study_of_judges_writes_events(tmp_path: Path, preset: str) -> None:
     values |= {"feedback": 2, "practice": 2} if preset in ("plain", "feedback") else {"reload": "block"}
     study_folders.changed(study, **values, confidence=True)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         for _ in range(2):
             judge, _ = await served.join(None, None)
             while (step := judge.current) is not None:
@@ -186,7 +186,7 @@ def test_a_study_of_answers_writes_events(tmp_path: Path) -> None:
     assert study_folders.turinglike("study", "new", tmp_path / "set.jsonl", "-o", study) == 0
     study_folders.changed(study, before=[], after=[], wanted=1, most=2)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         judge = await arrived(served, "ask")
         assert (await served.answer(judge, judge.step, {"answer": "two words"})).flags == ["several_words"]
         while judge.current is not None:
@@ -205,7 +205,7 @@ def test_a_study_of_conversations_writes_events(tmp_path: Path, monkeypatch: pyt
     online_studies.replies(monkeypatch, lambda agent, row: "first\n\nsecond")
     study = talk_studies.made(tmp_path, 6, "burst", **talk_studies.ALONE, quiet_s=0.0, base=0.3)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         for leaves in (False, True):
             judge = await arrived(served, "talk")
             mine = 0
@@ -230,7 +230,7 @@ def test_a_study_of_online_tests_writes_events(tmp_path: Path, monkeypatch: pyte
     online_studies.replies(monkeypatch)
     study = online_studies.made(tmp_path, exchanges=[2], each=2)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         lobby = lobby_of(served)
         people = [await arrived(served, "test") for _ in range(2)]
         await asyncio.gather(*(lobby.at(judge, "") for judge in people))
@@ -252,7 +252,7 @@ def test_a_study_of_interrogations_writes_events(tmp_path: Path, monkeypatch: py
     online_studies.replies(monkeypatch, lambda agent, row: "first")
     study = online_studies.made(tmp_path, "interrogation", two_machines=1.0, base=30.0, minutes=0.02, each=1)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         lobby = lobby_of(served)
         judge = await arrived(served, "test")
         test = (await lobby.at(judge, ""))["test"]

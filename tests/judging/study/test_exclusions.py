@@ -19,7 +19,7 @@ from judging.study.log.participant_events import TrialJudged
 from judging.study.log.state import Judge, State
 from judging.study.log.steps import MaterialStep
 from judging.study.pages.controls import read_controls
-from judging.study.results.exclusions import verdict_rows
+from judging.study.results.verdict_rows import verdict_rows
 
 RULES = sorted(set(Exclude.model_fields) - {"right"})
 NAMES = ("animal", "boat", "chair", "door", "engine", "fence")

@@ -21,10 +21,10 @@ from judging.study.log.files import read_personal, read_state
 from judging.study.log.participant_events import Consent
 from judging.study.pages.page_answers import BadAnswer
 from judging.study.pages.trial_material import TrialMaterial
-from judging.study.results import exclusions
+from judging.study.results import verdict_rows
 from judging.study.results.stopping import decide
+from judging.study.serving_study import ServedStudy
 from judging.study.step_pages import view
-from judging.study.study import Study
 from serving.cli import main
 from tests.helpers import study_folders
 
@@ -36,7 +36,7 @@ def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list
     trials = study_folders.write_trials(folder / "T", rows)
     study = study_folders.write_study(folder / "study", trials, task, **changes)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         assert isinstance(served.material, TrialMaterial)
         for about in judges:
             if "kit" in about:
@@ -62,7 +62,7 @@ def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list
 
 
 def rows_of(study: Path) -> list[dict[str, Any]]:
-    return exclusions.rows_of(material_of(study), read_state(study), read_personal(study))
+    return verdict_rows.rows_of(material_of(study), read_state(study), read_personal(study))
 
 
 def right(keys: Keys) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def test_status_says_that_kits_are_part_of_no_decision(tmp_path: Path, capsys: p
         found: dict[str, Any] = json.loads(capsys.readouterr().out)
         return found
 
-    async def of_kit(served: Study) -> None:
+    async def of_kit(served: ServedStudy) -> None:
         judge = await served.enlist("a token", kit="k")
         while judge.current is not None:
             await served.answer(judge, judge.step, {"verdicts": ["human"]} if judge.step else {})
@@ -293,7 +293,7 @@ def test_each_outcome_has_its_code_and_the_panels_parameters(tmp_path: Path) -> 
         "C-NO": (False, "", True),
     }
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         assert isinstance(served.material, TrialMaterial)
         for pid, (agree, age, looks) in people.items():
             judge, _ = await served.join(None, pid, {"STUDY_ID": "S&1", "SESSION_ID": "{{%SESSION_ID%}}", "more": "x"})
@@ -358,7 +358,7 @@ def test_scores_by_the_judges_answers_and_by_phase(tmp_path: Path, capsys: pytes
     assert main(["study", "export", str(study), "-o", str(tmp_path / "without")]) == 0
     by = "gender,education,gender*education,gender*agent"
     assert main(["score", str(tmp_path / "without"), "-o", str(tmp_path / "S"), "--by", by]) == 2
-    assert "--by: the verdicts have no gender, education" in capsys.readouterr().err
+    assert "by: the verdicts have no gender, education" in capsys.readouterr().err
     study_folders.changed(study, public=True)
     assert main(["study", "export", str(study), "-o", str(tmp_path / "V")]) == 0
     assert main(["score", str(tmp_path / "V"), "-o", str(tmp_path / "S"), "--by", by]) == 0
@@ -445,7 +445,7 @@ def test_the_feedback_preset_has_the_papers_numbers(tmp_path: Path) -> None:
     assert main(command) == 0
     assert main(["study", "check", str(tmp_path / "study")]) == 0
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         judge, _ = await served.join(None, None)
         phases = Counter(step.phase for step in judge.steps if step.kind == "trial")
         assert phases == {"feedback": 40, "test": 50}

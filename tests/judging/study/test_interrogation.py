@@ -18,7 +18,7 @@ from judging.scores.verdicts import open_verdicts, read_verdicts
 from judging.study.log.files import read_state
 from judging.study.log.meeting import Interrogation
 from judging.study.log.state import Judge
-from judging.study.study import Study
+from judging.study.serving_study import ServedStudy
 from serving.runs.records import problems
 from tests.helpers import misbehaving_server
 from tests.helpers.online_studies import made, replies
@@ -49,7 +49,7 @@ def timed(folder: Path, **given: Any) -> Path:
     return made(folder, "interrogation", **given)
 
 
-async def begun(served: Study, people: int = 2) -> tuple[Any, Interrogation, Judge, Judge | None]:
+async def begun(served: ServedStudy, people: int = 2) -> tuple[Any, Interrogation, Judge, Judge | None]:
     """The lobby, a test whose clock runs, its judge, and the person whom the judge asks, if there is any."""
     lobby = lobby_of(served)
     all_of_them = [await arrived(served, "test") for _ in range(people)]
@@ -93,7 +93,7 @@ def exported(study: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 def test_both_write_when_they_like_until_the_clock_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = replies(monkeypatch, lambda agent, row: f"to {row['history'][-1]['text']}\nand more")
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         lobby, test, judge, person = await begun(served)
         assert person is not None
         side = test.people.index(person.code)
@@ -138,7 +138,7 @@ def test_a_machine_answers_a_burst_once(tmp_path: Path, monkeypatch: pytest.Monk
     """It is asked after some quiet, and what it has not sent is withdrawn by a message and by the clock."""
     asked = replies(monkeypatch, lambda agent, row: f"to {row['history'][-1]['text']}")
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         lobby, test, judge, _ = await begun(served, 1)
         for texts in ("ab", "c"):
             for text in texts:
@@ -162,11 +162,11 @@ def test_after_a_restart_the_clock_goes_on(tmp_path: Path, monkeypatch: pytest.M
     """From the time on disk: the server is away for most of a test; a machine answers what was asked before."""
     replies(monkeypatch, lambda agent, row: f"to {row['history'][-1]['text']}")
 
-    async def before(served: Study) -> None:
+    async def before(served: ServedStudy) -> None:
         lobby, test, judge, _ = await begun(served, 1)
         assert await lobby.move(judge, say(test, "a", 2)) is None
 
-    async def after(served: Study) -> None:
+    async def after(served: ServedStudy) -> None:
         [judge] = served.state.judges.values()
         views.append(await until(lobby_of(served), judge, 2))
 
@@ -191,7 +191,7 @@ def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypa
     for number, kinds in enumerate(({"two_people": 1.0}, {"two_machines": 1.0}, {})):
         (folder := tmp_path / str(number)).mkdir()
 
-        async def work(served: Study, people: int = (3, 1, 2)[number]) -> None:
+        async def work(served: ServedStudy, people: int = (3, 1, 2)[number]) -> None:
             lobby, test, judge, _ = await begun(served, people)
             pairs.append(test.pair)
             views = [await lobby.at(judge, "")]
@@ -216,7 +216,7 @@ def test_each_machine_has_equally_many_tests(tmp_path: Path, monkeypatch: pytest
     """And who gives no answer makes a test void."""
     replies(monkeypatch, lambda agent, row: {})
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         for _ in range(6):
             lobby, test, judge, _ = await begun(served, 1)
         assert await lobby.move(judge, say(test, "a", 1)) is None

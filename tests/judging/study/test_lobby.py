@@ -17,7 +17,7 @@ import scipy.stats
 
 from judging.study.log.files import read_state
 from judging.study.pages.page_answers import Refused
-from judging.study.study import Study
+from judging.study.serving_study import ServedStudy
 from serving.cli import main
 from tests.helpers import misbehaving_server, server_process
 from tests.helpers.online_studies import replies
@@ -77,7 +77,7 @@ def test_the_same_two_may_meet_again_and_each_record_has_its_key(tmp_path: Path)
 def test_who_leaves_makes_it_void_and_nobodys_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = made(tmp_path, seconds_away=1.0)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         stays, leaves = [await arrived(served, "talk") for _ in range(2)]
         waits = asyncio.create_task(speak(served, stays, "x"))
         while (view := await lobby_of(served).at(leaves, -1))["state"] != "open":
@@ -102,7 +102,7 @@ def test_who_leaves_and_deletes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     """In the lobby, in a conversation, after it, or with an agent, which then says nothing more."""
     replies(monkeypatch, lambda agent, row: "hello")
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         lobby = lobby_of(served)
         leaves = await arrived(served, "talk")
         held = asyncio.create_task(lobby.at(leaves, 99))
@@ -144,7 +144,7 @@ def test_who_leaves_and_deletes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 def test_nobody_has_two_partners(tmp_path: Path) -> None:
     """Three come while the lobby notes that somebody has left."""
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         lobby = lobby_of(served)
         people = [await arrived(served, "talk") for _ in range(5)]
         await asyncio.gather(*(lobby.look(judge) for judge in people[:2]))
@@ -157,7 +157,7 @@ def test_nobody_has_two_partners(tmp_path: Path) -> None:
 
 
 def test_nobody_speaks_out_of_turn_or_for_another(tmp_path: Path) -> None:
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         lobby = lobby_of(served)
         people = [await arrived(served, "talk") for _ in range(3)]
         views = await asyncio.gather(*(lobby.at(judge, -1) for judge in people[:2]))
@@ -182,14 +182,14 @@ def test_what_people_and_agents_say_is_of_one_form(tmp_path: Path, monkeypatch: 
     """Line breaks and spaces tell nobody who it is. A server that starts again goes on where the conversation was."""
     replies(monkeypatch, lambda agent, row: " Well,\n\n  I see.\n")
 
-    async def begin(served: Study) -> None:
+    async def begin(served: ServedStudy) -> None:
         judge = await arrived(served, "talk")
         view = await lobby_of(served).at(judge, -1)
         while not view["my_turn"]:
             view = await lobby_of(served).at(judge, len(view["messages"]))
         assert await say(served, judge, len(view["messages"]), " Well,\t\nI  see\ud800. ") is None
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         [judge] = served.state.judges.values()
         after = -1
         while (view := await lobby_of(served).at(judge, after))["state"] == "open":
@@ -207,7 +207,7 @@ def test_what_people_and_agents_say_is_of_one_form(tmp_path: Path, monkeypatch: 
 
 
 def test_in_a_burst_dialogue_two_people_write_whenever_they_like(tmp_path: Path) -> None:
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         one, other = [await arrived(served, "talk") for _ in range(2)]
         await asyncio.gather(*(lobby_of(served).at(judge, -1) for judge in (one, other)))
         for turn in (0, 1, 1):  # what is sent twice is there once
@@ -233,7 +233,7 @@ def test_in_a_burst_dialogue_two_people_write_whenever_they_like(tmp_path: Path)
 def test_an_agent_sends_as_it_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupts: bool) -> None:
     requests = replies(monkeypatch, lambda agent, row: "first\n\nsecond")
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         judge = await arrived(served, "talk")
         mine = 0
         after = -1
@@ -262,7 +262,7 @@ def test_waiting_does_not_tell_who_it_is(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("judging.study.meetings.lobby_of_talks.CHANCE", random.Random(6))
     waits: list[tuple[float, bool]] = []
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         for wait, judge, _ in await arrivals(served, "talk", monkeypatch, (0.2, 0.02), 1600):
             talk = served.state.meeting_of(judge.code)
             assert talk is not None
@@ -282,7 +282,7 @@ def test_waiting_does_not_tell_who_it_is(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_who_went_on_is_nobodys_partner(tmp_path: Path) -> None:
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         for _ in range(2):
             judge = await arrived(served, "talk")
             assert (await lobby_of(served).at(judge, -1))["state"] == "nobody"
@@ -316,7 +316,7 @@ def test_what_no_person_says_makes_it_void(tmp_path: Path, monkeypatch: pytest.M
         "judging.study.meetings.conversing.TURN_SECONDS", 0.5 if act is misbehaving_server.drip else 60.0
     )
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         assert await speak(served, await arrived(served, "talk"), "x") == "void"
 
     with misbehaving_server.running() as server:
@@ -333,7 +333,7 @@ def test_who_comes_back_to_an_agent_too_late_has_left(tmp_path: Path, monkeypatc
     replies(monkeypatch, lambda agent, row: "hello")
     monkeypatch.setattr("judging.study.meetings.lobby.SWEEP", 0.0)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         lobby = lobby_of(served)
         for comes_back in ("by a look", "by a message", "not at all"):
             judge = await arrived(served, "talk")
@@ -390,7 +390,7 @@ def test_nobody_is_asked_of_the_other_where_guess_is_false(tmp_path: Path) -> No
 
 
 def test_an_age_that_shows_nothing_is_not_said(tmp_path: Path) -> None:
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         both = [await arrived(served, "talk") for _ in range(2)]
         assert await asyncio.gather(*(speak(served, judge, "x") for judge in both)) == ["over", "over"]
         for judge, age in zip(both, ("\u200b ", "30"), strict=True):

@@ -23,7 +23,7 @@ from judging.study.log.meeting import PARTS, OnlineTest
 from judging.study.meetings.cells import next_cell, shares
 from judging.study.meetings.short_texts import shortened
 from judging.study.pages.page_answers import Refused
-from judging.study.study import Study
+from judging.study.serving_study import ServedStudy
 from serving.cli import main
 from serving.runs.records import problems
 from tests.helpers import misbehaving_server, server_process
@@ -66,7 +66,7 @@ def test_a_judge_a_person_and_a_machine(
     study = made(tmp_path, exchanges=[2], verdicts=verdicts, person_deceives=deceives, before=["country"])
     asked = replies(monkeypatch)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         people = [await arrived(served, "test") for _ in range(2)]
         both = await asyncio.gather(*(take_part(served, one, f"p{at}") for at, one in enumerate(people)))
         views = {seen[-1]["role"]: seen for seen in both}
@@ -117,7 +117,7 @@ def test_a_judge_a_person_and_a_machine(
 def test_a_reason_that_shows_nothing_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replies(monkeypatch)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         judge = await arrived(served, "test")
         lobby = lobby_of(served)
         for act in ("ready", "ask", "judge"):
@@ -136,7 +136,7 @@ def test_an_agent_may_be_ready_after_the_question(tmp_path: Path, monkeypatch: p
     """What an agent sends from a page older than the judge's question is taken."""
     replies(monkeypatch)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         lobby = lobby_of(served)
         both = [await arrived(served, "test") for _ in range(2)]
         for person in both:
@@ -163,7 +163,7 @@ def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypa
         (folder := tmp_path / str(number)).mkdir()
         study = made(folder, exchanges=[1], person_deceives=0.0, seed=number, **kinds)
 
-        async def work(served: Study, people: int = (3, 1, 2)[number]) -> None:
+        async def work(served: ServedStudy, people: int = (3, 1, 2)[number]) -> None:
             all_of_them = [await arrived(served, "test") for _ in range(people)]
             views = await asyncio.gather(*(take_part(served, one, "said") for one in all_of_them))
             [judges] = [seen for seen in views if seen[-1]["role"] == "judge"]
@@ -185,7 +185,7 @@ def test_waiting_does_not_tell_a_judge_whom_they_ask(tmp_path: Path, monkeypatch
     shares = {"two machines": 0.3, "two people": 0.3, "person machine": 0.4}
     waits: list[tuple[float, str]] = []
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         for wait, judge, view in await arrivals(served, "test", monkeypatch, (0.2, 0.05), 1000):
             test = served.state.meeting_of(judge.code)
             assert test is not None
@@ -208,7 +208,7 @@ def test_answers_are_shown_when_the_delay_is_over(tmp_path: Path, monkeypatch: p
     study = made(tmp_path, exchanges=[1], two_machines=1.0, base=1.0)
     replies(monkeypatch)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         judge = await arrived(served, "test")
         begun = asyncio.create_task(take_part(served, judge, "q"))
         while (
@@ -232,7 +232,7 @@ def test_who_is_left_goes_back_to_the_lobby(tmp_path: Path, monkeypatch: pytest.
     study = made(tmp_path, seconds_away=60.0 if deletes else 0.3)
     replies(monkeypatch)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         stays, leaves = [await arrived(served, "test") for _ in range(2)]
         lobby = lobby_of(served)
         waits = asyncio.create_task(take_part(served, stays, "x"))
@@ -265,7 +265,7 @@ def test_who_is_left_goes_back_to_the_lobby(tmp_path: Path, monkeypatch: pytest.
 def test_who_does_nothing_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replies(monkeypatch)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         lobby = lobby_of(served)
         judge = await arrived(served, "test")
         assert (await lobby.at(judge, ""))["state"] == "open"
@@ -280,7 +280,7 @@ def test_who_does_nothing_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_what_nobody_may_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replies(monkeypatch)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         people = [await arrived(served, "test") for _ in range(3)]
         lobby = lobby_of(served)
         await asyncio.gather(*(lobby.at(one, "") for one in people[:2]))
@@ -322,7 +322,7 @@ def test_who_was_in_no_test_that_counts_takes_nobodys_place(tmp_path: Path, monk
     monkeypatch.setattr("judging.study.meetings.agent_server.TRIES", 1)
     replies(monkeypatch)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         for name in ("void", "over"):
             if name == "void":
                 replies(monkeypatch, lambda agent, row: {})

@@ -16,9 +16,9 @@ from judging.study.log.files import read_personal, read_state
 from judging.study.log.state import Judge, count_pages
 from judging.study.pages.page_answers import BadAnswer, Refused
 from judging.study.pages.phrases import LATER, read_phrases
-from judging.study.results.exclusions import rows_of
+from judging.study.results.verdict_rows import rows_of
+from judging.study.serving_study import ServedStudy
 from judging.study.step_pages import view
-from judging.study.study import Study
 from judging.trial_sets.trial_set import QUESTIONS
 from serving.cli import main
 from tests.helpers import study_folders
@@ -38,20 +38,20 @@ def said(judge: Judge, verdict: str = "human") -> dict[str, Any]:
     return {"agree": True} if step.kind == "consent" else {}
 
 
-async def go_on(study: Study, judge: Judge, steps: int = 20) -> None:
+async def go_on(study: ServedStudy, judge: Judge, steps: int = 20) -> None:
     for _ in range(steps):
         if judge.current is not None:
             assert (await study.answer(judge, judge.step, said(judge))).is_new
 
 
-async def joined(study: Study) -> Judge:
+async def joined(study: ServedStudy) -> Judge:
     return (await study.join(None, None))[0]
 
 
 def test_a_server_that_starts_again_knows_what_it_knew(tmp_path: Path) -> None:
     folder = made(tmp_path, before=["age"], after=["comments"], catch=0.3)
 
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         judges = [await joined(study) for _ in range(5)]
         for at, judge in enumerate(judges):
             await go_on(study, judge, 3 * at)
@@ -66,7 +66,7 @@ def test_a_server_that_starts_again_knows_what_it_knew(tmp_path: Path) -> None:
 
 
 def test_the_first_answer_to_a_step_stands(tmp_path: Path) -> None:
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         judge, token = await study.join(None, None)
         assert study.find(token) is judge
         await go_on(study, judge, 1)
@@ -92,7 +92,7 @@ def test_the_first_answer_to_a_step_stands(tmp_path: Path) -> None:
     ],
 )
 def test_what_no_page_sends_is_not_kept(tmp_path: Path, answer: Any, why: str) -> None:
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         judge = await joined(study)
         await go_on(study, judge, 1)
         with pytest.raises(BadAnswer, match=why):
@@ -109,7 +109,7 @@ def test_a_text_that_shows_nothing_is_not_said(tmp_path: Path) -> None:
     """Of a reason and of questions about oneself; one that must be answered is answered with what can be seen."""
     questions = {"before": ["country"], "required": ["country"], "after": ["comments"]}
 
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         judge = await joined(study)
         with pytest.raises(BadAnswer, match="country: must be answered"):
             await study.answer(judge, judge.step, {"country": BLANK})
@@ -128,7 +128,7 @@ def test_a_text_that_shows_nothing_is_not_said(tmp_path: Path) -> None:
 
 
 def test_no_more_judges_than_wanted(tmp_path: Path) -> None:
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         judges = [await joined(study) for _ in range(3)]
         with pytest.raises(Refused, match="full"):
             await study.join(None, None)
@@ -145,11 +145,11 @@ def test_no_more_judges_than_wanted(tmp_path: Path) -> None:
 def test_who_stays_away_gives_their_trials_to_others(tmp_path: Path) -> None:
     folder = made(tmp_path, wanted=2, most=2)
 
-    async def begin(study: Study) -> None:
+    async def begin(study: ServedStudy) -> None:
         await go_on(study, await joined(study), 3)
         await study.join(None, None)
 
-    async def later(study: Study) -> None:
+    async def later(study: ServedStudy) -> None:
         judge = await joined(study)
         first = next(iter(study.state.judges.values()))
         seen = count_pages(study.state.judges.values(), study.away())
@@ -169,13 +169,13 @@ def test_an_id_of_a_panel_leads_to_one_judge_from_any_browser(tmp_path: Path) ->
     folder = made(tmp_path, worker="PROLIFIC_PID", wanted=1, most=1, redirect=redirect)
     pid = "a&cc=OTHER/#é"
 
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         judge, token = await study.join(None, pid)
         for again, other in [await study.join(None, pid) for _ in range(2)]:
             assert again is study.find(other) is study.find(token) is judge
         await go_on(study, judge, 2)
 
-    async def later(study: Study) -> None:
+    async def later(study: ServedStudy) -> None:
         [judge] = study.state.judges.values()
         assert (await study.join(None, pid))[0] is judge
         with pytest.raises(Refused, match="full"):
@@ -193,7 +193,7 @@ def test_an_id_of_a_panel_leads_to_one_judge_from_any_browser(tmp_path: Path) ->
 def test_what_a_panel_did_not_fill_in_is_no_id(tmp_path: Path) -> None:
     unfilled = ("{{%PROLIFIC_PID%}}", "${e://Field/PROLIFIC_PID}", "[worker_id]", "%WORKER_ID%", "undefined", None)
 
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         judges = [(await study.join(None, worker))[0] for worker in unfilled]
         assert len({judge.code for judge in judges}) == len(unfilled)
 
@@ -232,7 +232,7 @@ def test_a_translation_of_an_older_version_opens_and_what_it_lacks_is_told(
 
 
 def test_another_task_or_trial_set_is_refused(tmp_path: Path) -> None:
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         await study.join(None, None)
 
     run(folder := made(tmp_path), work)
@@ -265,7 +265,7 @@ def test_what_is_personal_stands_apart_and_is_forgotten(tmp_path: Path, file: in
     """Also by a command that is killed before the first or the second file is replaced, and called again."""
     folder = made(tmp_path, before=["age", "country"], after=["comments"], consent="Yes?", worker="PID")
 
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         for at in range(3):
             judge, _ = await study.join(None, f"worker {at}")
             await study.answer(judge, 0, {"agree": at < 2})
@@ -302,14 +302,14 @@ def test_who_leaves_is_deleted_and_exports_before_it_are_named(
     folder = made(tmp_path, before=["country"], consent="Yes?", worker="PID")
     kept = dict[str, Any]()
 
-    async def begin(study: Study) -> None:
+    async def begin(study: ServedStudy) -> None:
         for at in range(2):
             judge, _ = await study.join(None, f"worker {at}")
             for answer in ({"agree": True}, {"country": f"Land {at}"}):
                 await study.answer(judge, judge.step, answer)
             await go_on(study, judge)
 
-    async def leave(study: Study) -> None:
+    async def leave(study: ServedStudy) -> None:
         judge = study.state.judges[first]
         await study.leave(judge)
         assert (view(study, judge)["kind"], judge.step) == ("left", 0)
@@ -340,7 +340,7 @@ def test_who_leaves_is_deleted_and_exports_before_it_are_named(
 
 
 def test_damage_is_named_and_a_torn_end_is_none(tmp_path: Path) -> None:
-    async def work(study: Study) -> None:
+    async def work(study: ServedStudy) -> None:
         await go_on(study, await joined(study), 4)
 
     run(folder := made(tmp_path), work)

@@ -17,8 +17,8 @@ import pytest
 from judging.study.log.files import read_state
 from judging.study.log.state import Judge, State
 from judging.study.pages.page_answers import Refused
+from judging.study.serving_study import ServedStudy
 from judging.study.step_pages import view
-from judging.study.study import Study
 from serving.cli import main
 from tests.helpers import misbehaving_server, online_studies, server_process
 from tests.helpers.online_studies import replies
@@ -74,7 +74,7 @@ def participants(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-async def ended(served: Study, judge: Judge, answer: dict[str, Any] | None = None) -> dict[str, Any]:
+async def ended(served: ServedStudy, judge: Judge, answer: dict[str, Any] | None = None) -> dict[str, Any]:
     """The last page of somebody who goes on after their conversation."""
     assert (await served.answer(judge, judge.step, answer or {})).is_new
     return view(served, judge)
@@ -123,7 +123,7 @@ def test_void_conversations_are_counted_by_reason_and_the_log_names_each_reason_
     study = made(tmp_path, 2, **ALONE)
     ends = []
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         for why in ("it has none", "it has none", "it is busy"):
             fails(monkeypatch, why)
             judge = await arrived(served, "talk")
@@ -169,7 +169,7 @@ def test_who_has_no_conversation_that_counts_takes_nobodys_place(
 ) -> None:
     """And is in the table for payment, even where nothing else can be exported."""
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         for name in ("void", "over"):
             if name == "void":
                 fails(monkeypatch)
@@ -199,7 +199,7 @@ def test_who_left_is_told_so_and_who_stayed_is_not_blamed(
 ) -> None:
     study = made(tmp_path)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         lobby = lobby_of(served)
         stays, leaves = [await arrived(served, "talk") for _ in range(2)]
         await asyncio.gather(lobby.look(stays), lobby.look(leaves))
@@ -226,7 +226,7 @@ def test_who_left_is_told_so_and_who_stayed_is_not_blamed(
 def test_who_closed_the_page_has_the_reason_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody goes on after the conversation: who left, who was left, whose agent failed, and two who still speak."""
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         lobby = lobby_of(served)
         leaves, stays = [await arrived(served, "talk") for _ in range(2)]
         await asyncio.gather(lobby.look(leaves), lobby.look(stays))
@@ -249,7 +249,7 @@ def test_a_void_test_before_one_that_counts_is_told(tmp_path: Path, monkeypatch:
     replies(monkeypatch)
     study = online_studies.made(tmp_path, exchanges=[1])
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         lobby = lobby_of(served)
         leaves, stays = [await arrived(served, "test") for _ in range(2)]
         for judge in (leaves, stays):
@@ -273,7 +273,7 @@ def test_a_void_test_before_one_that_counts_is_told(tmp_path: Path, monkeypatch:
 def test_of_two_who_are_away_the_first_has_left(tmp_path: Path, first: int) -> None:
     """Whichever of the two speaks first."""
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         lobby = lobby_of(served)
         both = [await arrived(served, "talk") for _ in range(2)]
         await asyncio.gather(*(lobby.look(judge) for judge in both))
@@ -301,12 +301,12 @@ def test_what_somebody_deleted_stays_deleted_and_void_for_the_other(
         status, _ = status_of(study, capsys)
         seen.append((rows, status["void"], status["conversations" if kind == "talk" else "tests"]["void"]))
 
-    async def meet(served: Study, judge: Judge) -> str:
+    async def meet(served: ServedStudy, judge: Judge) -> str:
         if kind == "talk":
             return await speak(served, judge, "secret")
         return str((await online_studies.take_part(served, judge, "secret"))[-1]["state"])
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         replies(monkeypatch)
         leaves, stays = [await arrived(served, kind) for _ in range(2)]
         if has_ended:
@@ -322,7 +322,7 @@ def test_what_somebody_deleted_stays_deleted_and_void_for_the_other(
         gone.append(leaves.code)
         look("while it runs")
 
-    async def forgotten(served: Study) -> None:
+    async def forgotten(served: ServedStudy) -> None:
         replies(monkeypatch)
         both = [await arrived(served, kind) for _ in range(2)]
         assert await asyncio.gather(*(meet(served, judge) for judge in both)) == ["over", "over"]
@@ -348,7 +348,7 @@ def test_a_test_whose_machine_fails_is_told_as_a_fault(
 ) -> None:
     study = online_studies.made(tmp_path, exchanges=[1], two_machines=1.0)
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         fails(monkeypatch)
         for _ in range(2):
             judge = await arrived(served, "test")
@@ -369,7 +369,7 @@ def test_a_whole_conversation_is_exported_whoever_answers_about_it(
     study = made(tmp_path, exchanges=4)
     codes: list[str] = []
 
-    async def work(served: Study) -> None:
+    async def work(served: ServedStudy) -> None:
         for answers in (0, 1):
             people = [await arrived(served, "talk") for _ in range(2)]
             states = [speak(served, judge, name) for judge, name in zip(people, "xy", strict=True)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agents.stimuli import ShownAnswer
 from judging.trial_sets.candidates import AnsweredStimulus, Candidate
 from judging.trial_sets.cues import grouped_folds
-from judging.trial_sets.drawing import FIRST, Pool, draw_list, draw_pool, duplicates, in_common, spread, unique
+from judging.trial_sets.drawing import FIRST, Pool, draw_list, draw_pool, duplicates, half, in_common, spread, unique
 
 STIMULI = [
     AnsweredStimulus("word_association", f"cue{at}", {"cue": f"cue{at}"}, Path("run"), None, None) for at in range(30)
@@ -119,3 +119,12 @@ def test_a_group_is_never_on_both_sides(items: list[tuple[int, bool]], folds: in
         assert len({fold for fold, item in zip(result.tolist(), groups, strict=True) if item == group}) == 1
     assert set(result.tolist()) == set(range(folds))
     assert (result == grouped_folds(groups, classes, folds, seed)).all()
+
+
+def test_half_of_an_odd_number_is_drawn_once_and_of_an_even_one_never() -> None:
+    chance = random.Random(1)
+    state = chance.getstate()
+    assert half(6, chance) == 3
+    assert chance.getstate() == state
+    draws = random.Random(1)
+    assert [half(7, chance) for _ in range(50)] == [4 if draws.random() < 0.5 else 3 for _ in range(50)]

@@ -210,8 +210,8 @@ def test_no_list_has_a_conversation_of_people_twice_and_messages_are_on_one_line
 @pytest.mark.parametrize(
     ("more", "server"),
     [
-        (["--pairs", "--task", "word"], "--pairs are of conversations"),
-        (["--show-pseudo"], "--show-pseudo does not go without --pairs"),
+        (["--pairs", "--task", "word"], "pairs are of conversations"),
+        (["--show-pseudo"], "show_pseudo does not go without pairs"),
         (["--pairs", "--agents", "elisa"], "the runs hold no answers of theirs, but of eliza, eliza~eliza"),
         (["--pairs", "--lengths", "99"], "no conversation with a machine can be paired"),
     ],

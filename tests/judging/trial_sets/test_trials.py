@@ -254,7 +254,7 @@ def test_the_same_answers_do_not_count_twice(run: Path, tmp_path: Path, capsys: 
     assert compose(run, tmp_path / "copy", "--out", tmp_path / "T") == 2
     assert f"answers of alpha stand in {tmp_path / 'copy'} and in an earlier run" in capsys.readouterr().err
     assert compose(run, "--repeats", 0.1, "--out", tmp_path / "T") == 2
-    assert "say with --per-judge or --preset" in capsys.readouterr().err
+    assert "say with per_judge or preset" in capsys.readouterr().err
 
 
 def test_metadata_that_gives_truth_away_is_told(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The verdicts of a study, a row each, with the rules that exclude it."""
+"""The verdicts of a study, a row each, with the rules that exclude it; and the records made of them."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -13,11 +13,14 @@ from judging.study.pages.material import Material
 from judging.study.pages.page_answers import fastest_of
 from judging.study.pages.pool import TrialPool
 from judging.study.pages.trial_material import TrialMaterial
+from judging.study.results.conversations import Record
 
 VerdictRow = dict[str, Any]
 """A row of ``verdicts.csv`` by its columns; ``rules`` is a list there, and booleans are not yet 0 and 1."""
 ENOUGH = 4
 """Verdicts of a judge that must all be alike before the rule ``one_sided`` excludes them."""
+HIDDEN = ("truth", "agent", "correct", "catch", "stimulus")
+"""Columns of a verdict's row that are not among what the judge did."""
 
 
 def rows_of(material: Material, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[VerdictRow]:
@@ -39,6 +42,23 @@ def verdict_rows(
         rules = _rules_of_judge(judge, rows, settings.exclude, personal.get(judge.code, {}))
         for row in rows:
             yield row | {"rules": [*rules, *row["rules"]]}
+
+
+def verdict_record(row: VerdictRow, questions: Mapping[str, Any]) -> Record:
+    """The record of a verdict in a run; ``questions`` is what the judge says about themselves, by question.
+
+    ``raw`` has the columns of what the judge did. The truth is not among them, so that a run can be handed on while
+    its trials are still judged.
+    """
+    return {
+        "task": "judgement",
+        "stimulus": row["trial"],
+        "agent": f"human:{row['judge']}",
+        "sample": int(row["again"]),
+        "answer": {"verdict": row["verdict"], "confidence": row["confidence"], "reason": row["reason"] or None},
+        "raw": {name: value for name, value in row.items() if name not in HIDDEN} | {"questions": questions},
+        "created": row["at"],
+    }
 
 
 def _rows(judge: Judge, exclude: Exclude, pool: TrialPool) -> Iterator[VerdictRow]:

@@ -75,7 +75,7 @@ class Receipt:
     """What was right, where the page shows it."""
 
 
-class Study:
+class ServedStudy:
     """The study in ``folder``, which shows ``material``.
 
     The caller holds the study's lock; ``check`` may raise StorageError before each write where it is lost. Raises
@@ -233,9 +233,9 @@ class Study:
         Who comes again from a panel may have another assignment there. What was so at the end stays, for by that the
         participant was paid. Raises Refused, StorageError.
         """
-        kept = self.log.personal.get(judge.code, {})
+        personal = self.log.personal.get(judge.code, {})
         sent = self._address(None, None, parameters).parameters
-        news = {name: value for name, value in sent.items() if kept.get(name) != value}
+        news = {name: value for name, value in sent.items() if personal.get(name) != value}
         if judge.ended is None and news:
             self.log.keep(judge.code, news)
             await self.log.written()

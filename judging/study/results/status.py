@@ -210,7 +210,8 @@ def print_study(status: dict[str, Any]) -> None:
         print_line(f"verdicts: {every:,} ({counted:,} counted, {every - counted:,} excluded)")
         for rule, about in status["excluded"].items():
             print_line(
-                f"  excluded by {rule}: {count(about['verdicts'], 'verdict')} of {count(about['judges'], 'judge')}"
+                f"  excluded by the rule `{rule}`: {count(about['verdicts'], 'verdict')} of "
+                f"{count(about['judges'], 'judge')}"
             )
         has_bounds = any("decision" in row for row in status["agents"].values())
         table = plain_table("answers of", "verdicts", "judged human", *(["within bounds"] if has_bounds else []))

@@ -202,7 +202,7 @@ def _plan_of(folder: Path) -> str:
         f"Numbers: {numbers}{count(stimuli, 'stimulus', 'stimuli')}. The study ends when {count(wanted, 'judge')} have "
         "finished.",
         contrast,
-        f"Rules that exclude verdicts, before these are compared with the truth: {', '.join(rules) or 'none'}.",
+        f"These rules exclude verdicts (before any verdict is compared with the truth): {', '.join(rules) or 'none'}.",
     ]
     if bounds and not material.pool.of_pairs:
         passes, power = simulate(wanted, agents, trials, stimuli, bounds)
@@ -210,7 +210,7 @@ def _plan_of(folder: Path) -> str:
             f"Equivalence: an agent passes if the 90 % interval of its detectability is within 0.5 ± {bounds:g}.",
             f"Simulated studies: an agent with detectability 0.5 passes in {passes:.0%} of them. An agent with "
             f"detectability {0.5 + bounds:g} is found to be above 0.5 in {power:.0%}. The variances of judges and of "
-            "stimuli are assumed; both are drawn anew for each study.",
+            "stimuli are assumed. For each simulated study, new judges and new stimuli are drawn.",
         ]
     text = source.read_text("utf-8")
     hashes = [f"SHA-256 of {FILE}: {hashed(text)}", f"SHA-256 of the answer key: {material.sha256}"]

@@ -31,7 +31,7 @@ from serving.runs.stimulus_lookup import StimulusLookup, common_stimuli
 Truth = Literal["human", "machine"]
 Letter = Literal["A", "B"]
 PEOPLE_OF_PAIR = "people"  # the column that names the people's conversation of a pair
-MORE_THAN_TWO = "more than two speakers"
+MORE_THAN_TWO = "conversations of more than two speakers"
 
 RunRecord = dict[str, Any]
 RecordKey = tuple[str, str, int]  # a record's run, agent and sample
@@ -290,14 +290,18 @@ class AnswerReader:
                     excerpt_of |= {"columns": _with_whom(speakers, letter), "speaker": letter}
                     yield Candidate(stimulus, agent, truth, is_catch, key, as_shown(excerpt), **excerpt_of)
         if is_empty:
-            self.passed_over["shorter than the shortest excerpt"] += 1
+            self.passed_over["conversations shorter than the shortest excerpt"] += 1
 
 
 def _why_not(answer: Any) -> str:
     """Why nothing of an answer can be shown."""
     if is_blank("".join(texts(answer.model_dump()))):
         return "empty"
-    return "words that the papers' rules drop" if isinstance(answer, WordAnswer) else "of which nothing can be read"
+    return (
+        "words that the papers' rules drop"
+        if isinstance(answer, WordAnswer)
+        else "answers of which nothing can be read"
+    )
 
 
 def _identity(record: RunRecord) -> bytes:

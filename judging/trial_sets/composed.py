@@ -102,7 +102,7 @@ def sentences_on_set(
     for remark in unbalanced:
         yield f"not balanced: {remark}"
     for why, number in sorted(passed_over.items()):
-        yield f"left out: {number:,} {why}"
+        yield f"left out ({why}): {number:,}"
     for entry in blind:
         yield f"{entry['asked']}: {_blindness(entry)}"
         for tell in entry["tells"]:

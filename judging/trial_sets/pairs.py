@@ -84,7 +84,7 @@ def read_dialogues(reader: AnswerReader) -> list[Dialogue]:
         if dialogue is None:
             reader.passed_over[MORE_THAN_TWO] += 1
         elif len({line.speaker for turn in dialogue.turns for line in turn if line.agent}) < 2:
-            reader.passed_over["of one speaker alone"] += 1
+            reader.passed_over["conversations of one speaker alone"] += 1
         else:
             dialogues.append(dialogue)
     return dialogues
@@ -137,7 +137,9 @@ def draw_pairs(
         if (dialogue.topic, dialogue.mode) in people:
             machines[dialogue.agent].append(dialogue)
         else:
-            drawn.passed_over[f"with a machine about a topic that people did not talk about in {dialogue.mode}"] += 1
+            drawn.passed_over[
+                f"conversations with a machine about a topic that people did not talk about in {dialogue.mode}"
+            ] += 1
     used: Counter[int] = Counter()
     paired: dict[int, Dialogue] = {}
     for length in sorted(lengths, reverse=True):
@@ -148,11 +150,15 @@ def draw_pairs(
                 others = people[dialogue.topic, dialogue.mode]
                 partners = [other for other in others if len(other.turns) >= visible and other.is_heard(visible)]
                 if len(dialogue.turns) < length:
-                    drawn.passed_over[f"with a machine of fewer than {length} turns"] += 1
+                    drawn.passed_over[f"conversations of fewer than {length} turns with a machine"] += 1
                 elif not dialogue.is_heard(length) and visible == length:
-                    drawn.passed_over[f"in whose first {length} turns the machine says nothing of its own"] += 1
+                    drawn.passed_over[
+                        f"conversations in whose first {length} turns the machine says nothing of its own"
+                    ] += 1
                 elif not partners:
-                    drawn.passed_over[f"with a machine whose topic people did not talk about for {visible} turns"] += 1
+                    drawn.passed_over[
+                        f"conversations with a machine whose topic people did not talk about for {visible} turns"
+                    ] += 1
                 else:
                     same = [other for other in partners if other is paired.get(id(dialogue))]
                     partner = min(same or partners, key=lambda other: (used[id(other)], chance.random()))

@@ -210,7 +210,8 @@ def print_study(status: dict[str, Any]) -> None:
         print_line(f"verdicts: {every:,} ({counted:,} counted, {every - counted:,} excluded)")
         for rule, excluded in status["excluded"].items():
             verdicts = count(excluded["verdicts"], "verdict")
-            print_line(f"  excluded by {rule}: {verdicts} of {count(excluded['judges'], 'judge')}")
+            judges = count(excluded["judges"], "judge")
+            print_line(f"  excluded by the rule `{rule}`: {verdicts} of {judges}")
         has_bounds = any("decision" in row for row in status["agents"].values())
         titles = ["answers of", "verdicts", "judged human"]
         if has_bounds:

@@ -62,8 +62,8 @@ def test_conversations_with_machines_stand_beside_people_on_the_same_topic(
         (key["agent"] if key["truth"] == "machine" else key["beside_agent"], key["turns"]) for _, key in result
     )
     assert cells == {("eliza~eliza", 3): 5, ("eliza~eliza", 10): 4, ("eliza", 3): 1, ("eliza", 10): 1}
-    assert "1 with a machine about a topic that people did not talk about in ping-pong\n" in spoken
-    assert "1 with a machine whose topic people did not talk about for 10 turns" in spoken
+    assert "(conversations with a machine about a topic that people did not talk about in ping-pong): 1\n" in spoken
+    assert "(conversations with a machine whose topic people did not talk about for 10 turns): 1" in spoken
     first = Counter(key["truth"] for _, key in result if "eliza~eliza" in (key["agent"], key["beside_agent"]))
     assert {2, 3} >= {first["machine"] - 2, first["human"] - 2}  # halves of 5 and 4
     for trial, key in result:
@@ -135,7 +135,10 @@ def test_turns_of_bursts_have_several_messages_and_what_a_machine_wrote_itself_c
     assert (key["turns"], key["length"], key["meta.mode"]) == (4 + 3, 3, "burst")
     assert key["speaker" if key["truth"] == "machine" else "beside_speaker"] == "B"
     assert key["delays"]["answer"] == key["delays"]["beside"] == [2.0, 3.0, 4.0, 5.0]
-    assert "1 with a machine about a topic that people did not talk about in burst" in capsys.readouterr().out
+    assert (
+        "(conversations with a machine about a topic that people did not talk about in burst): 1"
+        in capsys.readouterr().out
+    )
 
 
 def test_what_a_machine_wrote_itself_is_shown_if_asked_for(bursts: Path, tmp_path: Path) -> None:
@@ -167,7 +170,7 @@ def test_turns_that_the_stimulus_gives_are_nobodys(tmp_path: Path, capsys: pytes
     run = write_run(tmp_path / "run", stimuli, records, {"human~bot": agent_entry("conversation")})
     assert main(["trials", str(run), "--pairs", "--lengths", "3,4", "-o", str(tmp_path / "T")]) == 0
     assert [key["turns"] for _, key in trials(tmp_path / "T")] == [4]
-    assert "1 in whose first 3 turns the machine says nothing of its own" in capsys.readouterr().out
+    assert "(conversations in whose first 3 turns the machine says nothing of its own): 1" in capsys.readouterr().out
 
 
 def test_a_conversation_has_one_partner_at_all_lengths(tmp_path: Path) -> None:

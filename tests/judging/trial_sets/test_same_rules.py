@@ -89,7 +89,7 @@ def test_trials_say_whose_words_changed_and_keep_the_raw_answer(
     assert main(["trials", *files, "--every", "--out", str(tmp_path / "T"), "--seed", "1"]) == 0
     told = capsys.readouterr().out
     assert ": 3 answers from people, 1 changed (cats to cat), 1 left out (the: stop_word)" in told
-    assert "left out: 1 words that the papers' rules drop" in told
+    assert "left out (words that the papers' rules drop): 1" in told
     about = json.loads((tmp_path / "T.trials.json").read_bytes())
     assert about["same_rules"]["by"]["word_association"]["people"] == {
         "answers": 3,

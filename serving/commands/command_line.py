@@ -179,7 +179,8 @@ def settings_options() -> Parser:
         "--config",
         type=path,
         metavar="FILE",
-        help="a TOML file with settings of agents, and with variants (a new name for an agent with other settings)",
+        help="a TOML file with settings of agents, and with variants (a variant is an agent under a new name, with "
+        "its own settings)",
     )
     return shared
 

@@ -87,7 +87,11 @@ def register(commands: Commands) -> None:
         action="store_true",
         help="show answers as they were written; do not apply the rules that change answers, such as Cats to cat",
     )
-    add("--every", action="store_true", help="make a trial of every answer, even if people and agents are not balanced")
+    add(
+        "--every",
+        action="store_true",
+        help="make a trial of every answer, even if people and agents then have different numbers of trials",
+    )
     add(
         "--catch",
         type=share,
@@ -152,14 +156,14 @@ def register(commands: Commands) -> None:
         action="store_true",
         help="judge in this process, without Ray and without workers (default: only if there are few trials)",
     )
-    add("--retry-failed", action="store_true", help="judge the trials again whose verdicts failed before")
+    add("--retry-failed", action="store_true", help="judge again the trials whose verdicts failed before")
     changed = (
         "resume the run although the source file of a judge has changed since the run began (only for judges that are "
         "not part of Turinglike)"
     )
     add("--accept-changed-code", action="store_true", help=changed)
 
-    summary = "compute which agents pass as people: tables with intervals, tests, plots, and a page"
+    summary = "compute which agents pass as people, and write tables with intervals and tests, plots, and a web page"
     score = commands.add("score", _score, summary, example="verdicts -o scores")
     add = score.add_argument
     add(

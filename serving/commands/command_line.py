@@ -230,8 +230,8 @@ def source_options() -> Parser:
         "--task",
         type=task,
         metavar="TASK",
-        help="the task of rows that name no task: color, object, attention, caption, word or conversation. A row that "
-        "names another task is an error",
+        help="the task of rows that name no task: color, object, attention, caption, word or conversation. A row with "
+        "a task other than TASK is an error",
     )
     return shared
 

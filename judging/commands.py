@@ -105,7 +105,7 @@ def register(commands: Commands) -> None:
         type=share,
         default=0.0,
         metavar="SHARE",
-        help="show this share of the trials of a list a second time (default 0)",
+        help="show some trials of each list a second time: SHARE times the number of the list's trials (default 0)",
     )
     add(
         "--seed",
@@ -132,7 +132,7 @@ def register(commands: Commands) -> None:
         required=True,
         metavar="A,B",
         help="names of judges, as `turinglike agents --task judgement` lists them; the name `cues` stands for all "
-        "judges whose name begins with `cue-`. Such a judge looks at only one property of an answer",
+        "judges whose name begins with `cue-`. Such a judge looks at one property of an answer at most",
     )
     add(
         "-o",

@@ -26,7 +26,7 @@ def register(commands: Commands) -> None:
         "trials",
         _trials,
         "draw trials for judges from the answers in runs, and write the answer key beside the trials",
-        example="run people:humans -o trials",
+        example="run people -o trials",
     )
     add = trials.add_argument
     add("runs", nargs="+", type=Path, metavar="RUN", help="run folders with answers from machines and people")
@@ -37,7 +37,7 @@ def register(commands: Commands) -> None:
         default=[],
         type=_people,
         metavar="RUN:humans",
-        help="use only the answers of people in this run folder; may be repeated",
+        help="one more run folder, from which only the answers of people are used; may be repeated",
     )
     add("--task", type=tasks, default=TASKS, metavar="A,B", help="use only answers to these tasks (default: all)")
     add("--agents", metavar="A,B", help="use only answers of these agents (default: all)")
@@ -45,7 +45,8 @@ def register(commands: Commands) -> None:
         "--per-agent",
         type=positive,
         metavar="N",
-        help="trials of each agent (default: as many as there are trials of people to balance them)",
+        help="number of trials of each agent (default: equal for all agents, and for all agents together as many "
+        "as the trials of people)",
     )
     add("--lists", type=positive, default=1, metavar="N", help="make N lists of trials, one for each judge (default 1)")
     number = trials.add_mutually_exclusive_group()
@@ -61,8 +62,8 @@ def register(commands: Commands) -> None:
         "--lengths",
         type=sizes,
         metavar="3,6",
-        help="how long conversations are: messages in an excerpt (default 3,6,9,…,24); with --pairs, turns (default "
-        "3,10)",
+        help="where conversations are cut: 3,6 makes an excerpt of the first 3 messages and an excerpt of the first 6 "
+        "messages (default 3,6,9,12,15,18,21,24). With --pairs the numbers are turns (default 3,10)",
     )
     add(
         "--pairs",
@@ -72,7 +73,8 @@ def register(commands: Commands) -> None:
     add(
         "--show-pseudo",
         action="store_true",
-        help="with --pairs, also show the turns that a machine wrote before the conversation",
+        help="with --pairs: also show the pseudo-dialogue, which are turns that a machine invented for both speakers "
+        "before the conversation began",
     )
     add("--common", action="store_true", help="use only stimuli that people and every agent answered")
     add(
@@ -85,28 +87,32 @@ def register(commands: Commands) -> None:
         action="store_true",
         help="show answers as they were written; do not apply the rules that change answers, such as Cats to cat",
     )
-    add("--every", action="store_true", help="make a trial of every answer, even if people and agents are not balanced")
+    add(
+        "--every",
+        action="store_true",
+        help="make a trial of every answer, even if people and agents then have different numbers of trials",
+    )
     add(
         "--catch",
         type=share,
         default=0.1,
         metavar="SHARE",
-        help="add catch trials to each list: SHARE times the number of its trials (default 0.1). A catch trial shows "
-        "an answer of the agent catch, which no attentive judge takes for a person's answer",
+        help="add catch trials to each list: SHARE times the number of the list's trials (default 0.1). A catch trial "
+        "shows an answer of the agent catch, which no attentive judge takes for a person's answer",
     )
     add(
         "--repeats",
         type=share,
         default=0.0,
         metavar="SHARE",
-        help="show this share of the trials of a list a second time (default 0)",
+        help="show some trials of each list a second time: SHARE times the number of the list's trials (default 0)",
     )
     add(
         "--seed",
         type=seed,
         metavar="S",
-        help="the seed of the random numbers (default: a random seed). Keep it secret: it reveals which answers are "
-        "from machines",
+        help="the seed of the random numbers (default: a random seed). Keep the seed secret: the seed reveals which "
+        "answers are from machines",
     )
     add("--force", action="store_true", help="replace the trials that are at --out")
 
@@ -125,8 +131,8 @@ def register(commands: Commands) -> None:
         "--judges",
         required=True,
         metavar="A,B",
-        help="names of judges, as `turinglike agents --task judgement` lists them; cues means all cue-… judges. A "
-        "cue-… judge uses one simple rule",
+        help="names of judges, as `turinglike agents --task judgement` lists them; the name `cues` stands for all "
+        "judges whose name begins with `cue-`. Such a judge looks at one property of an answer at most",
     )
     add(
         "-o",
@@ -134,26 +140,30 @@ def register(commands: Commands) -> None:
         required=True,
         type=path,
         metavar="VERDICTS",
-        help="the run folder for the verdicts, new or to be resumed",
+        help="the run folder for the verdicts: a new folder, or the folder of a run to resume",
     )
     add("--samples", type=positive, default=1, metavar="N", help="ask each judge N times about each trial (default 1)")
-    add("--seed", type=seed, metavar="S", help="the run's seed (default 0)")
+    add("--seed", type=seed, metavar="S", help="the seed of the run, from which all random choices follow (default 0)")
     add(
         "--replicas",
         type=replicas,
         metavar="N|auto",
-        help="the number of worker processes for each judge (default auto)",
+        help="number of workers for each judge; a worker is a process that judges (default auto: as many as the GPUs, "
+        "cores and memory of the machine allow)",
     )
     add(
         "--here",
         action="store_true",
-        help="judge in this process, without the workers of Ray, even if there are many trials",
+        help="judge in this process, without Ray and without workers (default: only if there are few trials)",
     )
-    add("--retry-failed", action="store_true", help="judge the trials again whose verdicts failed before")
-    changed = "resume although the source file of a judge from another package has changed"
+    add("--retry-failed", action="store_true", help="judge again the trials whose verdicts failed before")
+    changed = (
+        "resume the run although the source file of a judge has changed since the run began (only for judges that are "
+        "not part of Turinglike)"
+    )
     add("--accept-changed-code", action="store_true", help=changed)
 
-    summary = "compute which agents pass as people: tables with intervals, tests, plots, and a page"
+    summary = "compute which agents pass as people, and write tables with intervals and tests, plots, and a web page"
     score = commands.add("score", _score, summary, example="verdicts -o scores")
     add = score.add_argument
     add(
@@ -161,25 +171,27 @@ def register(commands: Commands) -> None:
         nargs="+",
         type=Path,
         metavar="VERDICTS",
-        help="run folders of verdicts. In folders of answers, the distributions of answers are compared",
+        help="run folders of verdicts. You can also give run folders of answers: then the distribution of each agent's "
+        "answers is compared with the distribution of people's answers",
     )
     add("-o", "--out", required=True, type=path, metavar="SCORES", help="the folder to write the scores to")
     add(
         "--key",
         type=path,
         metavar="FILE",
-        help="the answer key of the trials (TRIALS.key.csv), if VERDICTS do not name the folder of the trials",
+        help="the answer key of the trials (TRIALS.key.csv). Needed for imported verdicts "
+        "without a column `truth`; `turinglike judge` notes in VERDICTS where the trials are",
     )
     add(
         "--as-written",
         action="store_true",
-        help="with folders of answers: compare words as they were written; do not apply the papers' rules",
+        help="with folders of answers: compare words as they were written; do not apply the papers' rules for words",
     )
     add(
         "--by",
         metavar="A,B",
-        help="also compute scores for each value of these columns, such as length, place (the trial's place in a "
-        "judge's list, in studies), topic, or a column of the stimuli's meta",
+        help="also compute scores for each value of these properties of a trial or judge: for example length, topic, "
+        "place (in studies: the trial's position in the judge's list), or any extra column of the stimulus set (meta)",
     )
     add("--against", choices=("2022", "2025"), help="also compare with the numbers that the paper of this year printed")
     add(
@@ -187,8 +199,8 @@ def register(commands: Commands) -> None:
         type=_bounds,
         default=0.05,
         metavar="B",
-        help="an agent passes if the 90 %% interval of its detectability "
-        "(the mean of the shares of right verdicts on people and on the agent) lies within 0.5 ± B (default 0.05)",
+        help="an agent passes if the 90 %% interval of its detectability lies within 0.5 ± B (default 0.05). "
+        "Detectability is the mean of p(H|H) and p(M|M)",
     )
     add(
         "--dprime-correction",
@@ -208,19 +220,20 @@ def register(commands: Commands) -> None:
         "--out",
         type=path,
         metavar="RANKING",
-        help="the folder to write tables, plot and verdicts to (default: only print them)",
+        help="the folder for the tables, the plot and the verdicts (default: only print the tables)",
     )
     add(
         "--prior",
         type=path,
         metavar="OLD",
-        help="the folder of an earlier ranking: its verdicts and the new verdicts are ranked together",
+        help="the folder of an earlier ranking; the verdicts of that ranking and the new verdicts are ranked together",
     )
     add(
         "--key",
         type=path,
         metavar="FILE",
-        help="the answer key of the trials (TRIALS.key.csv), if VERDICTS do not name the folder of the trials",
+        help="the answer key of the trials (TRIALS.key.csv). Needed for imported verdicts "
+        "without a column `truth`; `turinglike judge` notes in VERDICTS where the trials are",
     )
     add("--force", action="store_true", help="replace the ranking that is at --out")
 

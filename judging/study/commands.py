@@ -38,22 +38,25 @@ def register(commands: Commands) -> None:
         "source",
         nargs="?",
         type=path,
-        metavar="TRIALS|SET",
-        help="what people see: a folder that `turinglike trials` wrote (people judge), or a stimulus set (people "
-        "answer); leave it out for online tests and interrogations",
+        metavar="TRIALS|STIMULI",
+        help="what people see: a folder that `turinglike trials` wrote (people judge), or a stimulus set "
+        "(people answer). Online tests and interrogations need neither",
     )
     new.add_argument("-o", "--out", required=True, type=path, metavar="STUDY", help="the new folder of the study")
-    new.add_argument("--task", type=task, metavar="TASK", help="the task; needed if there are stimuli of several tasks")
+    new.add_argument(
+        "--task", type=task, metavar="TASK", help="the task; needed if TRIALS or STIMULI have several tasks"
+    )
     new.add_argument(
         "--preset",
         choices=("plain", "2022", "2025", "feedback", "online", "interrogation"),
         help="the settings to begin with. With TRIALS: plain (default), 2022 or 2025 (as in the paper of this year), "
-        "or feedback (judges learn the truth after the first trials). Without TRIALS or SET: online (a test ends after "
-        "a number of questions) or interrogation (a test ends after a number of minutes). With SET: no preset",
+        "or feedback (judges learn the truth after the first trials). Without TRIALS and STIMULI: online (a test ends "
+        "after a number of questions) or interrogation (a test ends after a number of minutes). With STIMULI: no "
+        "preset",
     )
 
     add("check", "check whether a study can be served with the settings in its study.toml", "study")
-    add("close", "end a study: after this nobody can answer", "study")
+    add("close", "close a study: from then on nobody can answer", "study")
 
     links = add(
         "links",
@@ -71,10 +74,10 @@ def register(commands: Commands) -> None:
     serve.add_argument(
         "--host",
         default="127.0.0.1",
-        help="the address to listen at. The default 127.0.0.1 can be reached from this machine only; judges on other "
-        "machines need a proxy",
+        help="the address of the server (default 127.0.0.1: only programs on this machine can connect, and judges on "
+        "other machines need a proxy)",
     )
-    serve.add_argument("--port", type=port, default=8000, help="the port to listen at (default 8000)")
+    serve.add_argument("--port", type=port, default=8000, help="the port of the server (default 8000)")
     serve.add_argument(
         "--allow-host",
         action="append",
@@ -108,7 +111,7 @@ def register(commands: Commands) -> None:
         nargs="?",
         type=path,
         metavar="STUDY",
-        help="a study, whose settings give all numbers: give no option with it",
+        help="the folder of a study. The settings of the study give all numbers, so give no option with STUDY",
     )
     plan.add_argument(
         "--half-width",
@@ -119,8 +122,8 @@ def register(commands: Commands) -> None:
     plan.add_argument(
         "--measure",
         choices=("detectability", "p_machine"),
-        help="the measure that has this interval: detectability (default), or p_machine, the share of an agent's "
-        "answers that are judged machine",
+        help="the measure whose interval has the half-width W: detectability (default), or p_machine, the share of an "
+        "agent's answers that are judged machine",
     )
     plan.add_argument("--agents", type=positive, metavar="N", help="the number of agents that are judged")
     plan.add_argument("--per-judge", type=positive, metavar="N", help="the number of trials that each judge sees")
@@ -137,7 +140,8 @@ def register(commands: Commands) -> None:
     export.add_argument(
         "--personal",
         action="store_true",
-        help="also export ids from panels, what people said about themselves, and participants.csv (who is paid)",
+        help="also export personal data: ids from recruiting services such as Prolific, what people said about "
+        "themselves, and the file participants.csv, which says who is paid",
     )
     export.add_argument("--judge", metavar="CODE", help="export everything about this one person, as a JSON file")
     export.add_argument("--force", action="store_true", help="replace an earlier export at --out")
@@ -150,10 +154,12 @@ def register(commands: Commands) -> None:
     kit.add_argument("number", type=positive, metavar="N", help="the number of judges")
     kit.add_argument("-o", "--out", required=True, type=path, metavar="FILE.html", help="the file to write")
 
-    take = add("import", "add answers from files that kits have saved", "study answers-*.json")
+    take = add(
+        "import", "read files that kits saved, and add the answers in these files to a study", "study answers-*.json"
+    )
     take.add_argument("files", nargs="+", type=path, metavar="FILE", help="files that kits have saved")
 
-    forget = add("forget", "delete everything about a judge or participant", "study bcdfghjkmn")
+    forget = add("forget", "delete everything that a study contains about one judge or participant", "study bcdfghjkmn")
     forget.add_argument("judge", metavar="CODE", help="the code of the judge or participant")
 
 

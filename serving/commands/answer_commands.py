@@ -25,7 +25,14 @@ from serving.commands.command_line import (
     task,
 )
 
-CHANGED_CODE = "resume although the source file of an agent from another package has changed since the run began"
+CHANGED_CODE = (
+    "resume the run although the source file of an agent has changed since the run began (only for agents that are "
+    "not part of Turinglike)"
+)
+CHANGED_CODE_SERVED = (
+    "continue the run folder at --out although the source file of an agent has changed since that run began (only for "
+    "agents that are not part of Turinglike)"
+)
 
 
 def register(commands: Commands) -> None:
@@ -90,13 +97,13 @@ def _add_set(commands: Commands) -> None:
         "--frame",
         type=frame,
         metavar="WxH",
-        help="width and height in pixels of the frame (the screen) in which COCO-Search18 gives the boxes of its "
-        "targets; often 1680x1050",
+        help="for COCO-Search18: width and height, in pixels, of the screen on which people saw the pictures; often "
+        "1680x1050. The boxes of targets are in pixels of this screen",
     )
     add(
         "--fit",
         choices=get_args(Fit),
-        help="how the pictures filled the frame. bars: a picture kept its shape, with empty bars beside the picture. "
+        help="how the pictures filled the frame. bars: a picture kept its shape, with empty bars on two sides. "
         "stretch: a picture was stretched to the shape of the frame",
     )
     add("--force", action="store_true", help="replace the file at --out, if there is one")
@@ -143,7 +150,8 @@ def _add_generate(commands: Commands, source: Parser) -> None:
         "--replicas",
         type=replicas,
         metavar="N|auto",
-        help="number of workers for each agent; a worker is a process that answers (default auto: as many as fit)",
+        help="number of workers for each agent; a worker is a process that answers (default auto: as many as the "
+        "GPUs, cores and memory of the machine allow)",
     )
     add("--here", action="store_true", help="answer in this process, without Ray and without workers")
     add("--retry-failed", action="store_true", help="ask again for the answers that failed before")
@@ -177,7 +185,7 @@ def _add_ask(commands: Commands) -> None:
     )
     add("--topic", action="append", metavar="TOPIC", help="a topic that a pair talks about; may be repeated")
     add("--message", action="append", metavar="TEXT", help="a message to which an agent replies; may be repeated")
-    add("--task", type=task, metavar="TASK", help="the task, if the agents have several tasks for these stimuli")
+    add("--task", type=task, metavar="TASK", help="the task; needed if an agent has several tasks for these stimuli")
     add("--samples", type=positive, default=1, metavar="N", help="number of answers to each stimulus (default 1)")
     add("--seed", type=seed, default=0, metavar="S", help="the seed, from which all random choices follow (default 0)")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help=DEVICE)
@@ -187,7 +195,7 @@ def _add_serve(commands: Commands) -> None:
     serve = commands.add(
         "serve",
         "serving.commands.serve:serve",
-        "let agents answer programs and people over HTTP; people use a web page",
+        "start a server with agents: programs ask the agents over HTTP, and people on a web page",
         commands.settings,
         commands.workers,
         example="--agents mmcq,eliza --port 8000",
@@ -207,7 +215,7 @@ def _add_serve(commands: Commands) -> None:
     )
     add("--port", type=port, default=8000, help="the port of the server (default 8000)")
     add("-o", "--out", type=path, metavar="RUN", help="keep all messages and answers as records in this run folder")
-    add("--accept-changed-code", action="store_true", help=CHANGED_CODE)
+    add("--accept-changed-code", action="store_true", help=CHANGED_CODE_SERVED)
     add(
         "--key-file",
         type=path,
@@ -264,7 +272,8 @@ def _add_bench(commands: Commands) -> None:
         type=sizes,
         dest="sizes",
         metavar="1,2,4",
-        help="numbers of stimuli in a batch (default: 1, 2, 4, …, as long as a larger batch is faster)",
+        help="numbers of stimuli in a batch (default: begin with 1, and double the number as long as larger batches "
+        "are faster)",
     )
     add(
         "--seconds", type=seconds, default=5.0, metavar="N", help="seconds of measuring for each batch size (default 5)"
@@ -308,7 +317,7 @@ def _add_doctor(commands: Commands) -> None:
     doctor = commands.add(
         "doctor",
         "serving.commands.agent_list:doctor",
-        "print which agents can run on this machine, and what the other agents need",
+        "print which agents can run on this machine, and what is missing for agents that cannot run",
         example="--task caption",
     )
     doctor.add_argument("--task", type=any_task, metavar="TASK", help="print only agents of this task")
@@ -318,7 +327,7 @@ def _add_fetch(commands: Commands) -> None:
     fetch = commands.add(
         "fetch",
         "serving.commands.fetch:fetch",
-        "download the checkpoints (model weights) that agents need, and print the size and licence of each",
+        "download the checkpoints (model weights) that agents need, and print the size and licence of each checkpoint",
         commands.settings,
         example="git-large-coco",
     )

@@ -179,7 +179,8 @@ def settings_options() -> Parser:
         "--config",
         type=path,
         metavar="FILE",
-        help="a TOML file with settings of agents, and with variants (a new name for an agent with other settings)",
+        help="a TOML file with settings of agents, and with variants (a variant is an agent under a new name, with "
+        "its own settings)",
     )
     return shared
 
@@ -229,8 +230,8 @@ def source_options() -> Parser:
         "--task",
         type=task,
         metavar="TASK",
-        help="the task of rows that name no task: color, object, attention, caption, word or conversation. A row that "
-        "names another task is an error",
+        help="the task of rows that name no task: color, object, attention, caption, word or conversation. A row with "
+        "a task other than TASK is an error",
     )
     return shared
 

@@ -65,7 +65,7 @@ def _add_export(commands: Commands) -> None:
     export = commands.add(
         "export",
         "serving.exchange.exporting.command:export_run",
-        "write the records of a run in another format",
+        "write the records of a run as a file for other programs, such as a CSV table",
         example="run --format csv -o answers.csv",
     )
     add = export.add_argument
@@ -111,22 +111,24 @@ def _add_import(commands: Commands) -> None:
         "--task",
         type=any_task,
         metavar="TASK",
-        help="the task of the answers, if the name of the file does not say the task",
+        help="the task of the answers; needed if the name of the file does not contain the task",
     )
     add(
         "--name",
-        help="the machine whose answers FILE contains, or both speakers A~B of a page; needed if FILE does not say",
+        help="for a file with the answers of one machine: the name of this machine. For a page of the published Turing "
+        "test (.html): both speakers, A~B. Give no name if FILE already says who gave each answer",
     )
     add(
         "--frame",
         type=frame,
         metavar="WxH",
-        help="width and height in pixels of the frame (the screen or window) in which FILE gives scanpaths",
+        help="for scanpaths: width and height, in pixels, of the frame. The frame is the screen or window in which "
+        "people saw the picture",
     )
     add(
         "--fit",
         choices=("bars", "stretch"),
-        help="how the picture filled the frame. bars: the picture kept its shape, with empty bars beside the picture. "
+        help="how the picture filled the frame. bars: the picture kept its shape, with empty bars on two sides. "
         "stretch: the picture was stretched to the shape of the frame",
     )
     add(
@@ -140,14 +142,15 @@ def _add_import(commands: Commands) -> None:
         action="append",
         type=row_rule,
         metavar="COLUMN=VALUE",
-        help="read only the rows of a table that have VALUE in COLUMN; COLUMN!=VALUE reads all other rows; may be "
-        "repeated",
+        help="read only the rows of a table that have VALUE in COLUMN; COLUMN!=VALUE reads only the rows that do not "
+        "have VALUE in COLUMN; may be repeated",
     )
     add(
         "--columns",
         type=table_columns,
-        metavar="FIELD=COLUMN,…",
-        help="which column of a table is which field: subject, stimulus, response, rt, …",
+        metavar="FIELD=COLUMN",
+        help="the column of a table that contains a field; several pairs are separated by commas. Fields: subject, "
+        "stimulus, response, rt, x, y, durations, verdict, truth, agent, confidence",
     )
     add(
         "--rt",
@@ -157,12 +160,13 @@ def _add_import(commands: Commands) -> None:
     add(
         "--unnamed",
         action="store_true",
-        help="accept answers without a name; each counts as the answer of another person",
+        help="accept answers without the name of a person; all such answers count as answers of different people",
     )
     add(
         "--drop-equal",
         action="store_true",
-        help="count rows once if all cells are equal; leave out answers that an earlier file of the run contains",
+        help="count rows that are equal in every column as one row; leave out an answer if an earlier file of the run "
+        "contains the same answer of the same person to the same stimulus",
     )
 
 

@@ -71,7 +71,7 @@ def test_jspsych_practice(key: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     capsys.readouterr()
     counts(tmp_path, key, path)
     told = capsys.readouterr().out
-    assert "4 times one person gave several verdicts to one stimulus" in told
+    assert "In 4 cases a person gave several verdicts to one stimulus" in told
     assert "phase (practice, test)" in told
 
 

@@ -107,8 +107,8 @@ def tell_several_answers(
     source.noticed[f"further_{what}s_of_one_person_to_one_stimulus"] += further
     if not values:
         return  # the rows are equal in all cells, which is told already
-    times_told = count(len(several), "time")
-    text = f"{times_told} one person gave several {what}s to one stimulus ({count(further, f'additional {what}')})"
+    cases = count(len(several), "case")
+    text = f"In {cases} a person gave several {what}s to one stimulus ({count(further, f'additional {what}')})"
 
     def rank(name: str) -> tuple[bool, bool, int]:
         """Columns that part the experiment (phase, page) first, then what was answered, then times and numbers."""

@@ -196,7 +196,7 @@ def test_the_example_of_rows_is_a_column_of_the_experiment(tmp_path: Path) -> No
     table = "subject,cue,response,rt,trial_nr\np1,sun,moon,500,1\np1,sun,hot,600,2\n"
     imported(tmp_path, "w.csv", table, *WORD)
     told = remarks(tmp_path)
-    assert "one person gave several answers to one stimulus" in told
+    assert "In 1 case a person gave several answers to one stimulus" in told
     assert "--rows" not in told
     imported(tmp_path, "w.csv", table.replace("trial_nr", "phase"), *WORD)
     assert "--rows phase=2" in remarks(tmp_path)

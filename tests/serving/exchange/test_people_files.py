@@ -98,7 +98,7 @@ def test_jspsych_practice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     rows = imported(tmp_path, "data.csv", text, *options)
     assert len(rows) == 10
     told = capsys.readouterr().out
-    assert "4 times one person gave several verdicts to one stimulus (4 additional verdicts)" in told
+    assert "In 4 cases a person gave several verdicts to one stimulus (4 additional verdicts)" in told
     assert "These verdicts differ in phase (practice, test)" in told
     assert "Only the first verdict counts in scores. To import only some rows: --rows phase=test" in told
     rows = imported(tmp_path, "data.csv", text, *options, "--rows", "phase=test")

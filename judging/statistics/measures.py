@@ -10,7 +10,7 @@ beside its own in stricter folds (:func:`ledger`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -68,7 +68,8 @@ LOG_LINEAR: Correction = "log-linear"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
     """A ``judge``'s verdicts on an ``agent``'s answers to a ``task``, in all or at one ``value`` of a ``column``. The
-    judge "people" is all people together, the agent "all" every agent.
+    judge "people" is all people together, the agent "all" every agent. Files call ``task`` ``asked``, as keys of trials
+    do (:data:`judging.statistics.tables.FILE_NAMES`).
 
     ``refused``, ``unparsed``, ``failed`` and ``unjudged`` count judgements without a verdict, by the reason."""
 
@@ -327,12 +328,15 @@ class Worth:
     above_grouped: Estimate
 
 
-def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: SettingsByJudge) -> list[Worth]:
+def ledger(
+    verdicts: pd.DataFrame, scores: Iterable[Score], settings: SettingsByJudge, cues: Collection[str] = ()
+) -> list[Worth]:
     """What the score of each judge of a task is worth: beside the best judge by a single cue, and beside the same
-    classifier in folds without a common stimulus."""
+    classifier in folds without a common stimulus. ``cues`` are the judges by a single cue; the constant one is not
+    the best."""
     overall = {score.judge: score for score in scores if score.agent == ALL}
-    cues = [judge for judge in overall if settings.get(judge, {}).get("cue", "constant") != "constant"]
-    best = max(cues, key=lambda judge: np.nan_to_num(overall[judge].detectability.value), default=None)
+    beatable = [judge for judge in overall if judge in cues and settings.get(judge, {}).get("cue") != "constant"]
+    best = max(beatable, key=lambda judge: np.nan_to_num(overall[judge].detectability.value), default=None)
     grouped = {_kin(settings[judge]): judge for judge in overall if folds_in_words(settings.get(judge, {})) == GROUPED}
     rows = []
     for judge, score in overall.items():
@@ -344,13 +348,13 @@ def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: SettingsBy
             Worth(
                 score.task,
                 judge,
-                "cue" in chosen_settings,
+                judge in cues,
                 folds_in_words(chosen_settings),
                 score.detectability.value,
                 (score.human_human + score.machine_machine) / number if number else None,
                 people / number if number else None,
                 best,
-                difference(verdicts, judge, None if "cue" in chosen_settings else best),
+                difference(verdicts, judge, None if judge in cues else best),
                 same,
                 difference(verdicts, judge, same),
             )

@@ -25,11 +25,11 @@ def register(commands: Commands) -> None:
     trials = commands.add(
         "trials",
         _trials,
-        "draw balanced, blinded trials from runs, and write their key beside them",
+        "draw trials for judges from the answers in runs, and write the answer key beside the trials",
         example="run people:humans -o trials",
     )
     add = trials.add_argument
-    add("runs", nargs="+", type=Path, metavar="RUN", help="run folders with answers of machines and people")
+    add("runs", nargs="+", type=Path, metavar="RUN", help="run folders with answers from machines and people")
     add("-o", "--out", required=True, type=Path, metavar="TRIALS", help="the folder to write the trials to")
     add(
         "--people",
@@ -37,7 +37,7 @@ def register(commands: Commands) -> None:
         default=[],
         type=_people,
         metavar="RUN:humans",
-        help="a run folder of which only people's answers are used; may be repeated",
+        help="use only the answers of people in this run folder; may be repeated",
     )
     add("--task", type=tasks, default=TASKS, metavar="A,B", help="use only answers to these tasks (default: all)")
     add("--agents", metavar="A,B", help="use only answers of these agents (default: all)")
@@ -45,62 +45,75 @@ def register(commands: Commands) -> None:
         "--per-agent",
         type=positive,
         metavar="N",
-        help="trials of each agent (default: as many as can be balanced with people's)",
+        help="trials of each agent (default: as many as there are trials of people to balance them)",
     )
-    add("--lists", type=positive, default=1, metavar="N", help="lists of trials, one for each judge (default 1)")
+    add("--lists", type=positive, default=1, metavar="N", help="make N lists of trials, one for each judge (default 1)")
     number = trials.add_mutually_exclusive_group()
-    number.add_argument("--per-judge", type=positive, metavar="N", help="trials in each list (default: all)")
+    number.add_argument(
+        "--per-judge", type=positive, metavar="N", help="put N trials in each list (default: all trials)"
+    )
     number.add_argument(
         "--preset",
         choices=("2022", "2025"),
-        help="trials in each list: as many of each task as in the paper of that year",
+        help="put as many trials of each task in each list as the paper of 2022 or 2025 did",
     )
     add(
         "--lengths",
         type=sizes,
         metavar="3,6",
-        help="lengths of conversations: messages of excerpts (default 3,6,9,…,24), turns of pairs (default 3,10)",
+        help="how long conversations are: messages in an excerpt (default 3,6,9,…,24); with --pairs, turns (default "
+        "3,10)",
     )
     add(
         "--pairs",
         action="store_true",
-        help="each trial shows a conversation with a machine beside one of people; --lengths are turns",
+        help="make trials that show two conversations: one with a machine, and one between people",
     )
-    add("--show-pseudo", action="store_true", help="in pairs, also show what a machine wrote beforehand")
+    add(
+        "--show-pseudo",
+        action="store_true",
+        help="with --pairs, also show the turns that a machine wrote before the conversation",
+    )
     add("--common", action="store_true", help="use only stimuli that people and every agent answered")
-    add("--unique", action="store_true", help="of equal answers to one stimulus, use a single one, which is drawn")
+    add(
+        "--unique",
+        action="store_true",
+        help="if several answers to a stimulus are equal, use only one of them, drawn at random",
+    )
     add(
         "--as-written",
         action="store_true",
-        help="show words and colours as they were written, without the papers' rules",
+        help="show answers as they were written; do not apply the rules that change answers, such as Cats to cat",
     )
-    add("--every", action="store_true", help="make every answer a trial, balanced or not")
+    add("--every", action="store_true", help="make a trial of every answer, even if people and agents are not balanced")
     add(
         "--catch",
         type=share,
         default=0.1,
         metavar="SHARE",
-        help="the part of catch trials in each list, where the runs have any (default 0.1)",
+        help="add catch trials to each list: SHARE times the number of its trials (default 0.1). A catch trial shows "
+        "an answer of the agent catch, which no attentive judge takes for a person's answer",
     )
     add(
         "--repeats",
         type=share,
         default=0.0,
         metavar="SHARE",
-        help="the part of trials that come twice in their list (default 0)",
+        help="show this share of the trials of a list a second time (default 0)",
     )
     add(
         "--seed",
         type=seed,
         metavar="S",
-        help="the seed of all that is drawn (default: drawn). Keep it secret: it tells which answers are machines'",
+        help="the seed of the random numbers (default: a random seed). Keep it secret: it reveals which answers are "
+        "from machines",
     )
-    add("--force", action="store_true", help="replace the trial set at --out")
+    add("--force", action="store_true", help="replace the trials that are at --out")
 
     judge = commands.add(
         "judge",
         _judge,
-        "let judges answer trials; the same command again resumes",
+        "let judges give verdicts on trials; run the same command again to continue",
         commands.settings,
         commands.workers,
         example="trials --judges svm,cues -o verdicts",
@@ -112,7 +125,8 @@ def register(commands: Commands) -> None:
         "--judges",
         required=True,
         metavar="A,B",
-        help="judges that `turinglike agents --task judgement` lists; cues is short for all cue-… judges",
+        help="names of judges, as `turinglike agents --task judgement` lists them; cues means all cue-… judges. A "
+        "cue-… judge uses one simple rule",
     )
     add(
         "-o",
@@ -122,48 +136,70 @@ def register(commands: Commands) -> None:
         metavar="VERDICTS",
         help="the run folder for the verdicts, new or to be resumed",
     )
-    add("--samples", type=positive, default=1, metavar="N", help="verdicts of each judge on each trial (default 1)")
+    add("--samples", type=positive, default=1, metavar="N", help="ask each judge N times about each trial (default 1)")
     add("--seed", type=seed, metavar="S", help="the run's seed (default 0)")
-    add("--replicas", type=replicas, metavar="N|auto", help="workers for each judge (default auto)")
-    add("--here", action="store_true", help="judge in this process, without Ray, however many trials there are")
-    add("--retry-failed", action="store_true", help="judge again what failed before")
-    changed = "go on though the file of a judge's class, of another package, has changed since the run began"
+    add(
+        "--replicas",
+        type=replicas,
+        metavar="N|auto",
+        help="the number of worker processes for each judge (default auto)",
+    )
+    add(
+        "--here",
+        action="store_true",
+        help="judge in this process, without the workers of Ray, even if there are many trials",
+    )
+    add("--retry-failed", action="store_true", help="judge the trials again whose verdicts failed before")
+    changed = "resume although the source file of a judge from another package has changed"
     add("--accept-changed-code", action="store_true", help=changed)
 
-    summary = "compute who passes as a person: tables with intervals, tests, plots, a page"
+    summary = "compute which agents pass as people: tables with intervals, tests, plots, and a page"
     score = commands.add("score", _score, summary, example="verdicts -o scores")
     add = score.add_argument
-    add("verdicts", nargs="+", type=Path, metavar="VERDICTS", help="run folders of verdicts, or of answers")
+    add(
+        "verdicts",
+        nargs="+",
+        type=Path,
+        metavar="VERDICTS",
+        help="run folders of verdicts. In folders of answers, the distributions of answers are compared",
+    )
     add("-o", "--out", required=True, type=path, metavar="SCORES", help="the folder to write the scores to")
-    add("--key", type=path, metavar="FILE", help="the key of the trials, where VERDICTS do not name their folder")
+    add(
+        "--key",
+        type=path,
+        metavar="FILE",
+        help="the answer key of the trials (TRIALS.key.csv), if VERDICTS do not name the folder of the trials",
+    )
     add(
         "--as-written",
         action="store_true",
-        help="count words of answers as they were written, without the papers' rules",
+        help="with folders of answers: compare words as they were written; do not apply the papers' rules",
     )
     add(
         "--by",
         metavar="A,B",
-        help="also compute scores for each value of these columns: length, place (in a study), topic, columns of meta",
+        help="also compute scores for each value of these columns, such as length, place (the trial's place in a "
+        "judge's list, in studies), topic, or a column of the stimuli's meta",
     )
-    add("--against", choices=("2022", "2025"), help="also compare with the figures that the paper of that year printed")
+    add("--against", choices=("2022", "2025"), help="also compare with the numbers that the paper of this year printed")
     add(
         "--bounds",
         type=_bounds,
         default=0.05,
         metavar="B",
-        help="an agent passes if its detectability is surely within 0.5 ± B (default 0.05)",
+        help="an agent passes if the 90 %% interval of its detectability "
+        "(the mean of the shares of right verdicts on people and on the agent) lies within 0.5 ± B (default 0.05)",
     )
     add(
         "--dprime-correction",
         choices=("log-linear", "1/2N"),
         default="log-linear",
-        help="how rates of 0 and 1 are corrected for d': log-linear changes all rates (default), 1/2N only these two, "
-        "as metadpy does",
+        help="how rates are corrected before d' is computed, because d' of a rate of 0 or 1 is infinite: log-linear "
+        "changes every rate (default); 1/2N changes only rates of 0 and 1, as the package metadpy does",
     )
-    add("--force", action="store_true", help="replace the scores at --out")
+    add("--force", action="store_true", help="replace the scores that are at --out")
 
-    summary = "put judges and agents of all studies on a common scale, by a mixed model"
+    summary = "compare the judges and agents of several studies on one scale, with a statistical model of all verdicts"
     rank = commands.add("rank", _rank, summary, example="verdicts more-verdicts -o ranking")
     add = rank.add_argument
     add("verdicts", nargs="+", type=Path, metavar="VERDICTS", help="run folders of verdicts")
@@ -172,11 +208,21 @@ def register(commands: Commands) -> None:
         "--out",
         type=path,
         metavar="RANKING",
-        help="the folder to write tables, figure and verdicts to (default: only print)",
+        help="the folder to write tables, plot and verdicts to (default: only print them)",
     )
-    add("--prior", type=path, metavar="OLD", help="an earlier ranking of other verdicts; these are added to it")
-    add("--key", type=path, metavar="FILE", help="the key of the trials, where VERDICTS do not name their folder")
-    add("--force", action="store_true", help="replace the ranking at --out")
+    add(
+        "--prior",
+        type=path,
+        metavar="OLD",
+        help="the folder of an earlier ranking: its verdicts and the new verdicts are ranked together",
+    )
+    add(
+        "--key",
+        type=path,
+        metavar="FILE",
+        help="the answer key of the trials (TRIALS.key.csv), if VERDICTS do not name the folder of the trials",
+    )
+    add("--force", action="store_true", help="replace the ranking that is at --out")
 
     from judging.study.commands import register as register_study
 
@@ -222,8 +268,8 @@ def _score(options: argparse.Namespace) -> int:
     for sentence in scores.sentences():
         _print(sentence)
     if options.against:
-        figures = len(scores.tables.published)
-        _print(f"beside the paper's {figures:,} figures: {options.out / 'published.csv'}")
+        numbers = len(scores.tables.published)
+        _print(f"compared with {numbers:,} numbers that the paper printed: {options.out / 'published.csv'}")
     _print(f"scores: {options.out / 'index.html'}")
     return 0
 

@@ -221,7 +221,7 @@ def not_judged(run: Run, judges: Iterable[str], keys: Mapping[str, Mapping[str, 
         by_whom = f" ({', '.join(whose)})" if whose else ""
         yield (
             f"{judge} did not judge {left_out.total():,} of {count(judged.total(), 'trial')}{by_whom}. "
-            f"They count in no rate. Why: {why}"
+            f"These trials count in no rate. Why: {why}"
         )
 
 

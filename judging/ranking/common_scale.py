@@ -81,11 +81,13 @@ def rank(
                 agents += _agents(task, of_task, result)
                 judges += _judges(task, of_task, result)
             else:
-                say(f"{name} has no figure, as the model did not converge ({LIMITS}); more judges or stimuli help")
+                say(
+                    f"{name} has no numbers, because the model did not converge ({LIMITS}); more judges or stimuli help"
+                )
         elif number:
-            say(f"{name} is not ranked: that takes two judges, and verdicts on people's and on machines' answers")
+            say(f"{name} is not ranked: a ranking needs two judges, and answers from people and from machines")
     if not checks:
-        none = "no verdict counts: those of judges by a cue, on pairs and with feedback do not"
+        none = "no verdict counts: verdicts of cue-… judges, on pairs and with feedback are left out"
         raise InputError("nothing can be ranked" if len(table) else none)
     return Ranking(Table(agents), Table(judges), checks, table, remarks)
 
@@ -112,7 +114,7 @@ def _read(folders: Sequence[Path], key: Path | None, prior: Path | None, say: Ca
     if prior is not None:
         if not is_new.any():
             raise InputError(f"{prior} has all these verdicts already")
-        say(f"{len(old):,} verdicts of {prior}; {(~is_new).sum():,} of {len(is_new):,} here are among them")
+        say(f"{prior} has {len(old):,} verdicts; it has {(~is_new).sum():,} of the {len(is_new):,} given now")
     has_grown = old["folder"].isin(table["folder"][~is_new])
     old["folder"] = old["folder"].where(has_grown, BEFORE + old["folder"])
     return pd.concat([old, table[is_new]], ignore_index=True)

@@ -165,12 +165,12 @@ def further_verdicts(table: pd.DataFrame) -> list[str]:
     judges = sorted(further["judge"].unique())
     named = count(len(judges), "person", "people")
     sentence = (
-        f"{count(len(further), 'verdict')} of {named} are further ones on the same trials and count nowhere but in "
-        "samples.csv; where rows of practice or of other pages came in, import the file again with --rows"
+        f"{count(len(further), 'verdict')} of {named} are further ones on the same trials and count only in "
+        "samples.csv; if rows of practice or of other pages were imported, import the file again with --rows"
     )
     nameless = [judge for judge in judges if judge in NAMELESS]
     if nameless:
-        sentence += f"; {', '.join(nameless)} may be several people: import the file again, which needs their names"
+        sentence += f"; {', '.join(nameless)} may be several people: import the file again, with their names"
     return [sentence]
 
 

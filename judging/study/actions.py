@@ -69,9 +69,13 @@ def make_links(study: Path, number: int, address: str) -> None:
     """Print ``number`` new links to ``address``, each for a judge; only their hashes are kept. Raises InputError."""
     settings = read_settings(study)
     if settings.judges.entry != "links":
-        raise InputError(f'{study / FILE}: judges.entry is "{settings.judges.entry}": no link is needed')
+        raise InputError(
+            f'{study / FILE}: judges.entry is "{settings.judges.entry}": everybody may begin without a link'
+        )
     if set("?#") & set(address):
-        raise InputError(f"study links: --address {address}: give it without ? and #; each link adds ?link=…")
+        raise InputError(
+            f"study links: --address {address}: give the address without ? and #, because each link adds ?link=…"
+        )
     tokens = [secrets.token_urlsafe(16) for _ in range(number)]
     append(study / LINKS, [{"link": hashed(token), "at": now()} for token in tokens])
     for token in tokens:
@@ -148,8 +152,8 @@ def plan_judges(
         given = [option for option, number in numbers.items() if number is not None]
         if given:
             raise InputError(
-                f"study plan: {', '.join(given)}: {study} has its own numbers, and its plan is of these: leave "
-                "the options out, or leave the study out"
+                f"study plan: {', '.join(given)}: {study} has its own numbers: leave these options out, or leave the "
+                "study out"
             )
         print(*map(printable, _plan_of(study).splitlines()), sep="\n")
         return
@@ -159,7 +163,9 @@ def plan_judges(
     half_width = 0.05 if half_width is None else half_width
     judges, width = plan(half_width, agents, per_judge, stimuli, measure=measure)
     if judges is None:
-        print_line(f"no number of judges brings {measure} below ± {width:.3f} (95 %): more stimuli do")
+        print_line(
+            f"no number of judges makes the interval of {measure} smaller than ± {width:.3f} (95 %): take more stimuli"
+        )
     else:
         print_line(f"{count(judges, 'judge')}: {measure} of each agent ± {width:.3f} (95 %)")
 
@@ -170,7 +176,7 @@ def _plan_of(folder: Path) -> str:
     material = material_of(folder)
     source = folder / FILE
     if not isinstance(material, TrialMaterial):
-        raise InputError(f"{folder}: a plan is of people who judge trials")
+        raise InputError(f"{folder}: a plan needs a study in which people judge trials")
     settings = material.settings
     pages = [page for page in material.pool.pages if not page.catch]
     agents = len({agent for page in pages for agent in page.agents})
@@ -179,32 +185,35 @@ def _plan_of(folder: Path) -> str:
     wanted = settings.judges.wanted
     bounds = settings.analysis.bounds
     rules = [f"{name} = {value}" for name, value in settings.exclude.model_dump().items() if value]
-    numbers = f"{count(wanted, 'judge')}, {count(trials, 'trial')} of each, {count(agents, 'agent')} beside people, "
+    numbers = f"{count(wanted, 'judge')}, {count(trials, 'trial')} for each judge, {count(agents, 'agent')}, "
     contrast = (
-        "First contrast, by agent: P(said human | machine) minus P(said human | person), two-sided at 0.05 after Holm, "
-        "with two-way clustered variances of judges and stimuli (`turinglike score`)."
+        "First contrast, for each agent: P(judged human | machine) minus P(judged human | person). The test is "
+        "two-sided at 0.05, with Holm's correction. Its variances are clustered both by judges and by stimuli "
+        "(`turinglike score`)."
     )
     if material.pool.of_pairs:
         contrast = (
-            "First measure, by agent: the X-Turn pass rate, 1 minus the mean of how often a pair was judged rightly "
-            "(0.5 is chance), with its 95 % interval (`turinglike score`)."
+            "First measure, for each agent: the X-Turn pass rate with its 95 % interval (`turinglike score`). It is 1 "
+            "minus the share of pairs that were judged correctly; 0.5 is chance."
         )
     lines = [
         f"Plan of the study “{settings.texts.title}” ({settings.task}), {now()[:10]}",
         "",
-        f"Numbers: {numbers}{count(stimuli, 'stimulus', 'stimuli')}. Data end when so many judges have finished.",
+        f"Numbers: {numbers}{count(stimuli, 'stimulus', 'stimuli')}. The study ends when {count(wanted, 'judge')} have "
+        "finished.",
         contrast,
-        f"Excluded, before the truth is joined: {', '.join(rules) or 'nothing'}.",
+        f"Rules that exclude verdicts, before these are compared with the truth: {', '.join(rules) or 'none'}.",
     ]
     if bounds and not material.pool.of_pairs:
         passes, power = simulate(wanted, agents, trials, stimuli, bounds)
         lines += [
-            f"Equivalence: an agent passes whose detectability has its 90 % interval within 0.5 ± {bounds:g}.",
-            f"Simulated: it passes in {passes:.0%} of studies if the detectability is 0.5; {0.5 + bounds:g} is above "
-            f"0.5 in {power:.0%}. Variances are assumed: judges and stimuli are both drawn.",
+            f"Equivalence: an agent passes if the 90 % interval of its detectability is within 0.5 ± {bounds:g}.",
+            f"Simulated studies: an agent with detectability 0.5 passes in {passes:.0%} of them. An agent with "
+            f"detectability {0.5 + bounds:g} is found to be above 0.5 in {power:.0%}. The variances of judges and of "
+            "stimuli are assumed; both are drawn anew for each study.",
         ]
     text = source.read_text("utf-8")
-    hashes = [f"SHA-256 of {FILE}: {hashed(text)}", f"SHA-256 of the key: {material.sha256}"]
+    hashes = [f"SHA-256 of {FILE}: {hashed(text)}", f"SHA-256 of the answer key: {material.sha256}"]
     return "\n".join([*lines, *hashes, "", text])
 
 
@@ -212,12 +221,10 @@ def export_study(study: Path, out: Path, *, personal: bool, judge: str | None, f
     """Write what counts as a run folder, or with ``judge`` all that is kept of one person. Raises InputError."""
     if judge is not None:
         if personal:
-            raise InputError(
-                "study export: --judge writes all that is kept of a person, what is personal too: leave --personal out"
-            )
+            raise InputError("study export: --judge also writes the personal data of this person: leave --personal out")
         refuse_existing([out], force=force)
         write_json(out, read_person(study, judge))
-        print_line(f"{out}: all that is kept of {judge}")
+        print_line(f"{out}: everything that the study keeps about {judge}")
         return
     material = material_of(study)
     exported = StudyFolder(study).export(out, personal=personal, force=force)
@@ -229,9 +236,9 @@ def export_study(study: Path, out: Path, *, personal: bool, judge: str | None, f
     if exported.left_out and isinstance(material, MeetingMaterial):
         print_line(f"{material.meetings} that are left out: {exported.left_out}")
     if not exported.number:
-        print_line(f"nobody's answer counts: {out} has participants.csv alone, which says who is paid")
+        print_line(f"no answer counts: {out} contains only participants.csv, which says who is paid")
         return
-    print_line(f"{count(exported.number, what)}: {out}; next: turinglike {following}")
+    print_line(f"{out}: {count(exported.number, what)}; next: turinglike {following}")
 
 
 def make_kit(study: Path, number: int, out: Path) -> None:
@@ -243,8 +250,8 @@ def make_kit(study: Path, number: int, out: Path) -> None:
     phrases = read_phrases(study, material.settings)
     _in_study(study, material, lambda running: write_kit(running, phrases, number, out))
     if unused := unused_in_kits(material.settings):
-        print_line(f"in a kit these do nothing: {', '.join(unused)}")
-    print_line(f"{out}: {count(number, 'judge')}; then turinglike study import {study} FILE.json")
+        print_line(f"a kit does not use these settings: {', '.join(unused)}")
+    print_line(f"{out}: for {count(number, 'judge')}; later: turinglike study import {study} FILE.json")
 
 
 def import_kits(study: Path, files: Sequence[Path]) -> None:
@@ -256,7 +263,7 @@ def import_kits(study: Path, files: Sequence[Path]) -> None:
     state = read_state(study)
     for code, number in added.items():
         if (judge := state.judges.get(code)) is None:
-            print_line(f"{code}: passed over, for nothing is known of this judge any more")
+            print_line(f"{code}: left out, because this judge's data were deleted")
         else:
             print_line(f"{code}: {count(number, 'new answer')}, {judge.ended or 'not finished'}")
 
@@ -291,9 +298,9 @@ def forget_judge(study: Path, judge: str) -> None:
         if judge not in people:
             raise InputError(f"{study} has no judge {judge}")
         forget(study, [judge])
-    print_line(f"nothing is known of {judge} any more")
+    print_line(f"everything about {judge} is deleted from {study}")
     for export in read_exports(study):
-        print_line(f"  it may be in the export of {export['at'][:10]}, which still has it: {export['out']}")
+        print_line(f"  the export of {export['at'][:10]} may still contain data of this person: {export['out']}")
 
 
 ACTIONS: Mapping[str, Callable[..., None]] = {

@@ -12,13 +12,16 @@ def register(commands: Commands) -> None:
         "study",
         _nothing,
         "let people judge or answer in a browser: make, serve, watch and export a study",
-        example="new trials -o study",
+        example="new trials -o study --task word",
     )
     actions = study.add_subparsers(metavar="ACTION", required=True, dest="action")
 
-    def add(name: str, summary: str, *, of_study: bool = True) -> argparse.ArgumentParser:
+    def add(name: str, summary: str, example: str, *, of_study: bool = True) -> argparse.ArgumentParser:
         action: argparse.ArgumentParser = actions.add_parser(
-            name, help=summary, description=summary[0].upper() + summary[1:] + "."
+            name,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            epilog=f"Example: turinglike study {name} {example}",
         )
         action.set_defaults(carried_out_by=_action)
         if of_study:
@@ -27,7 +30,8 @@ def register(commands: Commands) -> None:
 
     new = add(
         "new",
-        "make a study; its study.toml holds all choices. People judge trials, answer a stimulus set, or meet online",
+        "make the folder of a study, with all its settings in the file study.toml",
+        "trials -o study --task word",
         of_study=False,
     )
     new.add_argument(
@@ -35,31 +39,40 @@ def register(commands: Commands) -> None:
         nargs="?",
         type=path,
         metavar="TRIALS|SET",
-        help="a folder that `turinglike trials` wrote, or a stimulus set; none for online tests",
+        help="what people see: a folder that `turinglike trials` wrote (people judge), or a stimulus set (people "
+        "answer); leave it out for online tests and interrogations",
     )
     new.add_argument("-o", "--out", required=True, type=path, metavar="STUDY", help="the new folder of the study")
-    new.add_argument("--task", type=task, metavar="TASK", help="the task, where the trials or the set have several")
+    new.add_argument("--task", type=task, metavar="TASK", help="the task; needed if there are stimuli of several tasks")
     new.add_argument(
         "--preset",
         choices=("plain", "2022", "2025", "feedback", "online", "interrogation"),
-        help="with trials: plain, feedback, or as in the paper of that year; without a source, a live test of a judge "
-        "with a person and a machine: online (by questions) or interrogation (by the clock); with a stimulus set, none",
+        help="the settings to begin with. With TRIALS: plain (default), 2022 or 2025 (as in the paper of this year), "
+        "or feedback (judges learn the truth after the first trials). Without TRIALS or SET: online (a test ends after "
+        "a number of questions) or interrogation (a test ends after a number of minutes). With SET: no preset",
     )
 
-    add("check", "check whether all that study.toml asks for can be done")
-    add("close", "end a study: nobody may answer any more")
+    add("check", "check whether a study can be served with the settings in its study.toml", "study")
+    add("close", "end a study: after this nobody can answer", "study")
 
-    links = add("links", "print N new links, each for one judge; they are kept nowhere")
-    links.add_argument("number", type=positive, metavar="N", help="how many links")
+    links = add(
+        "links",
+        "print N new personal links, one for each judge; the study keeps only hashes of the links",
+        "study 30 --address https://study.example.org/",
+    )
+    links.add_argument("number", type=positive, metavar="N", help="the number of links")
     links.add_argument(
-        "--address", default="http://127.0.0.1:8000/", help="the address at which judges reach the study"
+        "--address",
+        default="http://127.0.0.1:8000/",
+        help="the address at which judges reach the study (default http://127.0.0.1:8000/)",
     )
 
-    serve = add("serve", "serve the pages of a study, until Ctrl-C")
+    serve = add("serve", "serve the pages of a study until Ctrl-C", "study --port 8000")
     serve.add_argument(
         "--host",
         default="127.0.0.1",
-        help="the address to listen at (default 127.0.0.1: this machine alone); others reach it through a proxy",
+        help="the address to listen at. The default 127.0.0.1 can be reached from this machine only; judges on other "
+        "machines need a proxy",
     )
     serve.add_argument("--port", type=port, default=8000, help="the port to listen at (default 8000)")
     serve.add_argument(
@@ -67,59 +80,81 @@ def register(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a host name under which judges reach this server; may be repeated",
+        help="a host name in the addresses that judges open; may be repeated",
     )
     serve.add_argument(
         "--key-file",
         type=path,
         metavar="FILE",
-        help="a file with the key of /admin (default: the variable TURINGLIKE_API_KEY)",
+        help="a file with the secret key of the page /admin (default: the environment variable TURINGLIKE_API_KEY)",
     )
     serve.add_argument("-q", "--quiet", action="store_true", help="print only errors and the address")
 
     status = add(
-        "status", "count judges, verdicts and exclusions by rule, and tell how often each agent passes for a person"
+        "status",
+        "count judges, verdicts and excluded verdicts, and print how often each agent was judged human",
+        "study",
     )
     status.add_argument("--json", action="store_true", help="print JSON, for programs")
 
     plan = add(
         "plan",
-        "compute how many judges are needed; for a STUDY, write its plan and power as a text to preregister",
+        "compute how many judges a study needs; with STUDY, print the plan of this study as a text to preregister",
+        "--agents 5 --per-judge 40 --stimuli 200",
         of_study=False,
     )
     plan.add_argument(
-        "study", nargs="?", type=path, metavar="STUDY", help="a study, which gives all numbers and bounds"
+        "study",
+        nargs="?",
+        type=path,
+        metavar="STUDY",
+        help="a study, whose settings give all numbers: give no option with it",
     )
     plan.add_argument(
-        "--half-width", type=share, metavar="W", help="half the width of each agent's 95 %% interval (default 0.05)"
+        "--half-width",
+        type=share,
+        metavar="W",
+        help="the wanted half-width of each agent's 95 %% interval (default 0.05)",
     )
     plan.add_argument(
-        "--measure", choices=("detectability", "p_machine"), help="what the interval is of (default detectability)"
+        "--measure",
+        choices=("detectability", "p_machine"),
+        help="the measure that has this interval: detectability (default), or p_machine, the share of an agent's "
+        "answers that are judged machine",
     )
-    plan.add_argument("--agents", type=positive, metavar="N", help="agents that are judged")
-    plan.add_argument("--per-judge", type=positive, metavar="N", help="trials that each judge sees")
-    plan.add_argument("--stimuli", type=positive, metavar="N", help="stimuli that the trials come from")
+    plan.add_argument("--agents", type=positive, metavar="N", help="the number of agents that are judged")
+    plan.add_argument("--per-judge", type=positive, metavar="N", help="the number of trials that each judge sees")
+    plan.add_argument("--stimuli", type=positive, metavar="N", help="the number of stimuli in the trials")
 
     export = add(
         "export",
-        "write verdicts or answers as a run folder, which `score` or `trials` reads, with a table of verdicts",
+        "write the verdicts as a run folder for `score`, or people's answers as a run folder for `trials`",
+        "study -o verdicts",
     )
-    export.add_argument("-o", "--out", required=True, type=path, metavar="RUN", help="the run folder to write")
     export.add_argument(
-        "--personal", action="store_true", help="also export panels' ids, and what people said of themselves"
+        "-o", "--out", required=True, type=path, metavar="RUN", help="the run folder (with --judge: the file) to write"
     )
-    export.add_argument("--judge", metavar="CODE", help="export all that is kept of this one person, as a JSON file")
-    export.add_argument("--force", action="store_true", help="replace what is at --out")
+    export.add_argument(
+        "--personal",
+        action="store_true",
+        help="also export ids from panels, what people said about themselves, and participants.csv (who is paid)",
+    )
+    export.add_argument("--judge", metavar="CODE", help="export everything about this one person, as a JSON file")
+    export.add_argument("--force", action="store_true", help="replace an earlier export at --out")
 
-    kit = add("kit", "write an HTML file with the trials of N judges, for a machine without a network")
-    kit.add_argument("number", type=positive, metavar="N", help="how many judges")
+    kit = add(
+        "kit",
+        "write a kit: an HTML file with the trials of N judges, for a machine without a network",
+        "study 10 -o kit.html",
+    )
+    kit.add_argument("number", type=positive, metavar="N", help="the number of judges")
     kit.add_argument("-o", "--out", required=True, type=path, metavar="FILE.html", help="the file to write")
 
-    take = add("import", "take in the answers that kits have saved")
-    take.add_argument("files", nargs="+", type=path, metavar="FILE", help="files that kits saved")
+    take = add("import", "add answers from files that kits have saved", "study answers-*.json")
+    take.add_argument("files", nargs="+", type=path, metavar="FILE", help="files that kits have saved")
 
-    forget = add("forget", "remove all that is kept of a judge")
-    forget.add_argument("judge", metavar="CODE", help="the code of the judge")
+    forget = add("forget", "delete everything about a judge or participant", "study bcdfghjkmn")
+    forget.add_argument("judge", metavar="CODE", help="the code of the judge or participant")
 
 
 def _action(options: argparse.Namespace) -> int:
@@ -131,4 +166,4 @@ def _action(options: argparse.Namespace) -> int:
 
 
 def _nothing(options: argparse.Namespace) -> int:
-    raise InputError("study: say what to do; `turinglike study --help` lists it")
+    raise InputError("study: give an action; `turinglike study --help` lists all actions")

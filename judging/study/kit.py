@@ -42,9 +42,9 @@ async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: 
     ``phrases`` are the pages' words. Raises InputError for a study that no kit can hold, and StorageError.
     """
     if study.material.kind != "trial":
-        raise InputError("a kit is for judges: participants' answers are checked by the server")
+        raise InputError("a kit is for judges only: answers of participants are checked by the server")
     if study.settings.questions.out:
-        raise InputError("a kit screens nobody out: leave questions.out empty")
+        raise InputError("a kit cannot screen people out: leave questions.out empty")
     kit = f"kit-{draw_code()}"
     judges = [await study.enlist(secrets.token_urlsafe(24), kit=kit) for _ in range(number)]
     files = {name: path for judge in judges for name, path in media_of(study, judge).items()}
@@ -110,13 +110,13 @@ async def import_answers(study: Study, paths: Sequence[Path]) -> dict[str, int]:
     for path in paths:
         kit, judges, left = _read(path)
         if not any(judge.kit == kit for judge in study.state.judges.values()):
-            raise InputError(f"{path}: is not of a kit of this study")
+            raise InputError(f"{path}: these answers are not from a kit of this study")
         people = study.state.judges
         there = {code: people[code] for code in judges if code in people and people[code].ended != LEFT}
         for code, judge in there.items():
             _check(study, judge, judges[code], path)
             if study.state.closed and len(judges[code]) > judge.step:
-                raise InputError(f"{study.folder} is closed: it takes no answers any more")
+                raise InputError(f"{study.folder} is closed, and takes no more answers")
         for code in left & people.keys():
             await study.leave(people[code])
         before = {code: judge.step for code, judge in there.items()}

@@ -21,12 +21,14 @@ from serving.files.words import count
 from serving.sets.stimulus_set import read_rows
 
 README = """\
-A study of Turinglike. `study.toml` has the choices, `events.jsonl` has what judges did, by a random code.
+This folder is a study of Turinglike. `study.toml` contains its settings. `events.jsonl` contains what judges did; each
+judge has a random code there.
 
-Personal, and not to be handed on: `personal.jsonl` (what judges said of themselves, and the ids that a panel gave them)
-and what judges wrote in their own words in `events.jsonl`. `links.jsonl` has no link, only their hashes.
+Do not pass on personal data. These are `personal.jsonl` (what judges said about themselves, and their ids from a
+panel), and the texts in `events.jsonl` that judges wrote in their own words. `links.jsonl` contains only hashes of
+links.
 
-`turinglike study forget STUDY CODE` removes all that is known of a judge.
+`turinglike study forget STUDY CODE` deletes everything about a judge.
 """
 
 
@@ -41,7 +43,7 @@ def new_study(source: Path | None, out: Path, task: Asked | None = None, preset:
         _write_study(out, presets.study_of_tests(preset))
         return
     if preset in presets.OF_TESTS:
-        raise InputError(f"study new: --preset {preset} is of live tests, which show no set: leave {source} out")
+        raise InputError(f"study new: --preset {preset} makes live tests, which show no set: leave {source} out")
     of_trials = (source / TRIALS_FILE).is_file()
     rows = [*read_rows(source / TRIALS_FILE if of_trials else source, choose=only_task(task))]
     if problems := [problem for row in rows for problem in row.problems]:
@@ -52,13 +54,13 @@ def new_study(source: Path | None, out: Path, task: Asked | None = None, preset:
         [task] = there
     if task is None or task not in there:
         tasks = ", ".join(name for name in TASKS if name in there)
-        raise InputError(f"{source} is of {tasks or 'no task'}: say with --task which of these the study is of")
+        raise InputError(f"{source} has the tasks {tasks or '(none)'}: choose the task of the study with --task")
     relative = os.path.relpath(source, out)
     if not of_trials:
         if preset != "plain":
             raise InputError(
-                f"study new: --preset {preset} is of people who judge a folder of `turinglike trials`; {source} is a "
-                "stimulus set, which people answer, and has no presets: leave --preset out"
+                f"study new: --preset {preset} needs a folder of `turinglike trials`, which people judge; {source} is "
+                "a stimulus set, which people answer: leave --preset out"
             )
         text = presets.study_of_participants(relative, task, there[task])
         number = tomllib.loads(text)["answers"]["number"]
@@ -75,14 +77,14 @@ def new_study(source: Path | None, out: Path, task: Asked | None = None, preset:
     number = pool.settings.trials.number
     changed = pool.fit()
     if "catch" in changed:
-        print_line(f"trials.catch = {changed['catch']}: there are no catch trials; {HOW_TO_CATCH}")
+        print_line(f"trials.catch = {changed['catch']}: there are no catch trials. To have some, {HOW_TO_CATCH}")
     if "number" in changed:
         print_line(f"trials.number = {changed['number']}, not {number}: {pool.why_no_more()}")
     text = presets.study_of_judges(relative, task, preset, of_pairs=of_pairs, changed=changed)
     wanted = 0 if of_pairs else presets.preset(preset, task)[0].get("feedback", 0)
     feedback = tomllib.loads(text)["trials"]["feedback"]
     if feedback != wanted:
-        print_line(f"trials.feedback = {feedback}, not {wanted}: the other half of the trials is without")
+        print_line(f"trials.feedback = {feedback}, not {wanted}: at least half of the trials give no feedback")
     _write_study(out, text)
 
 
@@ -90,19 +92,17 @@ def _check_of_tests(preset: str, task: str | None) -> None:
     """Raises InputError for what goes with no live tests."""
     if preset not in presets.OF_TESTS:
         names = " or ".join(presets.OF_TESTS)
-        raise InputError(
-            f"study new: name a trial set or a stimulus set, or give --preset {names}, which are of neither"
-        )
+        raise InputError(f"study new: name a trial set or a stimulus set, or give --preset {names}, which need neither")
     if task not in (None, "conversation"):
-        raise InputError(f"study new: --preset {preset} is of conversations, not of {task}: leave --task out")
+        raise InputError(f"study new: --preset {preset} makes conversations, not {task}: leave --task out")
 
 
 def _write_study(out: Path, text: str) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} is there already; give a new folder")
+        raise InputError(f"{out} exists already: give a new folder")
     with new_folder(out, marker=FILE, force=False) as made:
         made.chmod(0o700)
         (made / "README.md").write_text(README, "utf-8")
         (made / FILE).write_text(text, "utf-8")
-    print_line(f"{out / FILE}: write your consent text there, then")
+    print_line(f"{out / FILE}: write your consent text into this file, then run")
     print_line(f"  turinglike study check {out}")

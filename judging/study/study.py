@@ -92,9 +92,9 @@ class Study:
         """Where people meet; None for a study in which nobody meets anybody."""
         began_with = (self.state.settings or {}).get("task", self.settings.task)
         if self.state.judges and began_with != self.settings.task:
-            raise InputError(f"{folder}: the people of this study began with {began_with}")
+            raise InputError(f"{folder}: the people of this study began with the task {began_with}")
         if self.state.sha256 not in (None, material.sha256):
-            raise InputError(f"{self.settings.source}: is not the set that the people of this study began with")
+            raise InputError(f"{self.settings.source}: the people of this study began with another set")
         text = self.settings.texts.consent
         self.consent = Consent(sha256=hashed(text), text=text)
         for problem in material.problems():

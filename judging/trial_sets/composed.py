@@ -39,8 +39,8 @@ class TrialSet:
 
     def sentences(self) -> list[str]:
         """What `turinglike trials` prints: numbers by task, what could not be balanced, and how blind the set is."""
-        place = f"trials: {self.path}; key, not for judges: {self.key}; about it: {self.about}"
-        return [*self.remarks, place]
+        places = f"trials: {self.path}; answer key, not for judges: {self.key}; how they were drawn: {self.about}"
+        return [*self.remarks, places]
 
     def to_pandas(self) -> pd.DataFrame:
         """The key, a row per trial: ``trial``, ``asked`` (its task), ``truth``, ``agent``, ``stimulus`` and further
@@ -68,31 +68,31 @@ def sentences_on_task(task: str, numbers: Mapping[str, Any], rows: Sequence[Keye
     kinds = Counter({0: key["truth"], 1: "catch"}.get(key["catch"], "swapped") for key in keys)
     swapped = f", {kinds['swapped']:,} swapped" if kinds["swapped"] else ""
     yield (
-        f"{task}: {count(kinds.total(), 'trial')}, {kinds['human']:,} of people, {kinds['machine']:,} of "
-        f"{count(len(numbers['agents']), 'agent')}, {kinds['catch']:,} to catch{swapped}"
+        f"{task}: {count(kinds.total(), 'trial')}: {kinds['human']:,} from people, {kinds['machine']:,} from "
+        f"{count(len(numbers['agents']), 'agent')}, {count(kinds['catch'], 'catch trial')}{swapped}"
     )
     one_side = numbers["stimuli_of_one_side"]
     if task != "conversation" and (one_side["people"] or one_side["machines"]):  # talks are stimuli of their own
         yield (
-            f"  answered by people alone: {count(one_side['people'], 'stimulus', 'stimuli')}; by machines alone: "
-            f"{one_side['machines']:,}. A judge may learn whose they are; --common leaves them out"
+            f"  only people answered {count(one_side['people'], 'stimulus', 'stimuli')}, and only machines "
+            f"{one_side['machines']:,}. A judge may learn this; --common leaves these stimuli out"
         )
     alike = numbers["alike"]
     if alike["answers"]:
         yield (
-            f"  equal answers to a stimulus (--unique keeps one of each): {count(alike['answers'], 'answer')}, "
-            f"{count(alike['of_people_and_machines'], 'time')} by people and machines, "
-            f"{count(alike['of_several_machines'], 'time')} by several machines"
+            f"  {count(alike['answers'], 'answer')} had an equal answer to the same stimulus by somebody else: people "
+            f"and machines gave the same answer {count(alike['of_people_and_machines'], 'time')}, several machines "
+            f"{count(alike['of_several_machines'], 'time')}. --unique keeps one of the equal answers"
         )
     if numbers["self_disclosed"]:
-        yield f"  {count(numbers['self_disclosed'], 'answer')} say of themselves that a machine gave them"
+        yield f"  {count(numbers['self_disclosed'], 'answer')} say that a machine wrote them, as 'I am an AI' does"
 
 
 def sentences_on_pairs(numbers: Mapping[str, Any]) -> Iterator[str]:
     """How many pairs of conversations each agent has at each length in turns."""
     for cell in numbers["cells"]:
         yield f"{cell['agent']}, {cell['length']} turns: {count(cell['pairs'], 'pair')}"
-    yield f"conversations of people in them: {numbers['conversations_of_people']:,}"
+    yield f"conversations between people in these pairs: {numbers['conversations_of_people']:,}"
 
 
 def sentences_on_set(
@@ -102,7 +102,7 @@ def sentences_on_set(
     for remark in unbalanced:
         yield f"not balanced: {remark}"
     for why, number in sorted(passed_over.items()):
-        yield f"passed over: {number:,} {why}"
+        yield f"left out: {number:,} {why}"
     for entry in blind:
         yield f"{entry['asked']}: {_blindness(entry)}"
         for tell in entry["tells"]:
@@ -111,13 +111,13 @@ def sentences_on_set(
 
 def _blindness(entry: Mapping[str, Any]) -> str:
     if entry["hidden"] is None:
-        return "too few trials to test whether the set gives away whose the answers are"
+        return "too few trials to test whether orders, names and files tell machines from people"
     hidden, visible = (
         "{detectability:.2f} ({low:.2f} to {high:.2f}, p {p:.3f})".format(**entry[name]) for name in ("hidden", "shown")
     )
-    warning = "; something beside the answers gives them away, or chance, as of one set in 20: draw with another --seed"
+    warning = ". They may give machines away, or this is chance, as in one set in 20: draw with another --seed"
     warning = warning if entry["hidden"]["p"] < 0.05 else ""
     return (
-        f"a classifier detects machines at {hidden} by orders, names and files{warning}; "
-        f"at {visible} by the answers' length, numbers and punctuation"
+        f"by orders, names and files alone, a classifier has a detectability of {hidden}{warning}. "
+        f"By the answers' length, numbers and punctuation, it has {visible}"
     )

@@ -46,7 +46,7 @@ class PeopleTwice:
             lines.append(
                 f"{shown(people[0])}{others} answered the same stimuli in {self._names[first]} and in "
                 f"{self._names[second]}: {count(number, 'answer')}, {self._equal[first, second]:,} of them equal. "
-                "If one folder holds a copy of the other, give one of them. If they are other people, rename them in "
-                "a table and import it again"
+                "If one folder is a copy of the other, give only one of them. If different people have the same name, "
+                "rename them in a table and import this table again"
             )
         return lines

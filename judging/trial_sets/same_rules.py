@@ -32,10 +32,10 @@ EXAMPLES = 4  # answers that a sentence shows
 HALF = 0.5  # of people's words: if the rules drop more, they are hardly English
 NAMES: dict[Asked, str] = {
     "word_association": "words by the papers' rules",
-    "color_estimation": "colours, read as replies are",
-    "object_detection": "objects, read as replies are",
-    "image_captioning": "captions, read as replies are",
-    "attention_prediction": "scanpaths, of which judges see 15 fixations",
+    "color_estimation": "colours, read by the rules for replies",
+    "object_detection": "objects, read by the rules for replies",
+    "image_captioning": "captions, read by the rules for replies",
+    "attention_prediction": "scanpaths (judges see the first 15 fixations)",
 }
 P = TypeVar("P")
 GREY = re.compile(r"grey(?=\b|ish)")
@@ -139,17 +139,17 @@ class SameRules:
                 tally = tallies[who]
                 changed = f"{tally.changed.total():,} changed{_examples(list(tally.changed))}"
                 left_out = f"{tally.left_out.total():,} left out{_examples(list(tally.left_out))}"
-                lines.append(f"{name}: of {count(tally.answers, 'answer')} of {who} {changed}, {left_out}")
+                lines.append(f"{name}: {count(tally.answers, 'answer')} from {who}, {changed}, {left_out}")
         people = self._tallies.get(("word_association", PEOPLE), Tally())
         if people.left_out.total() > HALF * people.answers:
             lines.append(
-                "more than half of people's words are left out: the rules are for English; --as-written takes words as "
+                "more than half of people's words are left out. The rules are for English; --as-written shows words as "
                 "they were written"
             )
         for who, colors in sorted(self._colors.items()):
             lines.append(
-                f"colours beyond the eleven words, which an agent such as mmcq cannot say: {colors.total():,} of {who}"
-                f"{_examples(list(colors))}"
+                f"colours beyond the eleven words (an agent such as mmcq cannot say them): {colors.total():,} from "
+                f"{who}{_examples(list(colors))}"
             )
         return lines
 

@@ -114,8 +114,8 @@ def tells(trials: Sequence[Trial], is_machine: NDArray[np.bool_]) -> list[dict[s
 
 def told(tell: Mapping[str, Any]) -> str:
     """A tell as a sentence."""
-    shares = f"{tell['people']:.0%} of people's answers and {tell['machines']:.0%} of machines'"
-    return f"tell of form: {tell['tell']}: {shares}"
+    shares = f"{tell['people']:.0%} of people's answers, {tell['machines']:.0%} of machines' answers"
+    return f"difference of form: {tell['tell']}: {shares}"
 
 
 def _forms(task: str) -> Iterator[tuple[str, Callable[[Trial], bool]]]:

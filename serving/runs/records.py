@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import orjson
@@ -268,6 +269,13 @@ def _json(content: bytes | None) -> orjson.Fragment | None:
     return None if content is None else orjson.Fragment(content)
 
 
+@lru_cache(maxsize=256)
+def worker_row(worker: asked.Where) -> dict[str, Any]:
+    """A worker as records have it. A whole batch has the same one, so it is made once; whoever gets it must not change
+    it."""
+    return Where.row(worker._asdict())
+
+
 def attempt_row(attempt: asked.Attempt) -> dict[str, Any]:
     """An attempt as records and journals have it."""
     return Attempt.row(
@@ -344,10 +352,10 @@ class RecordHeader:
             "status": outcome.status,
             "answer": None if outcome.answer is None else orjson.Fragment(outcome.answer),
             "raw": None if outcome.raw is None else orjson.Fragment(outcome.raw),
-            "attempts": [attempt_row(attempt) for attempt in outcome.attempts],
+            "attempts": [attempt_row(attempt) for attempt in outcome.attempts] if outcome.attempts else [],
             "error": None if outcome.error is None else outcome.error._asdict(),
             "timing": {"waiting": round(waiting, 6), "preparing": round(preparing, 6), "responding": responding},
-            "worker": None if outcome.worker is None else outcome.worker._asdict(),
+            "worker": None if outcome.worker is None else worker_row(outcome.worker),
             "created": outcome.created or now(),
         }
         if len(row) != len(self._common):

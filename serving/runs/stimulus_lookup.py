@@ -114,7 +114,7 @@ def common_stimuli(names: Sequence[str], stimuli: Sequence[Mapping[Hashable, str
     union = len(set[Hashable]().union(*stimuli))
     if len(names) == 2 and union:
         common = len(stimuli[0].keys() & stimuli[1].keys())
-        yield f"{common:,} of {count(union, 'stimulus', 'stimuli')} stand in both {names[0]} and {names[1]}"
+        yield f"{common:,} of {count(union, 'stimulus', 'stimuli')} are in both {names[0]} and {names[1]}"
     for at, (name, here) in enumerate(zip(names, stimuli, strict=True)):
         others = set[Hashable]().union(*(there for number, there in enumerate(stimuli) if number != at))
         if here and others and here.keys().isdisjoint(others) and (len(names) > 2 or at == 0):

@@ -310,7 +310,7 @@ class Dispatcher:
 
     def _note_server(self, request: UnderWay) -> None:
         """Tell the user what the replies to a request show of a server that says 200 and does something else."""
-        replies = [*request.server_replies()]
+        replies = request.server_replies()
         if not replies:
             return
         if self._repeats.note(request.question(), replies):
@@ -360,6 +360,8 @@ def _is_rejected(request: UnderWay, declared: Declaration) -> bool:
 def _lacks_text(request: UnderWay) -> bool:
     """Whether an answer that must have text has none. Turns between machines are left to the conversation's filters,
     and what is written of a pseudo-dialogue to its reader."""
+    if not request.reply.is_blank:
+        return False
     asked = request.request
     is_of_dialogue = asked.row.kind == MACHINES_CONVERSE or "pseudo" in (asked.options or {})
-    return request.reply.is_blank and not is_of_dialogue
+    return not is_of_dialogue

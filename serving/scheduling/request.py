@@ -114,7 +114,7 @@ class Attempt(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a request, made by keywords."""
+    """What became of a request. Outside of the scheduler it is made by keywords."""
 
     request: Request
     """What was asked, of whom."""

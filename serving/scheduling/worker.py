@@ -14,10 +14,11 @@ import importlib
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -37,6 +38,12 @@ from serving.sets.stimulus_row import StimulusRow
 
 IMAGE_TASKS = frozenset(stimuli.ALL_TASKS) - {"word_association", "conversation"}
 MOST_DECODED = 1024**3  # bytes of the decoded pictures of what is answered at once
+TEXT_OF: Mapping[type[BaseModel], Callable[[Any], str]] = {
+    answers.CaptionAnswer: attrgetter("text"),
+    answers.TurnAnswer: attrgetter("text"),
+    answers.WordAnswer: attrgetter("word"),
+}
+"""How the text of an answer is read, for answers that are a text."""
 NO_ROOM = "this stimulus alone does not fit into memory"
 
 
@@ -311,6 +318,5 @@ def _answer_json(answer: BaseModel, task: stimuli.Task | None) -> bytes:
 
 def _is_blank(answer: BaseModel) -> bool:
     """Whether an answer is a text or a word that shows nothing."""
-    if isinstance(answer, answers.CaptionAnswer | answers.TurnAnswer):
-        return answers.is_blank(answer.text)
-    return isinstance(answer, answers.WordAnswer) and answers.is_blank(answer.word)
+    text_of = TEXT_OF.get(type(answer))
+    return text_of is not None and answers.is_blank(text_of(answer))

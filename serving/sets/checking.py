@@ -75,9 +75,10 @@ def check_rows(
             else:
                 on_row(row, content, signature)
             result.count += 1
-            result.invalid += bool(problems)
-            result.total_problems += len(problems)
-            result.problems += problems[: KEPT - len(result.problems)]
+            if problems:
+                result.invalid += 1
+                result.total_problems += len(problems)
+                result.problems += problems[: KEPT - len(result.problems)]
             if row.task is not None:
                 result.tasks[row.task] += 1
     return result

@@ -251,6 +251,8 @@ def without_nested(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def with_meta(values: Mapping[str, Any]) -> dict[str, Any]:
     """Fields, with ``meta.NAME`` and simple values that are no field of a stimulus in ``meta``."""
+    if values.keys() <= FIELDS:
+        return {**values}  # nearly every row
     fields: dict[str, Any] = {}
     free: dict[str, Any] = {}
     for name, value in values.items():

@@ -84,7 +84,10 @@ class JudgesSettings(_Study):
         refuse(trials.choices != "one" and not is_talk, f"trials.choices: {trials.choices} is for conversations")
         refuse(trials.play_once and not is_path, "trials.play_once: only scanpaths are played")
         refuse(self.task not in tasks, f"trials.control: {control} is not for {self.task}")
-        refuse(needs_control and not control, "exclude: there are no control questions; see trials.control")
+        refuse(
+            needs_control and not control,
+            "exclude: controls and wrong_control need control questions; set trials.control",
+        )
         return self
 
 
@@ -105,7 +108,7 @@ class AnswersSettings(_Study):
     @model_validator(mode="after")
     def _can_be_asked(self) -> Self:
         is_lacking = self.talk.machines > 0 and not self.talk.agent
-        refuse(is_lacking, "talk.agent: name the agent that a share of conversations is with")
+        refuse(is_lacking, "talk.agent: name the agent, because talk.machines is above 0")
         refuse(self.task == "attention_prediction", f"task: people's answers to {self.task} are imported")
         return self
 
@@ -165,7 +168,9 @@ def read_settings(folder: Path) -> StudySettings:
         text = path.read_text("utf-8")
         tables = tomllib.loads(text)
     except FileNotFoundError:
-        raise InputError(f"{folder} is no study: it has no {FILE}; `turinglike study new` makes one") from None
+        raise InputError(
+            f"{folder} is not a study: the folder has no {FILE}; `turinglike study new` makes one"
+        ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: {error}") from None
     kind: type[StudySettings] = AnswersSettings if "stimulus_set" in tables else JudgesSettings

@@ -192,7 +192,7 @@ class Lobby(ABC, Generic[M]):
         self._told = reason
         self._told_fault = meeting.cause() == "fault"
         level = logging.ERROR if self._told_fault else logging.INFO
-        log.log(level, f"a {self.noun} is void: {reason}; `turinglike study status` counts those that are void")
+        log.log(level, f"a {self.noun} is void: {reason}; `turinglike study status` counts all void {self.noun}s")
 
     def phase(self, meeting: M) -> Literal["void", "over", "open"]:
         """How far a meeting is; void and over are for ever."""

@@ -66,7 +66,7 @@ class MeetingMaterial(Material):
                 problems.append(f"{place}: {why}")
             elif name not in served:
                 others = ", ".join(sorted(served)) or "no agent"
-                problems.append(f"{place}: {server} does not serve {name}; it serves {others}")
+                problems.append(f"{place}: {server} does not serve {name}; the server has {others}")
             elif "conversation" not in served[name]:
                 problems.append(f"{place}: {name} answers {', '.join(served[name])}, not conversation")
         return problems
@@ -91,8 +91,8 @@ class TalkMaterial(SetMaterial, MeetingMaterial):
         stimulus = self.stimuli.get(meeting.stimulus)
         if stimulus is None:
             raise InputError(
-                f"{self.source}: has no {meeting.stimulus}, about which people of this study conversed; bring the set "
-                "back that the study began with"
+                f"{self.source}: the set has no {meeting.stimulus}, but people of this study talked about it; restore "
+                "the set with which the study began"
             )
         return len(meeting.messages) >= stimulus.exchanges
 
@@ -104,7 +104,7 @@ class TalkMaterial(SetMaterial, MeetingMaterial):
         """An agent that is named, and that nobody meets."""
         talk = self.settings.talk
         if talk.agent and not talk.machines:
-            return [f"talk.agent: nobody meets {talk.agent}, for talk.machines is 0"]
+            return [f"talk.agent: nobody meets {talk.agent}, because talk.machines is 0"]
         return []
 
     def problems(self) -> list[str]:

@@ -46,8 +46,7 @@ def read_phrases(study: Path, settings: StudySettings) -> dict[str, str]:
     wrong += [name for name, text in own.items() if not isinstance(text, str)]
     if wrong:
         raise InputError(
-            f"{study / settings.phrases}: a page's phrase lacks, or none is called so, or it is no text: "
-            f"{', '.join(wrong)}"
+            f"{study / settings.phrases}: these phrases are missing, or unknown, or not a text: {', '.join(wrong)}"
         )
     return {name: own.get(name, text) for name, text in english.items()}
 
@@ -58,7 +57,9 @@ def phrase_warnings(study: Path, settings: StudySettings) -> list[str]:
     lacking = [] if own is None else sorted(LATER - own.keys())
     if not lacking:
         return []
-    return [f"{study / settings.phrases}: lacks {', '.join(lacking)}; the pages say these in English"]
+    return [
+        f"{study / settings.phrases}: this file lacks {', '.join(lacking)}; the pages show these phrases in English"
+    ]
 
 
 def phrases_sent(settings: StudySettings, phrases: Mapping[str, str], study: str) -> dict[str, Any]:

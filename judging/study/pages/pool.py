@@ -25,7 +25,7 @@ from serving.files.words import count
 
 Seen = Mapping[tuple[str, ...], int]
 """By the trials of a page, how many judges had it."""
-HOW_TO_CATCH = "`turinglike generate SET --agents catch` and make the trials again with this run, too"
+HOW_TO_CATCH = "run `turinglike generate SET --agents catch`, and make the trials again with this run, too"
 CATCH = ("catch", "swapped")
 """The cells whose pages are no trials that are scored."""
 
@@ -133,16 +133,17 @@ class TrialPool:
         kinds = {"machine" if page.agents else "human" for page in self.pages if not page.catch} | self.cells.keys()
         needed = {"one": {*VERDICTS}, "four": {" ".join(pair) for pair in product(VERDICTS, repeat=2)}}
         if not self.of_pairs and (lacking := needed.get(wanted.choices, set()) - kinds):
-            problems.append(f"trials: there are none of {', '.join(sorted(lacking))}")
+            problems.append(f"trials: the trial set has none of these: {', '.join(sorted(lacking))}")
         pictures = {image.name for trial in self.trials.values() for image in trial.images_by_field().values()}
         if gone := sorted(name for name in pictures if not (self.folder / name).is_file()):
-            problems.append(f"trials: {count(len(gone), 'picture')} gone, such as {gone[0]}")
+            problems.append(f"trials: {count(len(gone), 'picture')} missing, such as {gone[0]}")
         if wanted.catch and not self.has_catch():
-            problems.append(f"trials.catch: the trial set has no catch trials: set it to 0, or {HOW_TO_CATCH}")
+            problems.append(f"trials.catch: the trial set has no catch trials: set catch to 0, or {HOW_TO_CATCH}")
         if few := self.lacking():
             problems.append(
-                "trials.number, practice, catch, sample: a judge sees no stimulus and no conversation of people "
-                f"twice: {count(few, 'trial')} of the wanted cannot be drawn of {self._stimuli()}; take fewer"
+                "trials.number, practice, catch, sample: reduce these settings. A judge sees no stimulus and no "
+                f"conversation of people twice, and the settings ask for {count(few, 'trial')} too many: there are "
+                f"{self._stimuli()}"
             )
         return problems
 
@@ -156,12 +157,17 @@ class TrialPool:
         """Why a judge cannot have more trials than ``trials.number`` now is, after :meth:`fit`."""
         stimuli = len({page.stimulus for page in self.pages})
         if self.settings.trials.number + sum(self._beside().values()) == stimuli:
-            return f"that is {self._stimuli()}"
-        cells = ", ".join(f"{len(pages):,} of {name}" for name, pages in sorted(self.cells.items()))
+            return f"the set has {self._stimuli()}"
         return (
-            f"no more can be drawn of {self._stimuli()}. No stimulus and no conversation of people comes twice, and "
-            f"kinds come equally often: {cells}"
+            f"the set has {self._stimuli()}, and no more trials can be drawn from them. No stimulus and no "
+            f"conversation of people comes twice, and kinds of trials come equally often: {self.numbers()}"
         )
+
+    def numbers(self) -> str:
+        """The number of pages of each kind, in words such as "16 of people, 8 of mmcq, 2 catch trials"."""
+        names = {"human": "of people", "catch": "catch trials", "swapped": "swapped scanpaths"}
+        cells = sorted(self.cells.items())
+        return ", ".join(f"{len(pages):,} {names.get(cell, f'of {cell}')}" for cell, pages in cells)
 
     def _beside(self) -> dict[str, int]:
         """What takes stimuli beside the trials that are counted, and how many."""

@@ -100,13 +100,15 @@ class AskMaterial(SetMaterial):
     def warnings(self) -> list[str]:
         """Tables of conversations, which do nothing here."""
         of_talks = sorted({"talk", "delays"} & self.settings.model_fields_set)
-        return [f"{name}: is of conversations, and does nothing here" for name in of_talks]
+        return [f"{name}: this table is for conversations, and does nothing here" for name in of_talks]
 
     def problems(self) -> list[str]:
         """Too few stimuli, and pictures that are damaged or that browsers do not show."""
         problems = []
         if len(self.stimuli) < self.number:
-            problems.append(f"answers.number: nobody answers a stimulus twice, and there are {len(self.stimuli):,}")
+            problems.append(
+                f"answers.number: nobody answers a stimulus twice, and the set has only {len(self.stimuli):,}"
+            )
         for name, stimulus in self.stimuli.items():
             if (image := stimulus.images_by_field().get("image")) is not None:
                 try:

@@ -86,8 +86,9 @@ class TrialMaterial(Material):
         out = sum(math.comb(number, caught) for caught in range(number + 1) if caught < least * number) / 2**number
         return [
             *warnings,
-            "exclude.catch: selects judges by their bias to say human, which changes all scores. Of judges who guess, "
-            f"{count(number, 'catch trial')} of each would exclude {out:.0%}. Control questions measure attention",
+            "exclude.catch: this rule excludes judges by their bias to say human, which changes all scores. With "
+            f"{count(number, 'catch trial')} for each judge it excludes {out:.0%} of the judges who guess. Control "
+            "questions measure attention",
         ]
 
     def _unused_of_pairs(self) -> list[str]:
@@ -113,8 +114,8 @@ class TrialMaterial(Material):
 
     def summary(self) -> str:
         """With the number of pages of each kind."""
-        cells = ", ".join(f"{len(pages):,} of {name}" for name, pages in sorted(self.pool.cells.items()))
-        return f"{self.settings.task}: {count(self.number, 'trial')} for each judge, of {cells}"
+        trials = f"{count(self.number, 'trial')} for each judge"
+        return f"{self.settings.task}: {trials}, drawn from these: {self.pool.numbers()}"
 
     def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
         """A list drawn from the pool, with its examples in the instructions."""

@@ -18,9 +18,12 @@ from serving.files.terminal import plain_table, print_line, print_table
 from serving.files.words import count
 
 DECIDED_FOR = (
-    "These decisions are for these stimuli. `turinglike score` speaks of other stimuli, and of other people who "
-    "answered, too: it may leave open what is decided here."
+    "These decisions are for these stimuli only. `turinglike score` decides for other stimuli and for other people, "
+    "too. Its decision may still be open when a decision is made here."
 )
+
+STAGES = {"at it": "not finished", "begun": "without an answer"}
+"""How the text of ``study status`` names two stages of ``status --json``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class MeetingCounts:
 
     def left_out(self) -> str:
         """What no export has, in words; "" where it has all."""
-        parts = [f"{self.under_way:,} not at the end"] if self.under_way else []
+        parts = [f"{self.under_way:,} not complete"] if self.under_way else []
         parts += [f"{number:,} void ({reason})" for reason, number in sorted(self.void.items())]
         return ", ".join(parts)
 
@@ -81,16 +84,18 @@ class KnownJudges:
             number = f"{len(self.later):,} of {count(len(self.finished) + len(self.later), 'judge')} who finished"
             before = f"They joined after judge {judge.number} ({judge.code}), who"
             if state.closed:
-                told.append(f"{number} do not count for these decisions. {before} was at it when the study was closed.")
+                told.append(
+                    f"{number} do not count for these decisions. {before} had not finished when the study was closed."
+                )
             else:
                 told.append(
-                    f"{number} do not count for these decisions yet. {before} is still at it. Judge {judge.number} is "
-                    f"waited for until {self.until:%Y-%m-%d %H:%M} UTC, or longer if they go on."
+                    f"{number} do not count for these decisions yet. {before} has not finished. The decisions wait for "
+                    f"judge {judge.number} until {self.until:%Y-%m-%d %H:%M} UTC, or longer if this judge goes on."
                 )
         if self.by_kit:
             told.append(
-                f"Of kits {count(len(self.by_kit), 'judge')} finished, and none counts for these decisions: kits come "
-                "back in no order of joining."
+                f"{count(len(self.by_kit), 'judge')} finished in kits. Judges of kits do not count for these "
+                "decisions, because kits do not come back in the order of joining."
             )
         return left_out | {"not_counted": " ".join(told)} if told else {}
 
@@ -185,27 +190,30 @@ def print_study(status: dict[str, Any]) -> None:
     joined = judges.pop("joined")
     finished = judges.pop("finished", 0)
     kind = "judges" if "verdicts" in status else "participants"
-    others = "".join(f", {number:,} {name}" for name, number in judges.items())
+    others = "".join(f", {number:,} {STAGES.get(name, name)}" for name, number in judges.items())
     print_line(f"{kind}: {finished:,} of {wanted:,} finished ({joined:,} joined{others})")
     if "tests" in status:
         tests = status["tests"]
-        numbers = f"({tests['under_way']:,} under way, {tests['void']:,} void)"
-        print_line(f"tests: {tests['over']:,} of {tests['wanted']:,} wanted {numbers}")
+        numbers = f"({tests['under_way']:,} not complete, {tests['void']:,} void)"
+        print_line(f"tests: {tests['over']:,} of {tests['wanted']:,} complete {numbers}")
     elif "conversations" in status:
         held = status["conversations"]
-        print_line(f"conversations: {held['over']:,} at the end ({held['under_way']:,} not, {held['void']:,} void)")
+        numbers = f"({held['under_way']:,} not complete, {held['void']:,} void)"
+        print_line(f"conversations: {held['over']:,} complete {numbers}")
     elif "answers" in status:
         answers = status["answers"]
-        print_line(f"answers: {answers['all']:,}, of them {answers['flagged']:,} with a flag")
-        print_line(f"  to be answered anew: {answers['told']:,}")
+        print_line(f"answers: {answers['all']:,} ({answers['flagged']:,} with a flag)")
+        print_line(f"  answers that the page's checks refused: {answers['told']:,}")
     else:
-        print_line(f"verdicts: {status['verdicts']['counted']:,} count of {status['verdicts']['all']:,}")
+        every = status["verdicts"]["all"]
+        counted = status["verdicts"]["counted"]
+        print_line(f"verdicts: {every:,} ({counted:,} counted, {every - counted:,} excluded)")
         for rule, about in status["excluded"].items():
             print_line(
                 f"  excluded by {rule}: {count(about['verdicts'], 'verdict')} of {count(about['judges'], 'judge')}"
             )
         has_bounds = any("decision" in row for row in status["agents"].values())
-        table = plain_table("answers of", "verdicts", "share human", *(["within bounds"] if has_bounds else []))
+        table = plain_table("answers of", "verdicts", "judged human", *(["within bounds"] if has_bounds else []))
         for name, row in status["agents"].items():
             decision = [f"{row['decision']} ({count(row['judges'], 'judge')})"] if "decision" in row else []
             table.add_row(name, f"{row['verdicts']:,}", f"{row['said_human']:.3f}", *decision)
@@ -216,10 +224,11 @@ def print_study(status: dict[str, Any]) -> None:
         if "not_counted" in status:
             print_line(status["not_counted"])
     for reason, number in sorted(status.get("void", {}).items()):
-        print_line(f"  void: {number:,} {reason}")
+        print_line(f"  {number:,} void: {reason}")
     for export in status["exports"]:
+        people = count(export["deleted"], "person", "people")
         print_line(
-            f"the export of {export['at'][:10]} has {export['deleted']:,} who were deleted since: {export['out']}"
+            f"the export of {export['at'][:10]} may still contain data of {people} deleted later: {export['out']}"
         )
     if status["closed"]:
-        print_line(f"closed {status['closed'][:10]}")
+        print_line(f"the study was closed on {status['closed'][:10]}")

@@ -23,7 +23,7 @@
     byId("told").replaceChildren(
       pairs(facts),
       table(
-        ["answers of", "verdicts", "share human", ...(decided ? ["within bounds", "after judges"] : [])],
+        ["answers of", "verdicts", "judged human", ...(decided ? ["within bounds", "after judges"] : [])],
         rows(agents, ["verdicts", "said_human", ...(decided ? ["decision", "judges"] : [])]),
       ),
       decidedFor ? el("p", decidedFor) : "",

@@ -170,7 +170,7 @@ def test_agents_are_ranked_and_another_joins(
     write_verdicts(tmp_path / "grown", {"alike": 0.0, "told": 1.8}, 0, judges=8)  # what is known counts once
     capsys.readouterr()
     assert main(["rank", str(tmp_path / "grown"), "--prior", str(tmp_path / "R"), "--out", str(tmp_path / "R2")]) == 0
-    assert "216 of 288 here are among them" in capsys.readouterr().out
+    assert "it has 216 of the 288 given now" in capsys.readouterr().out
     assert main(["rank", str(tmp_path / "grown"), "--out", str(tmp_path / "R2")]) == 2  # before it is fitted
     for agent, row in rows_of(tmp_path / "T" / "agents.csv").items():  # the prior is the earlier verdicts
         assert agent == "people" or float(row["humanness"]) == pytest.approx(float(after[agent]["humanness"]), abs=0.1)
@@ -178,7 +178,7 @@ def test_agents_are_ranked_and_another_joins(
     both.assign(asked="word_association").to_csv(tmp_path / "R" / "verdicts.csv", index=False)
     monkeypatch.setattr(rank_model, "fit", lambda of: fit(of, TRIES if of["asked"][0] != "elsewhere" else [(5, 0.8)]))
     assert main(["rank", str(tmp_path / "W"), "--prior", str(tmp_path / "R"), "--out", str(tmp_path / "U")]) == 1
-    assert "stimuli of others has no figure" in capsys.readouterr().out
+    assert "stimuli of others has no numbers" in capsys.readouterr().out
     with (tmp_path / "U" / "agents.csv").open(newline="") as file:
         assert {row["asked"] for row in csv.DictReader(file)} == {"word_association"}
     assert len(both) == 6 * 36 + 3 * 24
@@ -201,9 +201,9 @@ def test_without_convergence_there_is_no_figure(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda table: table[table["truth"] == "machine"], "that takes two judges, and verdicts on people's"),
-        (lambda table: table[table["truth"] == "human"], "that takes two judges, and verdicts on people's"),
-        (lambda table: table[table["judge"] == "j0"], "that takes two judges"),
+        (lambda table: table[table["truth"] == "machine"], "a ranking needs two judges, and answers from people"),
+        (lambda table: table[table["truth"] == "human"], "a ranking needs two judges, and answers from people"),
+        (lambda table: table[table["judge"] == "j0"], "a ranking needs two judges"),
     ],
 )
 def test_what_cannot_be_ranked(change: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,7 +49,8 @@ def test_judge_and_score_say_whose_trials_were_not_judged(
     assert main(["judge", str(tmp_path / "T"), "--judges", "svm,cue-length", "--out", str(tmp_path / "V")]) == 1
     told = capsys.readouterr().out
     of_judge = next(line for line in told.splitlines() if line.startswith("svm did not judge"))
-    assert "svm did not judge 10 of 80 trials (10 of 40 of people, 0 of 40 of machines). They count in no rate." in told
+    assert "svm did not judge 10 of 80 trials (10 of 40 of people, 0 of 40 of machines). " in told
+    assert "These trials count in no rate." in of_judge
     assert "no_features 10, as " in of_judge
     why = "a scanpath of 7 fixations: svm judges those of 10 at least; with --set svm.path=padded15 it judges shorter"
     assert why in of_judge

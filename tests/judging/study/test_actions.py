@@ -32,7 +32,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 @pytest.mark.parametrize("preset", ["2022", "2025", "feedback"])
 def test_a_stimulus_set_has_no_presets(tmp_path: Path, capsys: pytest.CaptureFixture[str], preset: str) -> None:
     said = refused(capsys, "new", words(tmp_path), "--preset", preset, "-o", tmp_path / "study")
-    assert f"--preset {preset} is of people who judge a folder of `turinglike trials`" in said
+    assert f"--preset {preset} needs a folder of `turinglike trials`, which people judge" in said
     assert "leave --preset out" in said
     assert not (tmp_path / "study").exists()
     assert main(["study", "new", str(words(tmp_path)), "--preset", "plain", "-o", str(tmp_path / "study")]) == 0
@@ -45,9 +45,9 @@ def test_live_tests_have_no_set_and_no_other_task(
     out = ("-o", tmp_path / "study")
     for source in (words(tmp_path), trials_of(tmp_path)):
         said = refused(capsys, "new", source, "--preset", preset, *out)
-        assert f"--preset {preset} is of live tests, which show no set: leave {source} out" in said
+        assert f"--preset {preset} makes live tests, which show no set: leave {source} out" in said
     said = refused(capsys, "new", "--preset", preset, "--task", "word", *out)
-    assert f"--preset {preset} is of conversations, not of word_association" in said
+    assert f"--preset {preset} makes conversations, not word_association" in said
     assert main(["study", "new", "--preset", preset, "--task", "conversation", *map(str, out)]) == 0
 
 
@@ -71,20 +71,20 @@ def test_why_a_judge_has_no_more_trials_is_told_in_numbers(tmp_path: Path, capsy
 
     said, made = told("words", study_folders.word_trials(26))
     assert (made["number"], made["practice"], made["sample"]) == (22, 2, True)
-    assert said == "trials.number = 22, not 50: that is 26 stimuli minus 2 for practice and 2 for examples"
+    assert said == "trials.number = 22, not 50: the set has 26 stimuli minus 2 for practice and 2 for examples"
     said, made = told("catch", study_folders.word_trials(30, catch=8))
     caught = round(made["catch"] * made["number"])
     assert made["number"] + made["practice"] + caught + 2 == 30
-    assert said.endswith(f": that is 30 stimuli minus 2 for practice, {caught} for catch trials and 2 for examples")
+    assert said.endswith(f": the set has 30 stimuli minus 2 for practice, {caught} for catch trials and 2 for examples")
     said, made = told("2022", study_folders.word_trials(26), "--preset", "2022")
-    assert (made["number"], said) == (26, "trials.number = 26, not 50: that is 26 stimuli")
+    assert (made["number"], said) == (26, "trials.number = 26, not 50: the set has 26 stimuli")
     people_of_six = [row for row in study_folders.word_trials(26) if row[1]["truth"] == "machine" or _number(row) < 6]
     said, made = told("uneven", people_of_six)
     assert made["number"] < 22
-    assert "no more can be drawn of 26 stimuli minus 2 for practice and 2 for examples. No stimulus and no" in said
-    assert said.endswith("kinds come equally often: 26 of alpha, 26 of beta, 6 of human")
+    assert "26 stimuli minus 2 for practice and 2 for examples, and no more trials can be drawn from them. No" in said
+    assert said.endswith("kinds of trials come equally often: 26 of alpha, 26 of beta, 6 of people")
     study = study_folders.changed(tmp_path / "words" / "study", number=24)
-    assert "2 trials of the wanted cannot be drawn of 26 stimuli minus 2 for practice and 2 for examples" in refused(
+    assert "2 trials too many: there are 26 stimuli minus 2 for practice and 2 for examples" in refused(
         capsys, "check", study
     )
 
@@ -111,7 +111,7 @@ def test_less_feedback_than_the_preset_has_is_told(tmp_path: Path, capsys: pytes
     assert main(["study", "new", str(trials), "--preset", "feedback", "-o", str(tmp_path / "study")]) == 0
     made = tomllib.loads((tmp_path / "study" / "study.toml").read_text())["trials"]
     assert made["feedback"] == made["number"] // 2
-    assert f"trials.feedback = {made['feedback']}, not 40: the other half of the trials is without" in (
+    assert f"trials.feedback = {made['feedback']}, not 40: at least half of the trials give no feedback" in (
         capsys.readouterr().out
     )
     assert main(["study", "new", str(trials), "-o", str(tmp_path / "plain")]) == 0
@@ -144,7 +144,9 @@ def test_links_need_an_address_that_they_can_be_added_to(
     study = study_folders.write_study(
         tmp_path / "study", trials_of(tmp_path), "word_association", number=4, entry="links"
     )
-    assert f"--address {address}: give it without ? and #" in refused(capsys, "links", study, 2, "--address", address)
+    assert f"--address {address}: give the address without ? and #" in refused(
+        capsys, "links", study, 2, "--address", address
+    )
     assert not (study / "links.jsonl").exists()
 
 
@@ -157,8 +159,8 @@ def test_what_a_kit_cannot_keep_is_named(tmp_path: Path, capsys: pytest.CaptureF
 
     trials = trials_of(tmp_path)
     said = told("panel", worker="PID", reload="block", redirect="https://panel.example/?cc={code}", code="DONE")
-    assert "in a kit these do nothing: judges.reload, judges.worker, end.code, end.redirect" in said
-    assert "do nothing" not in told("laboratory")
+    assert "a kit does not use these settings: judges.reload, judges.worker, end.code, end.redirect" in said
+    assert "does not use" not in told("laboratory")
 
 
 def test_settings_that_do_nothing_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,10 +169,10 @@ def test_settings_that_do_nothing_are_warned_of(tmp_path: Path, capsys: pytest.C
     assert main(["study", "new", str(tmp_path / "topics.jsonl"), "-o", str(tmp_path / "talks")]) == 0
     capsys.readouterr()
     assert main(["study", "check", str(study_folders.changed(tmp_path / "talks", agent="eliza"))]) == 0
-    assert "warning: talk.agent: nobody meets eliza, for talk.machines is 0" in capsys.readouterr().err
+    assert "warning: talk.agent: nobody meets eliza, because talk.machines is 0" in capsys.readouterr().err
     assert main(["study", "new", str(words(tmp_path)), "-o", str(tmp_path / "asked")]) == 0
     with (tmp_path / "asked" / "study.toml").open("a") as file:
         file.write('\n[talk]\nagent = "eliza"\nmachines = 1.0\n')
     capsys.readouterr()
     assert main(["study", "check", str(tmp_path / "asked")]) == 0
-    assert "warning: talk: is of conversations, and does nothing here" in capsys.readouterr().err
+    assert "warning: talk: this table is for conversations, and does nothing here" in capsys.readouterr().err

@@ -140,7 +140,7 @@ def test_status_decides_on_agents_up_to_the_first_judge_who_is_still_at_it(
     assert "decision" not in agents["people"]
     assert main(["study", "status", str(study)]) == 0
     assert capsys.readouterr().out.replace("\n", " ").count(status["decided_for"]) == 1
-    assert status["decided_for"].startswith("These decisions are for these stimuli.")
+    assert status["decided_for"].startswith("These decisions are for these stimuli only.")
     for agent in ("alpha", "beta"):
         decided = (agents[agent]["decision"], agents[agent]["judges"])
         assert decided == (("open", before) if hours < 2 else (wanted, number))
@@ -165,15 +165,15 @@ def test_status_says_why_judges_who_finished_do_not_count_yet(
     of_joining = "They joined after judge 2 ({code}), who {is_at_it}"
     who = {"number": 2, "judge": waited_for.code}
     if is_closed:
-        told = of_joining.format(code=waited_for.code, is_at_it="was at it when the study was closed.")
+        told = of_joining.format(code=waited_for.code, is_at_it="had not finished when the study was closed.")
         assert status["waits_for"] == {**who, "until": None}
         assert status["not_counted"] == f"3 of 4 judges who finished do not count for these decisions. {told}"
     else:
-        told = of_joining.format(code=waited_for.code, is_at_it="is still at it.")
+        told = of_joining.format(code=waited_for.code, is_at_it="has not finished.")
         assert status["waits_for"] == {**who, "until": until.isoformat(timespec="seconds")}
         assert status["not_counted"] == (
-            f"3 of 4 judges who finished do not count for these decisions yet. {told} Judge 2 is waited for until "
-            f"{until:%Y-%m-%d %H:%M} UTC, or longer if they go on."
+            f"3 of 4 judges who finished do not count for these decisions yet. {told} The decisions wait for judge 2 "
+            f"until {until:%Y-%m-%d %H:%M} UTC, or longer if this judge goes on."
         )
     assert main(["study", "status", str(study)]) == 0
     assert status["not_counted"] in capsys.readouterr().out.replace("\n", " ")
@@ -200,7 +200,8 @@ def test_status_says_that_kits_are_part_of_no_decision(tmp_path: Path, capsys: p
     assert status()["agents"]["alpha"]["judges"] == 1
     assert "waits_for" not in status()
     assert status()["not_counted"] == (
-        "Of kits 1 judge finished, and none counts for these decisions: kits come back in no order of joining."
+        "1 judge finished in kits. Judges of kits do not count for these decisions, because kits do not come back in "
+        "the order of joining."
     )
 
 
@@ -228,7 +229,7 @@ def test_excluded_verdicts_are_not_scored(tmp_path: Path, capsys: pytest.Capture
     assert status["excluded"] == {"finished": {"verdicts": 4, "judges": 1}}
     assert status["agents"]["people"] == {"verdicts": 60, "said_human": 1.0}
     assert main(["study", "status", str(study)]) == 0
-    assert "judges: 6 of 50 finished (7 joined, 1 at it)" in capsys.readouterr().out
+    assert "judges: 6 of 50 finished (7 joined, 1 not finished)" in capsys.readouterr().out
     assert main(["score", str(out), "-o", str(tmp_path / "S")]) == 0
     assert "132 of 136 verdicts count; excluded by the study's rules: finished 4" in capsys.readouterr().out
     scores = json.loads((tmp_path / "S" / "scores.json").read_text())
@@ -470,7 +471,7 @@ def test_a_rule_that_selects_judges_by_bias_is_warned_of(tmp_path: Path, capsys:
     text = (study / "study.toml").read_text().partition("[exclude]")
     (study / "study.toml").write_text(f"{text[0]}[exclude]\ncatch = 0.5\n")
     assert main(["study", "check", str(study)]) == 0
-    assert "2 catch trials of each would exclude 25%" in capsys.readouterr().err
+    assert "With 2 catch trials for each judge it excludes 25% of the judges" in capsys.readouterr().err
 
 
 def test_a_study_has_a_plan_to_preregister(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -479,9 +480,9 @@ def test_a_study_has_a_plan_to_preregister(tmp_path: Path, capsys: pytest.Captur
     capsys.readouterr()
     assert main(["study", "plan", str(study)]) == 0
     text = capsys.readouterr().out
-    assert "12 judges, 20 trials of each, 2 agents beside people, 40 stimuli." in text
+    assert "12 judges, 20 trials for each judge, 2 agents, 40 stimuli." in text
     assert "within 0.5 ± 0.2." in text
-    assert "Excluded, before the truth is joined: finished = True." in text
+    assert "before these are compared with the truth: finished = True." in text
     source = (study / "study.toml").read_text()
     assert f"SHA-256 of study.toml: {hashlib.sha256(source.encode()).hexdigest()}" in text
     assert text.strip().endswith(source.strip())
@@ -506,7 +507,7 @@ def test_what_does_nothing_for_pairs_is_told_and_a_new_study_has_none_of_it(
     plan = capsys.readouterr().out.split("SHA-256")[0]
     assert "the X-Turn pass rate" in plan
     assert "Equivalence" not in plan
-    assert "said human" not in plan
+    assert "judged human" not in plan
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,7 @@ def written(path: Path, kit: str, *judges: tuple[str, list[dict[str, Any]]], at:
         ([*AGREES[:2], {"verdicts": ["human"], "rt": 10**400}], NOW, "is no file of a kit"),
         (AGREES, "2026-01-01T00:00:00", "its time has no zone"),
         (None, NOW, "its checksum is another"),
-        ("kit", NOW, "is not of a kit of this study"),
+        ("kit", NOW, "these answers are not from a kit of this study"),
     ],
 )
 def test_no_answers_of_a_file_are_taken_in_where_any_cannot_be(
@@ -267,7 +267,7 @@ def test_a_file_that_is_saved_after_each_person_is_taken_in(
     shutil.copytree(study, tmp_path / "closed")
     assert turinglike("study", "close", str(tmp_path / "closed")) == 0
     assert turinglike("study", "import", str(tmp_path / "closed"), late) == 2
-    assert "closed: it takes no answers any more" in capsys.readouterr().err
+    assert "closed, and takes no more answers" in capsys.readouterr().err
     assert turinglike("study", "import", str(study), early, late, early) == 0
     assert [line.split(": ")[1] for line in capsys.readouterr().out.splitlines()] == [
         "4 new answers, finished",
@@ -309,6 +309,6 @@ def test_who_was_forgotten(
     capsys.readouterr()
     assert turinglike("study", "import", str(study), file) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"{first}: passed over, for nothing is known of this judge any more"
+    assert lines[0] == f"{first}: left out, because this judge's data were deleted"
     assert lines[1] == f"{second}: 4 new answers, finished"
     assert first not in (study / "events.jsonl").read_text()

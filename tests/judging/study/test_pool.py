@@ -96,7 +96,7 @@ def test_no_judge_meets_a_conversation_of_people_in_two_pairs(tmp_path: Path) ->
     for turns in draw_many(drawn, 10):
         assert len({turn.page.people for turn in turns}) == len(turns) >= 9
     more = pool(tmp_path / "more", "conversation", trials, number=12, practice=1)
-    assert "1 trial of the wanted cannot be drawn" in " ".join(more.problems())
+    assert "ask for 1 trial too many" in " ".join(more.problems())
 
 
 def test_examples_are_drawn_for_each_judge_who_does_not_meet_their_stimuli(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:
     for turns in draw_many(drawn, 20):
         assert Counter(turn.page.catch for turn in turns) == {False: 18, True: 2}
     drawn = pool(tmp_path / "lacks", "word_association", rows, number=20, catch=0.1)
-    assert "2 trials of the wanted cannot be drawn" in " ".join(drawn.problems())
+    assert "ask for 2 trials too many" in " ".join(drawn.problems())
     assert drawn.fit() == {"number": 18}
     assert drawn.problems() == []
     drawn = pool(tmp_path / "no catch", "word_association", study_folders.word_trials(20), number=10, catch=0.1)
@@ -134,7 +134,7 @@ def test_a_picture_that_is_gone_is_named_and_a_key_of_other_trials_refused(tmp_p
     drawn = pool(tmp_path, "image_captioning", rows, number=6)
     assert drawn.problems() == []
     (tmp_path / "T" / "media" / "s0003.png").unlink()
-    assert drawn.problems() == ["trials: 1 picture gone, such as media/s0003.png"]
+    assert drawn.problems() == ["trials: 1 picture missing, such as media/s0003.png"]
     source = tmp_path / "T" / "trials.jsonl"
     source.write_text(source.read_text().replace("s0004.png", "s0005.png"))
     with pytest.raises(InputError, match="is the key of other trials"):

@@ -224,7 +224,7 @@ def test_a_translation_of_an_older_version_opens_and_what_it_lacks_is_told(
     (folder / "de.toml").write_text("".join(f"{name} = {json.dumps(text)}\n" for name, text in older.items()))
     capsys.readouterr()
     assert main(["study", "check", str(folder)]) == 0
-    warning = f"de.toml: lacks {', '.join(sorted(LATER))}; the pages say these in English"
+    warning = f"de.toml: this file lacks {', '.join(sorted(LATER))}; the pages show these phrases in English"
     assert warning in capsys.readouterr().err
     with study_folders.serving(folder) as server:
         assert warning in server.said()
@@ -238,11 +238,11 @@ def test_another_task_or_trial_set_is_refused(tmp_path: Path) -> None:
     run(folder := made(tmp_path), work)
     events = (folder / "events.jsonl").read_text()
     (folder / "events.jsonl").write_text(events.replace('"word_association"', '"image_captioning"'))
-    with pytest.raises(InputError, match="people of this study began with image_captioning"):
+    with pytest.raises(InputError, match="began with the task image_captioning"):
         run(folder, work)
     (folder / "events.jsonl").write_text(events)
     study_folders.write_trials(tmp_path / "T", study_folders.word_trials(31))
-    with pytest.raises(InputError, match="is not the set that the people of this study began with"):
+    with pytest.raises(InputError, match="the people of this study began with another set"):
         run(folder, work)
 
 
@@ -335,7 +335,8 @@ def test_who_leaves_is_deleted_and_exports_before_it_are_named(
     assert read_state(folder).judges[second].ended == "finished"
     capsys.readouterr()
     assert main(["study", "status", str(folder)]) == 0
-    assert f"has {1 + is_killed} who were deleted since: {tmp_path / 'V'}" in capsys.readouterr().out
+    deleted = "2 people" if is_killed else "1 person"
+    assert f"may still contain data of {deleted} deleted later: {tmp_path / 'V'}" in capsys.readouterr().out
 
 
 def test_damage_is_named_and_a_torn_end_is_none(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_an_agent_that_no_server_answers_for_is_told_before_anybody_comes(
     with misbehaving_server.running() as server:
         url = server.url
         said = told(agent="elisa", server=url)
-        assert f"talk.agent: {url} does not serve elisa; it serves eliza, mmcq" in said
+        assert f"talk.agent: {url} does not serve elisa; the server has eliza, mmcq" in said
         assert "mmcq answers color_estimation, not conversation" in told(agent="mmcq")
         assert main(["study", "check", str(changed(made_here, agent="eliza"))]) == 0
     away = f"http://127.0.0.1:{server_process.free_port()}/"
@@ -152,8 +152,8 @@ def test_void_conversations_are_counted_by_reason_and_the_log_names_each_reason_
         "finished": 1,
         "finished without a conversation that counts": 4,
     }
-    assert "conversations: 1 at the end (0 not, 4 void)" in text
-    assert f"  void: 2 {FAULT}" in text
+    assert "conversations: 1 complete (0 not complete, 4 void)" in text
+    assert f"  2 void: {FAULT}" in text
     assert "participants: 1 of 50 finished (5 joined, 4 finished without a conversation that counts)" in text
     assert [end["kind"] for end in ends] == ["end"] * 4
     assert [end.get("note") for end in ends] == ["end_fault"] * 3 + [None]
@@ -188,7 +188,7 @@ def test_who_has_no_conversation_that_counts_takes_nobodys_place(
     run(study, work)
     said = capsys.readouterr()
     assert f"nobody has answered yet; its conversations: 1 void ({FAULT})" in said.err
-    assert f"nobody's answer counts: {tmp_path / 'pay'} has participants.csv alone" in said.out
+    assert f"no answer counts: {tmp_path / 'pay'} contains only participants.csv" in said.out
     [paid] = participants(tmp_path / "pay")
     assert (paid["outcome"], paid["paid"], paid["counts"], paid["void"]) == ("finished", "1", "0", "fault")
     assert [path.name for path in (tmp_path / "pay").iterdir()] == ["participants.csv"]
@@ -386,9 +386,9 @@ def test_a_whole_conversation_is_exported_whoever_answers_about_it(
     status, text = status_of(study, capsys)
     assert status["conversations"] == {"over": 2, "under_way": 1, "void": 0}
     assert status["answers"]["all"] == 2
-    assert "conversations: 2 at the end (1 not, 0 void)" in text
+    assert "conversations: 2 complete (1 not complete, 0 void)" in text
     unsaid, half = exported(study)
-    assert "conversations that are left out: 1 not at the end" in capsys.readouterr().out
+    assert "conversations that are left out: 1 not complete" in capsys.readouterr().out
     assert [len(record["answer"]["messages"]) for record in (unsaid, half)] == [4, 4]
     first, second, third, fourth = codes
     assert unsaid["raw"]["guesses"] == {first: None, second: None}
@@ -410,7 +410,7 @@ def test_a_conversation_whose_topic_is_gone_is_named(tmp_path: Path, capsys: pyt
     (tmp_path / "set.jsonl").write_text(json.dumps(row | {"id": "another"}))
     for action in (["status", str(study)], ["export", str(study), "-o", str(tmp_path / "people")]):
         assert main(["study", *action]) == 2
-        assert "has no talk, about which people of this study conversed; bring the set back" in capsys.readouterr().err
+        assert "the set has no talk, but people of this study talked about it; restore" in capsys.readouterr().err
 
 
 def test_an_older_study_counts_as_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

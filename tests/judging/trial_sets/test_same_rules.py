@@ -61,9 +61,9 @@ def test_both_sides_pass_the_papers_rules(tmp_path: Path) -> None:
     assert words == {cue: word for cue, _, word, _ in PAPERS if word}
     assert [answer.answer.word for answer in shown if answer.truth == "machine"] == ["moon"] * len(PAPERS)
     [of_people, of_machine] = rules.sentences()
-    assert of_people.startswith("words by the papers' rules: of 8 answers of people 3 changed (cats to cat, ")
+    assert of_people.startswith("words by the papers' rules: 8 answers from people, 3 changed (cats to cat, ")
     assert "4 left out (the: stop_word, ab: short, bluee: unknown, grandiose: overlap)" in of_people
-    assert of_machine == "words by the papers' rules: of 8 answers of minilm 0 changed, 0 left out"
+    assert of_machine == "words by the papers' rules: 8 answers from minilm, 0 changed, 0 left out"
     as_written = AnswerReader([machine, table], [], SameRules(as_written=True)).candidates([WORD], [])
     assert [answer.answer.word for answer in as_written if answer.truth == "human"] == [
         text.lower() for _, text, *_ in PAPERS
@@ -88,8 +88,8 @@ def test_trials_say_whose_words_changed_and_keep_the_raw_answer(
     files = [str(machine), str(table)]
     assert main(["trials", *files, "--every", "--out", str(tmp_path / "T"), "--seed", "1"]) == 0
     told = capsys.readouterr().out
-    assert "of 3 answers of people 1 changed (cats to cat), 1 left out (the: stop_word)" in told
-    assert "passed over: 1 words that the papers' rules drop" in told
+    assert ": 3 answers from people, 1 changed (cats to cat), 1 left out (the: stop_word)" in told
+    assert "left out: 1 words that the papers' rules drop" in told
     about = json.loads((tmp_path / "T.trials.json").read_bytes())
     assert about["same_rules"]["by"]["word_association"]["people"] == {
         "answers": 3,
@@ -108,7 +108,7 @@ def test_words_of_another_language_are_told(tmp_path: Path, capsys: pytest.Captu
     table = people(tmp_path / "people", [("p1", "animal", "Vierbeiner"), ("p1", "go", "weglaufend")])
     assert main(["trials", str(machine), str(table), "--every", "--out", str(tmp_path / "T")]) in (0, 2)
     captured = capsys.readouterr()
-    assert "more than half of people's words are left out: the rules are for English; --as-written" in (
+    assert "more than half of people's words are left out. The rules are for English; --as-written" in (
         captured.out + captured.err
     )
 
@@ -130,9 +130,9 @@ def test_colours_have_one_spelling_and_others_are_told(tmp_path: Path) -> None:
         "red",
     ]
     told = "\n".join(rules.sentences())
-    assert "of 5 answers of mmcq 0 changed, 0 left out" in told
-    assert "of 5 answers of people 4 changed (grey to gray, light grey to gray, teal to blue, red. to red)" in told
-    assert "which an agent such as mmcq cannot say: 1 of people (dunkelgrau)" in told
+    assert ": 5 answers from mmcq, 0 changed, 0 left out" in told
+    assert ": 5 answers from people, 4 changed (grey to gray, light grey to gray, teal to blue, red. to red)" in told
+    assert "(an agent such as mmcq cannot say them): 1 from people (dunkelgrau)" in told
 
 
 REPLIES = [
@@ -198,8 +198,8 @@ def test_every_judge_gets_the_fixations_of_the_clip(tmp_path: Path) -> None:
     [shown] = AnswerReader([tmp_path / "run"], [], rules).candidates(["attention_prediction"], [])
     assert shown.answer.fixations == [(319.0, 239.0)] * 15
     assert rules.sentences() == [
-        "scanpaths, of which judges see 15 fixations: of 1 answer of people 1 changed (20 fixations to 15 fixations), "
-        "0 left out"
+        "scanpaths (judges see the first 15 fixations): 1 answer from people, "
+        "1 changed (20 fixations to 15 fixations), 0 left out"
     ]
 
 

@@ -341,7 +341,7 @@ def test_whose_swapped_scanpaths_are(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert not any(key["catch"] == "1" for _, key in trials(out))
     if whose is None:  # as records were before
         assert swapped == []
-        assert "passed over: 12 swapped scanpaths that do not say who looked; generate them again" in output
+        assert "left out: 12 swapped scanpaths that do not say who looked; generate them again" in output
     else:
         assert [(key["truth"], key["agent"]) for key in swapped] == [(whose, "catch")] * 12
-        assert "0 to catch, 12 swapped" in output
+        assert "0 catch trials, 12 swapped" in output

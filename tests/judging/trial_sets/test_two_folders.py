@@ -68,7 +68,7 @@ def test_stimuli_that_one_side_alone_answered_are_counted(tmp_path: Path, capsys
     folders = [str(people), str(_machines(tmp_path, CUES[2:]))]
     assert main(["trials", *folders, "--every", "--out", str(tmp_path / "T"), "--seed", "1"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "answered by people alone: 2 stimuli; by machines alone: 1." in said
+    assert "only people answered 2 stimuli, and only machines 1." in said
     about = json.loads((tmp_path / "T.trials.json").read_text())
     assert about["tasks"]["word_association"]["stimuli_of_one_side"] == {"people": 2, "machines": 1}
     assert main(["trials", *folders, "--every", "--common", "--out", str(tmp_path / "C"), "--seed", "1"]) == 0

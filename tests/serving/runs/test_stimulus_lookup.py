@@ -51,9 +51,9 @@ def test_a_csv_with_a_free_column_and_people_by_cue_are_one(tmp_path: Path, caps
     of_people = people(tmp_path / "P", "participant,cue,response,rt\np1,sun,day,800\np2,moon,night,900\n")
     capsys.readouterr()
     assert joined(tmp_path / "W", of_people) == [{"moon"}, {"sun"}]
-    assert f"2 of 2 stimuli stand in both {tmp_path / 'W'} and {of_people}" in capsys.readouterr().err
+    assert f"2 of 2 stimuli are in both {tmp_path / 'W'} and {of_people}" in capsys.readouterr().err
     assert main(["trials", str(tmp_path / "W"), "--people", str(of_people), "--out", str(tmp_path / "T")]) == 0
-    assert "2 of 2 stimuli stand in both" in capsys.readouterr().out
+    assert "2 of 2 stimuli are in both" in capsys.readouterr().out
 
 
 def test_ids_meet_then_public_names_then_cues(tmp_path: Path) -> None:
@@ -72,12 +72,12 @@ def test_folders_that_share_nothing_or_mean_other_things_are_warned_of(tmp_path:
     third = people(tmp_path / "P", "cue,response\nsea,wave\n")
     with gathered([Run(first), Run(second)]) as data:
         assert data.common == [
-            f"1 of 1 stimulus stand in both {first} and {second}",
+            f"1 of 1 stimulus are in both {first} and {second}",
             f"warning: 1 id of {first} and {second} mean different stimuli: 'w1'",
         ]
     with gathered([Run(first), Run(third)]) as data:
         assert data.common == [
-            f"0 of 2 stimuli stand in both {first} and {third}",
+            f"0 of 2 stimuli are in both {first} and {third}",
             f"warning: no stimulus of {first} is in another folder; it has w1",
         ]
         assert any(line.startswith("No stimulus of") for line in data._notices())
@@ -92,6 +92,6 @@ def test_the_same_pictures_in_two_tasks_are_said_to_be_so() -> None:
     tasks = ("color_estimation", "image_captioning")
     names: list[dict[Hashable, str]] = [{(task, name): name for name in ("a.jpg", "b.jpg")} for task in tasks]
     assert [*common_stimuli(["A", "B"], names)] == [
-        "0 of 4 stimuli stand in both A and B",
+        "0 of 4 stimuli are in both A and B",
         "A has 2 ids of another folder, but for another task: a.jpg, b.jpg",
     ]

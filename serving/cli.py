@@ -26,7 +26,10 @@ from serving.scheduling.interrupts import watched
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line, with the commands that installed packages add."""
-    parser = Parser(prog="turinglike", description="Answers of machine agents for Turing-like tests.")
+    parser = Parser(
+        prog="turinglike",
+        description="Let machine agents answer Turing-like tests, and find out which of them pass as a person.",
+    )
     parser.add_argument("--version", action="version", version=f"turinglike {__version__}")
     parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     commands = Commands(parsers, settings_options(), worker_options(), json_option())

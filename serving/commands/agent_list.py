@@ -94,10 +94,11 @@ def print_agents(
         table.add_row(*cells)
     print_table(table)
     if not all(row["runs_here"] for row in rows):
-        print("\n`turinglike doctor` says what is missing; `turinglike agents NAME` tells all about one")
+        print("\n`turinglike doctor` prints why agents cannot run here; `turinglike agents NAME` describes one agent")
     if wide and not all(row["ran"] for row in rows):
         print(
-            "\nran never: tried with random weights or recorded replies, not with the weights or service that it names"
+            "\nran never: this agent was tried with random weights or recorded replies, but not with its real weights "
+            "or service"
         )
     return 0
 
@@ -199,9 +200,9 @@ def doctor(task: str | None) -> int:
         f"turinglike {__version__} on Python {python}: {here.cores} cores, {here.memory / GIB:.0f} GiB of memory "
         f"({free / GIB:.0f} free), {disk / GIB:.0f} GiB of disk free, {graphics}"
     )
-    print(f"\nrun here: {', '.join(row['name'] for row in agents if row['runs_here']) or 'none'}")
+    print(f"\nagents that can run here: {', '.join(row['name'] for row in agents if row['runs_here']) or 'none'}")
     able = [row["name"] for row in agents if row["random_weights"]]
-    print(f"\nwith checkpoint=random, to measure a machine without weights: {', '.join(able) or 'none'}\n")
+    print(f"\nagents that take random weights (checkpoint=random), to measure a machine: {', '.join(able) or 'none'}\n")
     table = plain_table("agent", "memory", "on a GPU", "licence", "why it does not run here")
     for row in agents:
         if not row["runs_here"]:

@@ -25,7 +25,7 @@ from serving.commands.command_line import (
     task,
 )
 
-CHANGED_CODE = "go on though the file of an agent's class, of another package, has changed since the run began"
+CHANGED_CODE = "resume although the source file of an agent from another package has changed since the run began"
 
 
 def register(commands: Commands) -> None:
@@ -49,7 +49,7 @@ def _add_check(commands: Commands, source: Parser) -> None:
     check = commands.add(
         "check",
         _check,
-        "read a stimulus set and report every problem at once",
+        "read a stimulus set and print all problems of the set",
         source,
         commands.settings,
         commands.as_json,
@@ -59,35 +59,47 @@ def _add_check(commands: Commands, source: Parser) -> None:
     add(
         "--agents",
         metavar="A,B,C~D",
-        help="also check whether these agents and pairs can be asked: what they lack, and what their templates refuse",
+        help="also check whether these agents can answer: what is missing on this machine, and which conversations "
+        "the chat template of a model refuses. C~D is a pair of agents that converse",
     )
-    add("--deep", action="store_true", help="decode every image, not only its header")
+    add(
+        "--deep",
+        action="store_true",
+        help="decode every image completely (default: read only the header of each image)",
+    )
 
 
 def _add_set(commands: Commands) -> None:
     making = commands.add(
         "set",
         "serving.sets.set_making:make_set",
-        "make a stimulus set from annotations of COCO or COCO-Search18, or from the published benchmark",
+        "make a stimulus set from annotations of COCO or COCO-Search18, or from a file of the published benchmark",
         example="captions_val2017.json --images val2017 -o set.jsonl",
     )
     add = making.add_argument
-    add("source", type=path, help="a file of annotations")
-    add("-o", "--out", required=True, type=path, metavar="FILE", help="the file of the new set")
-    add("--images", type=path, metavar="DIR", help="the folder of the pictures that the annotations name")
-    add("--task", type=task, metavar="TASK", help="the task of the stimuli (default: the task of the annotations)")
+    add("source", type=path, metavar="ANNOTATIONS", help="the file of annotations, or a file of the benchmark")
+    add("-o", "--out", required=True, type=path, metavar="FILE", help="the file of the new stimulus set")
+    add("--images", type=path, metavar="DIR", help="the folder with the pictures that ANNOTATIONS names")
+    add(
+        "--task",
+        type=task,
+        metavar="TASK",
+        help="the task of the stimuli (default: the task of ANNOTATIONS)",
+    )
     add(
         "--frame",
         type=frame,
         metavar="WxH",
-        help="width and height in pixels of the frame (screen) that COCO-Search18's boxes are in, often 1680x1050",
+        help="width and height in pixels of the frame (the screen) in which COCO-Search18 gives the boxes of its "
+        "targets; often 1680x1050",
     )
     add(
         "--fit",
         choices=get_args(Fit),
-        help="how pictures filled that frame: bars keeps their shape, with bars beside them; stretch does not",
+        help="how the pictures filled the frame. bars: a picture kept its shape, with empty bars beside the picture. "
+        "stretch: a picture was stretched to the shape of the frame",
     )
-    add("--force", action="store_true", help="replace what is at --out")
+    add("--force", action="store_true", help="replace the file at --out, if there is one")
 
 
 # answers
@@ -97,7 +109,7 @@ def _add_generate(commands: Commands, source: Parser) -> None:
     generate = commands.add(
         "generate",
         _generate,
-        "let agents answer a whole stimulus set; the same command again resumes",
+        "let agents answer a whole stimulus set; run the same command again to resume",
         source,
         commands.settings,
         commands.workers,
@@ -105,37 +117,69 @@ def _add_generate(commands: Commands, source: Parser) -> None:
         uses_ray=True,
     )
     add = generate.add_argument
-    add("--agents", required=True, metavar="A,B,C~D", help="the agents that answer; C~D is a pair that converses")
-    add("-o", "--out", required=True, type=path, metavar="DIR", help="the run folder, new or to be resumed")
-    add("--samples", type=positive, default=1, metavar="N", help="answers of each agent to each stimulus (default 1)")
-    add("--seed", type=seed, metavar="S", help="the run's seed (default 0)")
-    add("--replicas", type=replicas, metavar="N|auto", help="workers for each agent (default auto)")
-    add("--here", action="store_true", help="answer in this process, without Ray, however many stimuli there are")
-    add("--retry-failed", action="store_true", help="answer again what failed before")
-    add("--skip-invalid", action="store_true", help="write failed records for invalid stimuli, and answer the others")
+    add(
+        "--agents",
+        required=True,
+        metavar="A,B,C~D",
+        help="the agents that answer; C~D is a pair of agents that converse",
+    )
+    add(
+        "-o",
+        "--out",
+        required=True,
+        type=path,
+        metavar="DIR",
+        help="the run folder: a new folder, or the folder of a run to resume",
+    )
+    add(
+        "--samples",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="number of answers of each agent to each stimulus (default 1)",
+    )
+    add("--seed", type=seed, metavar="S", help="the seed of the run, from which all random choices follow (default 0)")
+    add(
+        "--replicas",
+        type=replicas,
+        metavar="N|auto",
+        help="number of workers for each agent; a worker is a process that answers (default auto: as many as fit)",
+    )
+    add("--here", action="store_true", help="answer in this process, without Ray and without workers")
+    add("--retry-failed", action="store_true", help="ask again for the answers that failed before")
+    add(
+        "--skip-invalid",
+        action="store_true",
+        help="write a failed record for each invalid stimulus, and answer all valid stimuli",
+    )
     add("--accept-changed-code", action="store_true", help=CHANGED_CODE)
-    add("--limit", type=positive, metavar="N", help="answer only the first N stimuli")
+    add("--limit", type=positive, metavar="N", help="answer only the first N stimuli of the set")
 
 
 def _add_ask(commands: Commands) -> None:
     ask = commands.add(
         "ask",
         "serving.library.asking:ask",
-        "print agents' answers to a few pictures, words or topics at once",
+        "print the answers of agents to a few pictures, words, topics or messages",
         commands.settings,
         commands.as_json,
         example="mmcq,mmcq-lab --image a.jpg",
     )
     add = ask.add_argument
-    add("agents", metavar="AGENT", help="an agent, several (A,B), or a pair that converses (A~B)")
-    add("material", nargs="*", metavar="FILE", help="pictures, or a single set in a form that generate reads")
+    add("agents", metavar="AGENT", help="an agent, several agents (A,B), or a pair of agents that converse (A~B)")
+    add("material", nargs="*", metavar="FILE", help="pictures, or one stimulus set in a form that `generate` reads")
     add("--image", action="append", metavar="FILE", help="a picture, or a folder of pictures; may be repeated")
-    add("--cue", action="append", metavar="WORD", help="a word to associate with; may be repeated")
-    add("--topic", action="append", metavar="TOPIC", help="what a pair talks about; may be repeated")
-    add("--message", action="append", metavar="TEXT", help="a message that an agent replies to; may be repeated")
-    add("--task", type=task, metavar="TASK", help="the task, where the agents and the material leave a choice")
-    add("--samples", type=positive, default=1, metavar="N", help="answers to each stimulus (default 1)")
-    add("--seed", type=seed, default=0, metavar="S", help="the seed, as for generate (default 0)")
+    add(
+        "--cue",
+        action="append",
+        metavar="WORD",
+        help="a word to which an agent answers with another word; may be repeated",
+    )
+    add("--topic", action="append", metavar="TOPIC", help="a topic that a pair talks about; may be repeated")
+    add("--message", action="append", metavar="TEXT", help="a message to which an agent replies; may be repeated")
+    add("--task", type=task, metavar="TASK", help="the task, if the agents have several tasks for these stimuli")
+    add("--samples", type=positive, default=1, metavar="N", help="number of answers to each stimulus (default 1)")
+    add("--seed", type=seed, default=0, metavar="S", help="the seed, from which all random choices follow (default 0)")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help=DEVICE)
 
 
@@ -143,37 +187,63 @@ def _add_serve(commands: Commands) -> None:
     serve = commands.add(
         "serve",
         "serving.commands.serve:serve",
-        "let agents answer over HTTP, for programs and on a web page",
+        "let agents answer programs and people over HTTP; people use a web page",
         commands.settings,
         commands.workers,
         example="--agents mmcq,eliza --port 8000",
         uses_ray=True,
     )
     add = serve.add_argument
-    add("--agents", required=True, metavar="A,B", help="the agents that are served; they are loaded together")
-    add("--host", default="127.0.0.1", help="the address to listen at (default 127.0.0.1: this machine alone)")
-    add("--port", type=port, default=8000, help="the port to listen at (default 8000)")
-    add("-o", "--out", type=path, metavar="RUN", help="keep what is said and answered as records in this run folder")
+    add(
+        "--agents",
+        required=True,
+        metavar="A,B",
+        help="the agents that answer; the machine needs memory for all of them together",
+    )
+    add(
+        "--host",
+        default="127.0.0.1",
+        help="the address of the server (default 127.0.0.1: only programs on this machine can connect)",
+    )
+    add("--port", type=port, default=8000, help="the port of the server (default 8000)")
+    add("-o", "--out", type=path, metavar="RUN", help="keep all messages and answers as records in this run folder")
     add("--accept-changed-code", action="store_true", help=CHANGED_CODE)
-    add("--key-file", type=path, metavar="FILE", help="a file with the key (default: the variable TURINGLIKE_API_KEY)")
+    add(
+        "--key-file",
+        type=path,
+        metavar="FILE",
+        help="a file with the key that clients must send (default: the environment variable TURINGLIKE_API_KEY)",
+    )
     add(
         "--allow-host",
         action="append",
         default=[],
         metavar="NAME",
-        help="a host name under which clients reach this server; may be repeated",
+        help="a host name that clients use for this server; may be repeated",
     )
-    add("--seed", type=seed, default=0, metavar="S", help="the seed of requests that give none (default 0)")
-    add("--lazy", action="store_true", help="load an agent when it is first asked")
+    add("--seed", type=seed, default=0, metavar="S", help="the seed of requests that contain no seed (default 0)")
+    add("--lazy", action="store_true", help="load each agent only when the first request for this agent comes")
     add(
         "--queue",
         type=positive,
         default=256,
         metavar="N",
-        help="answers of one agent that may be under way at once (default 256)",
+        help="largest number of unfinished requests to one agent; further requests are refused (default 256)",
     )
-    add("--deadline", type=seconds, default=120.0, metavar="S", help="seconds that an answer may take (default 120)")
-    add("--replicas", type=positive, default=1, metavar="N", help="workers for each agent (default 1)")
+    add(
+        "--deadline",
+        type=seconds,
+        default=120.0,
+        metavar="S",
+        help="largest number of seconds for one answer (default 120)",
+    )
+    add(
+        "--replicas",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="number of workers for each agent; a worker is a process that answers (default 1)",
+    )
 
 
 # agents
@@ -183,7 +253,7 @@ def _add_bench(commands: Commands) -> None:
     bench = commands.add(
         "bench",
         "serving.bench.command:bench",
-        "measure how fast agents are on this machine, and what limits them",
+        "measure how fast agents are on this machine, and what limits their speed",
         commands.settings,
         example="mmcq gbvs --seconds 2",
     )
@@ -194,45 +264,61 @@ def _add_bench(commands: Commands) -> None:
         type=sizes,
         dest="sizes",
         metavar="1,2,4",
-        help="stimuli in a batch (default: 1, 2, 4, …, as long as larger batches are faster)",
+        help="numbers of stimuli in a batch (default: 1, 2, 4, …, as long as a larger batch is faster)",
     )
-    add("--seconds", type=seconds, default=5.0, metavar="N", help="seconds to measure each batch size (default 5)")
+    add(
+        "--seconds", type=seconds, default=5.0, metavar="N", help="seconds of measuring for each batch size (default 5)"
+    )
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help=DEVICE)
-    add("--task", type=task, metavar="TASK", help="the task of agents with several (default: their first)")
-    add("--mode", choices=MODES, help="the mode of attention prediction (default: the agent's first)")
-    add("-o", "--out", type=path, metavar="DIR", help="write the figures to DIR/bench.json")
+    add(
+        "--task",
+        type=task,
+        metavar="TASK",
+        help="the task to measure, for agents that have several tasks (default: the first task of each agent)",
+    )
+    add(
+        "--mode",
+        choices=MODES,
+        help="free viewing or search, for agents that predict attention (default: the first mode of each agent)",
+    )
+    add("-o", "--out", type=path, metavar="DIR", help="write the results to DIR/bench.json")
 
 
 def _add_agents(commands: Commands) -> None:
     agents = commands.add(
         "agents",
         "serving.commands.agent_list:print_agents",
-        "list the agents, or describe one",
+        "list all agents, or describe one agent",
         commands.as_json,
         example="--task word --here --sort size",
     )
     add = agents.add_argument
-    add("name", nargs="?", help="the agent to describe (default: list all)")
-    add("--task", type=any_task, metavar="TASK", help="list only agents of this task; judgement lists the judges")
-    add("--here", action="store_true", help="list only agents that can run on this machine as it is")
-    add("--sort", choices=("size", "name"), help="sort the list by memory, or by name")
+    add("name", nargs="?", metavar="NAME", help="the agent to describe (default: list all agents)")
+    add(
+        "--task",
+        type=any_task,
+        metavar="TASK",
+        help="list only agents of this task; the task `judgement` lists the judges",
+    )
+    add("--here", action="store_true", help="list only agents that can run on this machine now")
+    add("--sort", choices=("size", "name"), help="sort the list by memory (size) or by name")
 
 
 def _add_doctor(commands: Commands) -> None:
     doctor = commands.add(
         "doctor",
         "serving.commands.agent_list:doctor",
-        "tell which agents can run on this machine, and what the others need",
+        "print which agents can run on this machine, and what the other agents need",
         example="--task caption",
     )
-    doctor.add_argument("--task", type=any_task, metavar="TASK", help="only agents of this task")
+    doctor.add_argument("--task", type=any_task, metavar="TASK", help="print only agents of this task")
 
 
 def _add_fetch(commands: Commands) -> None:
     fetch = commands.add(
         "fetch",
         "serving.commands.fetch:fetch",
-        "download the checkpoints that agents need, and tell their size and licence",
+        "download the checkpoints (model weights) that agents need, and print the size and licence of each",
         commands.settings,
         example="git-large-coco",
     )

@@ -34,7 +34,7 @@ from serving.scheduling.interrupts import OWN_ERROR, Interrupted
 GROUP = "turinglike.commands"
 PROBLEMS_SHOWN = 50  # on a terminal
 SET_COMMANDS = ("check", "generate", "bench")  # read a stimulus set, whose problems `check --json` lists all
-DEVICE = "where agents compute (default auto: on a GPU where there is one)"
+DEVICE = "where agents compute (default auto: on a GPU if the machine has one)"
 log = logging.getLogger("turinglike.commands")
 
 
@@ -173,10 +173,13 @@ def settings_options() -> Parser:
         default=[],
         dest="settings",
         metavar="AGENT.FIELD=VALUE",
-        help="set a setting of an agent, such as mmcq.colors=8; may be repeated",
+        help="give a setting of an agent a value, such as mmcq.colors=8; may be repeated",
     )
     shared.add_argument(
-        "--config", type=path, metavar="FILE", help="a TOML file with settings and named variants of agents"
+        "--config",
+        type=path,
+        metavar="FILE",
+        help="a TOML file with settings of agents, and with variants (a new name for an agent with other settings)",
     )
     return shared
 
@@ -186,24 +189,33 @@ def worker_options() -> Parser:
     shared = Parser(add_help=False)
     loudness = shared.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="print only errors and the result")
-    details = "also tell where agents are placed, their batches, how long they load, and lost workers"
+    details = "also print where agents run, sizes of batches, loading times, and lost workers"
     loudness.add_argument("-v", "--verbose", action="store_true", help=details)
     shared.add_argument(
-        "--batch-size", type=positive, metavar="N", help="answers in a batch (default: as each agent says)"
+        "--batch-size",
+        type=positive,
+        metavar="N",
+        help="number of answers in a batch (default: the number that each agent declares)",
     )
     shared.add_argument(
-        "--address", metavar="A", help="the address of a Ray cluster to use (default: start Ray on this machine)"
+        "--address",
+        metavar="A",
+        help="the address of a running Ray cluster (default: start Ray, which runs the workers, on this machine)",
     )
     shared.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help=DEVICE)
     shared.add_argument(
-        "--timeout", type=seconds, default=600.0, metavar="S", help="seconds that one batch may take (default 600)"
+        "--timeout",
+        type=seconds,
+        default=600.0,
+        metavar="S",
+        help="largest number of seconds for one batch (default 600)",
     )
     shared.add_argument(
         "--load-timeout",
         type=seconds,
         default=1800.0,
         metavar="S",
-        help="seconds that loading an agent may take (default 1800)",
+        help="largest number of seconds for loading an agent (default 1800)",
     )
     return shared
 
@@ -211,14 +223,14 @@ def worker_options() -> Parser:
 def source_options() -> Parser:
     """Options of commands that read a stimulus set."""
     shared = Parser(add_help=False)
-    forms = "a .jsonl, .csv or .parquet file, a .txt of words, or a folder of pictures"
-    shared.add_argument("source", type=path, metavar="set", help=forms)
+    forms = "the stimulus set: a .jsonl, .csv or .parquet file, a .txt file of words, or a folder of pictures"
+    shared.add_argument("source", type=path, metavar="STIMULI", help=forms)
     shared.add_argument(
         "--task",
         type=task,
         metavar="TASK",
-        help="the task of rows without one: color, object, attention, caption, word or conversation; a row naming "
-        "another task is an error",
+        help="the task of rows that name no task: color, object, attention, caption, word or conversation. A row that "
+        "names another task is an error",
     )
     return shared
 

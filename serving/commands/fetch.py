@@ -58,7 +58,9 @@ def fetch(agents: Sequence[str], settings: Sequence[str], config: Path | None) -
     if sizes:
         _print(f"total: {readable(sum(sizes.values()))} in {count(len(sizes), 'checkpoint')}")
     if failed:
-        print(f"turinglike: {len(failed)} of {len(entries)} agents could not be fetched for", file=sys.stderr)
+        print(
+            f"turinglike: for {len(failed)} of {len(entries)} agents something could not be downloaded", file=sys.stderr
+        )
     return FAILED if failed else 0
 
 
@@ -68,14 +70,14 @@ def _fetch(agent: Agent[Any], entry: Entry) -> Sequence[Download]:
     except NoNetworkError as error:
         if agent.missing() is not None:
             raise
-        _print(f"{agent.name}: is on this machine; whether there is a newer revision could not be looked up\n  {error}")
+        _print(f"{agent.name}: is on this machine; there was no network to look for a newer revision\n  {error}")
         return ()
     missing = agent.missing()
     _print(agent.name if downloads else f"{agent.name}: nothing to fetch")
     for download in downloads:
         _print(_told(download, entry))
     if missing is not None:
-        _print(f"  it still cannot run here: {missing}")
+        _print(f"  the agent still cannot run here: {missing}")
     return downloads
 
 

@@ -28,110 +28,141 @@ def register(commands: Commands) -> None:
 
 
 def _add_schema(commands: Commands) -> None:
-    summary = "print the JSON Schema of a record, or of a stimulus (a line of a set)"
+    summary = "print the JSON Schema of a record (an answer), or of a stimulus (a line of a stimulus set)"
     schema = commands.add("schema", _schema, summary, example="record")
-    schema.add_argument("of", choices=("record", "stimulus"), help="what the schema describes")
+    schema.add_argument("of", choices=("record", "stimulus"), help="what the printed schema describes")
 
 
 def _add_status(commands: Commands) -> None:
     status = commands.add(
         "status",
         "serving.runs.status:print_status",
-        "tell how far a run is, and what failed",
+        "print how many answers a run has, and which answers failed",
         commands.as_json,
         example="run",
     )
-    status.add_argument("path", type=path, metavar="dir", help="the run folder")
+    status.add_argument("path", type=path, metavar="RUN", help="the run folder")
 
 
 def _add_report(commands: Commands) -> None:
-    summary = "write a folder for a browser: all answers of runs side by side, with statistics"
+    summary = "write a folder of web pages with all answers of one or several runs side by side, and with statistics"
     report = commands.add("report", _report, summary, example="run")
     add = report.add_argument
     add("runs", nargs="+", type=path, metavar="RUN", help="run folders")
-    add("-o", "--out", type=path, metavar="DIR", help="the folder to write (default: RUN/report)")
+    add("-o", "--out", type=path, metavar="DIR", help="the folder to write (default: `report` in the first RUN)")
 
 
 def _add_view(commands: Commands) -> None:
-    summary = "show the pages of report at an address of this machine, until Ctrl-C"
+    summary = "show the web pages of `report` in a browser, until Ctrl-C ends the command"
     view = commands.add("view", "serving.viewer.view:view", summary, example="run --open")
     add = view.add_argument
-    add("paths", nargs="+", type=path, metavar="RUN", help="run folders, or one folder that has runs in it")
-    add("--port", type=port, default=0, help="the port to listen at (default: a free one)")
-    add("--open", dest="open_browser", action="store_true", help="open the page in the browser")
+    add("paths", nargs="+", type=path, metavar="RUN", help="run folders, or one folder that contains run folders")
+    add("--port", type=port, default=0, help="the port of the web pages (default: a free port)")
+    add("--open", dest="open_browser", action="store_true", help="open the first page in the browser")
 
 
 def _add_export(commands: Commands) -> None:
     export = commands.add(
         "export",
         "serving.exchange.exporting.command:export_run",
-        "write a run's records in another format",
+        "write the records of a run in another format",
         example="run --format csv -o answers.csv",
     )
     add = export.add_argument
-    add("path", type=path, metavar="dir", help="the run folder")
+    add("path", type=path, metavar="RUN", help="the run folder")
     add("--format", required=True, choices=FORMATS, help="the format to write")
     add("-o", "--out", required=True, type=path, help="the file or folder to write")
     add(
         "--sample",
         type=number,
         metavar="K",
-        help="export only the sample K, from 0 (default: all samples; for turingtest 0)",
+        help="export only the sample K of each stimulus; the first sample is 0 (default: all samples; turingtest: 0)",
     )
-    add("--include-rejected", action="store_true", help="export answers that filters rejected, too")
-    add("--include-control", action="store_true", help="export answers to catch trials, too")
-    add("--allow-missing", action="store_true", help="turingtest: export the other answers where some are missing")
-    add("--force", action="store_true", help="replace what is at --out")
+    add("--include-rejected", action="store_true", help="also export answers that filters rejected")
+    add(
+        "--include-control",
+        action="store_true",
+        help="also export the answers of the agent `catch`, which are for catch trials",
+    )
+    add(
+        "--allow-missing", action="store_true", help="with --format turingtest: export even if some answers are missing"
+    )
+    add("--force", action="store_true", help="replace the file or folder at --out, if there is one")
 
 
 def _add_import(commands: Commands) -> None:
     importing = commands.add(
         "import",
         "serving.exchange.importing.command:import_files",
-        "read answers of people, or published answers of machines, into records",
+        "read answers of people, or published answers of machines, and keep the answers as records",
         example="words.json --task word -o people",
     )
     add = importing.add_argument
-    add("paths", nargs="+", type=path, metavar="files", help="the files that hold the answers")
-    add("-o", "--out", required=True, type=path, metavar="DIR", help="the run folder, new or existing")
-    add("--task", type=any_task, metavar="TASK", help="the task, where the file's name does not say it")
-    add("--name", help="the machine whose answers a file holds, or the two speakers A~B of a page, if it does not say")
+    add("paths", nargs="+", type=path, metavar="FILE", help="the files that contain the answers")
+    add(
+        "-o",
+        "--out",
+        required=True,
+        type=path,
+        metavar="DIR",
+        help="the run folder: a new folder, or an existing run folder",
+    )
+    add(
+        "--task",
+        type=any_task,
+        metavar="TASK",
+        help="the task of the answers, if the name of the file does not say the task",
+    )
+    add(
+        "--name",
+        help="the machine whose answers FILE contains, or both speakers A~B of a page; needed if FILE does not say",
+    )
     add(
         "--frame",
         type=frame,
         metavar="WxH",
-        help="width and height in pixels of the frame (screen or window) of scanpaths, where the file does not say it",
+        help="width and height in pixels of the frame (the screen or window) in which FILE gives scanpaths",
     )
     add(
         "--fit",
         choices=("bars", "stretch"),
-        help="how the picture filled that frame: bars keeps its shape, with bars beside it; stretch does not",
+        help="how the picture filled the frame. bars: the picture kept its shape, with empty bars beside the picture. "
+        "stretch: the picture was stretched to the shape of the frame",
     )
     add(
         "--responses",
         type=responses,
         metavar="f=human,j=machine",
-        help="what the keys or buttons of verdicts mean",
+        help="the meaning of the keys or buttons with which people judged",
     )
     add(
         "--rows",
         action="append",
         type=row_rule,
         metavar="COLUMN=VALUE",
-        help="read only a table's rows with this value in the column; != reads the other rows; may be repeated",
+        help="read only the rows of a table that have VALUE in COLUMN; COLUMN!=VALUE reads all other rows; may be "
+        "repeated",
     )
     add(
         "--columns",
         type=table_columns,
         metavar="FIELD=COLUMN,…",
-        help="a table's columns of other names, for the fields subject, stimulus, response, rt, …",
+        help="which column of a table is which field: subject, stimulus, response, rt, …",
     )
-    add("--rt", choices=("seconds", "ms"), help="the unit of times (default: told by their size)")
-    add("--unnamed", action="store_true", help="take answers that name nobody, each as another person's")
+    add(
+        "--rt",
+        choices=("seconds", "ms"),
+        help="the unit of the times (default: seconds if half of the times are below 20, else ms)",
+    )
+    add(
+        "--unnamed",
+        action="store_true",
+        help="accept answers without a name; each counts as the answer of another person",
+    )
     add(
         "--drop-equal",
         action="store_true",
-        help="count equal rows once, and count no answer that an earlier file of the run holds",
+        help="count rows once if all cells are equal; leave out answers that an earlier file of the run contains",
     )
 
 

@@ -395,4 +395,6 @@ def _summarize(generation: Generation, report: Callable[[str], None]) -> None:
             stimuli = f"{count} {'stimulus' if count == 1 else 'stimuli'}"
             report(f"{named([kind])}: {stimuli}, and none of these agents answers it")
     if generation.run.skipped:
-        report(f"{generation.run.skipped} rows have no record: no readable id or task, or an id that stands earlier")
+        report(
+            f"{generation.run.skipped} rows have no record: id or task cannot be read, or an earlier row has this id"
+        )

@@ -209,9 +209,9 @@ def _remarks(report: dict[str, Any]) -> Iterator[str]:
         if item["damaged"]:
             yield f"{name}: {count(item['damaged']['lines'], 'damaged line')}; {item['damaged']['first']}"
         if item.get("outside"):
-            yield f"{name}: {count(item['outside'], 'record')} of stimuli or samples that are not in the run"
+            yield f"{name}: {count(item['outside'], 'record')} of stimuli or samples that do not belong to the run"
         if item.get("changed"):
-            yield f"{name}: the records are not those that the run wrote (their checksum is another)"
+            yield f"{name}: the file of records has changed since the run wrote it (the checksum differs)"
     if not report["complete"]:
         lacking = {key: sum(agent[key] for agent in report["agents"].values()) for key in ("unanswered", "failed")}
         lacks = ", ".join(f"{number:,} {what}" for what, number in lacking.items() if number)
@@ -226,8 +226,8 @@ def _retries(report: dict[str, Any]) -> Iterator[str]:
     if lasting:
         number = sum(item["count"] for item in lasting)
         codes = ", ".join(dict.fromkeys(item["code"] for item in lasting))
-        yield f"{count(number, 'failure')} would come again, by the stimulus and the settings of this run: {codes}"
+        yield f"{count(number, 'failure')} would occur again with the same stimuli and settings: {codes}"
     if len(failures) > len(lasting):
         is_of_verdicts = JUDGEMENT in report["stimuli"]
-        command = "judge --retry-failed judges" if is_of_verdicts else "generate --retry-failed answers"
-        yield f"{command} {'the other ' if lasting else ''}failed ones again"
+        command = "judge" if is_of_verdicts else "generate"
+        yield f"to try the {'other ' if lasting else ''}failures again: turinglike {command} … --retry-failed"

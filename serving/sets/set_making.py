@@ -46,7 +46,7 @@ def make_set(
     if not source.exists():
         raise InputError(f"{source}: no such file or folder")
     if source.is_dir() or source.suffix.lower() in (".jsonl", ".ndjson", ".csv", ".txt", ".parquet"):
-        raise InputError(f"{source}: is a set as it is, which every command takes")
+        raise InputError(f"{source}: is a stimulus set already; every command reads it")
     refuse_existing([out], force=force)
     make_parent(out)
     with replacing(out) as file:

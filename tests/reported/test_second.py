@@ -132,7 +132,7 @@ def test_07_rows_saved_twice(tmp_path: Path) -> None:
     assert len(imported(tmp_path, "twice.csv", twice, "--task", "word")) == 32
     source = json.loads((tmp_path / "run" / "import.json").read_bytes())["sources"][0]
     assert source["noticed"]["equal_rows"] == 16
-    assert "stand twice" in source["remarks"][0]
+    assert "repeat an earlier row" in source["remarks"][0]
     assert len(imported(tmp_path, "twice.csv", twice, "--task", "word", "--drop-equal")) == 16
 
 

@@ -149,7 +149,7 @@ class Export:
         options = {
             "rejected": " (--include-rejected)",
             "control": " (--include-control)",
-            "imported": " (this form is for machines' answers; csv, jsonl and parquet hold both)",
+            "imported": " (this format is only for answers of machines; csv, jsonl and parquet are for both)",
         }
         return "".join(
             f"; {number:,} {reason} left out{options.get(reason, '')}" for reason, number in self.left_out.items()

@@ -138,11 +138,11 @@ def _read_all(paths: Sequence[Path | str], options: ImportOptions) -> list[Sourc
     if problems:
         raise InputError(f"nothing was imported: {count(len(problems), 'problem')}", problems)
     if name is not None and not any(source.name == name for source in sources):
-        raise InputError("--name is for files that do not say whose answers they hold; these do")
+        raise InputError("--name is for files that do not say whose answers they contain; these files say it")
     used = set().union(*(source.used for source in sources))
     for option, is_given in (("rows", bool(options.rows)), ("columns", bool(options.columns))):
         if is_given and option not in used:
-            raise InputError(f"--{option} is for tables, and these files are none")
+            raise InputError(f"--{option} is for tables, and these files are no tables")
     return sources
 
 
@@ -151,15 +151,15 @@ def _unused(sources: Sequence[Source], options: ImportOptions) -> list[str]:
     used = set().union(*(source.used for source in sources))
     sentences = []
     if options.frame is not None and "frame" not in used:
-        sentences.append("--frame is not used: these files hold no scanpaths")
+        sentences.append("--frame is not used: these files contain no scanpaths")
     if options.fit is not None and "fit" not in used:
-        sentences.append("--fit is not used: these files hold no scanpaths")
+        sentences.append("--fit is not used: these files contain no scanpaths")
     if options.rt is not None and "rt" not in used:
-        sentences.append("--rt is not used: these files have no times")
+        sentences.append("--rt is not used: these files contain no times")
     if options.drop_equal and "drop_equal" not in used:
-        sentences.append("--drop-equal is not used: no rows or answers stand twice")
+        sentences.append("--drop-equal is not used: no row or answer occurs twice")
     if options.unnamed and "unnamed" not in used:
-        sentences.append("--unnamed is not used: all answers have names, or the form has none")
+        sentences.append("--unnamed is not used: all answers have names, or files of this form contain no names")
     return sentences
 
 
@@ -184,7 +184,7 @@ def read_source(path: Path, options: ImportOptions | None = None) -> Source:
     else:
         add_json(source, data, options)
     if not source.answers:
-        raise InputError("holds no answers that can be imported")
+        raise InputError("contains no answers that can be imported")
     return source
 
 
@@ -257,11 +257,11 @@ def _merged(run: Run, before: list[Entry], sources: Sequence[Source], options: I
             entry["path"] = former[0]["path"]
         elif former:
             answers = sum(old["human"] + old["published"] for old in former)
-            source.notes.append(f"takes the place of {count(answers, 'answer')} imported from this path before")
+            source.notes.append(f"replaces {count(answers, 'answer')} of an earlier import from this path")
         others = [old for old in before if old["path"] == entry["path"] and old not in former]
         for other in others:
             what = other["task"] if other["name"] is None else f"{other['task']} of {other['name']}"
-            source.notes.append(f"what was imported from this path before, {what}, stays")
+            source.notes.append(f"an earlier import from this path stays: {what}")
         place = entries.index(former[0]) if former else len(entries)
         entries = [old for old in entries if old not in former]
         entries.insert(place, entry)
@@ -330,17 +330,17 @@ def _compare(source: Source, responses: ResponsesByFile, options: ImportOptions)
     people = len({answer["agent"] for answer in again})
     names = ", ".join(Path(path).name for path in files)
     text = (
-        f"{count(len(again), 'answer')} of {count(people, 'person', 'people')} to stimuli that they answered in "
-        f"{names} too; {len(equal):,} of them are equal"
+        f"{count(len(again), 'answer')} of {count(people, 'person', 'people')} to stimuli that were answered in "
+        f"{names}, too; {len(equal):,} of these answers are equal to an answer in that file"
     )
     if options.drop_equal:
         source.answers = [answer for place, answer in enumerate(source.answers) if place not in equal]
         source.used.add("drop_equal")
-        text += ", and are left out" if equal else ". --drop-equal leaves out equal ones alone"
+        text += ", and are left out" if equal else ". --drop-equal leaves out only equal answers"
     else:
         text += (
-            ". All count as further answers. If the file was saved again or corrected, import it under the same path, "
-            "or leave equal answers out with --drop-equal"
+            ". All answers count. If this file is a copy or a correction of the other file, import it under the same "
+            "path, or leave equal answers out with --drop-equal"
         )
     source.noticed["answers_that_stand_in_another_file_too"] += len(again)
     source.remarks.append(text)

@@ -106,7 +106,7 @@ def _refuse_own_file(content: Any) -> None:
 def _add_list(source: Source, content: list[Any], options: ImportOptions) -> None:
     """Scanpaths in COCO-Search18's form, else rows of a table."""
     if not content:
-        raise InputError("holds no answers that can be imported: it is an empty list")
+        raise InputError("contains no answers that can be imported: it is an empty list")
     firsts = [row for row in content if isinstance(row, dict)]
     if firsts and len(firsts) == len(content) and {"name", "X", "Y"} <= firsts[0].keys():
         _set_form(source, "coco-search18", "attention_prediction", options.task)

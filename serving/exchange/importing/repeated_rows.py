@@ -50,14 +50,14 @@ def drop_equal_rows(
             table.columns.use(name)
         if proven:
             source.remarks.append(
-                f"{count(len(again), 'row')} (at {places}) stand there before, equal in {listed(proofs)} too, and "
+                f"rows that repeat an earlier row, also in {listed(proofs)}: {len(again):,} (at {places}). Equal rows "
                 "count once"
             )
     elif not are_fixations:
         source.noticed["equal_rows"] += len(again)
         source.remarks.append(
-            f"{count(len(again), 'row')} (at {places}) stand twice, equal in all cells, and count as further answers; "
-            "if the file was saved twice, --drop-equal counts each once"
+            f"rows that repeat an earlier row in all cells: {len(again):,} (at {places}). Each counts as one more "
+            "answer. If a program saved rows twice, --drop-equal counts equal rows once"
         )
 
 
@@ -108,7 +108,7 @@ def tell_several_answers(
     if not values:
         return  # the rows are equal in all cells, which is told already
     times_told = count(len(several), "time")
-    text = f"{times_told} one person gave several {what}s to one stimulus ({count(further, 'further one')})"
+    text = f"{times_told} one person gave several {what}s to one stimulus ({count(further, f'additional {what}')})"
 
     def rank(name: str) -> tuple[bool, bool, int]:
         """Columns that part the experiment (phase, page) first, then what was answered, then times and numbers."""
@@ -116,13 +116,13 @@ def tell_several_answers(
 
     ordered = sorted(values, key=rank)
     texts = [_differing(name, list(values[name])) for name in ordered[:COLUMNS_SHOWN]]
-    text += f"; they differ in {', '.join(texts)}"
+    text += f". These {what}s differ in {', '.join(texts)}"
     if counts_once:
-        text += "; the first one counts in scores"
+        text += f". Only the first {what} counts in scores"
     parting = [name for name in ordered if _may_part(name, values[name], table)]
     if parting:
         value = next(value for value in reversed(values[parting[0]]) if value)
-        text += f". To take some rows alone: --rows {shown(parting[0])}={shown(value)}"
+        text += f". To import only some rows: --rows {shown(parting[0])}={shown(value)}"
     source.remarks.append(text)
 
 

@@ -259,4 +259,4 @@ def numbered_siblings(columns: Columns, task: Task, column: str | None) -> list[
 def unread_remark(columns: Columns) -> list[str]:
     """A sentence that names the columns nobody read; none where all were."""
     unread = [shown(name) for name in columns.unread()]
-    return [f"{count(len(unread), 'column')} left unread: {', '.join(unread)}"] if unread else []
+    return [f"{count(len(unread), 'column')} not read: {', '.join(unread)}"] if unread else []

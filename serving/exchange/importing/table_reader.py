@@ -300,7 +300,7 @@ class TableReader:
         for rows, what in ((self._without_stimulus, "name no stimulus"), (unanswered, "have no answer")):
             if rows:
                 reasons.append(f"{count(len(rows), 'row')} (at {listed([row.place for row in rows])}) {what}")
-        raise InputError(f"holds no answers that can be imported: {'; '.join(reasons) or 'it has no rows'}")
+        raise InputError(f"contains no answers that can be imported: {'; '.join(reasons) or 'it has no rows'}")
 
     def drop_equal_rows(self, *, are_fixations: bool = False) -> None:
         """Take rows that stand twice out of the table, as

@@ -59,7 +59,7 @@ def test_judge_and_score_say_whose_trials_were_not_judged(
     assert left_out == {"no_features"}
     assert print_status(tmp_path / "V") == 0
     told = capsys.readouterr().out
-    assert "10 failures would come again, by the stimulus and the settings of this run: no_features" in told
+    assert "10 failures would occur again with the same stimuli and settings: no_features" in told
     assert "--retry-failed" not in told
     assert main(["score", str(tmp_path / "V"), "--out", str(tmp_path / "S")]) == 0
     told = capsys.readouterr().out
@@ -121,4 +121,4 @@ def test_status_of_verdicts_advises_judge(tmp_path: Path, capsys: pytest.Capture
     trials = [stimulus(name, "judgement") for name in "abcd"]
     write_run(tmp_path / "V", trials, {"llm": answers + wrong}, {"llm": agent_entry("judgement")})
     assert print_status(tmp_path / "V") == 0
-    assert "judge --retry-failed judges failed ones again" in capsys.readouterr().out
+    assert "to try the failures again: turinglike judge … --retry-failed" in capsys.readouterr().out

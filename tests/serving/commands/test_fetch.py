@@ -74,7 +74,7 @@ def test_what_a_person_sees(hub: fake_hub.Hub, tmp_path: Path) -> None:
     offline = environment(hub, tmp_path, HF_HUB_OFFLINE="1")
     done = subprocess.run(call("git-base-coco"), env=offline, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == [
-        "git-base-coco: is on this machine; whether there is a newer revision could not be looked up",
+        "git-base-coco: is on this machine; there was no network to look for a newer revision",
         ANY,
     ]
     assert (done.returncode, done.stderr) == (0, "")
@@ -112,7 +112,7 @@ def test_one_that_fails_does_not_keep_the_others_from_it(
         f"turinglike: agent git-large-coco: {LARGE}: the hub has no such model, or HF_TOKEN may not see it",
         "turinglike: agent blip-base: Salesforce/blip-image-captioning-base: its authors ask for consent; give it on "
         "its hub page and set HF_TOKEN",
-        "turinglike: 2 of 3 agents could not be fetched for",
+        "turinglike: for 2 of 3 agents something could not be downloaded",
     ]
     assert shown.out.splitlines()[-1] == f"total: {SIZE} in 1 checkpoint"
     assert catalogue.get("git-base-coco").make().missing() is None

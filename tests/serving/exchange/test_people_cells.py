@@ -334,8 +334,8 @@ def test_chats_with_a_model_say_what_to_do(
 def test_options_of_tables_are_not_ignored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     truth = json.dumps({"sun": [{"response": "moon", "groundtruth": "human", "human_groundtruth": "5"}]})
     told = refusal(tmp_path, capsys, "word.json", truth, "--rows", "phase=test")
-    assert "--rows is for tables, and these files are none" in told
+    assert "--rows is for tables, and these files are no tables" in told
     imported(tmp_path, "word.json", truth, "--fit", "bars", "--rt", "ms")
     told = capsys.readouterr().out
-    assert "--fit is not used: these files hold no scanpaths" in told
-    assert "--rt is not used: these files have no times" in told
+    assert "--fit is not used: these files contain no scanpaths" in told
+    assert "--rt is not used: these files contain no times" in told

@@ -254,15 +254,15 @@ def test_one_file_read_for_two_tasks_and_names(tmp_path: Path, capsys: pytest.Ca
     imported(tmp_path, "w.csv", table, *WORD)
     rows = imported(tmp_path, "w.csv", table, "--task", "caption")
     assert [row["task"] for row in rows] == ["word_association", "image_captioning"]
-    assert "what was imported from this path before, word_association, stays" in capsys.readouterr().out
+    assert "an earlier import from this path stays: word_association" in capsys.readouterr().out
     rows = imported(tmp_path, "w.csv", table.replace("moon", "hot"), *WORD)
     assert len(rows) == 2
-    assert "takes the place of 1 answer imported from this path before" in capsys.readouterr().out
+    assert "replaces 1 answer of an earlier import from this path" in capsys.readouterr().out
 
 
 def test_drop_equal_without_equal_rows_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     imported(tmp_path, "w.csv", "subject,cue,response\np1,sun,moon\n", *WORD, "--drop-equal")
-    assert "--drop-equal is not used: no rows or answers stand twice" in capsys.readouterr().out
+    assert "--drop-equal is not used: no row or answer occurs twice" in capsys.readouterr().out
 
 
 def test_searches_and_captions_that_stand_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,9 +98,9 @@ def test_jspsych_practice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     rows = imported(tmp_path, "data.csv", text, *options)
     assert len(rows) == 10
     told = capsys.readouterr().out
-    assert "4 times one person gave several verdicts to one stimulus (4 further ones)" in told
-    assert "they differ in phase (practice, test)" in told
-    assert "the first one counts in scores. To take some rows alone: --rows phase=test" in told
+    assert "4 times one person gave several verdicts to one stimulus (4 additional verdicts)" in told
+    assert "These verdicts differ in phase (practice, test)" in told
+    assert "Only the first verdict counts in scores. To import only some rows: --rows phase=test" in told
     rows = imported(tmp_path, "data.csv", text, *options, "--rows", "phase=test")
     assert [(row["stimulus"], row["answer"]["verdict"]) for row in rows] == [
         (f"t000{at}", "human") for at in range(1, 7)
@@ -132,7 +132,7 @@ def test_jspsych_pages_of_a_trial(tmp_path: Path, capsys: pytest.CaptureFixture[
     options = ("--task", "judgement", "--responses", "0=human,1=machine")
     imported(tmp_path, "data.json", json.dumps(rows), *options)
     told = capsys.readouterr().out
-    assert "they differ in page (known, verdict, sure)" in told
+    assert "These verdicts differ in page (known, verdict, sure)" in told
     assert "trials without a response: 4" in told
     found = imported(tmp_path, "data.json", json.dumps(rows), *options, "--rows", "page=verdict")
     assert [row["answer"]["verdict"] for row in found] == ["human", "machine"] * 2
@@ -202,7 +202,7 @@ def test_otree_rows_without_an_answer_are_counted(tmp_path: Path) -> None:
     assert "rows_without_an_answer: 2" in told
     assert "2 rows (at 4, 6) without an answer" in told
     assert "the answers are those of column word" in told
-    assert "2 columns left unread: session, round" in told
+    assert "2 columns not read: session, round" in told
 
 
 def test_rows_saved_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,7 +210,7 @@ def test_rows_saved_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     once = "cue,subject,response\nsun,p0,blue\nsun,p1,road\nsea,p0,blue\n"
     twice = once + "".join(once.splitlines(keepends=True)[1:])
     assert len(imported(tmp_path, "twice.csv", twice, "--task", "word")) == 6
-    assert "3 rows (at 5, 6, 7) stand twice, equal in all cells" in capsys.readouterr().out
+    assert "rows that repeat an earlier row in all cells: 3 (at 5, 6, 7)" in capsys.readouterr().out
     rows = imported(tmp_path, "twice.csv", twice, "--task", "word", "--drop-equal")
     assert words(rows) == [("human:p0", "sun", "blue"), ("human:p1", "sun", "road"), ("human:p0", "sea", "blue")]
     timed = "cue,subject,response,time_elapsed\nsun,p0,blue,900\nsun,p1,road,900\nsun,p0,blue,2000\n"
@@ -231,7 +231,7 @@ def test_a_file_downloaded_again_under_another_name(tmp_path: Path, capsys: pyte
     files = [str(tmp_path / "data.csv"), str(tmp_path / "data (1).csv")]
     assert main(["import", *files, "--task", "word", "--out", str(tmp_path / "both")]) == 0
     told = capsys.readouterr().out
-    assert "2 answers of 1 person to stimuli that they answered in data.csv too; 2 of them are equal" in told
+    assert "2 answers of 1 person to stimuli that were answered in data.csv, too; 2 of these answers are equal" in told
     assert len(read_back(tmp_path / "both", "humans")) == 5
     assert main(["import", *files, "--task", "word", "--drop-equal", "--out", str(tmp_path / "once")]) == 0
     assert [row["stimulus"] for row in read_back(tmp_path / "once", "humans")] == ["table", "dark", "music"]

@@ -20,6 +20,8 @@ Text = Annotated[str, BeforeValidator(_replace_surrogates)]
 """A text of an answer; a lone surrogate in it becomes U+FFFD."""
 RGB = Annotated[list[Annotated[int, Field(ge=0, le=255)]], Field(min_length=3, max_length=3)]
 """[red, green, blue], each from 0 to 255, in sRGB."""
+COLORS = ("red", "pink", "orange", "yellow", "purple", "green", "blue", "brown", "gray", "black", "white")
+"""The eleven words for colours, in the order in which people were offered them."""
 
 
 def is_blank(text: str) -> bool:

@@ -27,11 +27,13 @@ import importlib
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from agents.agent import Agent
 from agents.draws import Draw
+from agents.errors import UnavailableError
 from agents.replies import Reply
 from agents.settings import Settings
 from agents.stimuli import ConversationStimulus, Stimulus
@@ -166,9 +168,28 @@ class Traced(Protocol):
 
 
 def provenance_of(agent: Agent[Any]) -> dict[str, Any]:
-    """Versions of the modules that the agent reports, and what else it says; after ``load``."""
-    versions = {name: importlib.import_module(name).__version__ for name in agent.declaration().reports}
-    return versions | (agent.provenance() if isinstance(agent, Traced) else {})
+    """Versions of the modules that the agent reports, and what else it says; after ``load``. Raises UnavailableError
+    for a module of its ``reports`` without a version."""
+    provenance: dict[str, Any] = {name: _version(agent, name) for name in agent.declaration().reports}
+    if isinstance(agent, Traced):
+        provenance |= agent.provenance()
+    return provenance
+
+
+def _version(agent: Agent[Any], module: str) -> str:
+    """The ``__version__`` of a module, else the version of the package that installed it."""
+    try:
+        stated = getattr(importlib.import_module(module), "__version__", None)
+    except ImportError as error:
+        raise UnavailableError(f"agent {agent.name}: its declaration reports {module}, and {error}") from None
+    if stated is not None:
+        return stated  # type: ignore[no-any-return]
+    for package in metadata.packages_distributions().get(module.partition(".")[0], ()):
+        return metadata.version(package)
+    raise UnavailableError(
+        f"agent {agent.name}: its declaration reports {module}, which has no version: it has no __version__, and "
+        "belongs to no installed package; leave it out of reports"
+    )
 
 
 @runtime_checkable
@@ -228,8 +249,11 @@ def template_effects_of(agent: Agent[Any]) -> dict[str, Any]:
 
 
 def identity_of(agent: Agent[Any]) -> dict[str, Any]:
-    """What of an agent enters the digest of a run beside its checkpoint: the settings that change answers, and under
+    """An agent's part of the digest of a run, beside its checkpoint: the settings that change answers, and under
     ``chat_template`` how a template changes prompts. Keys and values never change for an old run, or it is refused."""
     settings: Settings = agent.settings
+    identity = settings.identity()
     effects = template_effects_of(agent)
-    return settings.identity() | ({"chat_template": effects} if effects else {})
+    if effects:
+        return {**identity, "chat_template": effects}
+    return identity

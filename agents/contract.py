@@ -1,8 +1,19 @@
 """The contract between agents and whatever runs them: all that a package with agents of its own imports.
 
-:class:`Agent` is the base class and :class:`Declaration` what it declares. An agent gets a stimulus
-(:mod:`agents.stimuli`) with a :class:`Draw`, and gives a :class:`Reply` with an answer (:mod:`agents.answers`). What
-only some agents can do is in :mod:`agents.capabilities`. How to write one: docs/agents.md.
+An agent gets a stimulus with a draw, and gives a reply with an answer. How to write one: docs/agents.md. Nothing is
+defined here, so that a package has one place to import from:
+
+| file | what of it is here |
+| --- | --- |
+| ``agents/agent.py`` | :class:`Agent`, the base class with its six verbs |
+| ``agents/declaration.py`` | :class:`Declaration`, what a class declares; ``MIB``, ``GIB`` |
+| ``agents/settings.py`` | :class:`Settings`, from which an agent's settings derive |
+| ``agents/draws.py`` | :class:`Draw`, what an answer is drawn by; :func:`derive_seed` |
+| ``agents/replies.py`` | :class:`Reply`, :class:`Finding` and :data:`Filter` |
+| ``agents/entry.py`` | :class:`Entry`, an agent in the catalogue |
+
+Stimuli are in ``agents/stimuli.py``, answers in ``agents/answers.py``. What only some agents can do is in
+``agents/capabilities.py``, a protocol for each, and in ``agents/errors.py`` is what they raise.
 """
 
 from agents.agent import Agent

@@ -47,7 +47,7 @@ class Declaration(BaseModel):
     packages: tuple[str, ...] = ()
     """Modules that it imports beyond the base install."""
     reports: tuple[str, ...] = ()
-    """Modules whose versions stand in the provenance of its records."""
+    """Modules whose versions stand in its records' provenance: their ``__version__``, or their package's version."""
 
     memory: int = 512 * MIB
     """Bytes on the host of one loaded agent. Agents are admitted to a machine by them."""

@@ -78,11 +78,11 @@ class Entry:
         """The agent with the entry's settings and ``overrides``, by name; nothing is loaded. Raises InputError with
         every bad setting, and ImportError."""
         cls = self.load_class()
-        chosen = {**self.settings, **(overrides or {})}
-        if chosen.get("checkpoint") == "random" and self.published:
-            chosen["checkpoint"] = f"random:{self.published}"
+        values = {**self.settings, **(overrides or {})}
+        if values.get("checkpoint") == "random" and self.published:
+            values["checkpoint"] = f"random:{self.published}"
         try:
-            settings = cls.Settings.model_validate(chosen)
+            settings = cls.Settings.model_validate(values)
         except ValidationError as error:
             problems = bad_settings(self.name, cls.Settings.model_fields, error.errors(include_url=False))
             raise InputError(f"agent {self.name}: bad settings", problems) from None

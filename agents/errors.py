@@ -83,14 +83,14 @@ class Problem:
         return printable(f"{where}: {self.field}: {self.message}" if self.field else f"{where}: {self.message}")
 
 
-def bad_settings(name: str, known: Iterable[str], errors: Iterable[Mapping[str, Any]]) -> list[Problem]:
-    """Faults of an agent's settings in the user's words. ``name`` is the agent's, ``known`` are the names of its
+def bad_settings(name: str, fields: Iterable[str], errors: Iterable[Mapping[str, Any]]) -> list[Problem]:
+    """Faults of an agent's settings in the user's words. ``name`` is the agent's, ``fields`` are the names of its
     settings, and ``errors`` come from pydantic's ``ValidationError.errors()``."""
     problems = []
     for error in errors:
         message = str(error["msg"]).removeprefix("Value error, ")
         if error["type"] == "extra_forbidden":
-            message = f"no such setting; there are {', '.join(known)}"
+            message = f"no such setting; there are {', '.join(fields)}"
         problems.append(Problem("settings", None, ".".join([name, *map(str, error["loc"])]), message))
     return problems
 

@@ -126,10 +126,10 @@ class Image:
         if self.path is None:
             raise ImageError("missing_image", f"{self.name}: not among the images that came with the stimulus")
         try:
-            about = os.stat(self.path)
-            if not stat.S_ISREG(about.st_mode):
+            state = os.stat(self.path)
+            if not stat.S_ISREG(state.st_mode):
                 raise ImageError("bad_image", f"{self.name}: not a regular file")
-            self._check_bytes(about.st_size)
+            self._check_bytes(state.st_size)
             return self.path.open("rb")
         except FileNotFoundError:
             hint = " (web addresses are not fetched)" if "://" in self.name else ""

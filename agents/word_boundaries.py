@@ -1,8 +1,8 @@
 """Words of a text in any script, by Unicode's rules (UAX 29, section 4), with choices that the rules leave open.
 
 A letter and what is written over, under or behind it belong together: Hindi's vowel signs, Arabic's vowel marks, an
-accent that stands as a character of its own, joiners. Where a letter is all that counts, as in Python's ``\\w``, "हिंदी"
-is several words.
+accent that stands as a character of its own, joiners. Where a letter is all that counts, as in Python's ``\\w``,
+"हिंदी" is several words.
 
 The choices, which keep English as it was counted:
 
@@ -50,8 +50,8 @@ def count_words(text: str) -> int:
 @cache
 def _any_word() -> "regex.Pattern[str]":
     """The rules WB4 to WB13 by each character's property Word_Break. The flag WORD of ``regex``, by which ``\\b`` is a
-    boundary of words, would say the same in fewer signs, but up to version 2026.11.15 it sees none in a text that
-    begins with a sign without width."""
+    boundary of words, would say the same in fewer signs. But up to version 2026.11.15 it sees no boundary in a text
+    that begins with a sign without width."""
     import regex
 
     over = r"[\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*"  # what belongs to the character before it

@@ -1,6 +1,7 @@
 """Imports point one way: between files without a circle, and between rooms as docs/architecture.md says."""
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,22 @@ def test_rooms_import_what_the_table_says(arrows: dict[tuple[str, str], list[str
     ]
     unused = [f"{start} no longer imports {end}" for start, end in sorted(allowed - set(arrows))]
     assert missing + unused == [], f"{PAGE}, says otherwise"
+
+
+def test_no_table_of_the_page_stands_twice() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    heads = Counter(re.findall(r"^(\|.*\|)\n\|[-|]+\|$", text, re.MULTILINE))
+    assert heads["| room | holds | may import |"] == 1
+    assert [head for head, number in heads.items() if number > 1] == []
+
+
+def test_the_walks_name_files_that_are_there() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    walks = text[text.index("\n## Walks\n") : text.index("\n## The run folder\n")]
+    named = set(re.findall(r"`([\w/]+\.(?:py|js|html))`", walks))
+    paths = [f"/{path.relative_to(ROOT)}" for name in (*rooms.PACKAGES, "tests") for path in (ROOT / name).rglob("*.*")]
+    assert len(named) > 40
+    assert [name for name in sorted(named) if not any(path.endswith(f"/{name}") for path in paths)] == []
 
 
 @pytest.fixture

@@ -134,8 +134,8 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         pixels = stimulus.image.decode()
         height, width, _ = pixels.shape
         plan = scanpath.plan(stimulus, (width, height), self.settings)
-        known = stimulus.pixels_per_degree
-        scale = self.settings.longer_side / max(width, height) if known is None else TRAINED / known
+        stated = stimulus.pixels_per_degree
+        scale = self.settings.longer_side / max(width, height) if stated is None else TRAINED / stated
         size = max(1, round(width * scale)), max(1, round(height * scale))
         if not SMALLEST <= min(size) <= max(size) <= LARGEST:
             seen = f"{size[0]} x {size[1]} at {TRAINED:g} pixels per degree"
@@ -144,7 +144,10 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
             )
         way = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
         resized = torch.from_numpy(cv2.resize(pixels, size, interpolation=way)).permute(2, 0, 1).float()
-        assumed = {"pixels_per_degree": round(TRAINED / scale, 3) if known is None else known, "assumed": known is None}
+        assumed = {
+            "pixels_per_degree": round(TRAINED / scale, 3) if stated is None else stated,
+            "assumed": stated is None,
+        }
         return resized, plan, assumed
 
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:

@@ -89,8 +89,8 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         from agents.attention.models.eccnet import EccNet
 
         super().load(device)
-        chosen = self.settings
-        self.net = EccNet(self.features, chosen.pooling(), chosen.view, chosen.preprocessing)
+        settings = self.settings
+        self.net = EccNet(self.features, settings.pooling(), settings.view, settings.preprocessing)
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
         """The image and the target, resized to [1, 3, rows, columns] in 0..255, and the plan of the path. Raises
@@ -100,11 +100,8 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         pixels = stimulus.image.decode()
         height, width, _ = pixels.shape
         plan = scanpath.plan(stimulus, (width, height), self.settings)
-        longest = max(width, height)
-        long_side = self.settings.long_side
-        rows, columns = (
-            long_side if side == longest else -(-side * long_side // (32 * longest)) * 32 for side in (height, width)
-        )
+        rows = self._resized_side(height, max(width, height))
+        columns = self._resized_side(width, max(width, height))
         side = self.settings.target_side
         return self._resized(pixels, columns, rows), self._resized(target, side, side), plan
 
@@ -116,16 +113,24 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         from agents.attention.models.inhibition import hear
         from agents.models.transfer import uploaded
 
-        chosen = self.settings
-        shared = chosen.radius, chosen.window_resized
+        settings = self.settings
         shown = iter(uploaded([picture for image, target, _ in batch for picture in (image, target)], self.device))
         with torch.inference_mode():
             gazes = [
-                search(self.net, next(shown), next(shown), plan.drawn(draw.seed), *shared)
+                search(
+                    self.net, next(shown), next(shown), plan.drawn(draw.seed), settings.radius, settings.window_resized
+                )
                 for (_, _, plan), draw in zip(batch, draws, strict=True)
             ]
             hear(gazes)
         return [scanpath.reply(path) for gaze in gazes for path in gaze.results()]
+
+    def _resized_side(self, side: int, longest: int) -> int:
+        """The length of a side once the ``longest`` is the settings' ``long_side``: a multiple of 32, rounded up."""
+        long_side = self.settings.long_side
+        if side == longest:
+            return long_side
+        return -(-side * long_side // (32 * longest)) * 32
 
     def _resized(self, pixels: NDArray[np.uint8], columns: int, rows: int) -> torch.Tensor:
         import numpy as np

@@ -70,13 +70,13 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
         from agents.attention.models.inhibition import walks
         from agents.models.transfer import uploaded
 
-        chosen = self.settings
+        settings = self.settings
         images = uploaded([torch.from_numpy(pixels) for pixels, _, _ in batch], self._device)
 
         def walk(indices: list[int]) -> list[DevicePaths]:
-            weights = (0.0, *chosen.weights[1:]) if batch[indices[0]][2] else chosen.weights
+            weights = (0.0, *settings.weights[1:]) if batch[indices[0]][2] else settings.weights
             pictures = torch.stack([images[index] for index in indices])
-            maps = graph_saliency.saliency(pictures, chosen.normalisation, weights, chosen.program)
+            maps = graph_saliency.saliency(pictures, settings.normalisation, weights, settings.program)
             return walks(maps, [batch[index][1].drawn(draws[index].seed) for index in indices])
 
         alike = [(*pixels.shape, int(without)) for pixels, _, without in batch]

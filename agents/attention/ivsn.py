@@ -55,10 +55,14 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
         """Choose how the map of similarity is made."""
         from agents.attention.models.similarity import Method
 
-        chosen = self.settings
-        bottom_up = chosen.bottom_up if chosen.modulation == "none" else None
+        settings = self.settings
         self.method = Method(
-            chosen.variant, chosen.target_layer, chosen.target_size, chosen.search_size, bottom_up, chosen.preprocessing
+            settings.variant,
+            settings.target_layer,
+            settings.target_size,
+            settings.search_size,
+            settings.bottom_up if settings.modulation == "none" else None,
+            settings.preprocessing,
         )
 
     def prepare(self, stimulus: Stimulus) -> Prepared:

@@ -49,7 +49,7 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         saccades: Literal["amplitudes"] = "amplitudes"
         """The saccade prior: the authors' of free viewing and of each search, by size."""
         smoothing: Annotated[float, Field(ge=2, le=2)] = 2.0
-        """Of no use any more; it was of another saccade prior."""
+        """Has no effect; it belonged to another saccade prior."""
         sizes: Annotated[tuple[Side, ...], Field(min_length=1, max_length=8)] = (1024, 512, 256)
         """Sides of the squares to which the frame is brought for the saliency map of free viewing."""
         border: Annotated[int, Field(ge=0, le=500)] = 25
@@ -87,15 +87,17 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         if self.settings.parameters != "auto":
             return self.settings.parameters
         name = (stimulus.dataset or stimulus.source or "").lower() if stimulus.mode == "search" else ""
-        return "waldo" if "waldo" in name else "array" if "array" in name else "natural"
+        if "waldo" in name:
+            return "waldo"
+        return "array" if "array" in name else "natural"
 
     def _memory(self, kind: str) -> Memory:
         from agents.attention.models.return_fixations import MEMORIES, Memory
 
-        known = MEMORIES[kind]
+        published = MEMORIES[kind]
         spread = self.settings.spread
         floor = self.settings.floor
-        return Memory(known.spread if spread is None else spread, known.floor if floor is None else floor)
+        return Memory(published.spread if spread is None else spread, published.floor if floor is None else floor)
 
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         """A path for each item, by its map, its saccade prior and its fading inhibition."""
@@ -103,13 +105,15 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
 
         from agents.attention.models import return_fixations
 
-        chosen = self.settings
-        weights = return_fixations.Weights(chosen.map_weight, chosen.saccade_weight, chosen.memory_weight, chosen.decay)
+        settings = self.settings
+        weights = return_fixations.Weights(
+            settings.map_weight, settings.saccade_weight, settings.memory_weight, settings.decay
+        )
         if not batch:
             return []
         seen, plans, memories, priors = zip(*batch, strict=True)
         with torch.inference_mode():
-            maps = return_fixations.maps(self.features, seen, self.method, chosen.border)
+            maps = return_fixations.maps(self.features, seen, self.method, settings.border)
             stacked = torch.stack([torch.from_numpy(prior) for prior in priors])
             drawn = [plan.drawn(draw.seed) for plan, draw in zip(plans, draws, strict=True)]
             paths = return_fixations.returning_scanpaths(maps, drawn, memories, stacked, weights)

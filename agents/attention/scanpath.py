@@ -70,7 +70,12 @@ def plan(stimulus: AttentionStimulus, frame: Pixel, settings: PathSettings) -> P
     if window is None:
         window = max(1, round((settings.window_waldo if waldo else settings.window) * frame[0] / 1280))
     searching = stimulus.mode == "search"
-    maximum = settings.max_free if not searching else settings.max_waldo if waldo else settings.max_search
+    if not searching:
+        maximum = settings.max_free
+    elif waldo:
+        maximum = settings.max_waldo
+    else:
+        maximum = settings.max_search
     absent = stimulus.target_present is False
     target = None if absent or not searching else _target(stimulus, frame)
     tested = searching and (absent or target is not None)

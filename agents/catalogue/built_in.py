@@ -22,9 +22,9 @@ def _read(path: Path) -> tuple[Entry, ...]:
 
     def entry(name: str, table: Mapping[str, Any]) -> Entry:
         family = families[table["family"]]
-        about = {field: value for field, value in {"ran": False, **family, **table}.items() if field not in APART}
-        chosen = {**settings(family), **settings(table)}
-        return Entry(name, f"agents.{family['agent']}", tuple(family["tasks"]), settings=chosen, **about)
+        fields = {field: value for field, value in {"ran": False, **family, **table}.items() if field not in APART}
+        values = {**settings(family), **settings(table)}
+        return Entry(name, f"agents.{family['agent']}", tuple(family["tasks"]), settings=values, **fields)
 
     return tuple(entry(name, table) for name, table in content.items())
 

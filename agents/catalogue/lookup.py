@@ -3,9 +3,13 @@
 import difflib
 import logging
 import re
+import tomllib
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
 
 from agents.catalogue.built_in import BUILT_IN
 from agents.catalogue.named_models import is_model_name, model_entry
@@ -40,13 +44,13 @@ def names() -> list[str]:
 @cache
 def entries() -> dict[str, Entry]:
     """Every agent by name; imports all, and logs those that fail."""
-    known = dict(_OURS)
+    by_name = dict(_OURS)
     for name in _installed():
         try:
-            known[name] = get(name)
+            by_name[name] = get(name)
         except InputError as error:
             log.warning("turinglike: %s", error)
-    return known
+    return by_name
 
 
 def get(name: str) -> Entry:
@@ -63,9 +67,27 @@ def _known(name: str) -> Entry:
             return _from_entry_point(point)
         except (Exception, SystemExit) as error:
             raise InputError(_left_out(point, f"it cannot be imported: {error!r}")) from None
+    if (table := _unregistered(name)) is not None:
+        raise InputError(
+            f"there is no agent {name!r}: it stands in {table}, but its package has not registered it. Add it to the "
+            f"entry points {GROUP} in pyproject.toml, and install the package again: they are read at installation"
+        )
     near = difflib.get_close_matches(name, names(), 3)
     hint = f"did you mean {', '.join(near)}?" if near else "`turinglike agents` lists them all"
     raise InputError(f"there is no agent {name!r}: {hint}")
+
+
+def _unregistered(name: str) -> Path | None:
+    """The TOML file with a table of the agent ``name``, beside a module that has registered other agents; else None."""
+    for module in dict.fromkeys(point.module for point in _installed().values()):
+        with suppress(Exception, SystemExit):  # of a package that is not well: it says nothing of this agent
+            found = find_spec(module)
+            table = None if found is None or found.origin is None else Path(found.origin).with_suffix(".toml")
+            if table is not None and table.is_file():
+                content = tomllib.loads(table.read_text("utf-8"))
+                if any(isinstance(entry, dict) and entry.get("name") == name for entry in content.values()):
+                    return table
+    return None
 
 
 def _from_entry_point(point: metadata.EntryPoint) -> Entry:

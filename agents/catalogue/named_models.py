@@ -51,7 +51,7 @@ def plain_name(typed: str) -> str:
 def model_entry(typed: str) -> Entry:
     """By what is known of the model without the network. Raises InputError."""
     engine, model, revision = _parts(typed)
-    about: dict[str, Any] = {"name": plain_name(typed), "typed": typed, "ran": False}
+    named: dict[str, Any] = {"name": plain_name(typed), "typed": typed, "ran": False}
     if engine in SERVERS:
         return Entry(
             agent=ANTHROPIC_MODEL if engine == "anthropic" else SERVER_MODEL,
@@ -61,7 +61,7 @@ def model_entry(typed: str) -> Entry:
             source="its provider",
             licence="see its provider",
             settings={"model": model, **SERVERS[engine]},
-            **about,
+            **named,
         )
     try:
         folder = checkpoints.find(model, revision)
@@ -71,7 +71,11 @@ def model_entry(typed: str) -> Entry:
         raise InputError(str(error)) from None
     reads_pictures = folder is None or model_folders.has_image_processor(folder)
     what = "a model of texts and pictures" if reads_pictures else "a model of texts"
-    settings: dict[str, Any] = {"checkpoint": model, **({"revision": revision} if revision else {})}
+    settings: dict[str, Any] = {"checkpoint": model}
+    if revision:
+        settings["revision"] = revision
+    if engine == "vllm":
+        settings["engine"] = "vllm"
     return Entry(
         agent=PICTURE_MODEL if reads_pictures else TEXT_MODEL,
         identity=PICTURE_MODEL_IDENTITY if reads_pictures else TEXT_MODEL_IDENTITY,
@@ -79,8 +83,8 @@ def model_entry(typed: str) -> Entry:
         summary=f"{what}, in {HERE[engine]}" if folder else "not fetched; until it is here, all tasks are presumed",
         source="its model card",
         licence=(folder and model_folders.licence(folder)) or "see its model card",
-        settings={**settings, **({"engine": "vllm"} if engine == "vllm" else {})},
-        **about,
+        settings=settings,
+        **named,
     )
 
 
@@ -88,8 +92,8 @@ def _parts(typed: str) -> tuple[str, str, str | None]:
     """Engine, model and revision."""
     engine, _, model = typed.partition(":")
     if engine not in HERE and engine not in SERVERS:
-        known = ", ".join(f"{name}:" for name in [*HERE, *SERVERS])
-        raise InputError(f"there is no engine {engine!r}; models are named by {known}")
+        engines = ", ".join(f"{name}:" for name in [*HERE, *SERVERS])
+        raise InputError(f"there is no engine {engine!r}; models are named by {engines}")
     if not model:
         raise InputError(f"{typed!r} names no model")
     checkpoint, at, revision = model.rpartition("@")

@@ -76,8 +76,8 @@ def resolve(
             problems.append(Problem("--set", None, None, f"{assignment!r}: {problem}"))
     if problems:
         raise InputError(NOT_USABLE, problems)
-    chosen = [plain[name] for name in names]
-    return Selection(chosen, plain, entries, {name: settings[name] for name in [*entries, *chosen] if name in settings})
+    asked = [plain[name] for name in names]
+    return Selection(asked, plain, entries, {name: settings[name] for name in [*entries, *asked] if name in settings})
 
 
 def _plain(name: str) -> str:
@@ -116,8 +116,10 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
             elif base is None:
                 catalogue.get(name)
             elif not NAME.fullmatch(name) or name in catalogue.names() or name in RESERVED:
-                taken = f" (not {', '.join(sorted(RESERVED))})"
-                raise InputError(f"a variant needs a name of its own: [a-z0-9][a-z0-9._-]*{taken * (name in RESERVED)}")
+                rule = "a variant needs a name of its own: [a-z0-9][a-z0-9._-]*"
+                if name in RESERVED:
+                    rule += f" (not {', '.join(sorted(RESERVED))})"
+                raise InputError(rule)
             else:
                 variants[name] = replace(catalogue.get(str(base)), name=name)
             settings[_plain(name)] = table

@@ -180,8 +180,8 @@ class ChatAgent(PromptedAgent):
         self._engine.private = self._person is not None
 
     def begins_chats(self) -> bool:
-        """Whether the assistant may have a chat's first message: so it is in programs that write a conversation as a
-        chat, unless the settings give an ``opening`` or the program asks a first question."""
+        """Whether the assistant may have a chat's first message. It may in programs that write a conversation as a
+        chat. It may not where the settings give an ``opening``, or the program asks a first question."""
         settings = self.settings
         is_asked_first = settings.opening is not None or settings.program in prompts.QUESTIONED
         return settings.person is None and settings.program in prompts.AS_CHATS and not is_asked_first

@@ -126,8 +126,8 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         self._devices = count
 
     def device_bytes(self, batch_size: int) -> int:
-        """Bytes on each GPU with ``batch_size`` texts at a time. Of a model that transformers spreads over several
-        GPUs, the weights and the texts' caches are shared out; the libraries are not."""
+        """Bytes on each GPU with ``batch_size`` texts at a time. Where transformers spreads a model over several GPUs,
+        weights and the texts' caches are shared out; the libraries are not."""
         item = self.item_memory() if self._devices > 1 and self._vllm() is None else None
         return super().device_bytes(batch_size) if item is None else self._spread_bytes(batch_size, item)
 

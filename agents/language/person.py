@@ -108,9 +108,10 @@ def style(turns: Sequence[Sequence[HistoryMessage]]) -> str:
         f"{{name}}'s messages have {mean:.1f} words in the mean, {median:g} in the median.",
         f"{{name}} sends {len(texts) / len(turns):.1f} messages in a row in the mean.",
         f"{marks:.0%} of them end with a full stop or another mark.",
-        *([f"{statistics.fmean(capitals):.0%} begin with a capital letter."] if capitals else []),
-        f"{emoji:.2f} emoji stand in a message.",
     ]
+    if capitals:
+        sentences.append(f"{statistics.fmean(capitals):.0%} begin with a capital letter.")
+    sentences.append(f"{emoji:.2f} emoji stand in a message.")
     return " ".join(sentences)
 
 

@@ -42,7 +42,7 @@ Program = Literal["gpt-4o", "claude", "llama-3.3", "gpt-3.5", "gpt-3.5-ai", "jud
 AS_CHATS = ("gpt-3.5", "gpt-3.5-ai", "judge", "persona", "no-persona")
 """Programs in which the speaker is the assistant of a chat and the other is its user."""
 QUESTIONED = ("judge",)
-"""Those of :data:`AS_CHATS` that ask the model for its first message."""
+"""The programs of :data:`AS_CHATS` that ask the model for its first message."""
 ONE_SIDED = ("llama-3.3", *AS_CHATS)
 """Programs whose system message is about the speaker alone."""
 Parts = tuple[str, str]

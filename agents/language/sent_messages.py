@@ -126,7 +126,11 @@ def unlabelled(stimulus: ConversationStimulus, text: str, name: str, other: str,
 
 def _without_label(stimulus: ConversationStimulus, text: str, name: str, other: str, *also: str) -> str:
     names = stimulus.names or (name, other)
-    own, others = short_names(names, name) if name in names else (_labels_of(name), _labels_of(other))
+    if name in names:
+        own, others = short_names(names, name)
+    else:
+        own = _labels_of(name)
+        others = _labels_of(other)
     for _ in range(_MOST_LABELS):
         label = leading_label(text, own.union(also), others)
         if label is None or (label.whose != "own" and stimulus.type == "MM"):
@@ -220,8 +224,8 @@ def _peoples_lengths(record: str) -> list[int]:
 
 
 def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
-    """The lengths in words that the settings' file holds; () without a file. Of records, only people's messages count.
-    Raises InputError."""
+    """The lengths in words that the settings' file holds; () without a file. In a file of records only people's
+    messages count. Raises InputError."""
     path = None if settings is None else settings.lengths
     if path is None:
         return ()

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
+# The factors here and below count tensors that stand at once. tests/agents/models/test_model_memory.py compares the sum
+# with what tensors of tiny models of all these kinds really take: it must be 0.9 to 4 times that. A change of a factor
+# changes how many stimuli make a batch on a GPU, and no answer. scripts/check_gpu.py shows both figures on a real GPU.
 SCORES = 12  # copies of the vocabulary's scores in float32 while a token is chosen, sorted ones among them
 TILES = {"llava_next": 5}  # models that read so many parts of a picture
 MATERIAL = frozenset({"git", "blip", "opt"})  # whose attention writes down the weight of each token for each other
@@ -26,7 +29,8 @@ def item_bytes(config: PreTrainedConfig, prompt: int, new: int, beams: int, numb
     is_pair = config.is_encoder_decoder
     is_crossing = config.model_type in CROSSING
     is_material = not MATERIAL.isdisjoint((config.model_type, text.model_type))
-    image = encoder = 0
+    image = 0
+    encoder = 0
     if vision is not None:
         patches = (vision.image_size // vision.patch_size) ** 2 + 1
         tiles = TILES.get(config.model_type, 1)
@@ -39,8 +43,16 @@ def item_bytes(config: PreTrainedConfig, prompt: int, new: int, beams: int, numb
     width = 6 * hidden + 3 * getattr(text, "intermediate_size", 4 * hidden)
     head_size = getattr(text, "head_dim", None) or hidden // heads
     key_values = (getattr(text, "num_key_value_heads", None) or heads) * head_size
-    crossed = image if is_crossing else prompt if is_pair else 0
-    first = 1 if is_pair else prompt + (0 if is_crossing else image)  # what is read at once
+    # Tokens that are read at once, and those of a source that each of them attends to beside them.
+    first = prompt + image
+    crossed = 0
+    if is_crossing:
+        first = prompt
+        crossed = image
+    elif is_pair:
+        crossed = prompt
+    if is_pair:
+        first = 1
     kept = 2 * key_values * ((first + new) * beams + crossed) * number  # beams share what they read beside the text
     layer = beams * first * width * number
     if is_material:

@@ -108,8 +108,8 @@ def local_path(checkpoint: str) -> Path | None:
 
 def identity(checkpoint: str, revision: str | None = None) -> tuple[str, str | None]:
     """(name, revision) as they enter the digest of a run: of a hub's model its commit, of a file or folder the SHA-256
-    of its content, so that it may move. The name is as given. Of a model that is not here it is the ``revision`` that
-    was asked for. Raises UnavailableError for a file that cannot be read."""
+    of its content, so that it may move. The name is as given. For a model that is not here the revision is the one
+    that was asked for. Raises UnavailableError for a file that cannot be read."""
     try:
         path = local_path(checkpoint)
         if path is None:
@@ -129,8 +129,8 @@ def identity(checkpoint: str, revision: str | None = None) -> tuple[str, str | N
 
 
 def _file_hash(path: Path) -> str:
-    about = path.stat()
-    return _hash_once(str(path), about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+    state = path.stat()
+    return _hash_once(str(path), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
 
 @cache

@@ -41,11 +41,11 @@ def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = (
     with _one_sentence(checkpoint, revision):
         from huggingface_hub import HfApi, constants, hf_hub_download
 
-        about = HfApi().model_info(checkpoint, revision=revision, timeout=TIMEOUT)
-        commit = str(about.sha)
+        info = HfApi().model_info(checkpoint, revision=revision, timeout=TIMEOUT)
+        commit = str(info.sha)
         if COMMIT.fullmatch(revision or "") and commit != revision:
             raise UnavailableError(f"{checkpoint}: asked for commit {revision}, the hub gave {commit}")
-        names = _chosen([file.rfilename for file in about.siblings or () if "/" not in file.rfilename])
+        names = _chosen([file.rfilename for file in info.siblings or () if "/" not in file.rfilename])
         only_card = ["config.json"] if {*names} <= {CARD} else []
         if absent := model_folders.lacking(needs or only_card, names):
             raise UnavailableError(f"{checkpoint}: the hub's model lacks {', '.join(absent)}")
@@ -60,7 +60,7 @@ def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = (
         for name in others:
             hf_hub_download(checkpoint, name, revision=commit, etag_timeout=TIMEOUT)
         path = Path(hf_hub_download(checkpoint, last, revision=revision, etag_timeout=TIMEOUT)).parent
-    return Download(checkpoint, path, size, path.name, licence_of(vars(about.card_data) if about.card_data else {}))
+    return Download(checkpoint, path, size, path.name, licence_of(vars(info.card_data) if info.card_data else {}))
 
 
 def _chosen(names: Sequence[str]) -> list[str]:

@@ -60,20 +60,20 @@ def dtype_for(precision: str, device: torch.device, folder: Path) -> torch.dtype
 
 def missing_quantizer(folder: Path) -> str | None:
     """What a checkpoint's quantised weights need that is not here, in transformers' words; or None."""
-    about = model_folders.described(folder / "config.json").get("quantization_config")
-    if not about:
+    quantization = model_folders.described(folder / "config.json").get("quantization_config")
+    if not quantization:
         return None
-    if not isinstance(about, dict):
+    if not isinstance(quantization, dict):
         return f"{folder} has a config.json whose quantization_config is no object"
     from transformers.quantizers.auto import AutoHfQuantizer
 
     try:
         with _silence():
-            quantizer = AutoHfQuantizer.from_config(about, pre_quantized=True)
+            quantizer = AutoHfQuantizer.from_config(quantization, pre_quantized=True)
             with suppress(ValueError, RuntimeError):  # of a GPU, which a worker may have
                 quantizer.validate_environment(device_map={"": "cpu"}, weights_only=True)
     except Exception as error:  # a package that is not here, or values that no quantizer has
-        return f"{folder} has weights quantised by {about.get('quant_method')}: {short_text(error)}"
+        return f"{folder} has weights quantised by {quantization.get('quant_method')}: {short_text(error)}"
     return None
 
 
@@ -106,17 +106,18 @@ def unusable_template(folder: Path) -> str | None:
 def chat_template(folder: Path) -> tuple[str | None, dict[str, str]]:
     """The template, in Jinja, by which the tokenizer or processor of a folder makes a prompt of a chat, or None; and
     the tokens that it may name, such as ``bos_token``. Raises OSError."""
-    about = model_folders.described(folder / "tokenizer_config.json")
+    tokenizer_config = model_folders.described(folder / "tokenizer_config.json")
     others = (model_folders.described(folder / name) for name in ("processor_config.json", "chat_template.json"))
-    template = next(filter(None, (file.get("chat_template") for file in (about, *others))), None)
+    template = next(filter(None, (file.get("chat_template") for file in (tokenizer_config, *others))), None)
     if isinstance(template, list):  # several, by name
-        template = {each["name"]: each["template"] for each in template}.get("default")
+        template = {named["name"]: named["template"] for named in template}.get("default")
     if (file := folder / "chat_template.jinja").is_file():
         template = file.read_text(encoding="utf-8")
-    named = {name: token for name, token in about.items() if name.endswith("_token") and token}
-    return template, {
-        name: str(dict(token)["content"]) if isinstance(token, dict) else token for name, token in named.items()
-    }
+    tokens = {}
+    for name, token in tokenizer_config.items():
+        if name.endswith("_token") and token:
+            tokens[name] = str(dict(token)["content"]) if isinstance(token, dict) else token
+    return template, tokens
 
 
 def no_template(folder: Path) -> str:
@@ -149,7 +150,7 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
         with _silence():
             if is_random:
                 return random_weights.load_random(cls, folder, device, dtype)
-            model, about = cls.from_pretrained(
+            model, loading_info = cls.from_pretrained(
                 folder,
                 dtype=dtype,
                 device_map=places,
@@ -167,8 +168,8 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
         raise
     except Exception as error:  # damaged weights and values that no configuration can have raise a dozen types
         raise UnavailableError(f"{folder} cannot be loaded as {cls.__name__}: {short_text(error)}") from None
-    reshaped = [f"{name} {list(stored)} for {list(wanted)}" for name, stored, wanted in about["mismatched_keys"]]
-    weight_files.check_names(folder, list(about["missing_keys"]), reshaped=reshaped)
+    reshaped = [f"{name} {list(stored)} for {list(wanted)}" for name, stored, wanted in loading_info["mismatched_keys"]]
+    weight_files.check_names(folder, list(loading_info["missing_keys"]), reshaped=reshaped)
     return model.eval().requires_grad_(False)
 
 

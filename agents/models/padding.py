@@ -35,8 +35,9 @@ MAKES_ONES = ("opt",)
 def padded(
     texts: Sequence[Sequence[int]], pad: int, device: torch.device, *, side: Literal["left", "right"] = "left"
 ) -> tuple[Tensor, Tensor, bool]:
-    """Texts of different lengths as one batch on ``device``: tokens int64 [rows, longest] with ``pad`` at the ``side``,
-    their mask int64 of the same shape (1: a token, 0: padding), and whether anything is padded."""
+    """Texts of different lengths as one batch on ``device``. The first result is tokens int64 [rows, longest], with
+    ``pad`` at the ``side``; the second their mask int64 of the same shape (1: a token, 0: padding); the third says
+    whether anything is padded."""
     rows = [torch.tensor(text, dtype=torch.long) for text in texts]
     mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True, padding_side=side)
     tokens = pad_sequence(rows, batch_first=True, padding_value=pad, padding_side=side)
@@ -159,7 +160,8 @@ def shared_sources(attentions: Iterable[Any], source: str, beams: int) -> Iterat
         return mixed.unflatten(1, (beams, -1)).flatten(0, 1), weights
 
     with ExitStack() as hooks:
-        for module in attentions if beams > 1 else ():
-            hooks.callback(module.register_forward_pre_hook(gather, with_kwargs=True).remove)
-            hooks.callback(module.register_forward_hook(part).remove)
+        if beams > 1:
+            for module in attentions:
+                hooks.callback(module.register_forward_pre_hook(gather, with_kwargs=True).remove)
+                hooks.callback(module.register_forward_hook(part).remove)
         yield

@@ -76,8 +76,10 @@ class CheckpointAgent(Agent[S], Traced):
 
     def provenance(self) -> dict[str, Any]:
         """With ``random_weights`` where they are, also of a local file that says so."""
-        is_random = self.random or any(map(weight_files.random_weights, self.weight_paths()))
-        return super().provenance() | ({"random_weights": True} if is_random else {})
+        provenance = super().provenance()
+        if self.random or any(map(weight_files.random_weights, self.weight_paths())):
+            return {**provenance, "random_weights": True}
+        return provenance
 
 
 P = TypeVar("P", bound=PretrainedSettings)
@@ -155,8 +157,8 @@ class PretrainedAgent(CheckpointAgent[P]):
         :meth:`bytes_per_weight`; None where the configuration does not say."""
         from transformers import AutoConfig
 
-        chosen: dict[str, Any] = self.settings.model_dump(include={"max_tokens", "beams", "decoding"})
-        if "max_tokens" not in chosen:
+        settings: dict[str, Any] = self.settings.model_dump(include={"max_tokens", "beams", "decoding"})
+        if "max_tokens" not in settings:
             return None
         try:
             if self.random:
@@ -166,13 +168,13 @@ class PretrainedAgent(CheckpointAgent[P]):
             config = AutoConfig.for_model(**stored)
         except Exception:  # transformers does not know it, or :func:`model_folders.problem` says what is wrong with it
             return None
-        beams = 1 if chosen.get("decoding") == "sample" else chosen.get("beams", 1)
+        beams = 1 if settings.get("decoding") == "sample" else settings.get("beams", 1)
         prompt = getattr(self.settings, "prompt", None)
         longest = self.prompt_tokens if prompt is None else 8 + len(prompt) // 3
         positions = getattr(config, "max_position_embeddings", longest)
         try:
             return item_bytes(
-                config, min(longest, positions), chosen["max_tokens"], beams, number or self.bytes_per_weight()
+                config, min(longest, positions), settings["max_tokens"], beams, number or self.bytes_per_weight()
             )
         except (AttributeError, TypeError, ArithmeticError):  # without attention, or it sees in another way
             return None

@@ -58,7 +58,7 @@ def architecture(checkpoint: str, kinds: Sequence[str] = ()) -> Architecture:
     """What a setting ``checkpoint`` such as "random:owner/name" asks for. Raises UnavailableError for one that is not
     described here, or whose kind is none of ``kinds``."""
     name = published_name(checkpoint)
-    fitting = {known: made for known, made in architectures().items() if not kinds or made.kind in kinds}
+    fitting = {published: made for published, made in architectures().items() if not kinds or made.kind in kinds}
     if name in fitting:
         return fitting[name]
     what = f"no architecture of {name} is known here" if name else f"{checkpoint} does not say of which checkpoint"
@@ -73,8 +73,8 @@ def make_folder(made: Architecture) -> tempfile.TemporaryDirectory[str]:
     for name, content in made.files.items():
         (folder / name).write_text(json.dumps(content))
     if made.tokenizer is not None:
-        about = json.loads((DESCRIBED / "tokenizers.json").read_text("utf-8"))[made.tokenizer]
-        make_tokenizer(about).save_pretrained(folder)
+        description = json.loads((DESCRIBED / "tokenizers.json").read_text("utf-8"))[made.tokenizer]
+        make_tokenizer(description).save_pretrained(folder)
     (folder / weight_files.MARKER).touch()
     return temporary
 
@@ -131,40 +131,40 @@ def fill(module: torch.nn.Module) -> None:
                 kept.fill_(value)
 
 
-def make_tokenizer(about: Mapping[str, Any]) -> PreTrainedTokenizerFast:
+def make_tokenizer(description: Mapping[str, Any]) -> PreTrainedTokenizerFast:
     """A tokenizer with the size and the special tokens of a published one. Its other tokens are bytes, and English
     words of wordfreq with their beginnings, so that texts have about as many tokens."""
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=_make_bpe(about),
+        tokenizer_object=_make_bpe(description),
         clean_up_tokenization_spaces=False,
-        **{f"{name}_token": about.get(name) for name in ("bos", "eos", "pad", "unk")},
+        **{f"{name}_token": description.get(name) for name in ("bos", "eos", "pad", "unk")},
     )
-    tokenizer.chat_template = about.get("template")
+    tokenizer.chat_template = description.get("template")
     return tokenizer
 
 
-def _make_bpe(about: Mapping[str, Any]) -> Tokenizer:
+def _make_bpe(description: Mapping[str, Any]) -> Tokenizer:
     """``size`` in tokens; ``special`` by id, ordinary ``pieces``, ``reserved`` ids; ``begins``: with ``bos``."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
 
-    special = {number: f"<|reserved_{number}|>" for number in range(*about.get("reserved", (0,)))}
-    special |= {int(number): token for number, token in about["special"].items()}
-    fixed = special | {int(number): token for number, token in about.get("pieces", {}).items()}
+    special = {number: f"<|reserved_{number}|>" for number in range(*description.get("reserved", (0,)))}
+    special |= {int(number): token for number, token in description["special"].items()}
+    fixed = special | {int(number): token for number, token in description.get("pieces", {}).items()}
     tokens = {token: number for number, token in fixed.items()}
-    free = (number for number in range(about["size"]) if number not in fixed)
+    free = (number for number in range(description["size"]) if number not in fixed)
     for byte in sorted(set(pre_tokenizers.ByteLevel.alphabet()) - tokens.keys()):
         tokens[byte] = next(free)
-    merges = list(itertools.islice(_merges(), about["size"] - len(tokens)))
+    merges = list(itertools.islice(_merges(), description["size"] - len(tokens)))
     tokens |= {"".join(merge): number for merge, number in zip(merges, free, strict=True)}
 
     bpe = Tokenizer(models.BPE(tokens, merges))
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=about.get("prefix_space", False))
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=description.get("prefix_space", False))
     bpe.decoder = decoders.ByteLevel()
     bpe.add_special_tokens([AddedToken(special[number], normalized=False) for number in sorted(special)])
-    if about.get("begins"):
-        begin = about["bos"]
+    if description.get("begins"):
+        begin = description["bos"]
         bpe.post_processor = processors.TemplateProcessing(
             single=f"{begin} $A", special_tokens=[(begin, tokens[begin])]
         )
@@ -175,7 +175,7 @@ def _merges() -> Iterator[tuple[str, str]]:
     """All begin with the space, so that merges are unambiguous."""
     from wordfreq import top_n_list
 
-    known = {SPACE}
+    parts = {SPACE}
     for word in top_n_list("en", 1 << 20):
         if not (word.isascii() and word.isalpha()):
             continue
@@ -183,6 +183,6 @@ def _merges() -> Iterator[tuple[str, str]]:
             for end in range(len(written)):
                 before = SPACE + written[:end]
                 letter = written[end]
-                if before + letter not in known:
-                    known.add(before + letter)
+                if before + letter not in parts:
+                    parts.add(before + letter)
                     yield before, letter

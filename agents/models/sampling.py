@@ -23,9 +23,9 @@ _MIX_2 = _signed(0x94D049BB133111EB)
 
 
 def uniform(seeds: Tensor, step: int, tokens: Tensor) -> Tensor:
-    """Noise in (0, 1), float64, of the shape that ``seeds`` and ``tokens`` (int64) broadcast to: the upper 52 bits of
-    output ``token + 1`` of splitmix64, which starts from a hash of seed and ``step``. A row's noise depends on nothing
-    else, so a batch cannot change it."""
+    """Noise in (0, 1), float64, of the shape that ``seeds`` and ``tokens`` (int64) broadcast to. It is the upper 52
+    bits of output ``token + 1`` of splitmix64, which starts from a hash of seed and ``step``. A row's noise depends on
+    nothing else, so a batch cannot change it."""
     key = _mix(_mix(seeds * _GAMMA) + _signed(step * 0x9E3779B97F4A7C15 % (1 << 64)))
     bits = _mix(key + (tokens + 1) * _GAMMA)
     return (_shift_right(bits, 12).double() + 0.5) * 2.0**-52

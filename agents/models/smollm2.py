@@ -34,7 +34,7 @@ ENDS = "<|im_end|>"
 STARTS = "<|im_start|>"
 UNKNOWN = "<|endoftext|>"
 SPECIAL = 3  # the type of such a token
-About = dict[str, Any]  # a GGUF file's values by their names
+Fields = dict[str, Any]  # a GGUF file's values by their names
 LAYER = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",
@@ -113,8 +113,8 @@ def write_folder(file: Path, folder: Path) -> None:
     from safetensors.numpy import save_file
 
     reader = GGUFReader(file)
-    about = {name: field.contents() for name, field in reader.fields.items()}
-    heads = {"attn_q": about["llama.attention.head_count"], "attn_k": about["llama.attention.head_count_kv"]}
+    fields = {name: field.contents() for name, field in reader.fields.items()}
+    heads = {"attn_q": fields["llama.attention.head_count"], "attn_k": fields["llama.attention.head_count_kv"]}
     weights: dict[str, NDArray[np.float32]] = {}
     for tensor in reader.tensors:
         values = dequantize(tensor.data, tensor.tensor_type)
@@ -126,8 +126,8 @@ def write_folder(file: Path, folder: Path) -> None:
             weights[f"model.layers.{layer}.{LAYER[part]}.weight"] = values
         else:
             weights[{"token_embd": "model.embed_tokens.weight", "output_norm": "model.norm.weight"}[first]] = values
-    texts = {"config.json": _config(about), "generation_config.json": _tokens(about)}
-    texts |= {"tokenizer.json": _tokenizer(about), "tokenizer_config.json": _tokenizer_config(about)}
+    texts = {"config.json": _config(fields), "generation_config.json": _tokens(fields)}
+    texts |= {"tokenizer.json": _tokenizer(fields), "tokenizer_config.json": _tokenizer_config(fields)}
     try:
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         (folder / "model.safetensors").chmod(0o644)  # as the other files: a cache may be shared
@@ -144,13 +144,13 @@ def unpermuted(weights: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
     return pairs.swapaxes(1, 2).reshape(rows, columns)
 
 
-def _tokens(about: About) -> dict[str, int]:
-    end = about["tokenizer.ggml.tokens"].index(ENDS)
-    return {"bos_token_id": about["tokenizer.ggml.tokens"].index(STARTS), "eos_token_id": end, "pad_token_id": end}
+def _tokens(fields: Fields) -> dict[str, int]:
+    end = fields["tokenizer.ggml.tokens"].index(ENDS)
+    return {"bos_token_id": fields["tokenizer.ggml.tokens"].index(STARTS), "eos_token_id": end, "pad_token_id": end}
 
 
-def _config(about: About) -> dict[str, Any]:
-    llama = {name.removeprefix("llama."): value for name, value in about.items()}
+def _config(fields: Fields) -> dict[str, Any]:
+    llama = {name.removeprefix("llama."): value for name, value in fields.items()}
     return {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
@@ -166,17 +166,17 @@ def _config(about: About) -> dict[str, Any]:
         "rms_norm_eps": float(f"{llama['attention.layer_norm_rms_epsilon']:.7g}"),
         "rope_theta": llama["rope.freq_base"],
         "tie_word_embeddings": True,
-        "vocab_size": len(about["tokenizer.ggml.tokens"]),
-        **_tokens(about),
+        "vocab_size": len(fields["tokenizer.ggml.tokens"]),
+        **_tokens(fields),
     }
 
 
-def _tokenizer(about: About) -> dict[str, Any]:
+def _tokenizer(fields: Fields) -> dict[str, Any]:
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-    tokens = about["tokenizer.ggml.tokens"]
-    types = about["tokenizer.ggml.token_type"]
-    merges = [tuple(merge.split(" ", 1)) for merge in about["tokenizer.ggml.merges"]]
+    tokens = fields["tokenizer.ggml.tokens"]
+    types = fields["tokenizer.ggml.token_type"]
+    merges = [tuple(merge.split(" ", 1)) for merge in fields["tokenizer.ggml.merges"]]
     made = Tokenizer(models.BPE(vocab={token: index for index, token in enumerate(tokens)}, merges=merges))
     bytes_of_text = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), bytes_of_text])
@@ -187,7 +187,7 @@ def _tokenizer(about: About) -> dict[str, Any]:
     return content
 
 
-def _tokenizer_config(about: About) -> dict[str, Any]:
+def _tokenizer_config(fields: Fields) -> dict[str, Any]:
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": STARTS,
@@ -195,6 +195,6 @@ def _tokenizer_config(about: About) -> dict[str, Any]:
         "pad_token": ENDS,
         "unk_token": UNKNOWN,
         "clean_up_tokenization_spaces": False,
-        "model_max_length": about["llama.context_length"],
-        "chat_template": about["tokenizer.chat_template"],
+        "model_max_length": fields["llama.context_length"],
+        "chat_template": fields["tokenizer.chat_template"],
     }

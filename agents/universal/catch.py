@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
+from agents.answers import COLORS, CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
 from agents.attention.scanpath_files import FRAME, OTHER_IMAGE, Scanpath, read_scanpaths
 from agents.contract import MIB, Agent, Declaration, Draw, Reply, derive_seed
 from agents.contract import Settings as BaseSettings
@@ -98,8 +98,10 @@ Prepared = tuple[Stimulus, tuple[int, int]]
 
 
 class CatchAgent(Agent["CatchAgent.Settings"]):
-    """Gives answers that no person gives: a caption of one word, a colour that is none, an object that is not there,
-    the cue itself, a single point or another image's scanpath, senseless messages.
+    """Gives answers that no person gives.
+
+    - a caption of one word, a colour that is none, an object that is not there
+    - the cue itself, a single point or another image's scanpath, senseless messages
 
     All is drawn from the seed; what must stay the same in a conversation is drawn from the stimulus and the sample.
     """
@@ -233,7 +235,7 @@ def _absent(stimulus: ColorStimulus | ObjectStimulus) -> list[str]:
 
 
 def _is_no_color(word: str) -> bool:
-    return word.replace(" ", "").lower() not in {*colors.WORDS, *colors.CSS3, *colors.ALIASES}
+    return word.replace(" ", "").lower() not in {*COLORS, *colors.CSS3, *colors.ALIASES}
 
 
 def _path(points: Sequence[Sequence[float]], frame: tuple[int, int], selection: str) -> ScanpathAnswer:

@@ -245,7 +245,10 @@ class CaptionAgent(PretrainedAgent[C]):
         outputs = [generated.sequences[:, prompt_length:], finite.bad]
         if width > 1:
             outputs.append(generated.sequences_scores)
-        tokens, bad, *scores = (output.tolist() for output in downloaded(outputs))
+        on_host = downloaded(outputs)
+        tokens = on_host[0].tolist()
+        bad = on_host[1].tolist()
+        scores = on_host[2].tolist() if width > 1 else None
         replies: list[Reply | Exception] = []
         for row, number, rank in zip(wanted, row_numbers, ranks, strict=True):
             if bad[number]:
@@ -255,7 +258,7 @@ class CaptionAgent(PretrainedAgent[C]):
                 replies.append(AnswerError("too_few_beams", text))
             else:
                 beam = number * returned + rank
-                score = round(scores[0][beam], 4) if scores else None
+                score = None if scores is None else round(scores[beam], 4)
                 replies.append(self._reply(tokens[beam], score, row))
         return replies
 

@@ -44,7 +44,7 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
         max_tokens: int = Field(67, ge=1, le=900)
         """The largest number of tokens, the full stop included."""
         revision: None = None
-        """Of no use here: the file is on no hub, and the other two parts are what was fetched last."""
+        """Has no effect: the file is on no hub, and the other two parts are what was fetched last."""
 
     declares = Declaration(
         packages=("timm", "torch", "torchvision", "transformers"),

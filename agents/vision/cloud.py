@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
+from agents.answers import COLORS, CaptionAnswer, ColorAnswer, ObjectAnswer
 from agents.contract import GIB, NO_ANSWER, Address, Agent, Declaration, Draw, Reply, Settings
 from agents.errors import AnswerError, code_of, quoted
 from agents.stimuli import Stimulus, Task
@@ -186,7 +186,8 @@ class RekognitionAgent(PictureService["RekognitionAgent.Settings"]):
         import boto3
         from botocore.config import Config
 
-        key, secret, token = (os.environ.get(name, "").strip() or None for name in self.environment())
+        values = [os.environ.get(name, "").strip() or None for name in self.environment()]
+        key, secret, token = values
         wait = self.settings.timeout_s
         config = Config(connect_timeout=wait, read_timeout=wait, retries={"total_max_attempts": 1})
         return boto3.Session(key, secret, token, self.settings.region).client("rekognition", config=config)
@@ -383,6 +384,6 @@ def _first_labels(labels: Sequence[tuple[str, float]]) -> ObjectAnswer:
 def _first_color(names: list[str]) -> ColorAnswer:
     first = "".join(names[:1]).lower()
     word = {"grey": "gray", "teal": "green"}.get(first, first)
-    if word not in colors.WORDS:
+    if word not in COLORS:
         raise AnswerError("unparsable", f"the first of the dominant colours {names} is none of the eleven words")
     return ColorAnswer(color=word)

@@ -15,8 +15,6 @@ RGB = tuple[int, int, int]
 Lab = tuple[float, float, float]
 """CIELAB's L*, a* and b*."""
 
-WORDS = ("red", "pink", "orange", "yellow", "purple", "green", "blue", "brown", "gray", "black", "white")
-"""The eleven words, in the order in which people were offered them."""
 _NAMES = {
     "red": "crimson darkred firebrick indianred maroon red tomato",
     "pink": "deeppink hotpink lightcoral lightpink magenta mediumvioletred mistyrose palevioletred pink salmon",
@@ -102,7 +100,7 @@ def nearest_word(rgb: RGB) -> str:
 
 def lab(rgb: RGB) -> Lab:
     """``rgb`` as CIELAB: IEC 61966-2-1, white point D65, 2 degree observer."""
-    r, g, b = (_linear_light(value / 255) for value in rgb)
+    r, g, b = map(_linear_light, rgb)
     x = _response((0.4124564 * r + 0.3575761 * g + 0.1804375 * b) / 0.95047)
     y = _response(0.2126729 * r + 0.7151522 * g + 0.0721750 * b)
     z = _response((0.0193339 * r + 0.1191920 * g + 0.9503041 * b) / 1.08883)
@@ -115,7 +113,9 @@ def _prototypes() -> tuple[tuple[Lab, str], ...]:
     return (*((lab(rgb), words[name]) for name, rgb in CSS3.items()), *((focus, word) for word, focus in FOCAL.items()))
 
 
-def _linear_light(value: float) -> float:
+def _linear_light(level: int) -> float:
+    """The linear light, 0 to 1, of a ``level`` from 0 to 255."""
+    value = level / 255
     return value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
 
 

@@ -125,9 +125,11 @@ class Detector(Agent[D]):
         """Remember whether every number of a head's output is finite."""
         if hasattr(output, "isfinite"):
             self._finite.append(output.isfinite().all())
-        else:
-            for part in output.values() if isinstance(output, Mapping) else output:
-                self._note(part)
+            return
+        if isinstance(output, Mapping):
+            output = output.values()
+        for part in output:
+            self._note(part)
 
     @abstractmethod
     def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
@@ -221,8 +223,11 @@ def pick(detections: Detections, names: Sequence[str], size: tuple[int, int], se
 
 
 def _box(corners: Sequence[float], height: int, width: int) -> list[float]:
-    edges = zip(corners, (width, height, width, height), strict=True)
-    left, top, right, bottom = (min(max(edge, 0.0), float(most)) for edge, most in edges)
+    """[x, y, width, height] of the ``corners`` left, top, right, bottom, cut at the picture's edges."""
+    within = []
+    for corner, most in zip(corners, (width, height, width, height), strict=True):
+        within.append(min(max(corner, 0.0), float(most)))
+    left, top, right, bottom = within
     return [round(value, 1) for value in (left, top, right - left, bottom - top)]
 
 

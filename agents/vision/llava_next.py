@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from agents.answers import ColorAnswer, ObjectAnswer
+from agents.answers import COLORS, ColorAnswer, ObjectAnswer
 from agents.contract import GIB, Declaration, Draw, Reply
 from agents.errors import AnswerError
 from agents.models.loading import load_part
 from agents.stimuli import Stimulus, Task
-from agents.vision import colors
 from agents.vision.captioner import CaptionAgent, CaptionRow
 from agents.vision.captions import CaptionSettings
 from agents.vision.picture_replies import COLOR, OBJECTS, unparsable
@@ -211,7 +210,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
 def majority_color(texts: Sequence[str]) -> ColorAnswer:
     """The word that most ``texts`` are, compared by letters alone. Raises AnswerError if it is no colour word."""
     [(word, _)] = Counter(_lower_letters(text) for text in texts).most_common(1)
-    if word not in colors.WORDS:
+    if word not in COLORS:
         raise unparsable(" / ".join(texts), "colour")
     return ColorAnswer(color=word)
 

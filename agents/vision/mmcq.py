@@ -156,8 +156,10 @@ def median_cut(counts: NDArray[np.int64], n: int) -> list[Box]:
     used = [np.flatnonzero(counts.any(axis=axes)) for axes in ((1, 2), (0, 2), (0, 1))]
     if not len(used[0]):
         return []
-    r, g, b = ((int(planes[0]), int(planes[-1]) + 1) for planes in used)
-    boxes = [Box((r[0], g[0], b[0]), (r[1], g[1], b[1]), int(counts.sum()))]
+    r, g, b = used
+    low = (int(r[0]), int(g[0]), int(b[0]))
+    high = (int(r[-1]) + 1, int(g[-1]) + 1, int(b[-1]) + 1)
+    boxes = [Box(low, high, int(counts.sum()))]
     # Ties follow the reference's queue: a stable ascending sort, taken from the end.
     boxes = _cut_repeatedly(counts, boxes, -(-3 * n // 4) - 1, attrgetter("population"))
     # The second phase counts its boxes from 1 up to what is missing, and so makes one cut less, or one too many.
@@ -207,8 +209,10 @@ def _profile(counts: NDArray[np.int64], box: Box, axis: int) -> NDArray[np.int64
 
 
 def _mean(counts: NDArray[np.int64], box: Box) -> RGB:
-    r, g, b = (
-        int(_profile(counts, box, axis) @ (np.arange(box.low[axis], box.high[axis]) * BIN + BIN // 2)) // box.population
-        for axis in range(3)
-    )
-    return r, g, b
+    return _mean_along(counts, box, 0), _mean_along(counts, box, 1), _mean_along(counts, box, 2)
+
+
+def _mean_along(counts: NDArray[np.int64], box: Box, axis: int) -> int:
+    """The mean of red (``axis`` 0), green (1) or blue (2) of a box's pixels, 0 to 255, rounded down."""
+    middles = np.arange(box.low[axis], box.high[axis]) * BIN + BIN // 2
+    return int(_profile(counts, box, axis) @ middles) // box.population

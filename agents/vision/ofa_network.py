@@ -106,7 +106,8 @@ def token_buckets(queries: Tensor, keys: Tensor, size: int) -> Tensor:
 def image_positions(height: int, width: int, size: int, device: torch.device | None = None) -> Tensor:
     """The positions [height * width], from 1, of a grid's patches by rows, in the grid of ``size`` x ``size`` that has
     embeddings."""
-    rows, columns = (torch.arange(side, device=device) for side in (height, width))
+    rows = torch.arange(height, device=device)
+    columns = torch.arange(width, device=device)
     return (rows[:, None] * size + columns[None, :]).flatten() + 1
 
 

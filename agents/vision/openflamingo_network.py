@@ -230,7 +230,8 @@ def _set_tokens(language: Any, weights: dict[str, Tensor], tokens: int, path: Pa
     for name in (EMBEDDING, HEAD):
         if weights[name].shape != (tokens, like.shape[1]):
             raise UnavailableError(f"{path}: {name} is {list(weights[name].shape)}, not {[tokens, like.shape[1]]}")
-    rows, head = (weights.pop(name).to(like.device, like.dtype, copy=True) for name in (EMBEDDING, HEAD))
+    rows = weights.pop(EMBEDDING).to(like.device, like.dtype, copy=True)
+    head = weights.pop(HEAD).to(like.device, like.dtype, copy=True)
     language.gpt_neox.embed_in = nn.Embedding.from_pretrained(rows)
     language.lm_head = nn.Linear(like.shape[1], tokens, bias=False, device="meta")
     language.lm_head.weight = nn.Parameter(head, requires_grad=False)

@@ -31,13 +31,18 @@ class PartsCaptioner(CaptionAgent[C]):
         """The authors' file's name; its revision, and the other parts with theirs."""
         if self.random:
             return super().checkpoint()
-        (name, revision), *others = (checkpoints.identity(*self._named(part)) for part in self.parts)
-        return name, " ".join([str(revision), *(f"{other}@{at}" for other, at in others)])
+        first, *others = self.parts
+        name, revision = checkpoints.identity(*self._named(first))
+        parts = [str(revision)]
+        for part in others:
+            other, of_other = checkpoints.identity(*self._named(part))
+            parts.append(f"{other}@{of_other}")
+        return name, " ".join(parts)
 
     def weight_paths(self) -> Sequence[Path]:
         """The files and folders with weights. Raises UnavailableError."""
-        first, *others = (checkpoints.find(*self._named(part)) for part in self.parts)
-        return [weight_files.weights_file(first), *others]
+        folders = [checkpoints.find(*self._named(part)) for part in self.parts]
+        return [weight_files.weights_file(folders[0]), *folders[1:]]
 
     def missing(self) -> str | None:
         """What the base class says; also the first part that is not here, with how to get it."""
@@ -65,7 +70,8 @@ class PartsCaptioner(CaptionAgent[C]):
 
         from agents.vision.clip_towers import input_size
 
-        self._clip, self._gpt = (checkpoints.find(*self._named(part)) for part in ("clip", "language_model"))
+        self._clip = checkpoints.find(*self._named("clip"))
+        self._gpt = checkpoints.find(*self._named("language_model"))
         self._pixels = ClipPixels(input_size(self._clip))
         self._tokenizer = load_part(AutoTokenizer, self._gpt, "tokenizer")
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from agents.answers import COLORS
 from agents.errors import AnswerError
 from agents.language.words.replies import is_apology, unmarked
 from agents.vision import colors
@@ -45,30 +46,31 @@ def unparsable(text: str, wanted: str) -> AnswerError:
 
 # colour
 
-_COLOR_WORD = re.compile(rf"\b(?:{'|'.join([*colors.WORDS, 'grey'])})\b")
+_COLOR_WORD = re.compile(rf"\b(?:{'|'.join([*COLORS, 'grey'])})\b")
 _COLOR_IS = re.compile(r"\bcolou?r\b[^.]*?\b(?:is|would be|seems to be|appears to be)\b")
 
 
 def read_color(text: str) -> tuple[str, str | None]:
     """(colour word, None), or (colour word, CSS3 name) where a name such as "teal" was said. Raises AnswerError.
 
-    Of several words the one behind "the color is" counts, else the first; "blue-green" is green.
+    Where several words stand, the one behind "the color is" counts, else the first; "blue-green" is green.
     """
     plain = unmarked(text).lower()
     matches = [(match.start(), match.end(), match[0].replace("grey", "gray")) for match in _COLOR_WORD.finditer(plain)]
     beyond = (len(plain) + 2, 0, "")
     # (place, word); of words with only a hyphen or a space between them the last.
     runs = [(first[0], first[2]) for first, second in pairwise([*matches, beyond]) if second[0] - first[1] > 1]
-    if is_apology(text) or len({word for _, word in runs}) > len(colors.WORDS) // 2:
+    if is_apology(text) or len({word for _, word in runs}) > len(COLORS) // 2:
         raise unparsable(text, "colour")
     if runs:
         named = _COLOR_IS.search(plain)
         after = [word for place, word in runs if named is not None and place >= named.end()]
         return (after or [runs[0][1]])[0], None
     words = re.findall(r"[a-z]+", plain)
-    for name in ["".join(words), *words] if len(words) <= MOST_WORDS else []:
-        if name in colors.CSS3 or name in colors.ALIASES:
-            return colors.word_of(name), name
+    if len(words) <= MOST_WORDS:
+        for name in ["".join(words), *words]:
+            if name in colors.CSS3 or name in colors.ALIASES:
+                return colors.word_of(name), name
     raise unparsable(text, "colour")
 
 
@@ -195,7 +197,7 @@ def read_scanpath(text: str) -> list[Fixation]:
 
 def duration_ms(text: str) -> float | None:
     """The first duration in ``text`` in milliseconds: one with a unit, or a number behind "duration". Without a unit,
-    numbers up to 20 are seconds. Of a range it is the middle."""
+    numbers up to 20 are seconds. A range gives its middle."""
     span = _WITH_UNIT.search(text)
     unit = None if span is None else span[3]
     span = span or _AFTER_DURATION.search(text)

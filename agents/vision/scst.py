@@ -40,13 +40,13 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
         checkpoint: str
         """A folder with the published model-best.pth, infos_fc_rl-best.pkl and resnet101.pth."""
         prompt: Literal[""] = ""
-        """Of no use here: the model continues no text."""
+        """Has no effect: the model continues no text."""
         length_penalty: float = Field(0.0, ge=-10, le=10)
         """Beam scores are divided by the length, the end included, to this power."""
         max_tokens: int = Field(20, ge=1, le=4096)
         """The largest number of tokens, the end included."""
         revision: None = None
-        """Of no use here: the files are on no hub."""
+        """Has no effect: the files are on no hub."""
 
     working_memory = 6 * GIB  # a picture of MOST_PIXELS takes four of them
     declares = Declaration(

@@ -164,7 +164,8 @@ def load_scst(weights: Path, resnet: Path) -> Any:
     encoder = weight_files.read_weights(resnet)
     needed = ("embed.weight", "_core.h2h.weight")
     weight_files.check_names(weights, [name for name in needed if name not in decoder])
-    (words, inputs), (_, width) = (decoder[name].shape for name in needed)
+    words, inputs = decoder["embed.weight"].shape
+    width = decoder["_core.h2h.weight"].shape[1]
     blocks = tuple(max(layers_of(encoder, f"layer{stage}."), 1) for stage in (1, 2, 3, 4))
     config = SCSTConfig(vocab_size=words, embedding_size=inputs, hidden_size=width, blocks=blocks)
     with torch.device("meta"):

@@ -13,12 +13,12 @@ import numpy as np
 
 from agents.errors import AnswerError, UnavailableError
 from agents.images import Image
-from agents.language.filters.texts import sentences
 from agents.language.minilm import PACKAGE, SentenceModel, packaged_folder
 from agents.language.word_embeddings import EmbeddingAgent
 from agents.language.words.vectors import embedded
 from agents.models import checkpoints, model_folders, weight_files
 from agents.models.loading import load_weights
+from agents.sentence_boundaries import sentences
 from agents.word_boundaries import count_words
 from judging.trial_sets.cues import Trial, texts
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.contract import is_installed
-from agents.language.filters.texts import sentences
+from agents.sentence_boundaries import sentences
 from agents.stimuli import TASKS
 from agents.word_boundaries import words
 from judging.statistics.measures import ALL, Score

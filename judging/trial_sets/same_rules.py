@@ -16,13 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from agents.answers import ObjectAnswer, is_blank
+from agents.answers import COLORS, ObjectAnswer, is_blank
 from agents.attention.painting import SHOWN
 from agents.errors import AnswerError
 from agents.language.words.replies import read_word
 from agents.language.words.rules import RuleSettings
 from agents.stimuli import Asked
-from agents.vision.colors import WORDS as COLORS
 from agents.vision.picture_replies import read_caption, read_color, read_objects
 from serving.files.words import count, shown
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.answers import COLORS
 from agents.contract import is_installed
 from agents.language.words.rules import SHORTEST, is_stop_word, letters
 from agents.language.words.vocabulary import lemma
-from agents.vision.colors import WORDS as COLORS
 from judging.trial_sets.cues import Trial
 from serving.runs.answer_numbers import texts
 

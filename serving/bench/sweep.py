@@ -64,7 +64,8 @@ def measure_sizes(
         measured.load_s = bare.load_s
         measured.first_answer_s = bare.first_answer_s
         measured.random_weights = bool(provenance_of(bare.agent).get("random_weights"))
-        for size in _doubling(bare) if sizes is None else sizes:
+        batch_sizes = _doubling(bare) if sizes is None else sizes
+        for size in batch_sizes:
             try:
                 measured.sizes.append(_measure(setup, bare, size))
             except MemoryError as error:

@@ -121,9 +121,11 @@ def described(entry: Entry) -> dict[str, Any]:
     if is_here:
         try:
             agent.open()
-        except UnavailableError as error:  # a processor may want a package of its own
+        except (
+            UnavailableError
+        ) as error:  # a package of a processor, or a setting; the list, which opens none, says yes
             is_here = False
-            needs["missing"] = str(error)
+            needs["missing"] = f"it cannot be opened: {error}"
     limits = None
     if is_here or declared.is_elsewhere:
         limits = limits_of(agent) or None
@@ -174,9 +176,12 @@ def _print_agent(name: str, *, json: bool) -> int:
     table = plain_table()
     for key, value in agent.items():
         if isinstance(value, bool):
-            value = "yes" if value else "no"
-        text = ", ".join(value) if isinstance(value, list) else "-" if value is None else value
-        table.add_row(key.replace("_", " "), str(text))
+            text = "yes" if value else "no"
+        elif isinstance(value, list):
+            text = ", ".join(value)
+        else:
+            text = "-" if value is None else str(value)
+        table.add_row(key.replace("_", " "), text)
     print_table(table)
     print("settings")
     for field in settings:

@@ -159,7 +159,7 @@ def _add_generate(commands: Commands, source: Parser) -> None:
 def _add_ask(commands: Commands) -> None:
     ask = commands.add(
         "ask",
-        "serving.library.asking:ask",
+        "serving.commands.ask:ask",
         "print the answers of agents to a few pictures, words, topics or messages",
         commands.settings,
         commands.as_json,

@@ -21,16 +21,15 @@ from typing import Any, Literal
 
 import orjson
 
-from agents.answers import Message, TurnAnswer, is_blank
+from agents.answers import Message, TurnAnswer, Withdrawn, is_blank
 from agents.contract import Finding
 from agents.errors import AgentStoppedError, AnswerError, InputError
-from agents.language.filters.policies import MEASURE, THRESHOLDS
 from agents.stimuli import ConversationStimulus
-from serving.conversations.agent_part import AgentPart
 from serving.conversations.journal import Turn, costs, turn_line
+from serving.conversations.live_dialogue import LiveDialogue
 from serving.conversations.pseudo import write_pseudo_dialogue
 from serving.conversations.scenario import QUIET_S, SIDES, DelaySettings, draw_scenario
-from serving.conversations.transcript import Transcript, instructions_of, lines_of, no_instructions
+from serving.conversations.transcript import Transcript, instructions_of, no_instructions
 from serving.runs.records import RecordHeader, read_attempt
 from serving.scheduling.request import Failure, Outcome, Request
 from serving.scheduling.scheduler import Scheduler
@@ -108,13 +107,10 @@ class Dialogue:
             draw_scenario(stimulus, drawn_seed),
             self.speakers,
             (no_instructions, prompts) if self.person == 0 else (prompts, no_instructions),
-            MEASURE,
-            THRESHOLDS,
-            0,
-            drawn_seed,
-            delays or DelaySettings(),
-            quiet_s,
-            (0, 1) if stimulus.mode == "ping-pong" else (1 - self.person,),
+            seed=drawn_seed,
+            delays=delays or DelaySettings(),
+            quiet_s=quiet_s,
+            agents=(0, 1) if stimulus.mode == "ping-pong" else (1 - self.person,),
         )
         self._clock = clock
         self._since = clock()
@@ -157,11 +153,12 @@ class Dialogue:
         DialogueError, and pydantic's ValidationError for a text that no message may have.
         """
         with self._at_work():
-            self._check_not_ended()
+            if self.ended:
+                raise self._ended_error()
             is_unopened = self._transcript.opener() is not None or self._lacks_pseudo()
             if is_unopened or self._transcript.side != self.person:
                 raise DialogueError("not_open", f"{self.agent} is to speak first: open the conversation")
-            delay = round(self._clock() - self._since, 3)
+            delay = round(self._seconds(), 3)
             messages = await self._exchange(TurnAnswer(text=text, delay_s=delay), deadline)
         return messages[1] if len(messages) > 1 else None
 
@@ -195,9 +192,11 @@ class Dialogue:
             attempts.append(outcome.as_attempt(tuple(judged.finding() for judged in judgements)))
         return header.line(outcome._replace(attempts=tuple(attempts)))
 
-    def _check_not_ended(self) -> None:
-        if self.ended:
-            raise DialogueError("ended", f"the conversation is over: all {self.stimulus.exchanges} messages are there")
+    def _seconds(self) -> float:
+        return self._clock() - self._since
+
+    def _ended_error(self) -> DialogueError:
+        return DialogueError("ended", f"the conversation is over: all {self.stimulus.exchanges} messages are there")
 
     def _lacks_pseudo(self) -> bool:
         return self.stimulus.pseudo is not None and not self._transcript.pseudo
@@ -279,7 +278,7 @@ class BurstDialogue(Dialogue):
     """
 
     _task: asyncio.Task[None] | None = None
-    _part: AgentPart
+    _live: LiveDialogue
     _failure: AnswerError | AgentStoppedError | None = None
     _deadline: float | None = None
 
@@ -292,12 +291,8 @@ class BurstDialogue(Dialogue):
             self._deadline = deadline
             self._since = self._clock()
             self._news = asyncio.Event()
-            self._part = AgentPart(self._transcript, lambda: self._clock() - self._since, self._ask_agent, self._send)
-            opener = self._transcript.opener()
-            if opener is not None:
-                for text in lines_of(opener.text)[: self.stimulus.exchanges]:
-                    self._say(self._transcript.starts, opener.model_copy(update={"text": text}), 0.0)
-            self._task = asyncio.create_task(self._part.run())
+            self._live = LiveDialogue(self._transcript, self._seconds, self._ask_agent, self._note)
+            self._task = asyncio.create_task(self._live.run())
             self._task.add_done_callback(lambda task: self._notify())
         return self.transcript()
 
@@ -306,13 +301,10 @@ class BurstDialogue(Dialogue):
         from now on. Raises DialogueError."""
         if self._task is None:
             raise DialogueError("not_open", "open the conversation")
-        await self._part.send_due()
-        self._check_not_ended()
-        answer = TurnAnswer(text=text)
+        if not self._live.say(self.person, text):
+            raise self._ended_error()
         self._deadline = deadline
         self._failure = None
-        self._say(self.person, answer, self._part.clock())
-        self._part.wake()
 
     async def after(self, count: int, wait: float = 0.0) -> list[FlaggedMessage]:
         """The messages after the first ``count``; if there are none, wait up to ``wait`` seconds for one.
@@ -344,8 +336,7 @@ class BurstDialogue(Dialogue):
 
     async def _ask_agent(self, side: int) -> TurnAnswer | None:
         try:
-            with self._at_work():
-                answer, raw = await self._turn(self._transcript, self._deadline)
+            answer, raw = await self._turn(self._transcript, self._deadline)
         except (AnswerError, AgentStoppedError) as error:
             self._failure = error
             self._notify()
@@ -353,16 +344,11 @@ class BurstDialogue(Dialogue):
         self._transcript.raws.append(raw)
         return answer
 
-    async def _send(self, side: int) -> Message:
-        typed = self._transcript.typing[side].pop(0)
-        return self._say(side, typed.answer, typed.at)
-
-    def _say(self, side: int, answer: TurnAnswer, at: float) -> Message:
-        judgements = self._transcript.judge_next(answer, side)
-        message = self._transcript.say(side, answer, at)
-        self._flagged.append(FlaggedMessage(message, tuple(judged.finding() for judged in judgements)))
-        self._notify()
-        return message
+    def _note(self, news: Message | Withdrawn, id: str | None) -> None:
+        if isinstance(news, Message):
+            judgements = self._transcript.judge_last()
+            self._flagged.append(FlaggedMessage(news, tuple(judged.finding() for judged in judgements)))
+            self._notify()
 
     def _notify(self) -> None:
         self._news.set()

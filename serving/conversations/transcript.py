@@ -2,7 +2,7 @@
 
 Times are seconds from the conversation's start. A side is 0 for speaker A and 1 for B. The state has no clock of its
 own: a conversation of two agents jumps from event to event, and one with a person follows a real clock
-(:class:`serving.conversations.agent_part.AgentPart`).
+(:class:`serving.conversations.live_dialogue.LiveDialogue`).
 
 A burst dialogue follows X-Turing (ACL 2025, arXiv 2408.09853):
 
@@ -26,7 +26,7 @@ import orjson
 from agents.answers import ConversationAnswer, Message, PseudoMessage, TurnAnswer, Withdrawn
 from agents.capabilities import Instructed
 from agents.contract import Agent, Draw
-from agents.language.filters.policies import FilterSettings, Judgement, Policy, judge_conversation
+from agents.language.filters.policies import MEASURE, THRESHOLDS, FilterSettings, Judgement, Policy, judge_conversation
 from agents.language.sent_messages import leading_label, short_names
 from agents.stimuli import ConversationStimulus, Utterance
 from serving.conversations.scenario import QUIET_S, SIDES, DelaySettings
@@ -68,11 +68,11 @@ class Transcript:
     """With names and who starts, as :func:`serving.conversations.scenario.draw_scenario` gives them."""
     speakers: tuple[str, str]
     """The agents' names in records; a person is "human" or "human:NAME"."""
-    instructions: tuple[Instructions, Instructions]
+    instructions: tuple[Instructions, Instructions] = (no_instructions, no_instructions)
     """What the agents' prompts say."""
-    policy: Policy
-    """What each conversation filter leads to."""
-    thresholds: FilterSettings
+    policy: Policy = MEASURE
+    """What each conversation filter leads to. With a person nothing is held back."""
+    thresholds: FilterSettings = THRESHOLDS
     """From which values on the filters find something."""
     sample: int = 0
     """The number of the conversation among those about the stimulus."""
@@ -260,7 +260,7 @@ class Transcript:
 
     # filters
 
-    def judge_next(self, answer: TurnAnswer, side: int | None = None, raw: Any = None) -> list[Judgement]:
+    def judge_next(self, answer: TurnAnswer | Message, side: int | None = None, raw: Any = None) -> list[Judgement]:
         """What the filters find in ``answer`` as the next message of ``side`` (None: the side that is due). A speaker's
         label in the uncleaned reply ``raw`` counts as written."""
         side = self.side if side is None else side
@@ -269,6 +269,12 @@ class Transcript:
         new = (speaker, self._labelled(speaker, answer.text, raw))
         limit = [len(lines)] if _ended_at_limit(answer) else []
         return self._judge([*lines, new], [side], limit, last_only=True)
+
+    def judge_last(self) -> list[Judgement]:
+        """What the filters find in the last message of a burst dialogue, as :meth:`judge_next` before it was sent."""
+        before = self.copy()
+        message = before.messages.pop()
+        return before.judge_next(message, self.names.index(message.speaker))
 
     def judge_all(self) -> list[Judgement]:
         """What the filters find in all messages, after the stimulus's history."""

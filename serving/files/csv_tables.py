@@ -43,7 +43,7 @@ def read_table(data: bytes, where: str) -> CsvTable:
     if separator is not None:
         problem = f"cells are parted by {separator}; save the table with commas between them"
     if wrong := [(None, problem)] if problem is not None else repeated_columns(names):
-        raise InputError(f"{where}: the header cannot be used", [Problem(where, line, *each) for each in wrong])
+        raise InputError(f"{where}: the header cannot be used", [Problem(where, line, *fault) for fault in wrong])
     table = CsvTable(names, line)
     for number, cells, fault in rows:
         if fault is None and len(cells) != len(names):

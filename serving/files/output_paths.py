@@ -30,7 +30,9 @@ def refuse_existing(paths: Iterable[Path], *, force: bool) -> None:
     existing = [path for path in paths if os.path.lexists(path)]
     for path in existing:
         if os.path.islink(path) or not os.path.isfile(path):
-            what = "a link" if os.path.islink(path) else "a folder" if os.path.isdir(path) else "not a plain file"
+            what = "a folder" if os.path.isdir(path) else "not a plain file"
+            if os.path.islink(path):
+                what = "a link"
             raise InputError(f"{path} is {what} and is not replaced; give another name")
     if existing and not force:
         problems = [Problem(str(path), None, None, "already exists") for path in existing]
@@ -62,7 +64,8 @@ def new_folder(path: Path, *, marker: str, force: bool) -> Iterator[Path]:
     check_new_folder(path, marker=marker, force=force)
     make_parent(path)
     remove_abandoned(path)
-    temporary, replaced = (path.parent / f".{path.name}.{secrets.token_hex(TOKEN)}" for _ in range(2))
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(TOKEN)}"
+    replaced = path.parent / f".{path.name}.{secrets.token_hex(TOKEN)}"
     with writing(path):
         temporary.mkdir()
         descriptor = os.open(temporary, os.O_RDONLY)

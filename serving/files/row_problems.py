@@ -54,7 +54,7 @@ def field_problems(error: ValidationError) -> list[FieldProblem]:
 
 def as_problems(error: ValidationError, where: str, line: int | None = None) -> list[Problem]:
     """Pydantic's errors of the file ``where``, or of its line, one problem for each field."""
-    return [Problem(where, line, *each) for each in field_problems(error)]
+    return [Problem(where, line, *problem) for problem in field_problems(error)]
 
 
 class RepeatedKeyError(ValueError):

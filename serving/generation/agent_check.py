@@ -20,14 +20,14 @@ from serving.sets.set_rows import Row, chosen_by
 from serving.sets.stimulus_set import read_rows
 
 
-def check_agents(source: Path, chosen: Selection, *, task: str | None, deep: bool, json: bool) -> int:
+def check_agents(source: Path, selection: Selection, *, task: str | None, deep: bool, json: bool) -> int:
     """Print the problems of the set and of the agents. Returns the exit code: 0, or 2 with problems. Raises InputError
     and UnavailableError as ``generate``."""
-    made = checked_agents(chosen.entries, chosen.settings)
-    check_usage(chosen.names, chosen.entries, made, 1)
-    described = run_entries(chosen.names, chosen.entries, made, chosen.settings)
-    asked = {name: {**about, "task": tasks_asked(about)} for name, about in described.items()}
-    choose = chosen_by({name: about["task"] for name, about in asked.items()})
+    made = checked_agents(selection.entries, selection.settings)
+    check_usage(selection.names, selection.entries, made, 1)
+    described = run_entries(selection.names, selection.entries, made, selection.settings)
+    asked = {name: {**entry, "task": tasks_asked(entry)} for name, entry in described.items()}
+    choose = chosen_by({name: entry["task"] for name, entry in asked.items()})
     forms: dict[Any, bytes] = {}
     kinds: Counter[Kind] = Counter()
 
@@ -39,11 +39,11 @@ def check_agents(source: Path, chosen: Selection, *, task: str | None, deep: boo
 
     result = check_rows(read_rows(source, task, choose=choose), deep=deep, on_row=keep)
     root = source.resolve() if source.is_dir() else source.resolve().parent
-    checked = check_prompts(asked, chosen.entries, chosen.settings, forms.values(), root)
+    checked = check_prompts(asked, selection.entries, selection.settings, forms.values(), root)
     idle = [
-        nothing_to_answer(str(source), name, about, kinds)
-        for name, about in asked.items()
-        if not any(is_asked(about, kind) for kind in kinds)
+        nothing_to_answer(str(source), name, entry, kinds)
+        for name, entry in asked.items()
+        if not any(is_asked(entry, kind) for kind in kinds)
     ]
     problems = [*checked.problems.values(), *idle]
     if json:
@@ -58,5 +58,5 @@ def check_agents(source: Path, chosen: Selection, *, task: str | None, deep: boo
         for limit in limits:
             print(printable(f"{name} {limit}"))
     if not problems:
-        print(f"{', '.join(chosen.names)}: no problems.")
+        print(f"{', '.join(selection.names)}: no problems.")
     return 2 if problems else code

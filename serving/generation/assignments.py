@@ -1,7 +1,8 @@
 """The options of ``generate``, and what each agent and pair has to answer."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
@@ -62,8 +63,8 @@ class Assignment:
     """The agent or pair."""
     members: tuple[str, ...]
     """The agents that must be loaded: one, or a pair's two."""
-    about: Mapping[str, Any]
-    """Its entry of ``run.json``."""
+    entry: Mapping[str, Any]
+    """Its entry of ``run.json``, with only the tasks that it answers without a partner."""
     header: RecordHeader
     """What its records have in common."""
     resume: ResumeState
@@ -86,11 +87,42 @@ class Assignment:
 
     def answers(self, kind: Kind) -> bool:
         """Whether it is asked stimuli of that kind."""
-        return is_asked(self.about, kind)
+        return is_asked(self.entry, kind)
 
     def left(self, limit: int | None) -> int:
         """The number of missing answers to the first ``limit`` stimuli."""
         return self.total - self.resume.counts(limit).total() + self.retried
+
+    def requests(self, run: Run, options: GenerateOptions) -> Iterator[Request]:
+        """The missing answers as requests, those of invalid rows among them, in the set's order. With
+        ``options.retry_failed`` requests for answers that failed before come after all others."""
+        yield from self._requests(run, options, None, 1)
+        if options.retry_failed:
+            yield from self._requests(run, options, "failed", len(run.kinds) + 1)
+
+    def valid_requests(self, run: Run, options: GenerateOptions) -> Iterator[Request]:
+        """The :meth:`requests` whose rows are valid, so that an agent can answer them."""
+        return (request for request in self.requests(run, options) if request.row.position not in run.invalid)
+
+    def _requests(self, run: Run, options: GenerateOptions, status: str | None, first: int) -> Iterator[Request]:
+        """Requests for the answers that have ``status`` now, None for missing ones; ``order`` counts from ``first``."""
+        seed = run.meta["seed"]
+        kinds = {kind for kind in {*run.kinds.values()} if self.answers(kind)}
+        for row in islice(run.stimulus_rows(), options.limit):
+            if row.kind not in kinds:
+                continue
+            for sample in range(options.samples):
+                key = (row.position, sample)
+                if self.resume.status.get(key) == status:
+                    yield Request(
+                        agent=self.members[0],
+                        row=row,
+                        name=self.name,
+                        sample=sample,
+                        run_seed=seed,
+                        order=first + row.position,
+                        failed_before=self.resume.codes.get(key, ""),
+                    )
 
 
 def share_out(
@@ -102,18 +134,18 @@ def share_out(
     problems = []
     for name in options.agents:
         members = catalogue.pair(name)
-        about = run.meta["agents"][name]
-        about = {**about, "task": tasks_asked(about)}
-        header = RecordHeader.of(run.meta["run"], about)
+        described = run.meta["agents"][name]
+        entry = {**described, "task": tasks_asked(described)}
+        header = RecordHeader.of(run.meta["run"], entry)
         records = run.records_path(name)
-        tasks = about["task"] if len(members) == 1 else ("conversation",)
-        maker = Maker(name, tasks, header.digest, about.get("records"))
-        resume = ResumeState.read(records, positions, options.samples, maker, about["samples"])
+        tasks = entry["task"] if len(members) == 1 else ("conversation",)
+        maker = Maker(name, tasks, header.digest, entry.get("records"))
+        resume = ResumeState.read(records, positions, options.samples, maker, entry["samples"])
         repair_tail(records)
-        assignment = Assignment(name, members, about, header, resume, records, run.journal_path(name))
+        assignment = Assignment(name, members, entry, header, resume, records, run.journal_path(name))
         assignment.total = sum(number for kind, number in kinds.items() if assignment.answers(kind)) * options.samples
         if not assignment.total:
-            problems.append(nothing_to_answer(str(options.source), name, about, kinds))
+            problems.append(nothing_to_answer(str(options.source), name, entry, kinds))
         if options.retry_failed:
             assignment.retried = resume.counts(options.limit)["failed"]
         assignments.append(assignment)
@@ -123,18 +155,21 @@ def share_out(
 
 
 def check_usage(
-    names: Sequence[str], entries: Mapping[str, Entry], made: Mapping[str, Agent[Any]], samples: int
+    names: Sequence[str], entries: Mapping[str, Entry], made: Mapping[str, Agent[Any]], samples: int, dashes: str = "--"
 ) -> None:
-    """Raises InputError for unfit members or too many samples, UnavailableError for missing needs."""
+    """Raises InputError for unfit members or too many samples, UnavailableError for missing needs. ``dashes`` stand in
+    errors before the names of options; Python's arguments have none."""
     problems = [
-        Problem("--agents", None, name, f"{member} does not converse: it answers {', '.join(entries[member].tasks)}")
+        Problem(
+            f"{dashes}agents", None, name, f"{member} does not converse: it answers {', '.join(entries[member].tasks)}"
+        )
         for name in names
         if len(members := catalogue.pair(name)) == 2
         for member in dict.fromkeys(members)
         if "conversation" not in entries[member].tasks
     ]
     problems += [
-        Problem("--samples", None, name, f"has at most {most} answers to one stimulus, as it is set")
+        Problem(f"{dashes}samples", None, name, f"has at most {most} answers to one stimulus, as it is set")
         for name, agent in made.items()
         if (most := agent.declaration().max_samples) is not None and most < samples
     ]
@@ -162,19 +197,19 @@ def run_entries(
     return described
 
 
-def tasks_asked(about: Mapping[str, Any]) -> list[str]:
-    """The tasks that an agent answers without a partner."""
-    return [task for task in about["task"] if "members" in about or task != "conversation"]
+def tasks_asked(entry: Mapping[str, Any]) -> list[str]:
+    """The tasks that an agent answers without a partner, or a pair; ``entry`` is its entry of ``run.json``."""
+    return [task for task in entry["task"] if "members" in entry or task != "conversation"]
 
 
-def nothing_to_answer(where: str, name: str, about: Mapping[str, Any], kinds: Iterable[Kind]) -> Problem:
-    """The problem of an agent without stimuli among the ``kinds``."""
-    of_set = [*kinds]
-    hint = "; a conversation needs a pair: a~b" if {*of_set} == {("conversation", None)} else ""
-    wants = ", ".join(sorted(tasks_asked(about))) or "conversation"
-    if "modes" in about:
-        wants += f" ({', '.join(about['modes'])})"
-    return Problem(where, None, name, f"answers {wants}, but the set has {named(of_set) or 'nothing'}{hint}")
+def nothing_to_answer(where: str, name: str, entry: Mapping[str, Any], kinds: Iterable[Kind]) -> Problem:
+    """The problem of an agent without stimuli among the ``kinds``; ``entry`` is its entry of ``run.json``."""
+    kinds = [*kinds]
+    hint = "; a conversation needs a pair: a~b" if {*kinds} == {("conversation", None)} else ""
+    wants = ", ".join(sorted(tasks_asked(entry))) or "conversation"
+    if "modes" in entry:
+        wants += f" ({', '.join(entry['modes'])})"
+    return Problem(where, None, name, f"answers {wants}, but the set has {named(kinds) or 'nothing'}{hint}")
 
 
 class ConversingPair:

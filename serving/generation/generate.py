@@ -6,7 +6,7 @@ import logging
 import shlex
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -36,7 +36,7 @@ from serving.runs.store import Store
 from serving.scheduling import interrupts, machine
 from serving.scheduling.cluster import Cluster, check_installed
 from serving.scheduling.interrupts import declare_answers_here, started
-from serving.scheduling.request import Outcome, Request
+from serving.scheduling.request import Outcome
 from serving.scheduling.scheduler import ReplicaPool, Scheduler
 from serving.scheduling.tasks import all_of, cancel
 from serving.scheduling.this_process import ThisProcess
@@ -60,7 +60,7 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
         check_installed()
     machine.check_device(options.device, options.address)
     described = run_entries(options.agents, options.entries, made, options.settings)
-    choose = chosen_by({name: tasks_asked(about) for name, about in described.items()})
+    choose = chosen_by({name: tasks_asked(entry) for name, entry in described.items()})
     level = logging.DEBUG if options.verbose else logging.WARNING
     with (
         interrupts.raised(),
@@ -81,7 +81,7 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
             skip_invalid=options.skip_invalid,
             accept_changed_code=options.accept_changed_code,
         )
-        if options.limit is not None:  # so many pictures, each of which is asked every task of the run
+        if options.limit is not None:  # that many pictures, and each of them is asked every task of the run
             options.limit *= len(run.meta["set"].get("tasks", [None]))
         generation = Generation(options, run, made, Store(check_lock))
         if generation.plan():
@@ -152,13 +152,13 @@ class Generation:
         """Note the first prompts in ``run.json``. Raises InputError for agents whose templates refuse their chats."""
         options = self.options
         run = self.run
-        asked = {work.name: work.about for work in self.assignments if work.left(options.limit)}
+        asked = {work.name: work.entry for work in self.assignments if work.left(options.limit)}
         rows = (row for position, row in enumerate(run.rows()) if position not in run.invalid)
         checked = check_prompts(asked, options.entries, options.settings, rows, run.root, run.meta["seed"])
         checked.refuse()
         for (name, member), prompt in checked.first.items():
-            about = run.meta["agents"][name]
-            about.get("members", {name: about})[member].setdefault("first_prompt", prompt)
+            entry = run.meta["agents"][name]
+            entry.get("members", {name: entry})[member].setdefault("first_prompt", prompt)
         run.save()
 
     def needs_no_workers(self) -> bool:
@@ -251,8 +251,8 @@ class Generation:
                 self.progress.stopped(assignment.name, str(error))
 
     def _note_provenance(self, assignment: Assignment) -> None:
-        about = self.run.meta["agents"][assignment.name]
-        members = about.get("members", {assignment.name: about})
+        entry = self.run.meta["agents"][assignment.name]
+        members = entry.get("members", {assignment.name: entry})
         for name in dict.fromkeys(assignment.members):
             loaded = dict(self.scheduler.dispatchers[name].provenance or {})
             members[name]["versions"] = loaded.pop("versions", {})
@@ -261,39 +261,17 @@ class Generation:
                 self.progress.tell(f"{name} {limit}")
         self.run.save()
 
-    def _todo(self, assignment: Assignment) -> Iterator[Request]:
-        """Requests for missing answers in the set's order, and after them for those that are tried again."""
-        status = assignment.resume.status
-        codes = assignment.resume.codes
-        seed = self.run.meta["seed"]
-        kinds = {kind for kind in self.kinds if assignment.answers(kind)}
-        for wanted in (None, "failed") if self.options.retry_failed else (None,):
-            first = 1 if wanted is None else len(self.positions) + 1
-            for row in islice(self.run.stimulus_rows(), self.options.limit):
-                for sample in range(self.options.samples) if row.kind in kinds else ():
-                    key = (row.position, sample)
-                    if status.get(key) == wanted:
-                        yield Request(
-                            agent=assignment.members[0],
-                            row=row,
-                            name=assignment.name,
-                            sample=sample,
-                            run_seed=seed,
-                            order=first + row.position,
-                            failed_before=codes.get(key, ""),
-                        )
-
-    def _valid(self, assignment: Assignment) -> Iterator[Request]:
-        return (request for request in self._todo(assignment) if request.row.position not in self.run.invalid)
-
     async def _answer(self, assignment: Assignment) -> None:
-        async with contextlib.aclosing(self.scheduler.stream(self._valid(assignment))) as stream:
-            async for outcome in stream:
+        requests = assignment.valid_requests(self.run, self.options)
+        async with contextlib.aclosing(self.scheduler.stream(requests)) as outcomes:
+            async for outcome in outcomes:
                 self._write(assignment, outcome)
                 await self.store.room()
 
     async def _write_invalid(self, assignment: Assignment) -> None:
-        for number, request in enumerate(self._todo(assignment) if self.run.invalid else ()):
+        if not self.run.invalid:
+            return
+        for number, request in enumerate(assignment.requests(self.run, self.options)):
             reason = self.run.invalid.get(request.row.position)
             if reason is not None:
                 self._write(assignment, Outcome.failed(request, *reason))
@@ -324,7 +302,7 @@ class Generation:
 
         try:
             async with asyncio.TaskGroup() as group:
-                for request in self._valid(assignment):
+                for request in assignment.valid_requests(self.run, self.options):
                     conversation = pair.conversation(
                         request,
                         journalled=journalled.pop((request.row.id, request.sample), {}),

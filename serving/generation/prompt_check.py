@@ -29,12 +29,14 @@ BEGUN_BY_THE_AGENT = BEGUN_BY_THE_OTHER.replace(b'"who_starts":"A"', b'"who_star
 
 @dataclass(slots=True)
 class CheckedPrompts:
-    """Of agents by their names, members of pairs among them: the first of the ``problems`` of each, what each
-    ``cannot`` do, and by (agent or pair, member) the ``first`` prompt as ``run.json`` keeps it."""
+    """What came out of the prompts of agents, members of pairs among them."""
 
     problems: dict[str, Problem] = field(default_factory=dict)
+    """By agent: its first problem."""
     cannot: dict[str, list[str]] = field(default_factory=dict)
+    """By agent: what it cannot do, in words that continue its name."""
     first: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    """By (agent or pair, member): its first prompt, as ``run.json`` keeps it."""
 
     def refuse(self) -> None:
         """Raises InputError if there are problems."""
@@ -50,8 +52,8 @@ def check_prompts(
     root: Path | None,
     seed: int = 0,
 ) -> CheckedPrompts:
-    """``asked`` are agents and pairs with their entries of ``run.json``, ``rows`` the set's valid rows. Of rows of one
-    form the first alone is tried."""
+    """Make the agents' prompts for a set. ``asked`` are agents and pairs with their entries of ``run.json``, ``rows``
+    the set's valid rows. Only the first row of each form is tried."""
     checked = CheckedPrompts()
     reading = {name: [member for member in _members(name) if reads(entries[member].load_class())] for name in asked}
     if not any(reading.values()):
@@ -128,8 +130,8 @@ def _try_all(
 
 
 def _moments(stimulus: Stimulus, name: str, sides: Sequence[int], seed: int) -> Iterator[tuple[Stimulus, Draw]]:
-    """What an agent is asked about a stimulus, with the draws of sample 0: of a conversation those of the ``sides``'
-    first messages, whoever may begin."""
+    """What an agent is asked about a stimulus, with the draws of sample 0. In a conversation these are the first
+    messages of the ``sides``; where the stimulus leaves open who begins, once for each beginner."""
 
     def draw(turn: int | None, options: Mapping[str, Any]) -> Draw:
         return Draw(derive_seed(seed, name, stimulus.id, 0, turn, 0), options=options)
@@ -139,13 +141,15 @@ def _moments(stimulus: Stimulus, name: str, sides: Sequence[int], seed: int) -> 
         return
     drawn = draw_scenario(stimulus, draw(None, {}).seed)
     first = SIDES.index(drawn.who_starts or "A")
-    for starts in (first,) if stimulus.who_starts is not None else (first, 1 - first):
+    beginners = [first]
+    if stimulus.who_starts is None:
+        beginners.append(1 - first)
+    for starts in beginners:
         for turn in range(min(TURNS, stimulus.exchanges)):
             side = (starts + turn) % 2
             is_given = turn == 0 and stimulus.opener is not None
             if side in sides and not is_given:
-                about = {"speaker": SIDES[side], "turn": turn}
-                yield _after(drawn, starts, turn), draw(turn, about)
+                yield _after(drawn, starts, turn), draw(turn, {"speaker": SIDES[side], "turn": turn})
 
 
 def _after(stimulus: ConversationStimulus, starts: int, turn: int) -> ConversationStimulus:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import orjson
 
 from serving.http.errors import failure, invalid
-from serving.http.question import Question, stimulus_of_question
+from serving.http.question import Question, row_of_question
 from serving.http.service import Answered, Service
 from serving.scheduling.request import Listener, Outcome
 from serving.scheduling.tasks import all_of, cancel
@@ -83,8 +83,8 @@ class Answering:
         self.question = question
         self._keep = keep
         self._count = question.count
-        self._stimulus, self._files = stimulus_of_question(service, question)
-        service.check(question.model, self._stimulus)
+        self._row = row_of_question(service, question)
+        service.check(question.model, self._row.parsed())
         most = service.agent(question.model).declaration().max_samples
         if most is not None and self._count > most:
             raise invalid([("n", f"agent {question.model} has at most {most} answers to one stimulus")])
@@ -152,8 +152,7 @@ class Answering:
         with self.service.queued(name, self._count) as places:
             answers = await all_of(
                 places.answer(
-                    self._stimulus,
-                    files=self._files,
+                    self._row,
                     sample=sample,
                     seed=self.question.seed,
                     listener=listener,
@@ -186,7 +185,7 @@ class Answering:
 
     def _text(self, outcome: Outcome) -> tuple[str, Finish]:
         fields = orjson.loads(outcome.answer or b"")
-        match self._stimulus.task:
+        match self._row.task:
             case "color_estimation":
                 text = fields["color"]
             case "object_detection":

@@ -1,4 +1,4 @@
-"""The request bodies of the native routes, whose images are in base64, and the stimuli in them."""
+"""The request bodies of the native routes, whose images are in base64, and the rows of stimuli in them."""
 
 import base64
 import math
@@ -11,9 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, Validat
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from agents.stimuli import ADAPTER, ALL_TASKS, Stimulus, parse_row
+from agents.stimuli import ADAPTER, ALL_TASKS, parse_row
 from agents.stimulus_parts import WHOLE
 from serving.http.errors import ApiError, invalid, problems_of
+from serving.sets.stimulus_row import StimulusRow
 
 ImageField = Literal["image", "target_image", "target_mask"]
 IMAGES: tuple[str, ...] = get_args(ImageField)
@@ -95,38 +96,39 @@ class StreamRequest(Body):
     """The stimuli."""
 
 
-def stimuli_of(stream: StreamRequest) -> list[tuple[Stimulus, Mapping[str, bytes] | None, int]]:
-    """The stimuli of a stream, each with its images by name (None without any) and its sample. Raises ApiError 422 with
-    the problems of all. Call it in a thread of its own, as :func:`from_base64`."""
-    stimuli = []
+def rows_of_stream(stream: StreamRequest) -> list[tuple[StimulusRow, int]]:
+    """The rows of a stream's stimuli, each with the sample that is asked. Raises ApiError 422 with the problems of all.
+    Call it in a thread of its own, as :func:`from_base64`."""
+    rows = []
     problems = []
     for place, item in enumerate(stream.items):
         try:
-            stimuli.append((*stimulus_of(item), item.sample))
+            rows.append((row_of_request(item), item.sample))
         except ApiError as error:
             problems += [(f"items.{place}.{problem.field}", problem.message) for problem in error.problems]
     if problems:
         raise invalid(problems)
-    return stimuli
+    return rows
 
 
-def stimulus_of(item: StimulusRequest) -> tuple[Stimulus, Mapping[str, bytes] | None]:
-    """The stimulus of a request and its images by name, None without any. Raises ApiError 422. If there are images,
-    call it in a thread of its own, as :func:`from_base64`."""
+def row_of_request(item: StimulusRequest) -> StimulusRow:
+    """The row of a request's stimulus, with the bytes of its images. Raises ApiError 422. If there are images, call it
+    in a thread of its own, as :func:`from_base64`."""
     named = [name for name in IMAGES if name in item.stimulus]
     if named:
         raise invalid([(f"stimulus.{name}", "images travel under images, not in the stimulus") for name in named])
     images: dict[str, bytes] = {str(name): from_base64(text, f"images.{name}") for name, text in item.images.items()}
-    return checked_stimulus(item.stimulus | {name: name for name in images}, images), images or None
+    return checked_row(item.stimulus | {name: name for name in images}, images)
 
 
-def checked_stimulus(row: Mapping[str, Any], files: Mapping[str, bytes]) -> Stimulus:
-    """The stimulus in a row of a set, whose images are names in ``files``. Raises ApiError 422."""
+def checked_row(fields: Mapping[str, Any], files: Mapping[str, bytes]) -> StimulusRow:
+    """The row of a stimulus's ``fields``, whose images are names in ``files``. It is parsed here, once for all that is
+    asked about it. Raises ApiError 422."""
     try:
-        text = orjson.dumps(row)
-        if b"null" in text and _has_no_number(row):
+        text = orjson.dumps(fields)
+        if b"null" in text and _has_no_number(fields):
             raise orjson.JSONEncodeError
-        return parse_row(text, files=files)
+        return StimulusRow.of(parse_row(text, files=files), files or None)
     except orjson.JSONEncodeError:
         raise invalid([("stimulus", "has a text or a number that JSON has not: NaN, or beyond 64 bits")]) from None
     except ValidationError as error:
@@ -136,8 +138,9 @@ def checked_stimulus(row: Mapping[str, Any], files: Mapping[str, bytes]) -> Stim
 def _has_no_number(value: Any) -> bool:
     if isinstance(value, float):
         return not math.isfinite(value)
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return any(map(_has_no_number, inside))
+    if isinstance(value, dict):
+        return any(map(_has_no_number, value.values()))
+    return isinstance(value, list | tuple) and any(map(_has_no_number, value))
 
 
 def _problem(error: Mapping[str, Any]) -> tuple[str, str]:

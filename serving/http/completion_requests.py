@@ -46,7 +46,7 @@ class CompletionRequest(ChoiceOptions):
     """An answer to a text, as to the only message of a chat. Other options of OpenAI's interface have no effect."""
 
     refused: ClassVar[Refusals] = COMPLETIONS_REFUSED
-    """Those of every request, and what only this route has: ``echo``, ``suffix`` and log probabilities."""
+    """What every request refuses, and what this route alone has: ``echo``, ``suffix`` and log probabilities."""
 
     prompt: Annotated[
         str,

@@ -10,7 +10,7 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from agents import __version__
-from serving.http.bodies import JSON, MOST_ITEMS, ResponseRequest, StreamRequest, stimuli_of, stimulus_of
+from serving.http.bodies import JSON, MOST_ITEMS, ResponseRequest, StreamRequest, row_of_request, rows_of_stream
 from serving.http.errors import POSTED
 from serving.http.guard import unless_gone
 from serving.http.json_bodies import JsonRoute
@@ -55,9 +55,12 @@ def router(service: Service) -> APIRouter:
     )
     async def respond(asking: ResponseRequest, request: Request, keep: Keep) -> Response:
         """The record that a run with the same seed writes for the same stimulus; also where that cannot be answered."""
-        stimulus, files = await asyncio.to_thread(stimulus_of, asking) if asking.images else stimulus_of(asking)
+        if asking.images:
+            row = await asyncio.to_thread(row_of_request, asking)
+        else:
+            row = row_of_request(asking)
         with service.queued(asking.agent) as places:
-            answer = places.answer(stimulus, files=files, sample=asking.sample, seed=asking.seed, keep=keep)
+            answer = places.answer(row, sample=asking.sample, seed=asking.seed, keep=keep)
             answered = await unless_gone(request, answer)
         return Response(answered.record, media_type=JSON)
 
@@ -69,9 +72,9 @@ def router(service: Service) -> APIRouter:
         responses={200: {"content": {NDJSON: {}}}, **POSTED},
     )
     async def stream(asking: StreamRequest, keep: Keep) -> StreamingResponse:
-        questions = await asyncio.to_thread(stimuli_of, asking)
-        for stimulus, _, _ in questions:
-            service.check(asking.agent, stimulus)
+        questions = await asyncio.to_thread(rows_of_stream, asking)
+        for row, _ in questions:
+            service.check(asking.agent, row.parsed())
         service.check_queue(asking.agent)
 
         async def lines() -> AsyncIterator[bytes]:

@@ -100,7 +100,7 @@ Content = Annotated[Parts, BeforeValidator(_as_parts, json_schema_input_type=str
 
 
 class Message(Body):
-    """A message. Those of the system, the developer and tools have no effect: agents have their instructions."""
+    """A message. Messages of the system, the developer and tools have no effect: agents have their instructions."""
 
     model_config = ConfigDict(extra="allow")
 

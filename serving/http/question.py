@@ -1,4 +1,4 @@
-"""What a request of OpenAI's interface asks, by whichever route it comes, and the stimulus that is made of it.
+"""What a request of OpenAI's interface asks, by whichever route it comes, and the row of a stimulus made of it.
 
 The stimulus is a conversation that goes on, a task about the image of the last message, or, for agents that associate,
 a cue: the text of the last message.
@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.contract import derive_seed
-from agents.stimuli import ConversationStimulus, Stimulus, Task
+from agents.stimuli import ConversationStimulus, Task
 from serving.conversations.scenario import SIDES, draw_scenario
-from serving.http.bodies import checked_stimulus, from_base64
+from serving.http.bodies import checked_row, from_base64
 from serving.http.errors import ApiError, invalid
 from serving.http.openai_messages import History
 from serving.http.service import Service
+from serving.sets.stimulus_row import StimulusRow
 
 IMAGE_TASKS: tuple[Task, ...] = (
     "image_captioning",
@@ -48,22 +49,22 @@ class Question:
     """The answer that is sent ends before the first of these texts."""
 
 
-def stimulus_of_question(service: Service, question: Question) -> tuple[Stimulus, Mapping[str, bytes] | None]:
-    """The stimulus of a question, and its images by name (None without any). Raises ApiError for a question that is
-    none for the agent. Call it in a thread of its own, as :func:`serving.http.bodies.from_base64`."""
+def row_of_question(service: Service, question: Question) -> StimulusRow:
+    """The row of a question's stimulus, with the bytes of its image. Raises ApiError for a question that is none for
+    the agent. Call it in a thread of its own, as :func:`serving.http.bodies.from_base64`."""
     image = question.history.image
     likely = TEXT_TASKS if image is None else IMAGE_TASKS
     task = question.fields.get("task") or _first_task(service, question.model, likely)
     if task not in likely:
         raise invalid([(question.place, f"this task {'needs an image' if image is None else 'takes no image'}")])
     if task == "conversation":
-        return _conversation(service, question), None
+        return _conversation(service, question)
     if image is None:
         _, cue = question.history.turns[-1]
-        return checked_stimulus(_row(question, "cue", cue.encode(), task=task, cue=cue), {}), None
+        return checked_row(_fields(question, "cue", cue.encode(), task=task, cue=cue), {})
     place, text = image
     files = {"image": from_base64(text, place)}
-    return checked_stimulus(_row(question, "image", files["image"], task=task, image="image"), files), files
+    return checked_row(_fields(question, "image", files["image"], task=task, image="image"), files)
 
 
 def _first_task(service: Service, name: str, likely: Sequence[Task]) -> Task:
@@ -75,18 +76,18 @@ def _first_task(service: Service, name: str, likely: Sequence[Task]) -> Task:
     raise ApiError(422, "wrong_task", f"agent {name} answers {', '.join(tasks)}: {wanted} is not for it")
 
 
-def _conversation(service: Service, question: Question) -> Stimulus:
+def _conversation(service: Service, question: Question) -> StimulusRow:
     turns = question.history.turns
     first_side, first_text = turns[0]
-    row = _row(question, "chat", first_text.encode(), task="conversation", type="HM")
-    stimulus = checked_stimulus(row, {})
+    fields = _fields(question, "chat", first_text.encode(), task="conversation", type="HM")
+    stimulus = checked_row(fields, {}).parsed()
     assert isinstance(stimulus, ConversationStimulus)
     run_seed = service.options.seed if question.seed is None else question.seed
     names = draw_scenario(stimulus, derive_seed(run_seed, question.model, stimulus.id, 0, None, 0)).names
     assert names is not None
     history = [{"speaker": names[SIDES.index(side)], "text": text} for side, text in turns]
-    return checked_stimulus({**row, "names": names, "who_starts": first_side, "history": history}, {})
+    return checked_row({**fields, "names": names, "who_starts": first_side, "history": history}, {})
 
 
-def _row(question: Question, kind: str, content: bytes, **fields: Any) -> dict[str, Any]:
+def _fields(question: Question, kind: str, content: bytes, **fields: Any) -> dict[str, Any]:
     return {"id": f"{kind}-{hashlib.sha256(content).hexdigest()[:16]}", **question.fields, **fields}

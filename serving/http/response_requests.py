@@ -70,7 +70,7 @@ class ResponsesRequest(Options):
     OpenAI's interface have no effect. Nothing is stored."""
 
     refused: ClassVar[Refusals] = RESPONSES_REFUSED
-    """Those of every request, and what only this route has."""
+    """What every request refuses, and what this route alone has."""
 
     input: Annotated[Items, BeforeValidator(_as_items, json_schema_input_type=str | Items)] = Field(
         examples=["I like books."]

@@ -70,9 +70,8 @@ class Places:
 
     async def answer(
         self,
-        stimulus: Stimulus,
+        row: StimulusRow,
         *,
-        files: Mapping[str, bytes] | None = None,
         sample: int = 0,
         seed: int | None = None,
         listener: Listener | None = None,
@@ -80,9 +79,8 @@ class Places:
     ) -> Answered:
         """An answer, or a conversation's next message. Raises ApiError.
 
-        ``files`` are the bytes of the stimulus's pictures, ``seed`` is the run's (None: the server's). ``listener``
-        gets the text as it grows, unless it must be kept first. Without ``keep`` no record is kept of it."""
-        row = StimulusRow.of(stimulus, files)
+        ``row`` is the stimulus with its pictures, ``seed`` the run's seed (None: the server's). ``listener`` gets the
+        text as it grows, unless it must be kept first. Without ``keep`` no record is kept of it."""
         return await self.service.answer_queued(self.agent, row, sample, seed, listener, keep)
 
 
@@ -330,11 +328,11 @@ class Service:
     async def stream(
         self,
         name: str,
-        questions: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]],
+        questions: Iterable[tuple[StimulusRow, int]],
         seed: int | None,
         keep: bool = True,
     ) -> AsyncGenerator[Answered, None]:
-        """The answers to (stimulus, images by name, sample), as they are ready; a failure is an answer, too.
+        """The answers to (row of a stimulus, sample), as they are ready; a failure is an answer, too.
 
         It takes at most half of the agent's queue, and at least one place, so that other requests are answered
         meanwhile.
@@ -349,8 +347,7 @@ class Service:
                     if request is None:
                         break
                     self._queued[name] += 1
-                    stimulus, files, sample = request
-                    row = StimulusRow.of(stimulus, files)
+                    row, sample = request
                     task = asyncio.create_task(self._or_failed(name, row, sample, seed, keep))
                     task.add_done_callback(lambda task: self._queued.subtract([name]))
                     tasks.add(task)

@@ -9,13 +9,9 @@ The scheduler runs in a thread with an event loop of its own, because a notebook
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import os
 import secrets
-import sys
 import threading
-from collections import Counter
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing, contextmanager
@@ -23,14 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypedDict, TypeVar, Unpack, get_args
 
-from rich.text import Text
-
 from agents.catalogue import pair as pair_of
 from agents.catalogue.selection import checked_agents, resolve
-from agents.errors import InputError, printable
+from agents.errors import InputError
 from agents.stimuli import ConversationStimulus
 from serving.conversations.scenario import as_conversation, next_turn
-from serving.files.terminal import plain_table, print_json, print_table
 from serving.generation.assignments import ConversingPair, check_usage, nothing_to_answer, run_entries, tasks_asked
 from serving.library.typed_records import Records, TypedRecord, typed
 from serving.runs.records import RecordHeader
@@ -42,7 +35,6 @@ from serving.scheduling.this_process import ThisProcess
 from serving.sets.checked_stimuli import CheckedStimuli, check_stimuli
 from serving.sets.kinds import is_asked
 from serving.sets.stimulus_row import StimulusRow
-from serving.sets.stimulus_set import SET_SUFFIXES
 
 T = TypeVar("T")
 Settings = Mapping[str, Mapping[str, Any]]
@@ -171,7 +163,7 @@ class Agents:
             raise InputError(f"settings are given for agents that are not asked: {', '.join(sorted(strangers))}")
         self._agents = checked_agents(self.entries, self.settings)
         self._run_entries = run_entries(self.names, self.entries, self._agents, self.settings)
-        check_usage(self.names, self.entries, self._agents, 1)
+        check_usage(self.names, self.entries, self._agents, 1, dashes="")
         run = secrets.token_hex(6)
         self._headers = {name: RecordHeader.of(run, entry) for name, entry in self._run_entries.items()}
         self._process = ThisProcess.of(self._agents, device)
@@ -250,7 +242,7 @@ class Agents:
         has nothing to answer."""
         if not 0 <= seed < 2**53 or samples < 1:
             raise InputError(f"a seed is from 0 to 2**53 - 1, not {seed}, and samples are from 1, not {samples}")
-        check_usage(self.names, self.entries, self._agents, samples)
+        check_usage(self.names, self.entries, self._agents, samples, dashes="")
         tasks = {name: tasks_asked(entry) for name, entry in self._run_entries.items()}
         checked = check_stimuli(stimuli, images, cues, topics, messages, task, tasks)
         kinds = checked.kinds()
@@ -337,61 +329,3 @@ def _explained() -> Iterator[None]:
         if more > 0:
             problems.append(f"and {more} more")
         raise InputError(f"{error}: {'; '.join(problems)}", error.problems) from None
-
-
-def ask(options: argparse.Namespace) -> int:
-    """Carry out ``turinglike ask``: print the answers, with ``--json`` the records, a line each. Returns 1 if an answer
-    failed, else 0. Raises TuringlikeError."""
-    names = [name for name in options.agents.split(",") if name]
-    files = options.material
-    is_set = len(files) == 1 and (os.path.splitext(files[0])[1].lower() in SET_SUFFIXES or os.path.isdir(files[0]))
-    stimuli = Path(files[0]) if is_set else None
-    pictures = [*([] if is_set else files), *(options.image or ())]
-    images = pictures[0] if len(pictures) == 1 else pictures or None
-    sources = (stimuli, images, options.cue, options.topic, options.message)
-    if sum(source is not None for source in sources) != 1:
-        raise InputError("ask: give pictures or one set (FILE), cues (--cue), topics (--topic) or messages (--message)")
-    agents = Agents(names, config=options.config, assignments=options.settings, device=options.device)
-    query = agents.check(*sources, options.task, options.samples, options.seed)
-    if sys.stderr.isatty():
-        print(f"loading {' and '.join(agents.entries)}", file=sys.stderr, flush=True)
-    with agents:
-        records = agents.answer_checked(query)
-    if options.json:
-        for record in records:
-            print_json(record.model_dump(mode="json", by_alias=True), is_indented=False)
-    else:
-        _print(records)
-        _print_notes(records)
-    return int(any(record.status == "failed" for record in records))
-
-
-def _print_notes(records: Records) -> None:
-    """Print on stderr what filters noted about answers that they let pass, the first note of each filter. Those about
-    conversations are many, and stand in the records."""
-    counts: Counter[tuple[str, str]] = Counter()
-    first: dict[tuple[str, str], str] = {}
-    for record in records:
-        if record.task == "conversation":
-            continue
-        for attempt in record.attempts:
-            for verdict in attempt.verdicts:
-                if not verdict.rejected:
-                    key = (record.agent, verdict.filter)
-                    counts[key] += 1
-                    first.setdefault(key, f"{record.stimulus}: {verdict.found}")
-    for (agent, name), found in first.items():
-        number = counts[agent, name]
-        more = f" (the first of {number} answers)" if number > 1 else ""
-        print(printable(f"noted by {agent}'s filter {name}: {found}{more}"), file=sys.stderr)
-
-
-def _print(records: Records) -> None:
-    if len(records) == 1:
-        print("\n".join(map(printable, records[0].text().splitlines())))
-        return
-    table = plain_table("stimulus", "agent", "answer")
-    for record in records:
-        text = "\n".join(map(printable, record.text().splitlines()))
-        table.add_row(record.stimulus, record.agent, Text(text))
-    print_table(table)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.vision.colors import WORDS
+from agents.answers import COLORS
 from agents.word_boundaries import count_words, words
 
 RETURN_RADIUS = 43 / 1280  # of the frame's width: a degree in the papers' experiment
@@ -45,9 +45,9 @@ def numbers(task: str, answer: AnswerFields, speaker: str | None = None) -> Iter
                 yield "frequency", zipf(word, "en")
         case "color_estimation":
             [color] = texts(answer)
-            for word in WORDS:
+            for word in COLORS:
                 yield f"share of {word}", color == word
-            yield "share of other words", color not in WORDS
+            yield "share of other words", color not in COLORS
         case "object_detection":
             labels = texts(answer)
             yield "labels", len(labels)

@@ -62,10 +62,17 @@ def prepare_run(
             raise InputError(f"{folder} holds what a server kept, and no set; choose another --out")
         _same_seed_and_agents(folder, meta, seed, described, accept_changed_code)
         old = load_index(folder)
-    before, agents = (meta["set"].get("tasks", []), meta["agents"]) if meta is not None else ([], {})
-    of_folder = [task] if task is not None and source.is_dir() else []  # beside it the run's other tasks are asked
-    tasks = _PictureTasks(before, {**agents, **described}, (lambda tasks: of_folder) if of_folder else choose)
-    rows = read_rows(source, None if of_folder else task, choose=tasks)
+    before = []
+    agents = dict(described)
+    if meta is not None:
+        before = meta["set"].get("tasks", [])
+        agents = {**meta["agents"], **described}
+    if task is not None and source.is_dir():
+        tasks = _PictureTasks(before, agents, _always(task))  # beside it the run's other tasks are asked
+        rows = read_rows(source, None, choose=tasks)
+    else:
+        tasks = _PictureTasks(before, agents, choose)
+        rows = read_rows(source, task, choose=tasks)
     try:
         with replacing(folder / "stimuli.new") as file:
             checked = CheckedSet(old or {}, file)
@@ -86,8 +93,9 @@ def prepare_run(
         "root": str(source.resolve() if source.is_dir() else source.resolve().parent),
         "count": len(checked.entries),
         "sha256": checked.sha256(),
-        **({"tasks": tasks.all} if tasks.all else {}),
     }
+    if tasks.all:
+        meta["set"]["tasks"] = tasks.all
     for name, entry in described.items():
         kept = meta["agents"].get(name)
         if kept is None or not _has_begun(folder, name):
@@ -130,6 +138,11 @@ def new_people_run(folder: Path, source: Path) -> Run:
         run = prepare_run(folder, source, task=None, seed=0, samples=0, described={})
     (folder / "lock").unlink()
     return run
+
+
+def _always(task: str) -> Choose:
+    """A choice of tasks for a picture that is always ``task``."""
+    return lambda tasks: [task]
 
 
 class _PictureTasks:
@@ -175,7 +188,7 @@ def _load_meta(folder: Path) -> dict[str, Any] | None:
 
 def _has_begun(folder: Path, name: str) -> bool:
     names = (name, f"{PERSON}~{name}", f"{name}~{PERSON}")
-    files = (folder / part / f"{each}.jsonl" for part in ("records", "turns") for each in names)
+    files = (folder / part / f"{stem}.jsonl" for part in ("records", "turns") for stem in names)
     return any(path.exists() and path.stat().st_size for path in files)
 
 

@@ -90,11 +90,11 @@ class Run:
     def agents(self) -> list[str]:
         """Agents and pairs with a record file, those of ``run.json`` first."""
         names = [name for name in self._record_files() if name not in IMPORTS]
-        known = [name for name in self.meta["agents"] if name in names]
-        return known + [name for name in names if name not in known]
+        described = [name for name in self.meta["agents"] if name in names]
+        return described + [name for name in names if name not in described]
 
     def imports(self) -> list[str]:
-        """Those of "humans" and "published" with a record file."""
+        """The names "humans" and "published", where they have a record file."""
         return [name for name in IMPORTS if name in self._record_files()]
 
     def _record_files(self) -> list[str]:

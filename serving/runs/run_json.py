@@ -171,18 +171,19 @@ def _agent_entry(entry: Entry, agent: Agent[Any]) -> dict[str, Any]:
         "checkpoint": checkpoint,
         "revision": revision,
     }
-    return {
-        "task": list(entry.tasks),
-        **({} if modes == set(MODES) else {"modes": sorted(modes)}),
-        **({"single_cue": declared.single_cue} if "judgement" in entry.tasks else {}),
-        "kind": entry.role,
-        "digest": _sha256_of_json(identity),
-        "settings": agent.settings.model_dump(mode="json"),
-        **({"chat_template": effects} if effects else {}),
-        "checkpoint": checkpoint,
-        "revision": revision,
-        **_code(type(agent)),
-    }
+    described: dict[str, Any] = {"task": list(entry.tasks)}
+    if modes != set(MODES):
+        described["modes"] = sorted(modes)
+    if "judgement" in entry.tasks:
+        described["single_cue"] = declared.single_cue
+    described["kind"] = entry.role
+    described["digest"] = _sha256_of_json(identity)
+    described["settings"] = agent.settings.model_dump(mode="json")
+    if effects:
+        described["chat_template"] = effects
+    described["checkpoint"] = checkpoint
+    described["revision"] = revision
+    return {**described, **_code(type(agent))}
 
 
 def _code(cls: type) -> dict[str, str]:

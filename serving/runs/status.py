@@ -66,9 +66,11 @@ def _of_agent(run: Run, name: str) -> dict[str, Any]:
     rejections: Groups = {}
     notes: Groups = {}
     tokens: Counter[str] = Counter()
-    within = attempts = 0
+    within = 0
+    attempts = 0
     damage = Damage()
-    for record in run.latest(name, damage) if name in run.agents() else ():
+    records = run.latest(name, damage) if name in run.agents() else iter(())
+    for record in records:
         statuses[record["status"]] += 1
         within += (record["task"], record["stimulus"]) in keys and record["sample"] < samples
         rejected = 0
@@ -115,7 +117,8 @@ def _texts(raw: Any) -> Iterator[dict[str, Any]]:
     if isinstance(raw, dict) and isinstance(raw.get("tokens", raw), int | None):
         yield raw
     elif isinstance(raw, dict | list):
-        for part in raw.values() if isinstance(raw, dict) else raw:
+        parts = raw.values() if isinstance(raw, dict) else raw
+        for part in parts:
             yield from _texts(part)
 
 

@@ -25,7 +25,7 @@ TaskAndName = tuple[str, str]
 
 class StimulusLookup:
     """Finds a record's stimulus in all ``runs``: by id, else ``benchmark_id``, else cue, else a picture's unique
-    file name. Of several runs with an id the first run's row counts. Raises InputError for damaged rows."""
+    file name. Where several runs have an id, the first run's row counts. Raises InputError for damaged rows."""
 
     def __init__(self, *runs: Run) -> None:
         self._runs = runs
@@ -55,7 +55,7 @@ class StimulusLookup:
                 ids = [f"{key[1]!r}" for key in common if _asked(here[key]) != _asked(earlier[key])]
                 if ids:
                     names = f"{self._runs[before].path} and {run.path}"
-                    few = ", ".join(ids[:NAMED]) + (", …" if len(ids) > NAMED else "")
+                    few = ", ".join([*ids[:NAMED], "…"] if len(ids) > NAMED else ids)
                     yield f"{WARNING}{count(len(ids), 'id')} of {names} mean different stimuli: {few}"
 
     @cached_property

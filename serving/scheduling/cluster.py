@@ -192,8 +192,9 @@ def _remove_groups(groups: list[Any]) -> None:
     import ray
     from ray.util import remove_placement_group
 
-    for group in groups if ray.is_initialized() else ():
-        remove_placement_group(group)
+    if ray.is_initialized():
+        for group in groups:
+            remove_placement_group(group)
 
 
 def _in_daemon(function: Callable[[], object]) -> asyncio.Future[None]:

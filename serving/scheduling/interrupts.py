@@ -96,16 +96,18 @@ def run(
                 os._exit(128 + number)
 
         def take_signals() -> None:
-            for number in SIGNALS if _is_main_thread() else ():
-                loop.add_signal_handler(number, stop, number)
+            if _is_main_thread():
+                for number in SIGNALS:
+                    loop.add_signal_handler(number, stop, number)
 
         task = asyncio.create_task(main(take_signals))
         take_signals()
         try:
             return await task
         finally:
-            for number in SIGNALS if _is_main_thread() else ():
-                loop.remove_signal_handler(number)
+            if _is_main_thread():
+                for number in SIGNALS:
+                    loop.remove_signal_handler(number)
 
     try:
         # asyncio leaves the handlers of the signals that it had in hand at their defaults.

@@ -169,7 +169,19 @@ def job_config() -> Any:
 
 
 def main(options: dict[str, Any]) -> None:
-    """Start Ray; at the end of standard input end it and remove its folder."""
+    """Start Ray; at the end of standard input end it and remove its folder.
+
+    Two functions of ``ray._private.services`` are replaced. The ids of Ray's processes are sent as they start, so that
+    :meth:`RayHead.lost` notices a dead one. A raylet that is slow to register is waited for. With a new version of Ray
+    see that these are still so. tests/serving/scheduling/test_ray_start.py has a raylet that ends: it is noticed only
+    with the first two:
+
+    - Ray starts each process by ``services.start_ray_process(command, process_type, …)``, looked up in the module at
+      each call, which returns an object with ``process.pid``;
+    - the names in :data:`ESSENTIAL` are still those of ``process_type``;
+    - ``services.get_node(…)`` raises RuntimeError while the raylet is not there;
+    - ``JobConfig._runtime_env_has_working_dir`` keeps the driver's folders from workers (:func:`job_config`).
+    """
     folder = Path(options["_temp_dir"]).parent
     answer = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Ray's output is dropped

@@ -41,9 +41,9 @@ class Need:
     agent: str
     """The agent's name."""
     memory: int
-    """Of a replica on its host."""
+    """A replica's memory on its host."""
     device_memory: int = 0
-    """Of a replica on each of its GPUs; 0: it runs on the CPU."""
+    """A replica's memory on each of its GPUs; 0: it runs on the CPU."""
     replicas: int = 1
     """How many there are."""
     devices: int = 1

@@ -44,9 +44,9 @@ class WorkerActor:
 
     async def load(self) -> dict[str, Any]:
         """Load the agent; returns its provenance."""
-        about = await asyncio.to_thread(self.worker.load)
+        provenance = await asyncio.to_thread(self.worker.load)
         machine.freeze()
-        return about
+        return provenance
 
     async def wait(self) -> None:
         """Return never: the call ends with the process."""

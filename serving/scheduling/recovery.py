@@ -189,7 +189,10 @@ class RepeatedReplies:
                 self.shown = -1
                 self.first.clear()
                 return False
-            self.shown += WEIGHT if len(text) >= LONG else 1
+            if len(text) >= LONG:
+                self.shown += WEIGHT
+            else:
+                self.shown += 1
         return self.shown >= ENOUGH
 
 

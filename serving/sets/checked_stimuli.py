@@ -120,7 +120,9 @@ def _fields(row: Any) -> dict[str, Any]:
 
 def _image_rows(images: Any) -> list[dict[str, Any]]:
     is_picture = isinstance(images, str | bytes | os.PathLike | Mapping) or hasattr(images, "__array_interface__")
-    rows = [{"image": image} for image in ([images] if is_picture or not isinstance(images, Iterable) else images)]
+    if is_picture or not isinstance(images, Iterable):
+        images = [images]
+    rows = [{"image": image} for image in images]
     on_disk = [row for row in rows if isinstance(row["image"], str | os.PathLike)]
     above = os.path.commonpath([os.path.dirname(os.path.abspath(row["image"])) for row in on_disk] or [os.sep])
     for row in on_disk:

@@ -86,14 +86,14 @@ def check_rows(
 
 def check_unasked(path: Path, *, task: str | None, deep: bool) -> CheckResult:
     """Check a set without agents. Rows that fit several tasks are checked as the first, and counted as of none."""
-    chosen = set[str]()
+    first_tasks = set[str]()
 
     def choose(tasks: Sequence[str]) -> Sequence[str]:
-        chosen.update(PICTURE_TASKS.intersection(tasks[:1]))
+        first_tasks.update(PICTURE_TASKS.intersection(tasks[:1]))
         return tasks[:1]
 
     result = check_rows(read_rows(path, task, choose=choose), deep=deep)
-    if chosen and len(result.tasks) == 1:
+    if first_tasks and len(result.tasks) == 1:
         result.tasks = Counter({NO_TASK_YET: result.tasks.total()})
     return result
 
@@ -140,10 +140,12 @@ class _Inspector:
                 message = str(error) if row.line is not None else str(error).removeprefix(f"{image.name}: ")
                 row.problems += (Problem(row.where, row.line, name, message),)
             else:
-                hashes += [] if sha256 is None else [sha256]
+                if sha256 is not None:
+                    hashes.append(sha256)
         if not row.problems and isinstance(row.stimulus, AttentionStimulus):
             wrong = misplaced(row.stimulus, sizes["image"], sizes.get("target_mask"))
-            row.problems += () if wrong is None else (Problem(row.where, row.line, *wrong),)
+            if wrong is not None:
+                row.problems += (Problem(row.where, row.line, *wrong),)
         if row.problems:
             return row, None, 0
         if content is None and len(hashes) == len(images):

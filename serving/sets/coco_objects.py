@@ -60,15 +60,15 @@ class AnnotatedObjects:
 
     def fields(self, image: CocoImage) -> dict[str, list[str]]:
         """``present`` and ``absent`` of an image, each as far as it is known."""
-        known: dict[str, list[str]] = {}
+        fields: dict[str, list[str]] = {}
         annotated = self._annotated.get(image.id, set()) | set(image.pos_category_ids)
         present = self._names(annotated)
         if annotated:
-            known["present"] = sorted(present)
+            fields["present"] = sorted(present)
         looked_for = self._looked_for(image)
         if looked_for is not None:
-            known["absent"] = sorted(looked_for - present - self._names(set(image.not_exhaustive_category_ids)))
-        return known
+            fields["absent"] = sorted(looked_for - present - self._names(set(image.not_exhaustive_category_ids)))
+        return fields
 
     def remarks(self, images: list[CocoImage]) -> Iterator[str]:
         """What a reader of the set must know, a line each."""
@@ -90,7 +90,7 @@ class AnnotatedObjects:
         seen = self._names(set().union(*self._annotated.values()))
         never = sorted({*self.named.values()} - seen)
         if never:
-            few = ", ".join(never[:NAMED]) + (", …" if len(never) > NAMED else "")
+            few = ", ".join([*never[:NAMED], "…"] if len(never) > NAMED else never)
             number = count(len(never), "category", "categories")
             yield (
                 f"absent: also {number} of which the file has no annotation at all ({few}); if nobody looked for them, "

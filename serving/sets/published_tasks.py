@@ -17,11 +17,11 @@ SHORT: dict[str, Task] = {  # the published benchmark's names of tasks
 def task_of_file(path: Path, task: str | None) -> Task:
     """``task``, else the task in the file's name. Raises InputError where neither says it, and for conversations, of
     which no table and no benchmark's file holds any."""
-    known: dict[str, Task] = {**SHORT, "attention": "attention_prediction"}
-    known |= {name: name for name in SHORT.values()}
+    tasks: dict[str, Task] = {**SHORT, "attention": "attention_prediction"}
+    tasks |= {name: name for name in SHORT.values()}
     name = (task or path.stem).lower()
-    if name in known:
-        return known[name]
+    if name in tasks:
+        return tasks[name]
     names = ", ".join([*SHORT, "attention"] if task is None else ["caption", "word", "color", "object", "attention"])
     if task is None:
         names += ", judgement"

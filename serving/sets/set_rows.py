@@ -200,7 +200,7 @@ class RowReader:
 
     def bad(self, line: int | None, problems: Iterable[FieldProblem]) -> Row:
         """A row that has nothing but problems."""
-        return Row(line, self.where, problems=tuple(Problem(self.where, line, *each) for each in problems))
+        return Row(line, self.where, problems=tuple(Problem(self.where, line, *problem) for problem in problems))
 
     def _row(
         self, fields: dict[str, Any], line: int | None, unnamed: bool, problems: list[FieldProblem], strict: bool
@@ -213,8 +213,8 @@ class RowReader:
         try:
             stimulus = ADAPTER.validator.validate_json(raw, strict=strict, context=context)
         except ValidationError as error:
-            known = {name for name, _ in problems if name is not None}
-            problems += [problem for problem in field_problems(error) if problem[0] not in known]
+            fields_with_problems = {name for name, _ in problems if name is not None}
+            problems += [problem for problem in field_problems(error) if problem[0] not in fields_with_problems]
         else:
             if unnamed:
                 stimulus.id = fields["id"] = content_id(stimulus)

@@ -74,16 +74,20 @@ def read_rows(path: Path | str, task: str | None = None, *, choose: Choose | Non
 
 
 def _folder_rows(path: Path, where: str, task: str | None, choose: Choose | None) -> Iterator[Row]:
-    tasks = [task] if task is not None else [] if choose is None else choose(tasks_of(["image"]))
+    tasks: Sequence[str] = []
+    if task is not None:
+        tasks = [task]
+    elif choose is not None:
+        tasks = choose(tasks_of(["image"]))
     if not tasks:
         raise InputError(f"{where}: a folder of images; say with --task what is to be answered")
-    for each in tasks:
-        if each not in PICTURE_TASKS:
-            raise InputError(f"{where}: {each} shows no image; its set is a JSONL or CSV file, not a folder")
+    for name in tasks:
+        if name not in PICTURE_TASKS:
+            raise InputError(f"{where}: {name} shows no image; its set is a JSONL or CSV file, not a folder")
     for name in image_names(path):
         file = os.fsencode(os.path.join(where, name)).decode("utf-8", "backslashreplace")
-        for each in tasks:
-            yield from RowReader(file, path, each).from_values({"id": name, "image": name}, None)
+        for picture_task in tasks:
+            yield from RowReader(file, path, picture_task).from_values({"id": name, "image": name}, None)
 
 
 def _lines(path: Path, where: str) -> Iterator[tuple[int, bytes]]:

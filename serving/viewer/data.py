@@ -48,7 +48,7 @@ class Tally:
     """Counts of a group's records of one task; a group is an agent, or all people."""
 
     kind: str
-    """Of the records: "machine", "human", "published" or "control"."""
+    """The kind of its records: "machine", "human", "published" or "control"."""
     ok: int = 0
     """Records with an answer."""
     rejected: int = 0
@@ -271,7 +271,9 @@ class Gathered:
         people = self._people
         first = self.runs[0]
         source = (first.meta.get("set") or {}).get("source")
-        title = f"Run {first.meta['run']}" + (f" of {source}" if source else "")
+        title = f"Run {first.meta['run']}"
+        if source:
+            title = f"{title} of {source}"
         if len(self.runs) > 1:
             title = f"{count(len(self.runs), 'run')}: " + ", ".join(run.path.resolve().name for run in self.runs)
         return {

@@ -46,7 +46,7 @@ class Index:
     def record(
         self, agent: int, record: Mapping[str, Any], longest: int, by_rules: Mapping[str, str | None] | None
     ) -> None:
-        """Take in a record of the agent with that label. Of its answer in a line ``longest`` characters are kept;
+        """Take in a record of the agent with that label. Its answer is kept in a line of ``longest`` characters;
         ``by_rules`` is what the papers' rules make of a word, or None."""
         columns = self.per_record
         line = in_words(one_line(record), by_rules)
@@ -68,7 +68,9 @@ class Index:
         self.per_stimulus["picture"].append(picture)
         self.per_stimulus["alike"].append(-1 if alike is None else round(100 * alike))
         meta = row.get("meta")
-        columns = {name: row[name] for name in COLUMNS if name in row} | (meta if isinstance(meta, dict) else {})
+        columns = {name: row[name] for name in COLUMNS if name in row}
+        if isinstance(meta, dict):
+            columns |= meta
         place = len(self.first) - 1
         for name, value in columns.items():
             if isinstance(value, str | int | float) and (name in self.meta or len(self.meta) < MOST_COLUMNS):

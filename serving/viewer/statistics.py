@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from agents.vision.colors import WORDS
+from agents.answers import COLORS
 from serving.runs.answer_numbers import cliffs_delta, likeness, numbers, words_of
 
 PEOPLE = "people"
@@ -151,7 +151,7 @@ class Statistics:
         if task != "color_estimation":
             yield from self._numbers(task, groups)
         elif groups:
-            columns = [*WORDS, "other words"]
+            columns = [*COLORS, "other words"]
             values = []
             for group in groups:
                 means = [self.means[task, f"share of {word}"][group] for word in columns]

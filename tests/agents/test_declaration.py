@@ -2,8 +2,10 @@
 
 import inspect
 from collections.abc import Sequence
+from importlib import metadata
 from typing import Any
 
+import pydantic
 import pytest
 from pydantic import ValidationError
 
@@ -23,6 +25,7 @@ from agents.capabilities import (
     provenance_of,
 )
 from agents.contract import GIB, MIB, Agent, Declaration, Draw, Filter, Finding, Reply, Settings, Verdict
+from agents.errors import UnavailableError
 from agents.stimuli import MODES, Stimulus, WordStimulus
 
 VERBS = {"missing", "open", "load", "prepare", "respond", "close"}
@@ -149,6 +152,27 @@ def test_an_agent_of_version_0_2_declares_by_its_attributes() -> None:
     agent.use_devices(4)
     assert agent.declaration().devices == 4
     assert "turinglike[language]" in str(agent.missing())
+
+
+def test_a_module_without_a_version_has_that_of_its_package() -> None:
+    import wordfreq
+
+    assert not hasattr(wordfreq, "__version__")
+
+    class Counting(Old):
+        declares = Declaration(reports=("pydantic", "wordfreq"))
+
+    versions = {"pydantic": pydantic.__version__, "wordfreq": metadata.version("wordfreq")}
+    assert provenance_of(Counting(OldSettings(), "counting")) == {**versions, "echo": 1}
+
+
+@pytest.mark.parametrize(("module", "why"), [("colorsys", "has no version"), ("nowhere", "No module named 'nowhere'")])
+def test_a_report_without_a_version_names_the_declaration(module: str, why: str) -> None:
+    class Counting(Old):
+        declares = Declaration(reports=(module,))
+
+    with pytest.raises(UnavailableError, match=rf"agent counting: its declaration reports {module}, .*{why}"):
+        provenance_of(Counting(OldSettings(), "counting"))
 
 
 def test_an_agent_of_version_0_2_has_the_capabilities_whose_methods_it_has() -> None:

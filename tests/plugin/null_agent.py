@@ -10,11 +10,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
+from agents.answers import COLORS, CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
 from agents.contract import MIB, Agent, Draw, Entry, Filter, Reply, Settings, Verdict
 from agents.errors import AnswerError
 from agents.stimuli import TASKS, Stimulus, Task
-from agents.vision.colors import WORDS
 
 
 class NullSettings(Settings):
@@ -47,9 +46,9 @@ class NullSettings(Settings):
 def _answer(task: Task, draw: Draw) -> BaseModel:
     parts = [draw.seed >> shift for shift in (0, 8, 16)]
     if task == "color_estimation":
-        return ColorAnswer(color=WORDS[draw.seed % len(WORDS)])
+        return ColorAnswer(color=COLORS[draw.seed % len(COLORS)])
     if task == "object_detection":
-        return ObjectAnswer(labels=[WORDS[part % len(WORDS)] for part in parts])
+        return ObjectAnswer(labels=[COLORS[part % len(COLORS)] for part in parts])
     if task == "attention_prediction":
         path = [[float(part % 1280), float(part % 1024)] for part in parts]
         return ScanpathAnswer(fixations=path, frame=[1280, 1024], stop="end")

@@ -103,6 +103,10 @@ def test_plugins_are_imported_when_they_are_named_and_left_out_where_they_cannot
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([*CALL, *arguments], capture_output=True, text=True, env=environment, check=False)
 
+    (tmp_path / "later_plugin.toml").write_text('[beside]\nname = "beside"\n')
+    forgotten = call("agents", "beside")
+    assert forgotten.returncode == 2
+    assert f"it stands in {tmp_path / 'later_plugin.toml'}, but its package has not registered it" in forgotten.stderr
     (tmp_path / "variant.toml").write_text('[mine]\nagent = "null"\n')
     named = ["ask", "mine,echo", "--cue", "sun", "--config", str(tmp_path / "variant.toml")]
     for others in (named, ["agents", "mmcq"]):

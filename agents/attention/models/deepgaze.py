@@ -102,11 +102,15 @@ def bias_at(bias: NDArray[np.float64] | None, shape: tuple[int, int]) -> Tensor:
     """The centre bias as a log density of ``shape``: nearest cell, normalised again."""
     density = torch.zeros(shape, dtype=torch.float64)
     if bias is not None:
-        rows, columns = (
-            ((torch.arange(side) + 0.5) * known / side).long() for side, known in zip(shape, bias.shape, strict=True)
-        )
+        rows = _nearest(bias.shape[0], shape[0])
+        columns = _nearest(bias.shape[1], shape[1])
         density = torch.from_numpy(bias)[rows[:, None], columns]
     return (density - density.flatten().logsumexp(0)).float()
+
+
+def _nearest(source: int, length: int) -> Tensor:
+    """For each of ``length`` cells the nearest of ``source`` cells over the same side."""
+    return ((torch.arange(length) + 0.5) * source / length).long()
 
 
 def history(fixated: Sequence[Tensor], frames: Tensor, shape: tuple[int, int]) -> Tensor:

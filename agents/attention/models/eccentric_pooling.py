@@ -87,8 +87,9 @@ def pooled(features: torch.Tensor, pooling: Pooling) -> torch.Tensor:
     # The sum over a window, by the table of the sums over everything above and to the left of a corner.
     for piece in features.permute(0, 2, 3, 1).split(CHANNELS_AT_ONCE if on_cpu else features.shape[1], dim=3):
         table = functional.pad(piece.double(), (0, 0, 1, 0, 1, 0)).cumsum_(1).cumsum_(2).flatten(1, 2)
-        north_west, north_east, south_west, south_east = (table[:, corner] for corner in corners)
-        means.append(((south_east - north_east - south_west + north_west) / counts).to(features.dtype))
+        north_west, north_east, south_west, south_east = corners
+        sums = table[:, south_east] - table[:, north_east] - table[:, south_west] + table[:, north_west]
+        means.append((sums / counts).to(features.dtype))
     pooled = torch.cat(means, 3).permute(0, 3, 1, 2)
     return pooled.contiguous(memory_format=memory_format(features.device))
 

@@ -24,8 +24,12 @@ from agents.models.transfer import uploaded
 
 STRIDE = 16  # pixels of a view to a cell of its map, along either side
 CELL = 4  # pixels of a view to a cell of relu3_3
-REACH = 24  # pixels on every side that a cell of relu3_3 sees at most beyond its own, in whole cells
-# rows of pixels of which relu3_3 is computed at a time, for the sake of memory
+# Pixels around a part of a view that are computed with it, because cells of relu3_3 in the part see them. Seven
+# convolutions of 3 x 3 reach 2 + 4 + 12 pixels beyond a cell, so 20 in whole cells; 24 leaves one to spare. Tried with
+# random weights on a view of 256 pixels: with 20, 24 and 28 the features are those of the whole view, with 16 not.
+REACH = 24
+# Rows of pixels of which relu3_3 is computed at a time. Any multiple of CELL gives the same features, and a larger one
+# takes more memory; tests set 48.
 STRIP = 160
 GPU_STRIP = 1024
 Span = tuple[Tensor, int]  # pixels along a side: the first, which only the device knows, and how many
@@ -71,9 +75,8 @@ class EccNet:
         """Features [1, channels, side / 16, side / 16] of the view around integers (x, y) of a :meth:`framed` image."""
         with torch.inference_mode():
             features = self.black.clone()
-            rows, columns = (
-                self._near(at, side - self.side) for at, side in zip((y, x), framed.shape[2:], strict=True)
-            )
+            rows = self._near(y, framed.shape[2] - self.side)
+            columns = self._near(x, framed.shape[3] - self.side)
             features[:, :, _cells(*rows)[:, None], _cells(*columns)] = self._relu3_3(framed, rows, columns, x, y)
             levels = [_averages(features, 4)]
             for block in (3, 4):
@@ -82,13 +85,19 @@ class EccNet:
         return levels
 
     def _near(self, at: Tensor, length: int) -> Span:
-        """The span along a side of the view around ``at`` where an image of ``length`` changes relu3_3."""
+        """The span along a side of the view around ``at`` where an image of ``length`` changes relu3_3.
+
+        All else is black, and its features were computed once (``black``). The span has the same length for every
+        ``at``, which only the device knows: a length that came from ``at`` would make the host wait for the device. It
+        begins at a whole cell, else pools would join other pixels than those of the whole view."""
         pixels = -(-length // CELL) * CELL + CELL + 2 * REACH  # wherever its cells begin
         if not self.local or pixels >= self.side:
             return torch.zeros_like(at), self.side
         return ((self.side // 2 - at) // CELL * CELL - REACH).clamp(0, self.side - pixels), pixels
 
     def _relu3_3(self, framed: Tensor, rows: Span, columns: Span, x: Tensor, y: Tensor) -> Tensor:
+        """relu3_3 [1, channels, rows, columns] of a part of the view around (x, y), strip by strip. Where the first
+        two pools are not ``local``, a part cannot be computed alone, and the part is the whole view."""
         if not self.local:
             return self._first_blocks(self._part(framed, rows, columns, x, y))
         across = self._around(*columns)
@@ -105,13 +114,14 @@ class EccNet:
         return torch.cat(strips, 1).permute(0, 3, 1, 2)
 
     def _around(self, start: Tensor, length: int) -> Span:
+        """A span with what its cells see, REACH on both sides. At a view's edge it is moved inwards and not cut, so
+        that its length is known without ``start``."""
         wider = min(length + 2 * REACH, self.side)
         return (start - REACH).clamp(0, self.side - wider), wider
 
     def _part(self, framed: Tensor, rows: Span, columns: Span, x: Tensor, y: Tensor) -> Tensor:
-        down, across = (
-            start + at + torch.arange(length, device=self.device) for (start, length), at in ((rows, y), (columns, x))
-        )
+        down = rows[0] + y + torch.arange(rows[1], device=self.device)
+        across = columns[0] + x + torch.arange(columns[1], device=self.device)
         return framed.index_select(2, down).index_select(3, across)
 
     def _first_blocks(self, pixels: Tensor) -> Tensor:
@@ -177,12 +187,14 @@ class Gaze(InhibitedPaths):
         """Levels of the view, [1, rows, columns], laid on the frame around the present fixation: TAKEN where the view
         does not reach."""
         before = STRIDE * levels.shape[1] // 2  # pixels of the view before its middle
-        down, across = (
-            torch.arange(side, device=levels.device) - at[0]
-            for side, at in zip(self.shape, (self.row, self.column), strict=True)
-        )
-        rows, columns = (((away + before) // STRIDE).clamp(0, levels.shape[1] - 1) for away in (down, across))
-        seen_y, seen_x = ((-self.radius <= away) & (away < self.radius) for away in (down, across))
+        last = levels.shape[1] - 1
+        height, width = self.shape
+        down = torch.arange(height, device=levels.device) - self.row[0]
+        across = torch.arange(width, device=levels.device) - self.column[0]
+        rows = ((down + before) // STRIDE).clamp(0, last)
+        columns = ((across + before) // STRIDE).clamp(0, last)
+        seen_y = (-self.radius <= down) & (down < self.radius)
+        seen_x = (-self.radius <= across) & (across < self.radius)
         return levels[:, rows[:, None], columns].where(seen_y[:, None] & seen_x, TAKEN)
 
 
@@ -202,7 +214,8 @@ def _resized(plan: Plan, frame: Pixel, window: int) -> Plan:
     """A plan for the resized image; more than 125 / 255 of a mask counts (authors' program)."""
     target = plan.target
     if isinstance(target, tuple):
-        across, down = (new / old for new, old in zip(frame, plan.frame, strict=True))
+        across = frame[0] / plan.frame[0]
+        down = frame[1] / plan.frame[1]
         target = target[0] * across, target[1] * down, target[2] * across, target[3] * down
     elif target is not None:
         target = cv2.resize(target.astype(np.uint8) * 255, frame, interpolation=cv2.INTER_AREA) > 125

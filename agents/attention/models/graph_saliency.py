@@ -71,7 +71,9 @@ def saliency(
 
 def features(images: Tensor, program: Program = "ours") -> tuple[Tensor, list[int]]:
     """Feature maps [batch, maps, rows, columns], in units of full scale, and each map's channel (0, 1 or 2)."""
-    rows, columns = (max(1, round(GRID_SIDE * side / max(images.shape[1:3]))) for side in images.shape[1:3])
+    height, width = images.shape[1:3]
+    rows = max(1, round(GRID_SIDE * height / max(height, width)))
+    columns = max(1, round(GRID_SIDE * width / max(height, width)))
     opponent = _opponent(images.device)
     maps: list[Tensor] = []
     channels: list[int] = []
@@ -222,22 +224,29 @@ def _to_frame(master: Tensor, height: int, width: int, program: Program) -> Tens
     ramp = _ramp(rows, MAP_BORDER, master.device)[:, None] * _ramp(columns, MAP_BORDER, master.device)
     spread = BLUR_SIGMA * max(rows, columns)
     reach = round(2 * spread) if program == "harel" else math.ceil(3 * spread)
-    down, across = (_blur_weights(side, spread, reach, master.device) for side in (rows, columns))
+    down = _blur_weights(rows, spread, reach, master.device)
+    across = _blur_weights(columns, spread, reach, master.device)
     blurred = min_max(down @ min_max(master * ramp) @ across.T)
     return min_max(resize(blurred, height, width, program))
 
 
 def resize(planes: Tensor, height: int, width: int, program: Program = "ours") -> Tensor:
     """Planes [..., rows, columns] at another size: by area or bicubically, or by Matlab's imresize."""
-    down, across = (
-        cubic_weights(source, length, "mirrored", planes.device)
-        if program == "harel"
-        else area_weights(source, length, planes.device)
-        if length < source
-        else cubic_weights(source, length, device=planes.device)
-        for source, length in zip(planes.shape[-2:], (height, width), strict=True)
-    )
-    return down @ (planes @ across.T) if width < planes.shape[-1] else (down @ planes) @ across.T
+    rows, columns = planes.shape[-2:]
+    down = _resizing_weights(rows, height, program, planes.device)
+    across = _resizing_weights(columns, width, program, planes.device)
+    if width < columns:
+        return down @ (planes @ across.T)
+    return (down @ planes) @ across.T
+
+
+def _resizing_weights(source: int, length: int, program: Program, device: torch.device) -> Tensor:
+    """Weights [length, source] that make ``length`` cells of a side of ``source`` cells."""
+    if program == "harel":
+        return cubic_weights(source, length, "mirrored", device)
+    if length < source:
+        return area_weights(source, length, device)
+    return cubic_weights(source, length, device=device)
 
 
 @lru_cache(maxsize=64)

@@ -167,9 +167,14 @@ class InhibitedPaths(DevicePaths):
         if self._taken is None:
             return self._levels
         x, y = self.fixated[-1].split(1, 1)
-        across, down = ((-self._before <= away) & (away <= self._behind) for away in (self._xs - x, self._ys - y))
+        across = self._in_window(self._xs - x)
+        down = self._in_window(self._ys - y)
         self._taken |= down[:, :, None] & across[:, None]
         return self._levels.masked_fill(self._taken, TAKEN)
+
+    def _in_window(self, away: Tensor) -> Tensor:
+        """Whether pixels that lie ``away`` from a fixation along a side are in its window."""
+        return (-self._before <= away) & (away <= self._behind)
 
 
 def _centres(cells: int, side: Tensor) -> Tensor:

@@ -7,8 +7,8 @@ On a grid of 64 x 64 cells over the frame, the next fixation is the cell with th
 
 - The map, from 0 to 1, is saliency in free viewing and similarity to the target in search.
 - The prior, centred on the current fixation, is how often people's eyes go so far.
-- Memory is the maximum over past fixations of m exp(-d**2 / (2 s**2)), m = max(0.92**age, 0.5), with age 0 for the
-  current fixation and d on axes from 0 at the first cell to 1 at the last.
+- Memory is the maximum over past fixations of m exp(-d**2 / (2 s**2)). Here m = max(0.92**age, 0.5), with age 0 for the
+  current fixation, and d is on axes from 0 at the first cell to 1 at the last.
 
 The first fixation is cell 2016. Scores are rounded to 2**-20 (authors: 8 bits); ties go to the lowest index.
 """
@@ -57,11 +57,11 @@ class Weights:
     """The weights of the score's three terms, and how inhibition fades."""
 
     map: float = 1.0
-    """Of the map of saliency or similarity."""
+    """The weight of the map of saliency or similarity."""
     prior: float = 0.2346
-    """Of the saccade prior."""
+    """The weight of the saccade prior."""
     memory: float = 0.93
-    """Of inhibition, which is subtracted."""
+    """The weight of inhibition, which is subtracted."""
     decay: float = 0.92
     """What remains of m from one fixation to the next."""
 
@@ -114,7 +114,8 @@ class _ReturningPaths(DevicePaths):
     def choose(self) -> None:
         down = self.lines - self.cell // GRID
         across = self.lines - self.cell % GRID
-        near_y, near_x = (self.near.gather(1, away.abs()) for away in (down, across))
+        near_y = self.near.gather(1, down.abs())
+        near_x = self.near.gather(1, across.abs())
         near = near_y[:, :, None] * near_x[:, None, :]
         self.ever = torch.maximum(self.ever, near)
         self.recent = torch.maximum(self.recent * self.weights.decay, near)
@@ -176,7 +177,8 @@ def bottom_up_map(features: nn.Sequential, images: Sequence[Tensor], border: int
     for image in images:
         response = layers(vgg.normalise(image.permute(2, 0, 1)[None], "imagenet"))
         plane = min_max(response[0].sum(0, dtype=torch.float64))
-        down, across = (cubic_weights(len(plane), side, device=plane.device) for side in (height, width))
+        down = cubic_weights(len(plane), height, device=plane.device)
+        across = cubic_weights(len(plane), width, device=plane.device)
         total += down @ plane @ across.T
     framed = torch.zeros_like(total)
     inside = slice(border, height - border), slice(border, width - border)
@@ -196,7 +198,9 @@ def squares(pixels: NDArray[np.uint8], sizes: Sequence[int]) -> list[Tensor]:
 
 def at_cells(saliency: Tensor) -> Tensor:
     """A map [height, width] at its cells' pixels, [64, 64]."""
-    rows, columns = (_pixels_of_cells(side, saliency.device) for side in saliency.shape)
+    height, width = saliency.shape
+    rows = _pixels_of_cells(height, saliency.device)
+    columns = _pixels_of_cells(width, saliency.device)
     return saliency[rows[:, None], columns]
 
 

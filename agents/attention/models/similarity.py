@@ -110,7 +110,8 @@ def paste(parts: Sequence[Tensor], frame: tuple[int, int], method: Method) -> Te
         maps = functional.interpolate(together, (height, width), mode="bilinear", antialias=True)[:, 0]
     else:
         cells = together.shape[-1]
-        down, across = (_pasting(side, cells, together.device) for side in (height, width))
+        down = _pasting(height, cells, together.device)
+        across = _pasting(width, cells, together.device)
         grid = together.unflatten(1, (down.shape[1] // cells, -1)).transpose(2, 3).flatten(1, 2).flatten(2)
         rows, columns = grid.shape[1:]
         # Whichever order of the two products takes fewer multiplications.
@@ -128,12 +129,15 @@ def target_kernels(features: nn.Sequential, targets: Sequence[Tensor], method: M
     portion = 1 if device.type == "cpu" else TARGETS_AT_ONCE
     kernels: list[Tensor] = []
     for start in range(0, len(targets), portion):
-        chosen = targets[start : start + portion]
-        pixels = normalise(_portion(chosen, portion, device), method.preprocessing)
-        for index in range(LAYERS[method.target_layer] + (0 if whole else 1)):
+        batch = targets[start : start + portion]
+        pixels = normalise(_portion(batch, portion, device), method.preprocessing)
+        layers = LAYERS[method.target_layer]
+        if not whole:
+            layers += 1
+        for index in range(layers):
             pooling = isinstance(features[index], nn.MaxPool2d)
             pixels = functional.max_pool2d(pixels, 2, 2, ceil_mode=not whole) if pooling else features[index](pixels)
-        kernels += pixels[: len(chosen)]
+        kernels += pixels[: len(batch)]
     return kernels
 
 
@@ -145,7 +149,8 @@ def _portion(images: Sequence[Tensor], count: int, device: torch.device) -> Tens
 
 def _cut_tiles(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
     """The tiles of an image, [tiles, TILE, TILE, 3]; narrower pieces are stretched."""
-    (down, rows), (across, columns) = (_pieces(side) for side in pixels.shape[:2])
+    down, rows = _pieces(pixels.shape[0])
+    across, columns = _pieces(pixels.shape[1])
     tiles = np.empty((rows, columns, TILE, TILE, 3), np.float32)
     canvas = tiles.swapaxes(1, 2)  # the image, [rows, TILE, columns, TILE, 3]
     for top, bottom, height in down:
@@ -160,8 +165,14 @@ def _cut_tiles(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
 def _pieces(side: int) -> tuple[list[tuple[int, int, int]], int]:
     """The full tiles of a side and the rest, as (start, end, length on the canvas), and the number of tiles."""
     whole = side - side % TILE
-    pieces = [(0, whole, whole)] if whole else []
-    return (pieces, side // TILE) if whole == side else ([*pieces, (whole, side, TILE)], side // TILE + 1)
+    count = side // TILE
+    pieces = []
+    if whole:
+        pieces.append((0, whole, whole))
+    if whole < side:
+        pieces.append((whole, side, TILE))
+        count += 1
+    return pieces, count
 
 
 def _scale(pixels: NDArray[np.uint8], height: int, width: int) -> Tensor:

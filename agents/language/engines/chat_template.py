@@ -271,14 +271,18 @@ class ChatTemplate:
         if usual is None or not usual.strip():  # nothing there says how a reply begins
             return {}
         for name, (closing, opening) in SWITCHES.items():
-            for value in opening if thinks else closing:
+            values = opening if thinks else closing
+            for value in values:
                 end = self._end(thinks, {name: value})
                 if end is None or end == usual:
                     continue
-                shorter, longer = (end, usual) if thinks else (usual, end)
-                is_opening = not thinks and any(end == self._end(thinks, {name: other}) for other in opening)
-                if longer.startswith(shorter.rstrip()) and not is_opening:
-                    return {name: value}
+                if thinks:
+                    if usual.startswith(end.rstrip()):
+                        return {name: value}
+                elif end.startswith(usual.rstrip()):
+                    is_opening = any(end == self._end(thinks, {name: other}) for other in opening)
+                    if not is_opening:
+                        return {name: value}
         return {}
 
     def _end(self, thinks: bool, switches: Mapping[str, Any]) -> str | None:

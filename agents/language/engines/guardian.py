@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 PR_SET_CHILD_SUBREAPER = 36
-"""Of linux/prctl.h: orphans below this process become its children."""
+"""From linux/prctl.h: orphans below this process become its children."""
 
 
 def main(folder: str, *command: str) -> None:

@@ -221,8 +221,8 @@ class LocalEngine(Engine):
     def _generated(
         self, tokens: Sequence[int], begun: str, sampling: Sampling, prompt_tokens: int, *, is_full: bool
     ) -> GeneratedText:
-        """Of a reply's ``tokens`` without the end token. Raises AnswerError where no answer can be told from what the
-        model thinks."""
+        """The text of a reply's ``tokens``, which are given without the end token. Raises AnswerError where no answer
+        can be told from what the model thinks."""
         parts = self._parts(begun, tokens, is_whole=not is_full)
         text = parts.answer or ""
         if parts.fault is not None:

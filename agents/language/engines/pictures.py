@@ -94,16 +94,13 @@ def samples() -> list[ChatMessage]:
 
 def contents(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
     """Messages as a template takes them that wants lists of parts: the picture first, then the text."""
-    return [
-        {
-            "role": message.role,
-            "content": [
-                *([{"type": "image"}] if message.image is not None else []),
-                {"type": "text", "text": message.text},
-            ],
-        }
-        for message in messages
-    ]
+    listed = []
+    for message in messages:
+        parts = [{"type": "text", "text": message.text}]
+        if message.image is not None:
+            parts.insert(0, {"type": "image"})
+        listed.append({"role": message.role, "content": parts})
+    return listed
 
 
 def joined(

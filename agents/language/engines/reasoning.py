@@ -19,8 +19,8 @@ SERVED = ReplyForm(cuts_turns=True)
 """The form of servers' texts: marks of every known model, and marks of a turn's end."""
 HARMONY = re.compile(r"\s*(?:analysis|commentary)(?=[^\W\d_])")
 """gpt-oss without its marks: "analysisThe user …assistantfinalHello". A server that takes special tokens out of its
-texts, as vLLM does without --reasoning-parser, leaves only this. Of Seed-OSS, Ministral, Magistral, Cohere's models and
-Apertus it leaves nothing, and nobody can part their texts."""
+texts, as vLLM does without --reasoning-parser, leaves only this. The marks of Seed-OSS,
+Ministral, Magistral, Cohere's models and Apertus are taken out whole, and nobody can part their texts."""
 FINAL = re.compile(r"\s*final(?=[A-Z])")
 """The same without a thought."""
 NAMED_FORM = re.compile(r" ?json\s*(?=[{\[A-Z])")

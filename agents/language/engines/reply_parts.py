@@ -65,7 +65,7 @@ class ReplyForm:
     ends: tuple[str, ...] = ()
     """What ends an answer wherever it stands."""
     worded: tuple[Mark, ...] = ()
-    """Those of :data:`WORDED_THOUGHTS` that the template has."""
+    """The marks of :data:`WORDED_THOUGHTS` that the template has."""
     cuts_turns: bool = False
     """Whether texts may hold marks of a turn's end, as of a server that leaves special tokens in them."""
 
@@ -195,8 +195,8 @@ class ReplyForm:
         return sorted(places)
 
     def _fault(self, answer: str) -> str | None:
-        """Why an answer may hold a thought: a mark stands in it as a model writes it, and not as a person would mention
-        it in a sentence, in quotation marks or in code."""
+        """Why an answer may hold a thought: a mark stands in it as a model writes it. A mark that a person would only
+        mention, in a sentence, in quotation marks or in code, is no fault."""
         for start, end, closes in self._places(answer):
             if not _is_mentioned(answer, start, end, closes=closes):
                 return f"{answer[start:end]} stands in the reply, and nothing says where the model began to think"
@@ -258,7 +258,7 @@ def closed(text: str, form: ReplyForm) -> Parts:
     index, close = min(places)
     is_shared = any(answer.opens == close for answer in form.answers)
     parts = form.parts(text[index if is_shared else index + len(close) :], has_thought=True)
-    thought = _joined([text[:index], *([parts.thought] if parts.thought else [])])
+    thought = _joined([text[:index], parts.thought or ""])
     return replace(parts, thought=thought, answer=None if parts.answer is None else parts.answer.lstrip())
 
 
@@ -295,7 +295,15 @@ def _is_in_code(before: str) -> bool:
 
 
 def _is_mentioned(text: str, start: int, end: int, *, closes: bool) -> bool:
-    """Whether a mark stands in ``text`` as a person would mention it."""
+    """Whether a mark stands in ``text`` as a person would mention it; ``closes``: it ends a thought.
+
+    The first rule that applies decides, so their order matters. Quotation marks and code come before the rule of lines,
+    because a mark in code begins a line, too. The second of a pair comes before the rule of words, because it stands
+    right behind a word: "I use <think>this</think> tags". Where no rule before it applied, an opening mark within a
+    line is a mention. A closing one is, too, unless the text goes on right behind it or on the next line. The replies
+    that must be parted, refused or left alone are in tests/agents/language/engines/test_served_replies.py: add yours
+    there first.
+    """
     before = text[:start]
     after = text[end:]
     if _is_in_code(before) or before.endswith(QUOTES) or after.startswith(QUOTES):

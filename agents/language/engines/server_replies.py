@@ -73,4 +73,6 @@ def reason(body: Any) -> str:
         if isinstance(inner, dict):
             inner = inner.get("message") or inner.get("detail") or inner
         body = inner
-    return body if isinstance(body, str) else json.dumps(body) if body else ""
+    if isinstance(body, str):
+        return body
+    return json.dumps(body) if body else ""

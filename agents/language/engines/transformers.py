@@ -134,17 +134,20 @@ class TransformersEngine(LocalEngine):
 
     def provenance(self) -> dict[str, Any]:
         """The classes of model and tokenizer, the type of numbers, the way of attention, and what is not batched."""
-        joins = self._joining
-        return {
+        provenance = {
             "engine": "transformers",
             "model": type(self._model).__name__,
             "tokenizer": type(self._tokenizer).__name__,
             "dtype": str(self._dtype).removeprefix("torch."),
             "attention": self._model.config._attn_implementation,
-            **({"gpus": self._devices} if self._devices > 1 else {}),
-            **({} if joins.pads else {"batches": "of prompts of equal length"}),
-            **({"pictures": "singly"} if self._reader and not joins.pictures else {}),
         }
+        if self._devices > 1:
+            provenance["gpus"] = self._devices
+        if not self._joining.pads:
+            provenance["batches"] = "of prompts of equal length"
+        if self._reader and not self._joining.pictures:
+            provenance["pictures"] = "singly"
+        return provenance
 
     def close(self) -> None:
         """Let the model go."""
@@ -220,7 +223,7 @@ class TransformersEngine(LocalEngine):
         return result
 
     def _rows(self, requests: Sequence[TextRequest]) -> list[PromptRow]:
-        """Of all requests, or none."""
+        """The rows of all requests; none where one of them cannot be made."""
         try:
             return [self._row(place, 0, request) for place, request in enumerate(requests)]
         except AnswerError:

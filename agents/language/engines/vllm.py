@@ -280,17 +280,19 @@ class VLLMEngine(LocalEngine):
 
     def provenance(self) -> dict[str, Any]:
         """vLLM's version, the architecture, the type of numbers, and what is not usual."""
-        parallel = self._settings.tensor_parallel
-        return {
+        provenance = {
             "engine": "vllm",
             "vllm": self._version,
             "model": (self._config.architectures or [self._config.model_type])[0],
             "tokenizer": type(self._tokenizer).__name__,
             "dtype": self._dtype,
             "positions": self._positions,
-            **({"tensor_parallel": parallel} if parallel > 1 else {}),
-            **({"random_weights": True} if self._settings.load_format == "dummy" else {}),
         }
+        if self._settings.tensor_parallel > 1:
+            provenance["tensor_parallel"] = self._settings.tensor_parallel
+        if self._settings.load_format == "dummy":
+            provenance["random_weights"] = True
+        return provenance
 
     async def aclose(self) -> None:
         """Close the connections to the server."""

@@ -15,8 +15,9 @@ from typing import NamedTuple
 from pydantic import Field
 
 from agents.contract import Settings
-from agents.language.filters.texts import disclosures, farewell, key, labels, quoted, sentence_ends, sentences
+from agents.language.filters.texts import disclosures, farewell, key, labels, quoted
 from agents.language.sent_messages import leading_label, short_names
+from agents.sentence_boundaries import sentence_ends, sentences
 from agents.word_boundaries import words
 
 
@@ -132,7 +133,9 @@ def _empty(judged: JudgedMessages, _: str, text: str) -> str | None:
 def _too_short(judged: JudgedMessages, _: str, text: str) -> str | None:
     count = len(words(text))
     least = judged.settings.too_short
-    return f"{count} {'word' if count == 1 else 'words'}, of at least {least}" if count < least else None
+    if count >= least:
+        return None
+    return f"{count} {'word' if count == 1 else 'words'}, of at least {least}"
 
 
 def _too_long(judged: JudgedMessages, _: str, text: str) -> str | None:

@@ -105,8 +105,8 @@ def in_wordnet(word: str) -> bool:
 
 
 def is_spelled_right(word: str) -> bool:
-    """Whether a word in small letters is WordNet's, a form of one, or in daily use. Of a word with hyphens each part
-    must be."""
+    """Whether a word in small letters is WordNet's, a form of one, or in daily use. A word with hyphens is, if
+    each of its parts is."""
     return all(in_wordnet(part) or bases(part) or zipf(part) >= IN_DAILY_USE for part in word.split("-"))
 
 
@@ -119,7 +119,7 @@ def lemma(word: str) -> str:
 
 @lru_cache(1 << 16)
 def bases(word: str) -> frozenset[str]:
-    """Those of WordNet's nouns and verbs that the word may be a form of: {"see"} for "saw"."""
+    """WordNet's nouns and verbs that the word may be a form of: {"see"} for "saw"."""
     return frozenset([*_singulars(word), *_verbs(word)]) - {word}
 
 

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from agents.answers import Message, TurnAnswer, Withdrawn
-from agents.language.filters.policies import MEASURE, THRESHOLDS
 from agents.stimuli import ConversationStimulus, as_dict
 from judging.study.design.tables import Talk as TalkSettings
 from judging.study.design.tables import TestsOfAll, TimedTests
@@ -15,20 +14,22 @@ from judging.study.log.study_log import StudyLog
 from judging.study.meetings.agent_server import text_of
 from judging.study.meetings.lobby import Lobby
 from judging.study.pages.page_answers import LONGEST_MESSAGE, tidy
-from serving.conversations.agent_part import AgentPart
+from serving.conversations.live_dialogue import LiveDialogue
 from serving.conversations.scenario import SIDES, DelaySettings, speaker_name
-from serving.conversations.transcript import Transcript, lines_of, no_instructions
+from serving.conversations.transcript import Transcript, lines_of
 
 TURN_SECONDS = 120.0
 """Seconds within which an agent answers."""
 C = TypeVar("C", Talk, Interrogation)
+News = TalkSaid | TalkWithdrawn | TestSaid | TestWithdrawn
+"""An event of what is said, or not sent, in a conversation."""
 
 
 class ConversingLobby(Lobby[C]):
     """A lobby whose meetings are conversations of the first of the people with each other, by the other's number.
 
-    A :class:`serving.conversations.transcript.Transcript` says whose turn it is and how long an agent writes. It is
-    made from the log, so a server that starts again goes on where the log ends.
+    Each is a :class:`serving.conversations.live_dialogue.LiveDialogue`, whose messages are those of the log: a server
+    that starts again goes on where the log ends.
     """
 
     waits: TalkSettings | TimedTests
@@ -37,30 +38,25 @@ class ConversingLobby(Lobby[C]):
         self, study_log: StudyLog, waits: TalkSettings | TestsOfAll, server: str, delays: DelaySettings
     ) -> None:
         super().__init__(study_log, waits, server, delays)
-        self.parts: dict[tuple[str, int], AgentPart] = {}
+        self.put = study_log.put
+        self.dialogues: dict[tuple[str, int], LiveDialogue] = {}
         """The conversations as they go on, by the meeting and the other's number."""
 
-    def part(self, meeting: C, number: int) -> AgentPart:
+    def dialogue(self, meeting: C, number: int) -> LiveDialogue:
         """The conversation with the one of a number, as it goes on."""
         key = (meeting.id, number)
-        if key in self.parts:
-            return self.parts[key]
+        if key in self.dialogues:
+            return self.dialogues[key]
         stimulus = self.stimulus(meeting, number)
         people = (meeting.people[0], meeting.people[number])
         transcript = Transcript(
             stimulus.model_copy(update={"names": SIDES, "who_starts": stimulus.who_starts or "A"}),
             people,
-            (no_instructions, no_instructions),
-            MEASURE,
-            THRESHOLDS,
             seed=f"{self.seed} {stimulus.id}",
             delays=self.delays,
             quiet_s=self.waits.quiet_s,
             agents=tuple(side for side, who in enumerate(people) if who not in self.state.judges),
         )
-        for line in meeting.lines(number):
-            transcript.call(SIDES.index(line.speaker))
-            transcript.say(SIDES.index(line.speaker), TurnAnswer(text=line.text), line.at)
         read = partial(read_reply, is_burst=transcript.is_burst)
 
         async def ask(side: int) -> TurnAnswer:
@@ -69,52 +65,38 @@ class ConversingLobby(Lobby[C]):
                 for message in transcript.messages
             ]
             row = as_dict(stimulus) | {"history": history}
+            await self.written()  # an agent answers only what is on disk
             answering = self.client.answer(self.server, people[side], row, read, seconds=TURN_SECONDS, seed=self.seed)
             return TurnAnswer(text=await answering)
 
-        async def send(side: int) -> Message:
-            message = transcript.send(side)
-            await self.publish(meeting, number)
-            return message
+        def note(news: Message | Withdrawn, id: str | None) -> None:
+            self.put(self.event(meeting, number, news, id))
 
-        self.parts[key] = AgentPart(transcript, partial(self.clock, meeting), ask, send)
-        return self.parts[key]
+        said = [(SIDES.index(line.speaker), line.text, line.at) for line in meeting.lines(number)]
+        self.dialogues[key] = LiveDialogue(transcript, partial(self.clock, meeting), ask, note, said)
+        return self.dialogues[key]
 
     async def play(self, meeting: C, side: int) -> None:
         """Let the agent take part until nothing is due for it. Raises NoAnswerError."""
-        await self.part(meeting, side).run()
+        await self.dialogue(meeting, side).run()
 
-    async def say(self, meeting: C, number: int, side: int, text: str, id: str | None = None) -> None:
+    async def say(self, meeting: C, number: int, side: int, text: str, id: str | None = None) -> bool:
         """Take a person's message: ``side`` is 0 for the first of the people, 1 for the one of the number.
 
-        ``id`` is the page's number of the message, if it has one. Raises StorageError.
+        ``id`` is the page's number of the message, if it has one. Returns whether there was still room for it; on
+        return it is on disk. Raises StorageError.
         """
-        part = self.part(meeting, number)
-        part.transcript.call(side)
-        part.transcript.say(side, TurnAnswer(text=text), part.clock())
-        await self.publish(meeting, number, id)
-        part.wake()  # who answers only what is on disk
-
-    async def publish(self, meeting: C, number: int, id: str | None = None) -> None:
-        """Note what was said or withdrawn since the last call. Raises StorageError."""
-        transcript = self.part(meeting, number).transcript
-        news = transcript.messages[len(meeting.lines(number)) :]
-        said = [self.said(meeting, number, message, id) for message in news]
-        withdrawn = [self.withdrawn(meeting, number, message) for message in transcript.withdrawn]
-        transcript.withdrawn.clear()
-        await self.note(*said, *withdrawn)
+        is_taken = self.dialogue(meeting, number).say(side, text, id)
+        await self.written()
+        return is_taken
 
     @abstractmethod
     def stimulus(self, meeting: C, number: int) -> ConversationStimulus:
         """The conversation with the one of a number, as an agent is asked to take part in it."""
 
     @abstractmethod
-    def said(self, meeting: C, number: int, message: Message, id: str | None) -> TalkSaid | TestSaid:
-        """The event of a message that was said; ``id`` as in :meth:`say`."""
-
-    @abstractmethod
-    def withdrawn(self, meeting: C, number: int, message: Withdrawn) -> TalkWithdrawn | TestWithdrawn:
-        """The event of a message that was ready and is not sent."""
+    def event(self, meeting: C, number: int, news: Message | Withdrawn, id: str | None) -> News:
+        """The event of a message that was said, ``id`` as in :meth:`say`, or that was ready and is not sent."""
 
 
 def read_reply(answer: Any, *, is_burst: bool) -> str:

@@ -81,7 +81,7 @@ class TalkLobby(ConversingLobby[Talk]):
     def view(self, talk: Talk, code: str) -> View:
         """The messages so far, whose turn it is, and how many messages are left."""
         stimulus = self.stimuli[talk.stimulus]
-        transcript = self.part(talk, 1).transcript
+        transcript = self.dialogue(talk, 1).transcript
         state = self.phase(talk)
         side = talk.people.index(code)
         return {
@@ -102,7 +102,7 @@ class TalkLobby(ConversingLobby[Talk]):
         if talk is None or talk.void:
             why = None if talk is None else talk.void_to(judge.code)
             return VOID_PHRASES.get(why, "partner_left")
-        transcript = self.part(talk, 1).transcript
+        transcript = self.dialogue(talk, 1).transcript
         side = talk.people.index(judge.code)
         # By turns a message has its number in the conversation, in a burst its number among one's own.
         number = sum(message.speaker == SIDES[side] or not transcript.is_burst for message in talk.messages)
@@ -113,8 +113,7 @@ class TalkLobby(ConversingLobby[Talk]):
             return "talk_over"
         if turn > number or (not transcript.is_burst and transcript.unread[side] is None):
             return "not_your_turn"
-        await self.say(talk, 1, side, text)
-        return None
+        return None if await self.say(talk, 1, side, text) else "talk_over"
 
     def stimulus(self, talk: Talk, number: int) -> ConversationStimulus:
         """The stimulus of the conversation, with an id of its own: agents draw their numbers by it."""
@@ -122,17 +121,11 @@ class TalkLobby(ConversingLobby[Talk]):
 
     def machines(self, talk: Talk) -> list[int]:
         """The other one of the two, if that is an agent."""
-        return [1] if self.part(talk, 1).transcript.agents else []
+        return [1] if self.dialogue(talk, 1).transcript.agents else []
 
-    def said(self, talk: Talk, number: int, message: Message, id: str | None) -> TalkSaid:
-        """A message, whose time the event's own time tells."""
-        return TalkSaid(talk=talk.id, turn=message.turn, speaker=_speaker(message), text=message.text, at=now())
-
-    def withdrawn(self, talk: Talk, number: int, message: Withdrawn) -> TalkWithdrawn:
-        """A message that is not sent, whose time the event's own time tells."""
-        speaker = _speaker(message)
-        return TalkWithdrawn(talk=talk.id, turn=message.turn, speaker=speaker, texts=[message.text], at=now())
-
-
-def _speaker(message: Message | Withdrawn) -> Speaker:
-    return "A" if message.speaker == "A" else "B"
+    def event(self, talk: Talk, number: int, news: Message | Withdrawn, id: str | None) -> TalkSaid | TalkWithdrawn:
+        """A message, or one that is not sent; its time is the event's own time."""
+        speaker: Speaker = "A" if news.speaker == "A" else "B"
+        if isinstance(news, Message):
+            return TalkSaid(talk=talk.id, turn=news.turn, speaker=speaker, text=news.text, at=now())
+        return TalkWithdrawn(talk=talk.id, turn=news.turn, speaker=speaker, texts=[news.text], at=now())

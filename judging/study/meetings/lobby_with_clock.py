@@ -76,43 +76,24 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
     async def _said(self, test: Interrogation, side: int, sent: TimedTextAct) -> str | None:
         if any((message.who, message.id) == (test.people[side], sent.id) for message in test.messages):
             return None  # it was sent before
-        transcript = self.part(test, sent.side).transcript
-        if test.began() is None or (side and not transcript.messages):
+        if test.began() is None or (side and not test.lines(sent.side)):
             return "judge_first"  # no machine begins
-        if not test.is_open(self.clock(test)) or transcript.ended:
-            return "time_over"
-        await self.say(test, sent.side, min(side, 1), sent.text, sent.id)
-        return None
+        is_taken = test.is_open(self.clock(test)) and await self.say(test, sent.side, min(side, 1), sent.text, sent.id)
+        return None if is_taken else "time_over"
 
     def stimulus(self, test: Interrogation, number: int) -> ConversationStimulus:
         """A burst dialogue in which the judge writes first."""
         row = {"id": f"{test.id}/{number}", "task": "conversation", "type": "HM", "mode": "burst", "who_starts": "A"}
         return ConversationStimulus.model_validate({**row, "exchanges": MOST_MESSAGES})
 
-    def said(self, test: Interrogation, number: int, message: Message, id: str | None) -> TestSaid:
-        """A message; ``id`` is None for a machine's."""
-        return TestSaid(
-            test=test.id,
-            side=number,
-            who=message.agent,
-            text=message.text,
-            clock=message.at or 0.0,
-            id=id,
-            at=now(),
-        )
-
-    def withdrawn(self, test: Interrogation, number: int, message: Withdrawn) -> TestWithdrawn:
-        """A message of a machine that was interrupted, or whose time was over."""
-        return TestWithdrawn(
-            test=test.id,
-            side=number,
-            who=message.agent,
-            text=message.text,
-            clock=message.at,
-            turn=message.turn,
-            why=message.why,
-            at=now(),
-        )
+    def event(
+        self, test: Interrogation, number: int, news: Message | Withdrawn, id: str | None
+    ) -> TestSaid | TestWithdrawn:
+        """A message, of which ``id`` is None for a machine's; or one that was interrupted, or whose time was over."""
+        common: dict[str, Any] = {"test": test.id, "side": number, "who": news.agent, "text": news.text, "at": now()}
+        if isinstance(news, Message):
+            return TestSaid(clock=news.at or 0.0, id=id, **common)
+        return TestWithdrawn(clock=news.at, turn=news.turn, why=news.why, **common)
 
     def machines(self, test: Interrogation) -> list[int]:
         """The machines, while the clock runs: they may always have something to say."""
@@ -124,7 +105,5 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
             async with asyncio.timeout(test.seconds - self.clock(test)):
                 await super().play(test, side)
         except TimeoutError:  # the clock has stopped
-            transcript = self.part(test, side).transcript
-            transcript.now = test.seconds
-            transcript.withdraw(1, "ended")
-            await self.publish(test, side)
+            self.dialogue(test, side).end(test.seconds)
+            await self.written()

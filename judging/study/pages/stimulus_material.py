@@ -8,12 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from agents.answers import is_blank
+from agents.answers import COLORS, is_blank
 from agents.errors import ImageError, InputError
 from agents.language.words.vocabulary import is_spelled_right
 from agents.stimuli import Asked, Stimulus, WordStimulus, parse_row
 from agents.vision import captions
-from agents.vision.colors import WORDS
 from judging.study.design.settings import AnswersSettings
 from judging.study.log.participant_events import StimulusAnswered
 from judging.study.log.state import Judge
@@ -176,7 +175,7 @@ class AskMaterial(SetMaterial):
         if isinstance(stimulus, WordStimulus):
             page |= {"cue": stimulus.cue, "examples": [list(pair) for pair in stimulus.examples]}
         if self.settings.task == "color_estimation":
-            page["colors"] = list(WORDS)
+            page["colors"] = list(COLORS)
         for name in self.files(step):
             page["image"] = f"media/{name}"
         return page
@@ -200,6 +199,6 @@ def read_texts(task: Asked, sent: str | list[str]) -> list[str]:
         raise BadAnswer(f"answer: must be {count(number, 'text')}")
     if any(map(is_blank, texts)) or max(map(len, texts)) > LONGEST_ANSWER.get(task, 40):
         raise BadAnswer("answer: is empty or too long")
-    if task == "color_estimation" and texts[0] not in WORDS:
+    if task == "color_estimation" and texts[0] not in COLORS:
         raise BadAnswer("answer: must be a colour of the eleven")
     return texts

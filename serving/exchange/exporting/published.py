@@ -116,7 +116,9 @@ def _responses(
     """The responses of an agent, and why others are missing. ``losses`` counts what the form cannot hold."""
     responses: dict[AnswerId, Response] = {}
     reasons: dict[AnswerId, str] = {}
-    for record in export.run.latest(name) if name in export.run.agents() else ():
+    if name not in export.run.agents():
+        return responses, reasons
+    for record in export.run.latest(name):
         key = (record["task"], record["stimulus"])
         if record["sample"] != export.sample or record["stimulus"] not in ids.get(record["task"], ()):
             continue

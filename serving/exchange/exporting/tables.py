@@ -139,7 +139,12 @@ def columns_of(tasks: Collection[Task], stimuli: Iterable[dict[str, Any]]) -> li
         kind = _bare(field.annotation)
         key = field.alias or name
         is_group = isinstance(kind, type) and issubclass(kind, BaseModel)
-        for parts in answers if name == "answer" else [kind.model_fields] if is_group else []:
+        groups = []
+        if name == "answer":
+            groups = answers
+        elif is_group:
+            groups = [kind.model_fields]
+        for parts in groups:
             columns += [Column(f"{key}.{part}", _bare(inner.annotation), (key, part)) for part, inner in parts.items()]
         if name != "answer" and not is_group:
             columns.append(Column(key, datetime if name == "created" else kind, (key,)))

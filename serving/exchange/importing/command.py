@@ -296,7 +296,9 @@ def _kept_records(run: Run, identities: set[Identity]) -> dict[Identity, list[di
     does not say whether its agent's name was that of ``--name``."""
     kept: dict[Identity, list[dict[str, Any]]] = {}
     for name in FILES.values():
-        for record in run.records(name) if name in run.imports() else ():
+        if name not in run.imports():
+            continue
+        for record in run.records(name):
             digest = record["provenance"]["digest"]
             submitted = (digest, record["task"], record["agent"].removeprefix("published:"))
             identity = submitted if submitted in identities else (digest, record["task"], None)
@@ -336,7 +338,10 @@ def _compare(source: Source, responses: ResponsesByFile, options: ImportOptions)
     if options.drop_equal:
         source.answers = [answer for place, answer in enumerate(source.answers) if place not in equal]
         source.used.add("drop_equal")
-        text += ", and are left out" if equal else ". --drop-equal leaves out only equal answers"
+        if equal:
+            text += ", and are left out"
+        else:
+            text += ". --drop-equal leaves out only equal answers"
     else:
         text += (
             ". All answers count. If this file is a copy or a correction of the other file, import it under the same "

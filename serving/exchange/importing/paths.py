@@ -105,8 +105,8 @@ def _of_lists(reader: TableReader, axes: tuple[str, str] | None = None) -> list[
     machines = machines_of(reader, [row for row, _ in found])
     reader.name_people([row for row, _ in found if id(row) not in machines])
     reader.drop_equal_rows()
-    kept = {id(row) for row in reader.table.rows}
-    found = [(row, points) for row, points in found if id(row) in kept]
+    row_ids = {id(row) for row in reader.table.rows}
+    found = [(row, points) for row, points in found if id(row) in row_ids]
     durations = [_durations(reader, row, durations_column, len(points)) for row, points in found]
     views = Counter((_agent(reader, machines, row), reader.stimulus(row)) for row, _ in found)
     are_single = bool(found) and all(len(points) == 1 for _, points in found)
@@ -204,8 +204,8 @@ def _of_fixations(reader: TableReader, across: str, down: str) -> list[Path]:
     machines = machines_of(reader, [fixation.row for fixation in fixations])
     reader.name_people([fixation.row for fixation in fixations if id(fixation.row) not in machines])
     reader.drop_equal_rows(are_fixations=True)
-    kept = {id(row) for row in reader.table.rows}
-    return _joined(reader, [fixation for fixation in fixations if id(fixation.row) in kept], machines)
+    row_ids = {id(row) for row in reader.table.rows}
+    return _joined(reader, [fixation for fixation in fixations if id(fixation.row) in row_ids], machines)
 
 
 def _joined(reader: TableReader, fixations: Sequence[_Fixation], machines: Mapping[int, str]) -> list[Path]:

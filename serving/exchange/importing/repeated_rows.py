@@ -23,11 +23,11 @@ def drop_equal_rows(
     """Take rows out that are equal in all cells, if they are proven to be one answer or ``drop`` says so; otherwise
     they stay, and a remark tells it.
 
-    A column proves it if its name says time, index or id and no two *different* rows of one person have the same value
-    there: then the value is a row's own, and equal rows are the same row, saved twice. Several such columns count
-    together. A day or a person's number repeats from row to row, and proves nothing. ``person`` is the column of who
-    answered. With ``are_fixations`` each row is a fixation: somebody may look at one place twice, so that equal rows
-    without a proof are not even told.
+    A column proves it by two things. Its name says time, index or id; and no two *different* rows of one person have
+    the same value there. Then the value is a row's own, and equal rows are the same row, saved twice. Several such
+    columns count together. A day or a person's number repeats from row to row, and proves nothing. ``person`` is the
+    column of who answered. With ``are_fixations`` each row is a fixation: somebody may look at one place twice, so that
+    equal rows without a proof are not even told.
     """
     hashes = [hash(_cells(row, table)) for row in table.rows]
     if len(set(hashes)) == len(hashes):

@@ -151,8 +151,8 @@ def find_person(columns: Columns, rows: Sequence[Cells], task: Task) -> tuple[st
     """The column of who answered, or None; and remarks on other columns that name people differently.
 
     ``rows`` are those with an answer. A column that is empty in all of them is taken only where there is no other.
-    Raises InputError where another column parts one person of the chosen column into several, or where all rows have
-    one name and another column tells several submissions apart: which of the two is right, only the user knows.
+    Raises InputError where another column parts one person of the chosen column into several. It does so, too, where
+    all rows have one name and another column tells several submissions apart. Only the user knows which is right.
     """
     if "subject" in columns.given:
         return columns.use(columns.given["subject"]), []

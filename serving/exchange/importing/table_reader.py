@@ -93,7 +93,7 @@ class TableReader:
     def name_stimuli(self, columns: Sequence[str] | None = None) -> None:
         """Choose the columns that name the stimulus: of ``--columns``, else ``columns``, else those of known names.
 
-        Of several the first counts; in jsPsych's data each row has its first filled one. Raises InputError where there
+        The first of several counts; in jsPsych's data each row has its first filled one. Raises InputError where there
         is none.
         """
         if "stimulus" in self.columns.given:
@@ -141,7 +141,7 @@ class TableReader:
         task = self.source.task
         column = find_response(self.columns, task)
         siblings = [] if "response" in self.columns.given else numbered_siblings(self.columns, task, column)
-        parts = [*([] if column is None else [column]), *siblings]
+        parts = siblings if column is None else [column, *siblings]
         if len(parts) > 1 and task == "object_detection":
             together = " + ".join(parts)
             put_together(self.table, together, parts)

@@ -70,8 +70,8 @@ def _add_on_trials(reader: TableReader) -> None:
         reader.refuse_nothing()
     reader.name_people([row for row, *_ in judged])
     reader.drop_equal_rows()
-    kept = {id(row) for row in reader.table.rows}
-    judged = [(row, trial, answer) for row, trial, answer in judged if id(row) in kept]
+    row_ids = {id(row) for row in reader.table.rows}
+    judged = [(row, trial, answer) for row, trial, answer in judged if id(row) in row_ids]
     confidences = _confidences(reader, [row for row, *_ in judged])
     times = reader.times([row for row, *_ in judged])
     answered = []
@@ -193,7 +193,8 @@ class _ForeignVerdict:
 
 
 def _add_foreign(reader: TableReader) -> None:
-    """Verdicts with their truth in ``raw``. Of two intervals truth and verdict are the machine's, first or second."""
+    """Verdicts with their truth in ``raw``. With two intervals, truth and verdict say which is the machine's, first or
+    second."""
     source = reader.source
     columns = reader.columns
     stimulus = columns.find("stimulus", ("stimulus", "stimulusid", "item", "itemid", "trial", "trialid"))
@@ -207,8 +208,8 @@ def _add_foreign(reader: TableReader) -> None:
     judged = _foreign_verdicts(reader, stimulus, truth, verdict)
     reader.name_people([judgement.row for judgement in judged])
     reader.drop_equal_rows()
-    kept = {id(row) for row in reader.table.rows}
-    judged = [judgement for judgement in judged if id(judgement.row) in kept]
+    row_ids = {id(row) for row in reader.table.rows}
+    judged = [judgement for judgement in judged if id(judgement.row) in row_ids]
     names = _trial_names(reader, judged)
     confidences = _confidences(reader, [judgement.row for judgement in judged])
     times = reader.times([judgement.row for judgement in judged])

@@ -16,7 +16,8 @@ from agents.language.filters.policies import (
     judge_conversation,
     papers_policy,
 )
-from agents.language.filters.texts import disclosures, farewell, sentences
+from agents.language.filters.texts import disclosures, farewell
+from agents.sentence_boundaries import sentences
 from agents.stimuli import Family
 from agents.word_boundaries import words
 

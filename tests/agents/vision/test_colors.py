@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import ImageColor
 
-from agents.vision.colors import ALIASES, CSS3, FOCAL, PALE, WORD, WORDS, lab, nearest_rgb, nearest_word, word_of
+from agents.answers import COLORS
+from agents.vision.colors import ALIASES, CSS3, FOCAL, PALE, WORD, lab, nearest_rgb, nearest_word, word_of
 
 RGBS = st.tuples(*[st.integers(0, 255)] * 3)
 
@@ -25,8 +26,8 @@ def test_names_and_values_are_those_of_css3() -> None:
 
 def test_every_name_means_one_of_the_eleven_words() -> None:
     assert set(WORD) == set(CSS3)
-    assert set(WORD.values()) == set(WORDS)
-    assert all(word_of(word) == word for word in WORDS)
+    assert set(WORD.values()) == set(COLORS)
+    assert all(word_of(word) == word for word in COLORS)
     assert word_of("slategrey") == word_of("slategray") == "gray"
     assert word_of("darkslategrey") == word_of("darkslategray") == "green"  # as in the published answers
     with pytest.raises(KeyError):

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import mannwhitneyu, pearsonr, spearmanr
 from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
-from agents.vision.colors import WORDS
+from agents.answers import COLORS
 from judging.statistics.answer_statistics import (
     CaptionMeasures,
     CiderD,
@@ -97,7 +97,7 @@ def test_words_colors_labels() -> None:
     colors = [_answer("color_estimation", "human:1", color=word) for word in ("red", "red", "blue", "teal")]
     colors += [_answer("color_estimation", "mmcq", color=word) for word in ("red", "blue")]
     rows = _by_name(answer_statistics(colors))
-    shares = {name: rows[f"share of {name}", "people"].mean for name in (*WORDS, "other words")}
+    shares = {name: rows[f"share of {name}", "people"].mean for name in (*COLORS, "other words")}
     assert {name: share for name, share in shares.items() if share} == {"red": 0.5, "blue": 0.25, "other words": 0.25}
     assert rows["share of blue", "mmcq"].delta == 0.25  # of two values the difference of the shares
     rows = _by_name(answer_statistics([_answer("object_detection", "a", labels=["cat", "dog", "cat", "sofa"])]))
@@ -109,7 +109,7 @@ def test_consistency_is_fleiss_kappa_where_stimuli_have_as_many_answers() -> Non
     usual = chance.integers(0, 4, 30)
     chosen = np.where(chance.random((30, 5)) < 0.7, usual[:, None], chance.integers(0, 4, (30, 5)))
     answers = [
-        _answer("color_estimation", f"human:{who}", f"s{at}", color=WORDS[color])
+        _answer("color_estimation", f"human:{who}", f"s{at}", color=COLORS[color])
         for at, of_picture in enumerate(chosen)
         for who, color in enumerate(of_picture)
     ]

@@ -143,7 +143,7 @@ def test_a_machine_answers_a_burst_once(tmp_path: Path, monkeypatch: pytest.Monk
         for texts in ("ab", "c"):
             for text in texts:
                 assert await lobby.move(judge, say(test, text, 1)) is None
-            while not lobby.parts[test.id, 1].transcript.typing[1]:
+            while not lobby.dialogues[test.id, 1].transcript.typing[1]:
                 lobby.drive(test)
                 await asyncio.sleep(0.02)
         while len(test.withdrawn) < 2:  # the clock stops meanwhile

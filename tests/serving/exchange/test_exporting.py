@@ -318,7 +318,7 @@ def test_the_forms_for_machines_count_peoples_answers(tmp_path: Path, capsys: py
         ("coco-search18", 2, tmp_path / "coco-search18.export.json"),
     ):
         export_run(run, form, tmp_path / form, allow_missing=True)
-        assert f"; {number} imported left out (this form is for machines' answers;" in capsys.readouterr().out
+        assert f"; {number} imported left out (this format is only for answers of machines;" in capsys.readouterr().out
         assert json.loads(side_car.read_text())["left_out"] == {"imported": number}
     alone = write_run(tmp_path / "alone", stimuli, {"humans": people}, {})
     for form in ("turingtest", "coco-search18"):

@@ -342,8 +342,8 @@ def test_what_is_told_beside_cues_and_folds(verdicts: Path, tmp_path: Path, monk
     again = json.loads((tmp_path / "again" / "scores.json").read_bytes())
     for table in ("ledger", "conclusions"):
         assert json.dumps(again[table]) == json.dumps(result[table])
-    judges = {row["judge"] for rows in result["conclusions"].values() for row in rows}
-    assert judges == {"svm", "svm-rows", "svm-unique"}
+    judged_by = {row["judge"] for rows in result["conclusions"].values() for row in rows}
+    assert judged_by == {"svm", "svm-rows", "svm-unique"}
 
 
 def test_each_agent_has_a_sentence_that_its_interval_bears_out() -> None:

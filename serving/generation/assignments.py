@@ -102,7 +102,10 @@ class Assignment:
 
     def valid_requests(self, run: Run, options: GenerateOptions) -> Iterator[Request]:
         """The :meth:`requests` whose rows are valid, so that an agent can answer them."""
-        return (request for request in self.requests(run, options) if request.row.position not in run.invalid)
+        requests = self.requests(run, options)
+        if not run.invalid:
+            return requests
+        return (request for request in requests if request.row.position not in run.invalid)
 
     def _requests(self, run: Run, options: GenerateOptions, status: str | None, first: int) -> Iterator[Request]:
         """Requests for the answers that have ``status`` now, None for missing ones; ``order`` counts from ``first``."""

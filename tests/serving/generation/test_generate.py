@@ -225,7 +225,7 @@ def test_records_that_were_changed_after_the_run_are_refused_and_left_as_they_ar
     assert "checksum" in capsys.readouterr().err
     assert path.read_bytes() == before
     assert main(["status", str(finished)]) == 1
-    assert "the records are not those that the run wrote" in capsys.readouterr().out
+    assert "the file of records has changed since the run wrote it" in capsys.readouterr().out
 
 
 def test_a_removed_lock_file_ends_the_run(

@@ -51,7 +51,8 @@ class ColorAnswer(_Answer):
     color: Text
     """One of the eleven basic words for Turinglike's agents; people's answers are kept as they are."""
     css_name: Text | None = None
-    """The CSS colour that led to the word."""
+    """The CSS3 name that is nearest to ``rgb`` in RGB, or that a model wrote; None where none was sought. It only tells
+    how the word came about: a new agent may do without."""
     rgb: RGB | None = None
     """The colour that was named."""
     palette: list[Swatch] | None = None

@@ -35,6 +35,8 @@ class Declaration(BaseModel):
     """The modes of attention prediction that it answers: free viewing, search."""
     judges: tuple[Asked, ...] = ()
     """The tasks whose answers a judge judges; empty for whoever is no judge."""
+    single_cue: bool = False
+    """Whether a judge goes by one cue alone, such as length. It is scored, but concludes nothing and is not ranked."""
     family: Family = "other"
     """The kind of language model by which the papers chose a policy for conversations."""
     writes_dialogues: bool = False

@@ -12,8 +12,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 NO_ANSWER: dict[str, Any] = {"changes_answers": False}
 """``json_schema_extra`` of a setting that changes speed or patience and never an answer. It stands in no digest."""
 LATER: dict[str, Any] = {"later": True}
-"""``json_schema_extra`` of a setting that came after version 0.2. With its default it stands in no digest. Otherwise
-every older run of its agents would be refused, although nothing in it changes."""
+"""``json_schema_extra`` of a setting that came after version 0.2, to an agent that 0.2 already had. With its default it
+stands in no digest. Otherwise every older run of the agent would be refused, although nothing in it changes. A new
+agent has no older runs: its settings need no such mark."""
 
 
 def _check_address(value: str) -> str:
@@ -32,8 +33,8 @@ Address = Annotated[str, AfterValidator(_check_address)]
 class Settings(BaseModel):
     """Base of an agent's settings: a frozen pydantic model that refuses unknown names and numbers that are not finite.
 
-    A field that changes no answer has ``json_schema_extra=NO_ANSWER``, one that came after 0.2 has
-    ``json_schema_extra=LATER``. The docstring of a field is its description on the command line, on one line::
+    A field that changes no answer has ``json_schema_extra=NO_ANSWER``. One that an agent of version 0.2 has got since
+    has ``json_schema_extra=LATER``. The docstring of a field is its description on the command line, on one line::
 
         class EchoSettings(Settings):
             suffix: str = "!"

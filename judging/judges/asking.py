@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -17,11 +17,12 @@ from typing import Any
 
 import orjson
 
+from agents import catalogue
 from agents.catalogue.named_models import ANTHROPIC_MODEL, SERVER_MODEL
 from agents.catalogue.selection import read_names, resolve
 from agents.contract import Entry
 from agents.errors import LASTING, AgentStoppedError, InputError, Problem
-from judging.judges.classifier import TASKS_OF_CUES
+from judging.judges.built_in import PRESETS
 from judging.trial_sets.trial_set import TRIALS_FILE, check_trials, key_path, read_trial_key
 from serving.files.words import count
 from serving.generation.generate import GenerateOptions, generate
@@ -241,8 +242,24 @@ def _with_cues(names: str, trials: Path) -> str:
     if "cues" not in names.split(","):
         return names
     tasks = {orjson.loads(line)["asked"] for line in trials.read_bytes().splitlines()}
-    cues = ",".join(f"cue-{cue}" for cue, of_cue in TASKS_OF_CUES.items() if tasks.intersection(of_cue))
+    cues = ",".join(_single_cues(tasks))
     return ",".join(cues if name == "cues" else name for name in names.split(","))
+
+
+def _single_cues(tasks: Set[str]) -> Iterator[str]:
+    """The judges of one of ``tasks`` that declare ``single_cue``: ours as ``built_in.toml`` has them, then those of
+    packages. Whoever cannot be made with its default settings is left out."""
+    entries = catalogue.entries()
+    ours = [preset["name"] for preset in PRESETS.values()]
+    for name in dict.fromkeys([*ours, *entries]):
+        if name not in entries or "judgement" not in entries[name].tasks:
+            continue
+        try:
+            declared = entries[name].make().declaration()
+        except (ImportError, InputError):
+            continue
+        if declared.single_cue and not tasks.isdisjoint(declared.judges):
+            yield name
 
 
 def _untrainable(rows: Collection[Mapping[str, Any]]) -> str | None:

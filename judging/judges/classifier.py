@@ -226,6 +226,7 @@ class CueJudge(TrainedJudge[CueSettings]):
 
     Settings = CueSettings
     declares = Declaration(
+        single_cue=True,
         packages=("sklearn", "wordfreq"),
         memory=GIB,
     )

@@ -19,11 +19,8 @@ PARTITIONS = {"image_captioning": 3, "attention_prediction": 5}
 
 
 def differences_from_paper(paper: str, task: str, settings: Mapping[str, Any]) -> Iterator[str]:
-    """How a classifier with settings ``chosen`` differs from a ``paper``'s judge (2022, sections 3 and 4 and
+    """How a classifier with ``settings`` differs from a ``paper``'s judge (2022, sections 3 and 4 and
     supplement; 2025, Methods; the authors' notebooks) on a task."""
-    if "cue" in settings:
-        yield "goes by one cue alone"
-        return
     model = "forest" if (paper, task) == FOREST else "svm"
     if settings.get("model", "svm") != model or settings.get("scaled", True):
         yield "another classifier than theirs"

@@ -13,7 +13,7 @@ from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
 from judging.ranking.ranking import KEPT, VERDICTS_FILE, RankedAgent, RankedJudge, Ranking
-from judging.scores.verdicts import open_verdicts, read_verdicts, settings_of
+from judging.scores.verdicts import open_verdicts, read_verdicts, single_cues
 from judging.statistics.jackknife import Floats
 from judging.statistics.tables import NO_FIGURE, Estimate, Table
 from judging.statistics.verdict_table import ELSEWHERE, PEOPLE, TASK_NAMES, counted
@@ -101,8 +101,7 @@ def _read(folders: Sequence[Path], key: Path | None, prior: Path | None, say: Ca
     table = read_verdicts(runs)
     table = counted(table[table["excluded"].isna() & (table["sample"] == 0) & table["verdict"].isin(VERDICTS)])
     table = table[~table["catch"].astype(bool) & table["repeat_of"].isna() & table["beside_truth"].isna()]
-    cues = {name for name, chosen in settings_of(runs).items() if "cue" in chosen}
-    table = table[~table["judge"].isin(cues)].drop_duplicates(["judge", "trial"])[[*KEPT]]
+    table = table[~table["judge"].isin(single_cues(runs))].drop_duplicates(["judge", "trial"])[[*KEPT]]
     table = table.map(lambda cell: read_back(cell) if isinstance(cell, str) else cell)  # as --prior will read it
     # What is known goes whatever its verdict: to go by that would select. People without a name have several answers.
     same = ["asked", "judge", "agent", "stimulus"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,7 @@ class _Choices:
     settings: SettingsByJudge
     bounds: float
     correction: Correction
+    cues: Collection[str]
 
 
 @dataclass(slots=True)
@@ -72,6 +73,7 @@ def compute_scores(
     bounds: float = BOUNDS,
     correction: Correction = LOG_LINEAR,
     *,
+    cues: Collection[str] = (),
     answers: JudgedAnswers = (),
     catch: Table[CatchRate] = EMPTY,
     populations: Table[Population] = EMPTY,
@@ -81,7 +83,8 @@ def compute_scores(
     """All tables of the verdicts that count; of a judge's several verdicts on a trial the first counts.
 
     ``table`` has a row per verdict (:func:`judging.scores.verdicts.read_verdicts`), without excluded ones; ``by`` are
-    further columns to score by, ``settings`` those of trained and language models' judges. ``bounds`` are as in
+    further columns to score by, ``settings`` those of trained and language models' judges, ``cues`` the judges by a
+    single cue. ``bounds`` are as in
     :func:`judging.statistics.contrasts.of_agents`, ``correction`` is that of d' and the criterion. ``answers`` are the
     judged trials (:func:`judging.scores.verdicts.read_answers`); without them nothing is said of answers themselves.
     ``against`` is a paper whose figures stand beside these. The others are put in as they are."""
@@ -92,7 +95,7 @@ def compute_scores(
     is_pair = main["beside_truth"].notna()
     pairs = pass_rates(main[is_pair], by, correction, answers) if is_pair.any() else None
     single = main[~is_pair]
-    choices = _Choices(_with_phase(by, single), settings or {}, bounds, correction)
+    choices = _Choices(_with_phase(by, single), settings or {}, bounds, correction, cues)
     figures = _Figures()
     for task in (*TASKS, ELSEWHERE):
         _score_task(task, single[single["asked"] == task], choices, figures)
@@ -114,8 +117,8 @@ def compute_scores(
         catch=catch,
         statistics=answer_statistics(single_answers),
         captions=caption_measures(single_answers, scores),
-        instead=_instead(scores, choices.settings),
-        published=EMPTY if against is None else beside_published(against, scores.data, choices.settings),
+        instead=_instead(scores, choices),
+        published=EMPTY if against is None else beside_published(against, scores.data, choices.settings, cues),
         populations=populations,
         methods=methods,
         dprime_correction=correction,
@@ -149,7 +152,7 @@ def _score_task(task: str, of_phases: pd.DataFrame, choices: _Choices, figures: 
                 of_value = summarize(part, agents, drawn, choices.correction)
                 figures.by += [replace(row, **place, value=value) for row in of_value]
     figures.scores += of_judges
-    figures.ledger += ledger(of_task, of_judges, choices.settings)
+    figures.ledger += ledger(of_task, of_judges, choices.settings, choices.cues)
     figures.agreement[task] = agreement(of_task)
     tests = all_tests(of_phases, agents, choices.by, choices.bounds)
     figures.tests[task] = {name: Table(of_kind) for name, of_kind in tests.items()}
@@ -159,17 +162,16 @@ def _score_task(task: str, of_phases: pd.DataFrame, choices: _Choices, figures: 
 def _concluded(scores: Sequence[Score], tests: Sequence[StatisticalTest], choices: _Choices) -> list[Conclusion]:
     """What the tests of agents beside people come to. A judge that goes by one cue concludes nothing of answers."""
     trained = {judge for judge, chosen in choices.settings.items() if "split" in chosen}
-    cues = {judge for judge, chosen in choices.settings.items() if "cue" in chosen}
-    beside_people = [test for test in tests if isinstance(test, AgainstPeople) and test.judge not in cues]
+    beside_people = [test for test in tests if isinstance(test, AgainstPeople) and test.judge not in choices.cues]
     return conclude(scores, beside_people, trained, choices.bounds)
 
 
-def _instead(scores: Table[Score], settings: SettingsByJudge) -> dict[str, dict[str, list[str]]]:
+def _instead(scores: Table[Score], choices: _Choices) -> dict[str, dict[str, list[str]]]:
     """By task and classifier, in what it differs from the 2025 paper's."""
     instead: dict[str, dict[str, list[str]]] = {}
     for row in scores.where(agent=ALL):
-        if kind(row.judge, settings) == CLASSIFIER:
-            differences = list(differences_from_paper("2025", row.task, settings[row.judge]))
+        if kind(row.judge, choices.settings, choices.cues) == CLASSIFIER:
+            differences = list(differences_from_paper("2025", row.task, choices.settings[row.judge]))
             instead.setdefault(row.task, {})[row.judge] = differences
     return instead
 

@@ -14,7 +14,7 @@ from judging.scores.methods import methods
 from judging.scores.papers.published import Paper
 from judging.scores.score_tables import BOUNDS, ScoreTables
 from judging.scores.scores import Scores
-from judging.scores.verdicts import holds_answers, open_verdicts, read_answers, read_verdicts, settings_of
+from judging.scores.verdicts import holds_answers, open_verdicts, read_answers, read_verdicts, settings_of, single_cues
 from judging.statistics.measures import LOG_LINEAR, Correction
 from judging.statistics.populations import read_populations
 from judging.statistics.verdict_table import catch_rates, with_columns
@@ -85,9 +85,8 @@ def score(
     if not counted["verdict"].isin(VERDICTS).any():
         raise InputError("the study's rules exclude every verdict; `turinglike study status` says which and when")
     settings = settings_of(runs)
-    constant = [
-        judge for judge, of_judge in settings.items() if of_judge.get("cue") == "constant"
-    ]  # which catches nothing
+    cues = single_cues(runs)
+    constant = [judge for judge in cues if settings.get(judge, {}).get("cue") == "constant"]  # which catches nothing
     sets = {run.key.resolve(): run.notes for run in runs}
     tables = compute_scores(
         counted,
@@ -95,6 +94,7 @@ def score(
         settings,
         bounds,
         dprime_correction,
+        cues=cues,
         answers=read_answers(runs),
         catch=catch_rates(table[~table["judge"].isin(constant)]),
         populations=populations,

@@ -151,6 +151,14 @@ def settings_of(runs: Sequence[JudgedRun]) -> dict[str, dict[str, Any]]:
     return {name: entry["settings"] for name, entry in agents if entry.get("settings")}
 
 
+def single_cues(runs: Sequence[JudgedRun]) -> frozenset[str]:
+    """The judges that go by one cue alone, by ``single_cue`` of ``run.json``.
+
+    Runs of version 0.2 have no such field. There it is a judge with a setting ``cue``, as all these judges had."""
+    agents = [agent for run in runs for agent in run.folder.meta["agents"].items()]
+    return frozenset(name for name, entry in agents if entry.get("single_cue", "cue" in (entry.get("settings") or {})))
+
+
 def further_verdicts(table: pd.DataFrame) -> list[str]:
     """A sentence on people's further verdicts on the same trials, where there are any.
 

@@ -10,7 +10,7 @@ beside its own in stricter folds (:func:`ledger`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -70,7 +70,7 @@ class Judged:
     """A judge's verdicts on an agent's answers to a task, in all or at one value of a column."""
 
     task: str = ""
-    """The task that was answered."""
+    """The task that was answered; files call it ``asked``, as keys of trials do."""
     judge: str = ""
     """Who judged; "people" are all people together."""
     column: str | None = None
@@ -352,14 +352,16 @@ class LedgerRow:
     """The judge's detectability minus that classifier's, in points (hundredths)."""
 
 
-def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: SettingsByJudge) -> list[LedgerRow]:
+def ledger(
+    verdicts: pd.DataFrame, scores: Iterable[Score], settings: SettingsByJudge, cues: Collection[str] = ()
+) -> list[LedgerRow]:
     """What the score of each judge of a task is worth.
 
     It stands beside the best judge by a single cue, and beside the same classifier in folds without a common
-    stimulus."""
+    stimulus. ``cues`` are the judges by a single cue; the constant one is not the best."""
     overall = {score.judge: score for score in scores if score.agent == ALL}
-    cues = [judge for judge in overall if settings.get(judge, {}).get("cue", "constant") != "constant"]
-    best = max(cues, key=lambda judge: np.nan_to_num(overall[judge].detectability.value), default=None)
+    beatable = [judge for judge in overall if judge in cues and settings.get(judge, {}).get("cue") != "constant"]
+    best = max(beatable, key=lambda judge: np.nan_to_num(overall[judge].detectability.value), default=None)
     grouped = {_kin(settings[judge]): judge for judge in overall if folds_in_words(settings.get(judge, {})) == GROUPED}
     rows = []
     for judge, score in overall.items():
@@ -371,13 +373,13 @@ def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: SettingsBy
             LedgerRow(
                 score.task,
                 judge,
-                "cue" in chosen_settings,
+                judge in cues,
                 folds_in_words(chosen_settings),
                 score.detectability.value,
                 (score.human_human + score.machine_machine) / number if number else None,
                 people / number if number else None,
                 best,
-                difference(verdicts, judge, None if "cue" in chosen_settings else best),
+                difference(verdicts, judge, None if judge in cues else best),
                 same,
                 difference(verdicts, judge, same),
             )

@@ -162,8 +162,8 @@ class ServedStudy:
         is_enough = finished >= settings.wanted or (self.lobby is not None and self.lobby.is_enough())
         if self.state.closed or is_enough:
             raise Refused("closed")
-        away = self.away()
-        at_it = sum(judge.ended is None and code not in away for code, judge in self.state.judges.items())
+        absent = self.absent()
+        at_it = sum(judge.ended is None and code not in absent for code, judge in self.state.judges.items())
         if finished + at_it >= settings.most:
             raise Refused("full")
         personal = dict(address.parameters)
@@ -346,14 +346,14 @@ class ServedStudy:
         if settings.questions.before:
             before.append(Page(kind="questions"))
         after: list[Step] = [Page(kind="after")] if settings.questions.after else []
-        seen = count_pages(self.state.judges.values(), self.away())
+        seen = count_pages(self.state.judges.values(), self.absent())
         steps = with_breaks(self.material.steps(seen, chance), settings.judges.break_every)
         return [*before, *steps, *after]
 
-    def away(self) -> set[str]:
+    def absent(self) -> set[str]:
         """The codes of those who have done nothing for ``judges.hours``: their trials go to others.
 
-        Who has a kit is never away, for nothing is heard of a kit until it comes back.
+        Who has a kit is never absent, for nothing is heard of a kit until it comes back.
         """
         oldest = datetime.now(UTC) - timedelta(hours=self.settings.judges.hours)
         at_it = [judge for judge in self.state.judges.values() if judge.ended is None and judge.kit is None]

@@ -47,6 +47,8 @@ class AgentEntry(_Lenient):
     """The tasks that it answers."""
     modes: list[str] | None = None
     """The viewing modes, or the judged tasks; None: all."""
+    single_cue: bool | None = None
+    """Whether a judge goes by one cue alone; None: of no judge, and in runs of version 0.2."""
     kind: str
     """"machine" or "control"."""
     digest: str
@@ -172,6 +174,8 @@ def _agent_entry(entry: Entry, agent: Agent[Any]) -> dict[str, Any]:
     described: dict[str, Any] = {"task": list(entry.tasks)}
     if modes != set(MODES):
         described["modes"] = sorted(modes)
+    if "judgement" in entry.tasks:
+        described["single_cue"] = declared.single_cue
     described["kind"] = entry.role
     described["digest"] = _sha256_of_json(identity)
     described["settings"] = agent.settings.model_dump(mode="json")

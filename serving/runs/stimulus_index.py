@@ -18,7 +18,7 @@ from agents.errors import IdentityError, InputError, Problem
 from serving.files.atomic_files import replacing
 from serving.files.words import count
 from serving.sets.checking import check_rows
-from serving.sets.set_rows import Row
+from serving.sets.set_rows import OTHER_TASK, Row
 
 HEAD = b"turinglike.index/4"  # the first line of the file
 UNREAD = "0" * 16  # in place of a hash of content
@@ -54,6 +54,9 @@ class CheckedSet:
         if result.total_problems and not skip_invalid:
             problems = [*dict.fromkeys(result.problems)]  # a picture's are the same in every task
             total = result.total_problems - len(result.problems) + len(problems)
+            if all(problem.field == "task" and OTHER_TASK in problem.message for problem in problems):
+                others = f"{count(total, 'row')} with another task than --task says"
+                raise InputError(f"{source}: {others}: leave out --task, which is for rows that name none")
             raise InputError(
                 f"{source}: {count(total, 'problem')}; nothing was started (--skip-invalid goes on without them)",
                 problems,

@@ -18,6 +18,8 @@ from serving.files.words import shown
 
 META = "meta."  # of the names of columns
 SIMPLE = (str, int, float, NoneType)
+OTHER_TASK = "but --task says"
+"""What a row's problem says where the row names a task, and the command another."""
 CONTENT = ("image", "cue", "topic")  # fields whose content is the id of a row without an id
 FILE_NAME = "file_name"  # of a picture, in the metadata of an ImageFolder
 ID_DIGITS = 16
@@ -217,7 +219,7 @@ class RowReader:
             if unnamed:
                 stimulus.id = fields["id"] = content_id(stimulus)
             if self.task not in (None, stimulus.task):
-                problems.append(("task", f"is {stimulus.task!r}, but --task says {self.task!r}"))
+                problems.append(("task", f"is {stimulus.task!r}, {OTHER_TASK} {self.task!r}"))
             if not problems:
                 raw = canonical(stimulus)
                 return Row(line, self.where, stimulus, raw, stimulus.id, stimulus.task, raw)

@@ -161,7 +161,8 @@ def changed(study: Path, **values: Any) -> Path:
 
 
 def run(folder: Path, work: Callable[[ServedStudy], Awaitable[None]]) -> None:
-    """Do ``work`` with the study in ``folder``, opened here and closed after it."""
+    """Do ``work`` with the study in ``folder``, opened here and closed after it; in a thread of its own, as
+    Playwright's event loop may be the caller's."""
 
     async def inside() -> None:
         study = ServedStudy(folder, material_of(folder), lambda: None)
@@ -169,7 +170,8 @@ def run(folder: Path, work: Callable[[ServedStudy], Awaitable[None]]) -> None:
         await work(study)
         await study.close()
 
-    asyncio.run(inside())
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, inside()).result()
 
 
 def lobby_of(study: ServedStudy) -> Any:

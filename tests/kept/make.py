@@ -1,7 +1,9 @@
 """Make the folders that this version leaves behind: a killed run, a killed run of judges, trials, studies.
 
 ``python tests/kept/make.py OUT`` drives the ``serving.cli`` that Python imports, by its command line and its HTTP
-routes alone; PYTHONPATH chooses another version. README.md tells what is where."""
+routes alone; PYTHONPATH chooses another version. README.md tells what is where.
+
+``python tests/kept/make.py --expected FOLDER`` writes ``expected.json`` of what is kept in FOLDER, and nothing else."""
 
 import hashlib
 import json
@@ -409,7 +411,10 @@ def clean(folder: Path) -> None:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1]).resolve()
+    folder = Path(sys.argv[-1]).resolve()
+    if sys.argv[1] == "--expected":
+        make_expected(folder)
+        return
     folder.mkdir(parents=True)
     os.chdir(folder)
     cookies: Cookies = {}

@@ -218,7 +218,14 @@ def test_tables_and_json_are_as_the_version_wrote_them(
     folder = kept(NEWEST.name, tmp_path)
     monkeypatch.chdir(folder)
     exits = {" ".join(command): turinglike(*command)[0] for command in make.exports(folder)}
-    assert exits | make.exported(folder) == json.loads((folder / "expected.json").read_text())
+    found = exits | make.exported(folder)
+    expected = json.loads((folder / "expected.json").read_text())
+    changed = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
+    assert not changed, (
+        f"{', '.join(changed)} are not as {NEWEST.name} wrote them. They stand in {folder / 'out'}: compare them with "
+        "those that this test writes at an earlier commit. If the change is meant, write it into CHANGELOG.md, and run "
+        f"python tests/kept/make.py --expected tests/kept/{NEWEST.name}"
+    )
     for path in (folder / "out").rglob("*.trials.json"):
         key = path.with_name(path.name.replace(".trials.json", ".key.csv"))
         assert json.loads(path.read_text())["key_sha256"] == hashlib.sha256(key.read_bytes()).hexdigest()
@@ -235,6 +242,14 @@ def test_digests_are_as_the_version_made_them() -> None:
     """Of each agent and judge that the version's catalogue has."""
     digests = json.loads(DIGESTS.read_text())
     assert {name: digest(catalogue.get(name)) for name in digests} == digests
+
+
+def test_a_new_identity_is_a_name_and_a_number() -> None:
+    """Of our agents and judges. Those of the version look like paths of modules, where classes once stood."""
+    kept_identities = {catalogue.get(name).identity for name in json.loads(DIGESTS.read_text())}
+    ours = [entry for entry in catalogue.entries().values() if entry.agent.startswith(("agents.", "judging."))]
+    new = {entry.identity for entry in ours} - kept_identities
+    assert [identity for identity in new if not re.fullmatch(r"[\w.-]+/[1-9]\d*", identity)] == []
 
 
 def test_a_class_under_another_module_path_keeps_its_digest() -> None:

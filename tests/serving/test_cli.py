@@ -216,7 +216,10 @@ def test_what_runs_here_and_what_the_rest_needs(capsys: pytest.CaptureFixture[st
     assert sizes["mmcq"]["fits"]
     assert main(["doctor", "--task", "color"]) == 0
     said = capsys.readouterr().out
-    assert "agents that can run here: mmcq, mmcq-lab, catch, " in said
+    colors = [name for name, entry in catalogue.entries().items() if "color_estimation" in entry.tasks]
+    here = [name for name in colors if sizes[name]["runs_here"]]
+    assert {"mmcq", "mmcq-lab", "catch"} <= {*here}
+    assert f"agents that can run here: {', '.join(here)}\n" in said
     assert "mmcq-lab " not in said
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -90,22 +90,27 @@ def published() -> Mapping[str, Any]:
     return content
 
 
-def beside_published(paper: Paper, scores: Sequence[Score], settings: SettingsByJudge) -> Table[PublishedFigure]:
-    """Each figure of a paper (of :data:`PAPERS`) with ours of the same task, kind of judge and agent."""
+def beside_published(
+    paper: Paper, scores: Sequence[Score], settings: SettingsByJudge, cues: Collection[str] = ()
+) -> Table[PublishedFigure]:
+    """Each figure of a paper (of :data:`PAPERS`) with ours of the same task, kind of judge and agent. ``cues`` are the
+    judges by a single cue, of which the papers had none."""
     rows = []
     for cell in published()["cells"]:
         if cell["paper"] == paper:
             theirs = {name: cell.get(name, "") for name in ("paper", "agent", "measure", "only", "source", "note")}
             theirs |= {"task": cell["asked"], "kind": cell["judge"], "published": cell["value"]}
-            rows += [PublishedFigure(**theirs, **ours) for ours in _ours(cell, scores, settings)]
+            rows += [PublishedFigure(**theirs, **ours) for ours in _ours(cell, scores, settings, cues)]
     return Table(rows)
 
 
-def _ours(cell: Mapping[str, Any], scores: Sequence[Score], settings: SettingsByJudge) -> Iterator[dict[str, Any]]:
+def _ours(
+    cell: Mapping[str, Any], scores: Sequence[Score], settings: SettingsByJudge, cues: Collection[str]
+) -> Iterator[dict[str, Any]]:
     task = cell["asked"]
     agent = cell["agent"]
     of_task = [score for score in scores if score.task == task]
-    alike = [score for score in of_task if kind(score.judge, settings) == cell["judge"]]
+    alike = [score for score in of_task if kind(score.judge, settings, cues) == cell["judge"]]
     same = [score for score in alike if agent == (ALL if score.agent == ALL else stands_for(score.agent, task))]
     with_figure = [score for score in same if not math.isnan(getattr(score, cell["measure"]).value)]
     if "only" in cell:
@@ -126,14 +131,16 @@ def _ours(cell: Mapping[str, Any], scores: Sequence[Score], settings: SettingsBy
             yield {**place, "ours": ours.value, "low": ours.low, "high": ours.high, "inside": is_inside}
 
 
-def kind(judge: str, settings: SettingsByJudge) -> str | None:
-    """The kind of our judge in the papers' terms."""
+def kind(judge: str, settings: SettingsByJudge, cues: Collection[str] = ()) -> str | None:
+    """The kind of our judge in the papers' terms; None of a judge by a single cue (``cues``) and of any other.
+
+    A setting ``prompt`` makes a judge a language model, a setting ``split`` a classifier."""
     settings_of_judge = settings.get(judge, {})
     if judge == PEOPLE:
         return PEOPLE
     if "prompt" in settings_of_judge:
         return MODEL
-    return CLASSIFIER if "split" in settings_of_judge and "cue" not in settings_of_judge else None
+    return CLASSIFIER if "split" in settings_of_judge and judge not in cues else None
 
 
 def stands_for(agent: str, task: str) -> str | None:

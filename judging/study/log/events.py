@@ -55,10 +55,19 @@ InTalk = TalkSaid | TalkWithdrawn | TalkVoid
 """What happens in a conversation."""
 InTest = TestReady | TestAsked | TestAnswered | TestSaid | TestWithdrawn | TestJudged | TestVoid
 """What happens in a live test, until its people go on."""
-Coming = SessionBegan | PageLoaded | Blocked | Left | Restarted | AnswerReturned
+OfParticipant = SessionBegan | PageLoaded | Blocked | Left | Restarted | AnswerReturned
 """What happens to a participant who has joined, but for steps that are done."""
 Event = Annotated[
-    SettingsChosen | StudyClosed | Joined | Coming | Answered | TalkBegan | InTalk | TestBegan | InTest | TestLeft,
+    SettingsChosen
+    | StudyClosed
+    | Joined
+    | OfParticipant
+    | Answered
+    | TalkBegan
+    | InTalk
+    | TestBegan
+    | InTest
+    | TestLeft,
     Field(discriminator="event"),
 ]
 _EVENT: TypeAdapter[Event] = TypeAdapter(Event)

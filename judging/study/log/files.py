@@ -220,7 +220,7 @@ def _fault(error: ValidationError) -> str:
     """The first thing that is wrong with a line."""
     first = error.errors(include_url=False, include_input=False)[0]
     if first["type"] == "union_tag_invalid":
-        return "no event is called so"
+        return "no event is called so; perhaps a later version wrote it"
     if not first["loc"]:
         return "no JSON object"
     field = ".".join(str(part) for part in first["loc"][1:])

@@ -7,12 +7,19 @@ from pydantic import BaseModel, ConfigDict, Field
 
 HumanOrMachine = Literal["human", "machine"]
 Sex = Literal["female", "male"]
-Time = Annotated[str, Field(description="When it happened: UTC with milliseconds, such as 2026-11-28T12:00:00.123Z.")]
-Code = Annotated[str, Field(description="The code of a participant, also of one who judges nothing.")]
-Who = Annotated[str, Field(description="A participant's code or an agent's name.")]
-Clock = Annotated[float, Field(description="Seconds since the meeting's clock began.")]
-TalkId = Annotated[str, Field(description="The conversation's id, such as talk-bcdfghjkmn.")]
-TestId = Annotated[str, Field(description="The live test's id, such as test-00001.")]
+# Examples, and no descriptions: these would stand in the schema in place of the docstrings of the fields.
+Time = Annotated[str, Field(examples=["2026-11-28T12:00:00.123Z"])]
+"""When something happened: UTC with milliseconds."""
+Code = Annotated[str, Field(examples=["bcdfghjkmn"])]
+"""The code of a participant, also of one who judges nothing."""
+Who = Annotated[str, Field(examples=["bcdfghjkmn", "llama-3.3-70b"])]
+"""A participant's code or an agent's name."""
+Clock = Annotated[float, Field(examples=[12.25])]
+"""Seconds since the meeting's clock began."""
+TalkId = Annotated[str, Field(examples=["talk-bcdfghjkmn"])]
+"""The id of a conversation."""
+TestId = Annotated[str, Field(examples=["test-00001"])]
+"""The id of a live test."""
 
 
 class Logged(BaseModel):

@@ -147,7 +147,7 @@ class TestAsked(LoggedEvent):
     text: str
     """The question."""
     clock: Clock
-    """When the question was sent."""
+    """When the question was sent, in seconds of the meeting's clock."""
     delay_s: float
     """Seconds since the answers before were shown."""
     raw: str | None
@@ -170,7 +170,7 @@ class TestAnswered(LoggedEvent):
     text: str
     """The answer as the judge sees it."""
     clock: Clock
-    """When the answer is shown; a machine's may lie ahead."""
+    """When the answer is shown, in seconds of the meeting's clock; a machine's may lie ahead."""
     delay_s: float
     """Seconds since the question."""
     raw: str | None
@@ -193,7 +193,7 @@ class TestSaid(LoggedEvent):
     text: str
     """The message."""
     clock: Clock
-    """When the message was sent."""
+    """When the message was sent, in seconds of the meeting's clock."""
     id: str | None
     """The message's number in the page that sent it, so that it is taken once; None for a machine's."""
     at: Time
@@ -214,7 +214,7 @@ class TestWithdrawn(LoggedEvent):
     text: str
     """The message that was not sent."""
     clock: Clock
-    """When the machine gave the message up."""
+    """When the machine gave the message up, in seconds of the meeting's clock."""
     turn: int
     """The position at which it would have stood, counted from 0."""
     why: WhyWithdrawn
@@ -241,7 +241,7 @@ class TestJudged(LoggedEvent):
     codes: list[str] | None = None
     """Why, as the judge chose among the study's ``codes``; interrogations ask for it."""
     clock: Clock
-    """When the verdict was given."""
+    """When the verdict was given, in seconds of the meeting's clock."""
     at: Time
     """When the lobby took the verdict."""
 

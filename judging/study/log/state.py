@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from judging.study.log.events import Coming, Event
+from judging.study.log.events import Event, OfParticipant
 from judging.study.log.meeting import FORGOTTEN, Meeting, Talk, begun_test
 from judging.study.log.meeting_events import (
     InterrogationBegan,
@@ -79,7 +79,9 @@ class Judge:
     ended: str | None = None
     """finished, declined, screened_out, blocked or left; None while the participant may go on."""
     last_seen: str = ""
-    """The time of the last event."""
+    """The time of the last event that is the participant's own: joining, a session, a loaded page, an answer.
+
+    What is said in a meeting does not count, and neither do the page's questions to a lobby, which are no events."""
     consent: str | None = None
     """The SHA-256 of the text that was in force when the participant joined."""
 
@@ -183,7 +185,7 @@ class State:
         self.meetings[meeting.id] = meeting
         self.present.update(dict.fromkeys(meeting.people, meeting.id))
 
-    def _apply_to(self, judge: Judge, event: Coming) -> None:
+    def _apply_to(self, judge: Judge, event: OfParticipant) -> None:
         judge.last_seen = event.at
         match event:
             case SessionBegan():
@@ -246,13 +248,13 @@ def meeting_ended(answer: TalkLeft | TestEnded) -> str | None:
     return answer.talk if isinstance(answer, TalkLeft) else answer.test
 
 
-def count_pages(judges: Iterable[Judge], away: set[str]) -> Counter[tuple[str, ...]]:
+def count_pages(judges: Iterable[Judge], absent: set[str]) -> Counter[tuple[str, ...]]:
     """By the trials of a page, how many participants have had it or will.
 
-    Pages to come do not count where the participant has ended, or is ``away``.
+    Pages to come do not count where the participant has ended, or is ``absent``.
     """
     counts: Counter[tuple[str, ...]] = Counter()
     for judge in judges:
-        left = set(judge.pages(judge.step)) if judge.code in away or judge.ended else set()
+        left = set(judge.pages(judge.step)) if judge.code in absent or judge.ended else set()
         counts.update(page for page in judge.pages() if page not in left)
     return counts

@@ -209,9 +209,8 @@ def print_study(status: dict[str, Any]) -> None:
         counted = status["verdicts"]["counted"]
         print_line(f"verdicts: {every:,} ({counted:,} counted, {every - counted:,} excluded)")
         for rule, excluded in status["excluded"].items():
-            verdicts = count(excluded["verdicts"], "verdict")
-            judges = count(excluded["judges"], "judge")
-            print_line(f"  excluded by the rule `{rule}`: {verdicts} of {judges}")
+            excluded_verdicts = count(excluded["verdicts"], "verdict")
+            print_line(f"  excluded by the rule `{rule}`: {excluded_verdicts} of {count(excluded['judges'], 'judge')}")
         has_bounds = any("decision" in row for row in status["agents"].values())
         titles = ["answers of", "verdicts", "judged human"]
         if has_bounds:

@@ -19,8 +19,9 @@ VerdictRow = dict[str, Any]
 """A row of ``verdicts.csv`` by its columns; ``rules`` is a list there, and booleans are not yet 0 and 1."""
 ENOUGH = 4
 """Verdicts of a judge that must all be alike before the rule ``one_sided`` excludes them."""
-HIDDEN = ("truth", "agent", "correct", "catch", "stimulus")
-"""Columns of a verdict's row that are not among what the judge did."""
+KEY_COLUMNS = ("truth", "agent", "correct", "catch", "stimulus")
+"""Columns that a verdict's record has elsewhere, or that the answer key says. All others go into ``raw`` of the record, a
+new column too; so a column that would tell whose answer it was must stand here."""
 
 
 def rows_of(material: Material, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[VerdictRow]:
@@ -56,7 +57,7 @@ def verdict_record(row: VerdictRow, questions: Mapping[str, Any]) -> Record:
         "agent": f"human:{row['judge']}",
         "sample": int(row["again"]),
         "answer": {"verdict": row["verdict"], "confidence": row["confidence"], "reason": row["reason"] or None},
-        "raw": {name: value for name, value in row.items() if name not in HIDDEN} | {"questions": questions},
+        "raw": {name: value for name, value in row.items() if name not in KEY_COLUMNS} | {"questions": questions},
         "created": row["at"],
     }
 

@@ -43,7 +43,7 @@ def _score(task: str, judge: str, agent: str, value: float) -> Score:
 
 
 def _beside(paper: Literal["2022", "2025"], *scores: Score) -> dict[tuple[str, ...], PublishedFigure]:
-    rows = beside_published(paper, scores, SETTINGS)
+    rows = beside_published(paper, scores, SETTINGS, {"cue-length"})
     return {
         (row.task, row.kind, row.agent, row.measure, row.only, row.judge or "", row.our_agent or ""): row
         for row in rows

@@ -331,6 +331,21 @@ def test_what_is_told_beside_cues_and_folds(verdicts: Path, tmp_path: Path, monk
     assert rows["svm-unique"]["grouped"] == "svm"
     assert rows["cue-constant"]["accuracy"] == rows["cue-constant"]["always_human"] == 0.5
 
+    run = json.loads((tmp_path / "V" / "run.json").read_bytes())
+    assert {name for name, entry in run["agents"].items() if entry["single_cue"]} == cues
+    for name, entry in run["agents"].items():
+        if name in cues:
+            del entry["single_cue"]  # as in a run of version 0.2
+        else:
+            entry["settings"]["cue"] = "a setting of another meaning"
+    (tmp_path / "V" / "run.json").write_text(json.dumps(run))
+    assert main(["score", str(tmp_path / "V"), "--out", str(tmp_path / "again")]) == 0
+    again = json.loads((tmp_path / "again" / "scores.json").read_bytes())
+    for table in ("ledger", "conclusions"):
+        assert json.dumps(again[table]) == json.dumps(result[table])
+    judged_by = {row["judge"] for rows in result["conclusions"].values() for row in rows}
+    assert judged_by == {"svm", "svm-rows", "svm-unique"}
+
 
 def test_each_agent_has_a_sentence_that_its_interval_bears_out() -> None:
     """People judge "like" as people and detect "unlike"; a classifier sees 12 stimuli, too few to decide."""

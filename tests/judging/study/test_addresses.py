@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -168,13 +168,10 @@ def test_nobodys_message_is_said_by_another(tmp_path: Path) -> None:
             pages.append(page)
         assert browser.post("/say", list=pages[0]["list"], turn=0, text="early")[1] == {"why": "partner_left"}
 
-        async def both() -> list[Any]:
+        with ThreadPoolExecutor(2) as pool:
             calls = [(browser, pages[0]), (other, pages[1])]
-            return await asyncio.gather(
-                *(asyncio.to_thread(where.post, "/talk", list=page["list"], after=-1) for where, page in calls)
-            )
-
-        seen = [reply[1] for reply in asyncio.run(both())]
+            asked = [pool.submit(where.post, "/talk", list=page["list"], after=-1) for where, page in calls]
+            seen = [call.result()[1] for call in asked]
         assert [one["state"] for one in seen] == ["open", "open"]
         turn = 0
         if seen[1]["my_turn"]:

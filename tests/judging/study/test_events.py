@@ -3,6 +3,7 @@
 import ast
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -13,7 +14,7 @@ import pytest
 from agents.errors import InputError
 from agents.stimuli import TASKS
 from judging.study.design.presets import study_of_judges
-from judging.study.log import events
+from judging.study.log import events, files
 from judging.study.log.files import read_state
 from judging.study.log.logged import LoggedEvent
 from judging.study.serving_study import ServedStudy
@@ -273,7 +274,7 @@ def test_a_study_of_interrogations_writes_events(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ('{"event":"other"}', "no event is called so"),
+        ('{"event":"other"}', "no event is called so; perhaps a later version wrote it"),
         ("[]", "no JSON object"),
         ('{"event":"closed"}', "at: Field required"),
         (f'{{"event":"left","judge":"nobody",{AT}}}', "KeyError"),
@@ -284,6 +285,22 @@ def test_what_is_no_event_is_named(tmp_path: Path, line: str, why: str) -> None:
     (tmp_path / "events.jsonl").write_text(f'{{"event":"closed",{AT}}}\n{line}\n{{"event":"closed",{AT}}}\n')
     with pytest.raises(InputError, match=f"events.jsonl:2: is damaged: .*{why}"):
         read_state(tmp_path)
+
+
+def test_whoever_is_forgotten_stands_in_no_event_that_stays(tmp_path: Path) -> None:
+    """And whoever asks gets all events with their code. An event is found by ``judge``, ``who``, or its meeting."""
+    code = "bcdfghjkmn"
+    lines = [re.sub(r'"[aj]"', f'"{code}"', line).replace("a left", f"{code} left").encode() for line in LINES]
+    entries = [files.Entry(events.read_event(line), line) for line in lines]
+    stay = [entry.line for entry in files.without(code, entries)]
+    assert [line for line in stay if code.encode() in line] == []
+    kinds = {json.loads(line)["event"] for line in stay}
+    assert kinds == {"settings", "closed", "paired", "void", "test", "test_void"}
+
+    (tmp_path / "events.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
+    told = {event["event"] for event in files.read_person(tmp_path, code)["events"]}
+    named = {json.loads(line)["event"] for line in lines if code.encode() in line}
+    assert named - told == {"paired", "void"}  # of a conversation what the person said is told
 
 
 def test_a_later_version_is_read_as_far_as_it_is_known(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from serving.cli import main
 from tests.helpers import study_folders
 
 Keys = Sequence[dict[str, Any]]
+ROOT = Path(__file__).parents[3]
 
 
 def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list[Any], **changes: Any) -> Path:
@@ -384,6 +385,13 @@ def test_scores_by_the_judges_answers_and_by_phase(tmp_path: Path, capsys: pytes
     assert {"gender", "education", "gender*education"} <= factors
 
 
+def columns_on_the_page() -> list[str]:
+    """The columns of verdicts.csv that docs/studies.md describes: the first cells of the table with `trial_index`."""
+    tables = re.findall(r"(?:^\|.*\n)+", (ROOT / "docs" / "studies.md").read_text("utf-8"), re.MULTILINE)
+    [table] = [lines for lines in tables if "\n| `trial_index`" in lines]
+    return [name for line in table.splitlines() for name in re.findall(r"`(\w+)`", line.split("|")[1])]
+
+
 def test_the_table_of_verdicts_has_the_public_answers_and_places_that_count_practice(tmp_path: Path) -> None:
     judges = [
         {"say": right, "before": {"gender": gender, "country": "Iceland, north"}} for gender in ("female", "male")
@@ -404,7 +412,9 @@ def test_the_table_of_verdicts_has_the_public_answers_and_places_that_count_prac
         with (tmp_path / name / "verdicts.csv").open(encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file))
 
-    assert not {"gender", "country", "age"} & table("without")[0].keys()
+    plain = list(table("without")[0])
+    assert not {"gender", "country", "age"} & {*plain}
+    assert set(columns_on_the_page()) == {*plain}
     study_folders.changed(study, public=True)
     rows = table("public")
     assert list(rows[0])[-2:] == ["gender", "country"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
 def data_of(page: Path) -> dict[str, Any]:
     data: dict[str, Any] = json.loads(page.read_text().split('id="kit">')[1].split("</script>")[0])
     return data
+
+
+def test_a_kit_answers_whatever_the_page_posts() -> None:
+    """A page in a kit has no server: ``calls`` of kit.js stands for it."""
+    folder = Path(__file__).parents[3] / "judging" / "study" / "static"
+    posted = set(re.findall(r'\bpost\("(\w+)"', (folder / "study.js").read_text("utf-8")))
+    [calls] = re.findall(r"^    const calls = \{\n(.*?)^    \};", (folder / "kit.js").read_text("utf-8"), re.M | re.S)
+    assert posted <= set(re.findall(r"^      (\w+)[:(]", calls, re.M))
+    assert "answer" in posted
 
 
 def test_two_people_judge_in_a_kit_their_answers_come_back_once_and_one_leaves(

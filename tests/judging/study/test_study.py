@@ -152,7 +152,7 @@ def test_who_stays_away_gives_their_trials_to_others(tmp_path: Path) -> None:
     async def later(study: ServedStudy) -> None:
         judge = await joined(study)
         first = next(iter(study.state.judges.values()))
-        seen = count_pages(study.state.judges.values(), study.away())
+        seen = count_pages(study.state.judges.values(), study.absent())
         assert sum(seen.values()) == 2 + len(list(judge.pages()))
         await go_on(study, first)  # they come back
         assert first.ended == "finished"

@@ -283,6 +283,19 @@ def test_bad_input_starts_nothing_and_leaves_nothing(tmp_path: Path, capsys: pyt
     assert "is not empty and not a run folder" in capsys.readouterr().err
 
 
+def test_rows_of_another_task_than_the_options_are_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo = Path(__file__).parents[3] / "examples" / "demo.jsonl"
+    tasks = [json.loads(line)["task"] for line in demo.read_text("utf-8").splitlines()]
+    others = len(tasks) - tasks.count("color_estimation")
+    assert main(["generate", str(demo), "--task", "color", "--agents", "null", "-o", str(tmp_path / "run")]) == 2
+    said = capsys.readouterr().err
+    assert f"{others} rows with another task than --task says: leave out --task" in said
+    assert "but --task says" not in said
+    assert "--skip-invalid" not in said
+
+
 def test_skip_invalid_writes_failed_records(tmp_path: Path) -> None:
     PILImage.new("RGB", (8, 8), "red").save(tmp_path / "a.png")
     (tmp_path / "text.jpg").write_text("no picture")

@@ -20,8 +20,8 @@ VerdictRow = dict[str, Any]
 ENOUGH = 4
 """Verdicts of a judge that must all be alike before the rule ``one_sided`` excludes them."""
 KEY_COLUMNS = ("truth", "agent", "correct", "catch", "stimulus")
-"""Columns that a verdict's record has elsewhere, or that the answer key says. All others go into ``raw`` of the record, a
-new column too; so a column that would tell whose answer it was must stand here."""
+"""Columns that a verdict's record has elsewhere, or that the answer key says. All others go into ``raw`` of the record,
+a new column too; so a column that would tell whose answer it was must stand here."""
 
 
 def rows_of(material: Material, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[VerdictRow]:

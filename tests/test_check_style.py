@@ -52,7 +52,7 @@ class Run(BaseModel):
     def wait(self) -> Path:
         """As :meth:`read` and :meth:`Run.stop`, :class:`pathlib.Path`, ``answers.json``; not :func:`example.wait`.
 
-        See :class:`Old`, :func:`~example.Old` and ``example.Young``, :mod:`example` and :mod:`exampel`."""
+        See :class:`Old`, :func:`~example.Old` and ``example.Young``, :mod:`example` and :mod:`sample`."""
 
 
 class Old(Run):
@@ -95,5 +95,5 @@ def test_docstrings_that_are_missing_or_repeat_the_name(tmp_path: Path, capsys: 
         "nothing is named Run.stop",
         "nothing is named example.wait",
         "nothing is named example.Young",
-        "nothing is named exampel",
+        "nothing is named sample",
     ]

@@ -100,8 +100,8 @@ class Attempt(Part):
 
     attempt: Count
     """Its number in seeds, from 0; docs/records.md says where conversations begin to count."""
-    turn: Count | None
-    """The number of the message, from 0; null for a whole answer or conversation."""
+    turn: Annotated[int, Field(ge=-1_000_000)] | None
+    """The number of the message, from 0; negative in a pseudo-dialogue; null for a whole answer or conversation."""
     seed: Seed | None
     """What the agent drew with; null where nothing was drawn."""
     answer: dict[str, Any] | None

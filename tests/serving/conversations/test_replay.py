@@ -20,8 +20,9 @@ from agents.stimuli import ConversationStimulus
 from serving.conversations.conversation import STRIDE
 from serving.conversations.dialogue import BurstDialogue, Dialogue
 from serving.conversations.journal import read_journal
+from serving.conversations.pseudo import FIRST
 from serving.conversations.scenario import PairSettings
-from serving.runs.records import RecordHeader
+from serving.runs.records import Record, RecordHeader
 from serving.scheduling.request import Outcome, Status
 from tests.helpers.scripted import Scripted, SlowScheduler, hold, row
 from tests.helpers.virtual_time import run_virtually
@@ -125,6 +126,14 @@ def test_a_journal_that_is_cut_anywhere_ends_as_the_same_record(name: str, tmp_p
         assert line == old["record"].encode()
         assert fresh == journal[known:]
         assert len(scheduler.asked) >= len(fresh)
+
+
+def test_an_attempt_at_a_pseudo_dialogue_stands_in_a_valid_record() -> None:
+    """Its number is that of no turn, so it is negative."""
+    case = Case(pseudo, ends={(FIRST, 0): "rejected"}, fields=PSEUDO, writers=(True, False))
+    line, _ = converse(case, Scripted(case.script, case.ends))
+    [attempt] = Record.model_validate_json(line).attempts
+    assert (attempt.turn, attempt.attempt) == (FIRST, 0)
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ def register(commands: Commands) -> None:
         required=True,
         metavar="A,B",
         help="names of judges, as `turinglike agents --task judgement` lists them; the name `cues` stands for all "
-        "judges whose name begins with `cue-`. Such a judge looks at one property of an answer at most",
+        "judges that look at one property of an answer at most, such as cue-length, and fit the trials",
     )
     add(
         "-o",

@@ -131,8 +131,9 @@ def register(commands: Commands) -> None:
         "--judges",
         required=True,
         metavar="A,B",
-        help="names of judges, as `turinglike agents --task judgement` lists them; the name `cues` stands for all "
-        "judges that look at one property of an answer at most, such as cue-length, and fit the trials",
+        help="names of judges, as `turinglike agents --task judgement` lists them; the name `cues` stands for "
+        "every judge, such as cue-length, that looks at no more than one property of an answer and can judge the tasks "
+        "of the trials",
     )
     add(
         "-o",

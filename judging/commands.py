@@ -45,8 +45,8 @@ def register(commands: Commands) -> None:
         "--per-agent",
         type=positive,
         metavar="N",
-        help="number of trials of each agent (default: equal for all agents, and for all agents together as many "
-        "as the trials of people)",
+        help="number of trials of each agent (default: the largest number for which the answers suffice; all agents "
+        "together have as many trials as people)",
     )
     add("--lists", type=positive, default=1, metavar="N", help="make N lists of trials, one for each judge (default 1)")
     number = trials.add_mutually_exclusive_group()
@@ -131,8 +131,9 @@ def register(commands: Commands) -> None:
         "--judges",
         required=True,
         metavar="A,B",
-        help="names of judges, as `turinglike agents --task judgement` lists them; the name `cues` stands for all "
-        "judges whose name begins with `cue-`. Such a judge looks at one property of an answer at most",
+        help="names of judges, as `turinglike agents --task judgement` lists them; the name `cues` stands for "
+        "every judge, such as cue-length, that looks at no more than one property of an answer and can judge the tasks "
+        "of the trials",
     )
     add(
         "-o",
@@ -179,8 +180,8 @@ def register(commands: Commands) -> None:
         "--key",
         type=path,
         metavar="FILE",
-        help="the answer key of the trials (TRIALS.key.csv). Needed for imported verdicts "
-        "without a column `truth`; `turinglike judge` notes in VERDICTS where the trials are",
+        help="the answer key of the trials (TRIALS.key.csv). Needed for imported verdicts without a column `truth`. "
+        "Not needed for verdicts of `turinglike judge`, which notes in VERDICTS where the trials are",
     )
     add(
         "--as-written",
@@ -232,8 +233,8 @@ def register(commands: Commands) -> None:
         "--key",
         type=path,
         metavar="FILE",
-        help="the answer key of the trials (TRIALS.key.csv). Needed for imported verdicts "
-        "without a column `truth`; `turinglike judge` notes in VERDICTS where the trials are",
+        help="the answer key of the trials (TRIALS.key.csv). Needed for imported verdicts without a column `truth`. "
+        "Not needed for verdicts of `turinglike judge`, which notes in VERDICTS where the trials are",
     )
     add("--force", action="store_true", help="replace the ranking that is at --out")
 

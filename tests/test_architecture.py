@@ -1,5 +1,6 @@
 """Imports point one way: between files without a circle, and between rooms as docs/architecture.md says."""
 
+import ast
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -84,6 +85,31 @@ def test_the_walks_name_files_that_are_there() -> None:
     paths = [f"/{path.relative_to(ROOT)}" for name in (*rooms.PACKAGES, "tests") for path in (ROOT / name).rglob("*.*")]
     assert len(named) > 40
     assert [name for name in sorted(named) if not any(path.endswith(f"/{name}") for path in paths)] == []
+
+
+def test_the_page_names_members_that_are_there(files: dict[str, Path]) -> None:
+    """Such as `Scheduler.stream`, in whichever class of that name."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = set(re.findall(r"`([A-Z][a-z]\w*\.\w+)(?:\(…\))?`", text))
+    defined = set[str]()
+    for path in files.values():
+        classes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)]
+        defined.update(f"{node.name}.{member}" for node in classes for member in _members(node))
+    assert len(named) > 15
+    assert sorted(named - defined) == []
+
+
+def _members(node: ast.ClassDef) -> set[str]:
+    """Methods, declared fields, and what methods set of ``self``."""
+    names = set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(part.name)
+        elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
+            names.add(part.target.id)
+        elif isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
+            names.add(part.attr)
+    return names
 
 
 @pytest.fixture

@@ -145,11 +145,11 @@ def _not_judged(score: Score, judge: str) -> str:
 def _why_open(test: AgainstPeople, rate: Estimate, bounds: float, within: str, is_trained: bool) -> str:
     """Why nothing is decided although the interval seems to decide."""
     if test.bounds <= bounds:
-        return f"{within}, though not so surely among {test.family} agents"
+        return f"{within}, but not after Holm's correction for {test.family} agents"
     if is_trained and rate.high < 0.5:
         return ", which a trained judge may be by its folds alone"
     if rate.low > 0.5 or rate.high < 0.5:
-        return f", which is not sure among {test.family} tests"
+        return f", which Holm's correction for {test.family} tests does not confirm"
     return ""
 
 

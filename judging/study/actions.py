@@ -202,7 +202,8 @@ def _plan_of(folder: Path) -> str:
         f"Numbers: {numbers}{count(stimuli, 'stimulus', 'stimuli')}. The study ends when {count(wanted, 'judge')} have "
         "finished.",
         contrast,
-        f"These rules exclude verdicts (before any verdict is compared with the truth): {', '.join(rules) or 'none'}.",
+        "Settings of [exclude], which apply before any verdict is compared with the truth: "
+        f"{', '.join(rules) or 'none'}.",
     ]
     if bounds and not material.pool.of_pairs:
         passes, power = simulate(wanted, agents, trials, stimuli, bounds)

@@ -195,7 +195,7 @@ def _add_serve(commands: Commands) -> None:
     serve = commands.add(
         "serve",
         "serving.commands.serve:serve",
-        "start a server with agents: programs ask the agents over HTTP, and people on a web page",
+        "start a server with agents: programs ask the agents over HTTP, and people ask them on a web page",
         commands.settings,
         commands.workers,
         example="--agents mmcq,eliza --port 8000",

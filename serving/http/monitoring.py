@@ -10,10 +10,9 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from agents.errors import AgentStoppedError, AnswerError, printable
+from agents.errors import printable
 from serving.http.guard import FinishedRequest
-from serving.scheduling.request import Outcome, Request
-from serving.scheduling.scheduler import Scheduler
+from serving.scheduling.request import Outcome
 
 HEALTH_ROUTES = ("/health", "/metrics", "/ready")  # programs ask for these again and again
 # the upper bounds of the histograms' buckets
@@ -147,21 +146,3 @@ class Metrics:
     def text(self) -> bytes:
         """All counts in Prometheus's text form."""
         return generate_latest(self.registry)
-
-
-class CountingScheduler(Scheduler):
-    """A scheduler that counts in ``metrics`` what becomes of each request."""
-
-    def __init__(self, run_seed: int, metrics: Metrics) -> None:
-        super().__init__(run_seed)
-        self._metrics = metrics
-
-    async def answer(self, request: Request) -> Outcome:
-        """As :meth:`Scheduler.answer`; counts what becomes of the request."""
-        try:
-            outcome = await super().answer(request)
-        except (AnswerError, AgentStoppedError):
-            self._metrics.unanswered(request.agent)
-            raise
-        self._metrics.answered(outcome)
-        return outcome

@@ -17,7 +17,7 @@ from serving.conversations.dialogue import Dialogue
 from serving.conversations.scenario import as_conversation, next_turn
 from serving.http.errors import ApiError, agent_failed, failure, quotes_others
 from serving.http.kept_records import KeptRecords, conversation_so_far, is_message, pair_with_person
-from serving.http.monitoring import CountingScheduler, Metrics
+from serving.http.monitoring import Metrics
 from serving.runs.records import RecordHeader
 from serving.runs.run_json import run_entry
 from serving.scheduling.cluster import Cluster
@@ -98,7 +98,7 @@ class Service:
         self.options = options
         self.agents = agents
         self.metrics = Metrics(agents)
-        self.scheduler: Scheduler = CountingScheduler(options.seed, self.metrics)
+        self.scheduler = Scheduler(options.seed, self.metrics)
         self.draining = False
         self._queued: Counter[str] = Counter()
         self._errors = {name: lacking for name, agent in agents.items() if (lacking := agent.missing()) is not None}

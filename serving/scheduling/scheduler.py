@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from agents.capabilities import Keyed, SeveralGPUs, device_bytes
 from agents.contract import Agent, Entry
@@ -34,12 +34,24 @@ from serving.scheduling.worker import WorkerSpec
 log = logging.getLogger("turinglike.scheduling")
 
 
+class Observer(Protocol):
+    """Hears what becomes of each request of :meth:`Scheduler.answer`."""
+
+    def answered(self, outcome: Outcome) -> None:
+        """A request has an outcome, which may be a failure."""
+
+    def unanswered(self, agent: str) -> None:
+        """A request has none: its deadline is over, or its agent has stopped."""
+
+
 class Scheduler:
     """Hands requests to the dispatchers of their agents, and their outcomes to whoever asked."""
 
-    def __init__(self, run_seed: int = 0) -> None:
-        """``run_seed`` is for callers whose requests have no seed of their own."""
+    def __init__(self, run_seed: int = 0, observer: Observer | None = None) -> None:
+        """``run_seed`` is for callers whose requests have no seed of their own. ``observer`` hears of all answers, such
+        as a server's that it counts."""
         self.run_seed = run_seed
+        self._observer = observer
         self.dispatchers: dict[str, Dispatcher] = {}
         self._orders = 0
 
@@ -94,6 +106,17 @@ class Scheduler:
 
     async def answer(self, request: Request) -> Outcome:
         """The outcome of one request. Raises AgentStoppedError, and AnswerError after the request's deadline."""
+        try:
+            outcome = await self._outcome(request)
+        except (AnswerError, AgentStoppedError):
+            if self._observer is not None:
+                self._observer.unanswered(request.agent)
+            raise
+        if self._observer is not None:
+            self._observer.answered(outcome)
+        return outcome
+
+    async def _outcome(self, request: Request) -> Outcome:
         answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
         def deliver(_: UnderWay, outcome: Outcome) -> None:

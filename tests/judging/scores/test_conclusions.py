@@ -59,20 +59,20 @@ def test_who_passes_does_so_by_the_interval_of_90_percent() -> None:
     assert "(44 to 55 %; chance is 50 %; 40 stimuli), its 90 % interval within 45 to 55 %" in row.why
     several = _concluded(Estimate(0.5, 0.445, 0.552), 0.9, reach=0.046)
     assert several.outcome == OPEN
-    assert "its 90 % interval within 45 to 55 %, though not so surely among 3 agents; to decide" in several.why
+    assert "its 90 % interval within 45 to 55 %, but not after Holm's correction for 3 agents; to decide" in several.why
 
 
 def test_what_stays_open_says_why_its_interval_does_not_decide() -> None:
     above = _concluded(Estimate(0.6, 0.51, 0.69), 0.09)
     assert above.outcome == OPEN
-    assert "which is not sure among 3 tests; to decide it takes more stimuli" in above.why
+    assert "which Holm's correction for 3 tests does not confirm; to decide it takes more stimuli" in above.why
     below = _concluded(Estimate(0.4, 0.31, 0.49), 0.09)
     assert below.outcome == OPEN
-    assert "which is not sure among 3 tests" in below.why
+    assert "which Holm's correction for 3 tests does not confirm" in below.why
     trained = _concluded(Estimate(0.4, 0.31, 0.49), 0.03, trained=True)
     assert trained.outcome == OPEN
     assert "which a trained judge may be by its folds alone" in trained.why
-    assert "not sure among" not in _concluded(Estimate(0.55, 0.41, 0.69), 0.5).why
+    assert "Holm's correction" not in _concluded(Estimate(0.55, 0.41, 0.69), 0.5).why
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -109,7 +109,7 @@ def test_the_sentence_is_true_of_the_interval_in_drawn_studies(seed: int) -> Non
         [test] = [test for test in tests if test.agent == row.agent]
         assert test.bounds <= 0.1 or row.outcome != PASSES
         if row.outcome == OPEN and (low > 50 or high < 50):
-            assert "not sure among" in row.why or "not so surely among" in row.why
+            assert "Holm's correction" in row.why
 
 
 def _of_people(score: Score) -> Score:

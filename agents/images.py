@@ -97,7 +97,8 @@ class Image:
         return self._sha256 or hashlib.sha256(self.read()).hexdigest()
 
     def read(self) -> bytes:
-        """Raises ImageError (``missing_image``, ``bad_image``, ``image_too_large``)."""
+        """The bytes as they are in the file, not decoded. Raises ImageError (``missing_image``, ``bad_image``,
+        ``image_too_large``)."""
         with self._open_source() as source:
             try:
                 data = source.read()
@@ -214,7 +215,7 @@ def _is_plain(data: bytes, form: str, pixels: NDArray[np.uint8]) -> bool:
 
 
 def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
-    """Raises ImageError for no image of :data:`FORMATS`, or too large."""
+    """Pillow's image, without its pixels yet. Raises ImageError for no image of :data:`FORMATS`, or too large."""
     from PIL import Image as PILImage
     from PIL import PngImagePlugin, UnidentifiedImageError
 

@@ -29,9 +29,10 @@ from scipy.special import ndtr, ndtri
 from agents import catalogue
 from agents.errors import InputError, TuringlikeError
 from judging.statistics.by_margin import area
-from judging.statistics.contrasts import between_judges, by_column, of_agents
+from judging.statistics.contrasts import agent_tests, between_judges, by_column
 from judging.statistics.jackknife import Clusters, Codes
-from judging.statistics.measures import MEASURES, difference, share, summarize
+from judging.statistics.ledger import difference
+from judging.statistics.measures import MEASURES, share, summarize
 from judging.statistics.tables import Estimate, Table
 from judging.trial_sets.trial_set import TRIALS_FILE, key_path, read_trial_key
 from serving.commands.command_line import positive
@@ -197,7 +198,7 @@ def informative(judges: int, tied: str, study: int) -> Outcomes:
     number = (4 + 36 * rank / (judges - 1)).astype(int)[table["judge"]]
     number = np.where((table["truth"] == "human") | (tied == "ability"), number, 44 - number)
     kept = table[table.groupby(["judge", "truth"]).cumcount() < number]
-    is_alarm = _is_alarm(of_agents(kept, ["a0"])["against_people"])
+    is_alarm = _is_alarm(agent_tests(kept, ["a0"])["against_people"])
     return {"of judges": _is_inside(0.5, summarize(kept, ["a0"])[1].detectability_judges), "no alarm": not is_alarm}
 
 
@@ -213,7 +214,7 @@ def areas(few: int, many: int, study: int) -> Outcomes:
 
 def differences(design: Design, study: int) -> Outcomes:
     table, (human, first, second) = drawn(design, study)
-    tests: Any = of_agents(table, ["a0", "a1"])
+    tests: Any = agent_tests(table, ["a0", "a1"])
     truths = [1 - first - human, first - second]
     names = ("against_people", "between_agents")
     return {name: _is_inside(truth, tests[name][0].difference) for name, truth in zip(names, truths, strict=True)}
@@ -240,7 +241,7 @@ def above_a_cue(study: int) -> Outcomes:
 
 def alarms(design: Design, study: int) -> Outcomes:
     table, _ = drawn(replace(design, rates=(0.5,) * 4), study)
-    tests = of_agents(table, ["a0", "a1"])
+    tests = agent_tests(table, ["a0", "a1"])
     return {"agents": _is_alarm(tests["between_agents"]), "agent less people": _is_alarm(tests["against_people"])}
 
 
@@ -286,7 +287,7 @@ def single_judge(stimuli: int, answers: int, spread: float, study: int) -> Outco
     chance = np.random.default_rng([study, 5])
     agent, stimulus, _ = np.indices((2, stimuli, answers)).reshape(3, -1)
     says_machine = chance.normal(0, spread, (2, stimuli))[agent, stimulus] + chance.normal(size=len(agent)) > 0
-    tests = of_agents(verdicts(np.zeros_like(agent), agent * stimuli + stimulus, agent, says_machine), ["a0"])
+    tests = agent_tests(verdicts(np.zeros_like(agent), agent * stimuli + stimulus, agent, says_machine), ["a0"])
     return {"p(H|H)": _is_alarm(tests["against_half"]), "agent less people": _is_alarm(tests["against_people"])}
 
 
@@ -313,7 +314,7 @@ def unlike(few: int, of_few: float, many: int, of_many: float, study: int) -> Ou
 
 def passing(judges: int, each: int, rate: float, bounds: float, study: int) -> Outcomes:
     table, _ = drawn(Design(judges, 100, each, (rate, rate), *(() if judges > 3 else (0.8, 0.1))), study)
-    return {"passes": bool(getattr(of_agents(table, ["a0"], bounds)["against_people"][0], "passes", None))}
+    return {"passes": bool(getattr(agent_tests(table, ["a0"], bounds)["against_people"][0], "passes", None))}
 
 
 def people_against_people(folder: Path, studies: int) -> Iterator[Share]:

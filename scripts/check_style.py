@@ -4,8 +4,9 @@
 (not in tests), text or a list times a condition, a condition as the index of a literal, a ``for`` over one element,
 comprehensions with three ``for``, and layout kept by hand.
 ``--docstrings`` looks instead at public methods and fields (ruff's D1 asks for those of modules, classes and
-functions), at docstrings that say nothing beyond their name and signature, and at names in docstrings and comments that
-name nothing. Prints FILE:LINE: MESSAGE; exits 1 if there is any.
+functions), at docstrings that say nothing beyond their name and signature, at those that begin with what is raised
+where a function does more than check, and at names in docstrings and comments that name nothing. Prints FILE:LINE:
+MESSAGE; exits 1 if there is any.
 """
 
 import argparse
@@ -22,6 +23,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 CONDITION_CALLS = {"all", "any", "bool", "callable", "hasattr", "isinstance", "issubclass"}
 CONDITION_METHODS = {"endswith", "exists", "is_dir", "is_file", "isdigit", "isspace", "issubset", "startswith"}
 
+GUARDS = ("check", "refuse")  # how names of functions begin that only raise
 # Bases and decorators whose annotated names are the fields of a model.
 MODEL_BASES = {"BaseModel", "NamedTuple", "TypedDict", "Protocol"}
 MODEL_DECORATORS = {"dataclass", "dataclass_transform"}
@@ -174,7 +176,21 @@ def docstrings(trees: dict[Path, ast.Module]) -> Iterator[Finding]:
                 yield from _restated(path, node, [])
             elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 yield from _class_docstrings(path, node, classes)
+        yield from _errors_alone(path, tree)
         yield from _dead_references(path, names)
+
+
+def _errors_alone(path: Path, tree: ast.Module) -> Iterator[Finding]:
+    """Functions whose docstring begins with what they raise, but for guards: these check or refuse, and return
+    nothing."""
+    for node in ast.walk(tree):
+        if isinstance(node, FUNCTIONS) and re.match(r"Raises?\b", ast.get_docstring(node) or ""):
+            is_named_so = node.name.lstrip("_").startswith(GUARDS)
+            returns_nothing = node.returns is None or ast.unparse(node.returns) in ("None", "NoReturn")
+            if not (is_named_so and returns_nothing):
+                yield Finding(
+                    path, node.lineno, f"the docstring of {node.name} says what is raised before what it does"
+                )
 
 
 def module_name(path: Path) -> str:

@@ -55,6 +55,22 @@ class Run(BaseModel):
         See :class:`Old`, :func:`~example.Old` and ``example.Young``, :mod:`example` and :mod:`sample`."""
 
 
+def load(path: Path) -> bytes:
+    """Raises OSError."""
+
+
+def _store(path: Path) -> None:
+    """Raise OSError for what cannot be written."""
+
+
+def check_answer(answer: dict) -> dict:
+    """Raises ValueError for a wrong one."""
+
+
+def _refuse_numbers(column: list) -> None:
+    """Raises ValueError where all are numbers."""
+
+
 class Old(Run):
     def read(self) -> None:
         pass
@@ -92,6 +108,9 @@ def test_docstrings_that_are_missing_or_repeat_the_name(tmp_path: Path, capsys: 
         "Run.close has no docstring",
         "the docstring of Run.name says no more than its name",
         "Run.agents has no docstring",
+        "the docstring of load says what is raised before what it does",
+        "the docstring of _store says what is raised before what it does",
+        "the docstring of check_answer says what is raised before what it does",
         "nothing is named Run.stop",
         "nothing is named example.wait",
         "nothing is named example.Young",

@@ -85,7 +85,8 @@ def _plain(name: str) -> str:
 
 
 def checked_agents(entries: Mapping[str, Entry], settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Agent[Any]]:
-    """Raises InputError with all that is wrong."""
+    """The agents of ``entries`` by name, made with their ``settings`` and not opened. Raises InputError with all that
+    is wrong."""
     agents: dict[str, Agent[Any]] = {}
     problems: list[Problem] = []
     for name, entry in entries.items():

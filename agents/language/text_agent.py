@@ -51,7 +51,7 @@ class EngineAgent(Agent[S], Traced):
 
     @abstractmethod
     def _reply(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
-        """Raises AnswerError."""
+        """The reply to a prepared stimulus, read from the ``text`` that the model wrote. Raises AnswerError."""
 
     def begins_chats(self) -> bool:
         """Whether the assistant may have a chat's first message, after the system's. Some templates drop instructions

@@ -146,7 +146,7 @@ def described(path: Path) -> dict[str, Any]:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    """Raises ValueError."""
+    """The object in a JSON file. Raises ValueError where it holds none, and OSError."""
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:

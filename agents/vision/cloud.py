@@ -123,7 +123,7 @@ class PictureService(Agent[S]):
         return self._patiently(task, data, attempt + 1)
 
     def _once(self, task: Task, data: bytes) -> Reply:
-        """Raises outside of the handler: a client's error may hold keys."""
+        """The service's reply to a call. Errors are raised outside of the handler: a client's error may hold keys."""
         try:
             if not hasattr(self._thread, "client"):
                 with self._connecting:  # clients are not made by two threads at once

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from judging.scores.figures import BAND, HUMAN, MACHINE, label, svg, width_for, with_bars
+from judging.scores.svg import BAND, HUMAN, MACHINE, label, svg, width_for, with_bars
 from judging.statistics.tables import Estimate, Grid, Table, as_json
 from judging.statistics.verdict_table import PEOPLE, TASK_NAMES
 from serving.files.csv_tables import write_rows

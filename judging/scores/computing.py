@@ -18,17 +18,8 @@ from judging.statistics.answer_statistics import answer_statistics, caption_meas
 from judging.statistics.by_margin import ByMargin, rankings
 from judging.statistics.contrasts import AgainstPeople, StatisticalTest
 from judging.statistics.jackknife import rates
-from judging.statistics.measures import (
-    ALL,
-    LOG_LINEAR,
-    Correction,
-    LedgerRow,
-    Score,
-    SettingsByJudge,
-    clusters,
-    ledger,
-    summarize,
-)
+from judging.statistics.ledger import LedgerRow, SettingsByJudge, ledger
+from judging.statistics.measures import ALL, LOG_LINEAR, Correction, Score, clusters, summarize
 from judging.statistics.pass_rate import pass_rates
 from judging.statistics.populations import Population
 from judging.statistics.tables import Estimate, Table
@@ -43,7 +34,7 @@ DIGITS = 9  # of shares
 
 @dataclass(frozen=True, slots=True)
 class _Choices:
-    """By which columns, settings of judges, bounds and correction of d' verdicts are scored."""
+    """What the caller chose: columns to score by, judges' settings, bounds, the correction of d', single-cue judges."""
 
     by: Sequence[str]
     settings: SettingsByJudge
@@ -84,10 +75,10 @@ def compute_scores(
 
     ``table`` has a row per verdict (:func:`judging.scores.verdicts.read_verdicts`), without excluded ones; ``by`` are
     further columns to score by, ``settings`` those of trained and language models' judges, ``cues`` the judges by a
-    single cue. ``bounds`` are as in
-    :func:`judging.statistics.contrasts.of_agents`, ``correction`` is that of d' and the criterion. ``answers`` are the
-    judged trials (:func:`judging.scores.verdicts.read_answers`); without them nothing is said of answers themselves.
-    ``against`` is a paper whose figures stand beside these. The others are put in as they are."""
+    single cue. ``bounds`` are as in :func:`judging.statistics.contrasts.agent_tests`, ``correction`` is that of d' and
+    the criterion. ``answers`` are the judged trials (:func:`judging.scores.verdicts.read_answers`); without them
+    nothing is said of answers themselves. ``against`` is a paper whose figures stand beside these. The others are put
+    in as they are."""
     samples = _alike(table, table[table["sample"] > 0], "trial")
     table = table[table["sample"] == 0]  # a judge's further verdicts on a trial are no further trials
     repeats = _alike(table, table[table["repeat_of"].notna()], "repeat_of")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import math
 import re
-import warnings
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, groupby, product
@@ -16,12 +14,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agents.errors import printable
-from judging.statistics.jackknife import Floats
+from judging.scores.svg import (
+    BAND,
+    COLOURS,
+    HUMAN,
+    INK,
+    MACHINE,
+    MARKERS,
+    beyond_usual,
+    label,
+    labels,
+    numbers_in_order,
+    svg,
+    width_for,
+    with_bars,
+)
 from judging.statistics.measures import ALL, Score
 from judging.statistics.pass_rate import PassRate
 from judging.statistics.tables import Estimate, Table
-from judging.statistics.verdict_table import AND, BOTH, PREFIX, TASK_NAMES
+from judging.statistics.verdict_table import AND, BOTH, TASK_NAMES
 from judging.trial_sets.about_judges import OPTIONS
 from judging.trial_sets.trial_set import VERDICTS
 
@@ -31,22 +42,13 @@ if TYPE_CHECKING:
     from judging.scores.score_tables import ScoreTables
     from judging.statistics.answer_statistics import CaptionScore
 
-# of Okabe and Ito's colours, which the colour-blind tell apart
-HUMAN = "#0072b2"
-MACHINE = "#d55e00"
-INK = "#333333"
-COLOURS = (HUMAN, MACHINE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-MARKERS = "osD^vPX"  # not as many as colours: both together repeat late
 MOST_SERIES = 8
-BAND = "#9a9a9a"
 OVERVIEW = "overview"
 PASS_RATES = "pass-rates"
 CAPTIONS = "captions"
 CAPTION_TASK = "image_captioning"
 TRAINED_ON = "trained_on"  # the column of judges that are trained on a single agent
 WHO = {f"judge.{name}": OPTIONS[name] for name in ("gender", "age", "education")}  # columns, answers in their order
-LONGEST_NAME = 60  # letters of a name in a figure; tables have all
-USUAL_NAME = 24  # letters, for which there is room as it is
 ACROSS = 2  # panels of a figure
 SPEAKERS = "people's answers"  # a series beside those of agents
 Panels = dict[tuple[str, str], dict[str, list[tuple[Any, Estimate]]]]  # points by title, what is across, and series
@@ -94,8 +96,8 @@ def _bars_of_judges(people: pd.DataFrame, columns: Sequence[str], figure: Any) -
     answers = people[columns].map(_answer)
     order = {column: [name for name in WHO[column] if name in {*answers[column]}] for column in columns}
     for column, names in order.items():  # those of other forms
-        names += sorted({*answers[column]} - {*names}, key=_numbers_in_order)
-    longer = sum(_beyond_usual(list(map(label, names))) for names in order.values())
+        names += sorted({*answers[column]} - {*names}, key=numbers_in_order)
+    longer = sum(beyond_usual(list(map(label, names))) for names in order.values())
     figure.set_size_inches(3 * len(columns) + 0.085 * longer, (1 + 0.24 * max(map(len, order.values()))) * len(tasks))
     axes = figure.subplots(len(tasks), len(columns), squeeze=False, sharey="col")
     for (task, of_task), row in zip(answers.groupby(people["asked"], sort=False), axes, strict=True):
@@ -263,7 +265,7 @@ def _over(panels: Panels, what: str, figure: Any) -> None:
     all_series = [points for of_panel in panels.values() for points in of_panel.values()]
     places = list(dict.fromkeys(place for points in all_series for place, _ in points))
     are_numbers = all(isinstance(place, Real) for place in places)
-    places.sort(key=None if are_numbers else _numbers_in_order)
+    places.sort(key=None if are_numbers else numbers_in_order)
     styles = dict(zip(names, map(_style, range(len(names))), strict=True)) | {SPEAKERS: {"color": INK, "marker": "*"}}
     is_scale = are_numbers and all(len(points) == 1 for points in all_series)
     across = min(len(panels), ACROSS)
@@ -271,7 +273,7 @@ def _over(panels: Panels, what: str, figure: Any) -> None:
     room = len(places) * max(1, len(names) / 4)
     texts = [f"{place:.15g}" if are_numbers else label(str(place)) for place in places]
     is_long = not is_scale and sum(map(len, texts)) > 24
-    longer = _beyond_usual(texts) if is_long else 0  # letters, tilted below each panel
+    longer = beyond_usual(texts) if is_long else 0  # letters, tilted below each panel
     longest = max(map(len, labels(names)))  # letters of the key beside the panels
     width = max(2.6, 1.2 + 0.085 * longest) + (2 + 0.16 * min(room, 30) + 0.075 * longer) * across
     figure.set_size_inches(width, 0.9 + (2.3 + 0.045 * longer) * down)
@@ -330,40 +332,6 @@ def _style(number: int) -> dict[str, Any]:
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)], "linestyle": "none"}
 
 
-def labels(names: Sequence[str]) -> list[str]:
-    """The names as a figure has them: of published machines without their prefix, unless another one has such a
-    name."""
-    short = [name.removeprefix(PREFIX) for name in names]
-    return [label(name if short.count(brief) > 1 else brief) for name, brief in zip(names, short, strict=True)]
-
-
-def label(name: str) -> str:
-    """A name as it stands in a figure. A control character would make an SVG that is no XML, and a line break two
-    labels; a name as long as a page would leave no room for what is drawn."""
-    text = printable(name)
-    return text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…"
-
-
-def _numbers_in_order(place: Any) -> list[str]:
-    return [part.zfill(9) if part.isdigit() else part for part in re.split(r"(\d+)", str(place))]
-
-
-def _beyond_usual(names: Sequence[str]) -> int:
-    """Letters of the longest name for which a figure has no room as it is."""
-    return max(0, max(map(len, names)) - USUAL_NAME)
-
-
-def width_for(names: Sequence[str]) -> float:
-    """Inches of a figure in whose margin the names of its rows stand."""
-    return max(5.8, 4.6 + 0.085 * min(max(map(len, names)), LONGEST_NAME))
-
-
-def with_bars(estimates: Sequence[Estimate]) -> tuple[Floats, Floats]:
-    """The values [n], and how far the interval of each reaches [below and above, n], as matplotlib draws bars."""
-    value, low, high = np.array([(rate.value, rate.low, rate.high) for rate in estimates]).reshape(-1, 3).T
-    return value, np.abs([value - low, high - value])
-
-
 def _matrix(axes: Any, shares: Sequence[Sequence[float]], columns: Sequence[str], rows: Sequence[str]) -> Any:
     """Draw the matrix; returns what a colour key is made of."""
     image = axes.imshow(shares, vmin=0, vmax=1, cmap="Blues", aspect="auto")
@@ -379,25 +347,3 @@ def _matrix(axes: Any, shares: Sequence[Sequence[float]], columns: Sequence[str]
     axes.set_xticks(range(len(columns)), columns)
     axes.set_yticks(range(len(rows)), rows)
     return image
-
-
-def svg(draw: Callable[[Any], None]) -> str:
-    """The same bytes every time, text that stays text, and ink of the page's colour, light or dark."""
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    ink: Any = dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK)
-    # Two $ in a name would else be a formula: it ends the drawing, or takes them out of the name.
-    plain: Any = {"text.parse_math": False, "text.usetex": False}
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "turinglike", "font.size": 10, **plain, **ink}):
-        figure = Figure(layout="constrained")
-        FigureCanvasSVG(figure)
-        draw(figure)
-        buffer = io.StringIO()
-        metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        with warnings.catch_warnings():
-            # Of letters that its own font lacks: text stays text, for which a browser has its fonts.
-            warnings.filterwarnings("ignore", "Glyph ", UserWarning)
-            figure.savefig(buffer, format="svg", transparent=True, metadata=metadata)
-    return buffer.getvalue().replace(INK, "currentColor")

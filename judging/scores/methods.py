@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from agents import __version__
 from judging.scores.conclusions import SCOPE
-from judging.statistics.measures import LOG_LINEAR, Correction, SettingsByJudge
+from judging.statistics.ledger import SettingsByJudge
+from judging.statistics.measures import LOG_LINEAR, Correction
 from judging.trial_sets.trial_set import VERDICTS
 from serving.files.words import count
 from serving.pages.rendering import render

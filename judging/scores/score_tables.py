@@ -12,7 +12,8 @@ from judging.scores.papers.significance import Agreement
 from judging.statistics.answer_statistics import CaptionMeasures, Statistic
 from judging.statistics.by_margin import ByMargin
 from judging.statistics.contrasts import StatisticalTest
-from judging.statistics.measures import LOG_LINEAR, Correction, LedgerRow, Score
+from judging.statistics.ledger import LedgerRow
+from judging.statistics.measures import LOG_LINEAR, Correction, Score
 from judging.statistics.pass_rate import PassRates
 from judging.statistics.populations import Population
 from judging.statistics.tables import Estimate, Table

@@ -108,8 +108,8 @@ def holds_answers(folder: Path) -> bool:
 
 
 def read_verdicts(runs: Sequence[JudgedRun]) -> pd.DataFrame:
-    """The verdicts with their rows of the key. Raises InputError for records that were changed, verdicts on unknown
-    trials, and two verdicts on a trial."""
+    """The verdicts with their rows of the key: the table whose columns :mod:`judging.statistics.verdict_table` lists.
+    Raises InputError for records that were changed, verdicts on unknown trials, and two verdicts on a trial."""
     import pandas as pd
 
     paths = [
@@ -196,7 +196,8 @@ def _rows_elsewhere(folder: Run) -> dict[str, dict[str, Any]]:
     """Rows of a key, rebuilt from ``raw["truth"]`` of imported verdicts on other studies' stimuli; {} for any other
     run.
 
-    Such verdicts name no trial of ours. Their stimulus stands for the trial."""
+    Such verdicts name no trial of ours. Their stimulus stands for the trial. :mod:`judging.statistics.verdict_table`
+    says what the columns mean."""
     rows: dict[str, dict[str, Any]] = {}
     if folder.has_stimuli():
         return rows
@@ -222,6 +223,9 @@ def _set_folders(folder: Run) -> list[Path]:
 
 
 def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
+    """The rows of the table of verdicts, with the columns that :mod:`judging.statistics.verdict_table` lists.
+
+    A row for each trial that a machine has still to judge comes after those of its verdicts."""
     omitted = ("delays", "objects")
     keys = {trial: {name: row[name] for name in row if name not in omitted} for trial, row in run.rows.items()}
     if run.prefix:

@@ -115,7 +115,7 @@ class ByColumn(StatisticalTest):
     """Detectability at ``value`` minus that ``beside`` it, -1 to 1; of a slope, its change by 1 of the column."""
 
 
-def of_agents(
+def agent_tests(
     verdicts: pd.DataFrame, agents: Sequence[str], bounds: float | None = None
 ) -> dict[str, Sequence[StatisticalTest]]:
     """Tests of a judge's ``verdicts`` by kind: ``against_people`` (each agent beside people), ``against_half`` (p(H|H)
@@ -293,7 +293,9 @@ def _slope(judged: pd.DataFrame, sides: Sequence[Sequence[Cells]], places: Float
 
 
 def slopes(sums: Floats) -> Floats:
-    """By least squares, of sums of squares, weights, places, right verdicts and their places; NaN of a single place."""
+    """Least-squares slopes from weighted ``sums``: Σplace², Σweight, Σplace, Σright, Σplace·right.
+
+    A slope is NaN where all places are equal."""
     square, number, place, right, product = sums
     spread = number * square - place**2
     return np.where(spread > ROUNDING * number * square, (number * product - place * right) / spread, np.nan)

@@ -257,7 +257,8 @@ class Jackknife:
         """Correlations [..., m, m] of the errors of each two rates in a sum, -1 to 1, with the signs of their weights.
 
         The covariance is half of what the variance of both together exceeds their own variances by. So it comes from
-        variances, which are never below 0, and not from the products themselves, which clustering may turn."""
+        variances, which are never below 0, and not from the products themselves, whose sign may flip when clustered
+        variances are added and subtracted."""
         products = self._products(cells) * np.outer(signs, signs)
         single = np.einsum("g...ii->g...i", products)
         with_other = _total(single[..., :, None] + single[..., None, :] + 2 * products)

@@ -140,9 +140,10 @@ def _exact(counts: Counts, sign: int) -> Slope:
 
 
 def _chance(counts: Counts, slope: float) -> float:
-    """With this ``slope`` the probability that the right verdicts are those at the largest values, given how many are
-    right. It does not depend on the intercept, which is chosen so that as many are expected: the probability of that
-    number, by which it divides, is then never small."""
+    """The probability, given ``slope`` and the number of right verdicts, that the right ones are at the largest values.
+
+    Any intercept gives the same. This one makes the expected number right equal the observed, so the divisor is never
+    tiny."""
     places, right, total = counts
     sloped = slope * (places - places.mean())
     number = int(right.sum())

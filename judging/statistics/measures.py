@@ -3,19 +3,17 @@
 p(H|H) and p(M|M) are the shares of people's and machines' answers judged rightly, detectability their mean. d' and the
 criterion c (positive: bias to "human") need a correction of rates of 0 and 1 (:data:`Correction`; Macmillan and
 Creelman 2005).
-Intervals are those of :mod:`judging.statistics.jackknife`. A judge's detectability stands beside the best cue's, and
-beside its own in stricter folds (:func:`ledger`).
+Intervals are those of :mod:`judging.statistics.jackknife`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -48,16 +46,6 @@ TRAINED = math.sqrt(1 + 2 / math.pi)
 TRAINED_MEAN = math.sqrt(2)
 DETECTABILITY = np.array([0.5, 0.5])  # of the rates of people's and of machines' answers
 BETWEEN = np.concatenate([DETECTABILITY, -DETECTABILITY])  # two of these
-FOLDING = ("split", "partitions", "unique", "train", "seed", "trials", "key")  # settings that change the folds alone
-GROUPED = "grouped by stimulus"
-SPLITS = {
-    "stimulus": GROUPED,
-    "row": "single rows",
-    "agent": "grouped, agent held out",
-    "speaker": "grouped, person held out",
-    "other": "grouped, one other agent alone",
-}
-SettingsByJudge = Mapping[str, Mapping[str, Any]]  # of judges
 # The d' of a rate of 0 or 1 is infinite. "log-linear" adds half a verdict to each kind, whatever the rate (Hautus
 # 1995): it is less biased, but moves every d' towards 0. "1/2N" puts 1/(2N) for 0 and 1 - 1/(2N) for 1, N being the
 # number of verdicts, and leaves other rates as they are (Macmillan and Kaplan 1985), as metadpy does.
@@ -324,81 +312,6 @@ def detectabilities(
     return rates_of_judges(is_right(verdicts), cells, clusters(verdicts), drawn)
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerRow:
-    """What a judge's detectability in a task is worth: beside the best single cue, and beside stricter folds."""
-
-    task: str
-    """The task that was answered."""
-    judge: str
-    """Who judged; "people" are all people together."""
-    is_cue: bool
-    """Whether the judge goes by a single cue."""
-    split: str | None
-    """How a trained judge's folds are made, in words; None of any other."""
-    detectability: float
-    """The judge's, of all agents together, 0 to 1."""
-    accuracy: float | None
-    """The share of right verdicts; None without verdicts."""
-    always_human: float | None
-    """The share that saying "human" each time would have right."""
-    best_cue: str | None
-    """The judge by a single cue with the highest detectability; None without one."""
-    above_cue: Estimate
-    """The judge's detectability minus the best cue's, in points (hundredths)."""
-    grouped: str | None
-    """The same classifier in folds without a common stimulus; None without one."""
-    above_grouped: Estimate
-    """The judge's detectability minus that classifier's, in points (hundredths)."""
-
-
-def ledger(
-    verdicts: pd.DataFrame, scores: Iterable[Score], settings: SettingsByJudge, cues: Collection[str] = ()
-) -> list[LedgerRow]:
-    """What the score of each judge of a task is worth.
-
-    It stands beside the best judge by a single cue, and beside the same classifier in folds without a common
-    stimulus. ``cues`` are the judges by a single cue; the constant one is not the best."""
-    overall = {score.judge: score for score in scores if score.agent == ALL}
-    beatable = [judge for judge in overall if judge in cues and settings.get(judge, {}).get("cue") != "constant"]
-    best = max(beatable, key=lambda judge: np.nan_to_num(overall[judge].detectability.value), default=None)
-    grouped = {_kin(settings[judge]): judge for judge in overall if folds_in_words(settings.get(judge, {})) == GROUPED}
-    rows = []
-    for judge, score in overall.items():
-        chosen_settings = settings.get(judge, {})
-        people = score.human_human + score.human_machine
-        number = people + score.machine_human + score.machine_machine
-        same = grouped.get(_kin(chosen_settings)) if "split" in chosen_settings else None
-        rows.append(
-            LedgerRow(
-                score.task,
-                judge,
-                judge in cues,
-                folds_in_words(chosen_settings),
-                score.detectability.value,
-                (score.human_human + score.machine_machine) / number if number else None,
-                people / number if number else None,
-                best,
-                difference(verdicts, judge, None if judge in cues else best),
-                same,
-                difference(verdicts, judge, same),
-            )
-        )
-    return rows
-
-
-def folds_in_words(settings: Mapping[str, Any]) -> str | None:
-    """How the folds of a trained judge are made; None of any other."""
-    if "split" not in settings:
-        return None
-    clauses = [SPLITS[settings["split"]]]
-    if settings["unique"]:
-        clauses.append("repeated answers left out")
-    if settings["train"] is not None:
-        clauses.append(f"trained on {settings['train']}")
-    return ", ".join(clauses)
-
-
 def on_common_trials(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Jackknife, int]:
     """:func:`detectabilities` in verdicts of two judges, or of people and a judge, on trials that both judged, and the
     number of these. Judges are drawn only where they are people."""
@@ -410,19 +323,3 @@ def on_common_trials(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Jackkni
     is_first = np.arange(sum(map(len, sides))) < len(sides[0])
     drawn = np.hstack([clusters(part).drawn().repeat(2, axis=1) for part in sides])
     return detectabilities(both, [is_first, ~is_first], drawn), len(common)
-
-
-def difference(verdicts: pd.DataFrame, judge: str, other: str | None) -> Estimate:
-    """The detectability of a judge minus the ``other``'s, in points, on the trials of both; NaN without any."""
-    if other is None or other == judge:
-        return NO_FIGURE
-    judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
-    names = judged["judge"].where(judged["judge_kind"] != "human", "people")
-    result, _ = on_common_trials(judged[names == judge], judged[names == other])
-    low, high = result.interval(np.arange(4), 100 * BETWEEN)
-    return Estimate(float(result.sum(np.arange(4), 100 * BETWEEN)), float(low), float(high), "+.1f")
-
-
-def _kin(settings: Mapping[str, Any]) -> bytes:
-    beside_folds = {name: value for name, value in settings.items() if name not in FOLDING}
-    return orjson.dumps(beside_folds, option=orjson.OPT_SORT_KEYS)

@@ -184,9 +184,9 @@ def _compared_sets(
     draws: int,
     chance: np.random.Generator,
 ) -> Floats:
-    """[people, agent beside people, agent beside itself; sets of :meth:`Answered.sets`], NaN where a set is too small.
+    """Three rows [people–people, agent–people, agent–agent] by set; NaN where a set is too small.
 
-    The sets of the group's stimuli stand side by side, since ``relation`` is that of all their answers."""
+    ``relation`` covers the answers of all stimuli of the group, so their sets are joined."""
     sets = [
         answered.sets(measure.sizes(answered.people, answered.agent), permutations, draws, chance) for answered in group
     ]

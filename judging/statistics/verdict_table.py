@@ -1,4 +1,53 @@
-"""The table of verdicts, a row each: its columns, which rows count, by judge and by trial."""
+"""The table of verdicts, a row each: its columns, which rows count, by judge and by trial.
+
+:func:`judging.scores.verdicts.read_verdicts` makes the table. A judge has one row for each trial, or several, as
+``sample`` and ``part`` say. None may be NaN, as pandas writes it. A column may lack where it would have no value.
+
+Of the verdict, from its record:
+
+- ``judge`` (text): who judged; people are "human:CODE".
+- ``judge_kind`` (text): the kind of this judge, such as "human" or "machine".
+- ``sample`` (int): 0 for a judge's first verdict on a trial, from 1 for further ones.
+- ``verdict`` (text): "human" or "machine"; or why there is none: "refused", "unparsed", "failed", "unjudged". Of a part
+  the verdict of this part.
+- ``confidence`` (float, 0 to 1): how sure the judge is; None where it did not say.
+- ``reason`` (text): why, in the judge's words; None where it did not say.
+- ``margin`` (float): of a trained judge; above 0 it says "machine". None of any other judge.
+- ``fold`` (int): the fold, from 0, in which the trial was judged; None where the judge is not trained.
+- ``part`` (int): the number, from 0, of one of a trained judge's several verdicts on a trial. None where it has one.
+- ``partition`` (int), ``embedding`` (text), ``trained_on`` (text): by which partition into folds, which embedding, and
+  which agent's answers the part was trained. None where the judge has no parts, or does not tell them apart so.
+- ``folder`` (text): the run folder of the verdict, by its name; None of an unjudged trial.
+
+Of the study, from the same record; None of a machine's verdict, but for ``phase``:
+
+- ``excluded`` (text): the rules that exclude it, with spaces between them; None where it counts.
+- ``place`` (int): the verdict's place, from 0, among the judge's trials; None where the study did not say.
+- ``sex`` (text): whom the judge took the speaker for; None where that was not asked.
+- ``phase`` (text): "feedback" where the judge was then told the truth, else "test", of machines too. None of an
+  unjudged trial.
+- ``judge.QUESTION``: what a person answered to a question about themselves; a column for each question.
+
+Of the trial, from its row of the key:
+
+- ``trial`` (text): the trial's id; with "1:" and so on before it, where the table has several trial sets.
+- ``asked`` (text): the task that was answered; "elsewhere" for other studies' stimuli.
+- ``truth`` (text): whose the answer is, "human" or "machine"; of a pair, "machine" where one speaks in the
+  first conversation.
+- ``agent`` (text): the name of who answered; of a pair, in the first conversation.
+- ``stimulus`` (text): the id of what was answered.
+- ``speaker`` (text): who is judged in a conversation, "A" or "B"; None of any other answer.
+- ``record`` (text): the agent of the record that holds the answer; of a conversation both speakers, as "a~b".
+- ``said`` (text): a digest of the answer; answers that look equal have the same.
+- ``length`` (int): the messages of an excerpt, or the turns that are seen of a pair; None of any other answer.
+- ``turns`` (int): of a pair, ``length`` with the turns that were written beforehand; None of any other answer.
+- ``catch`` (bool): whether the trial only tests whether the judge attends.
+- ``swapped`` (bool): whether it is a catch trial with a scanpath on another picture.
+- ``repeat_of`` (text): the trial that this one repeats; None where it repeats none.
+- ``beside_truth``, ``beside_agent``, ``beside_speaker`` (text): of a pair, the same of the second conversation; None
+  of any other answer.
+- ``meta.NAME``: what stimulus and answer have in their column NAME; a column for each.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ class Address:
     """What an address says about who has opened it.
 
     People share browsers: the cookie says who was here last, the address who is here now. So an id decides before
-    anything else, then a link. Only an address with neither leaves it to the cookie, as of who loads the page again.
+    anything else, then a link. An address with neither, as after a reload, leaves the cookie to decide.
     """
 
     link: str | None = None

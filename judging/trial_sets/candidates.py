@@ -139,7 +139,8 @@ class AnswerReader:
         self._first: dict[str, Mapping[str, Any]] = {}  # the first scanpath on each picture of unknown size
 
     def candidates(self, tasks: Collection[str], lengths: Sequence[int]) -> list[Candidate]:
-        """Raises InputError with all scanpaths that nothing places on their picture."""
+        """The answers to ``tasks`` that may become trials; of conversations, excerpts of ``lengths`` messages. Raises
+        InputError with all scanpaths that nothing places on their picture."""
         found: list[Candidate] = []
         for run, record, stimulus in self._answered(tasks):
             found += self._candidates(run, record, stimulus, lengths)

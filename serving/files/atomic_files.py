@@ -22,7 +22,7 @@ TOKEN = 6  # bytes in the name of what takes another file's place
 
 @contextlib.contextmanager
 def writing(what: object) -> Iterator[None]:
-    """Raises StorageError for an OSError of the block, which writes ``what``."""
+    """Around a block that writes ``what``: its OSError becomes a StorageError."""
     try:
         yield
     except OSError as error:

@@ -60,7 +60,8 @@ def read_table(data: bytes, where: str) -> CsvTable:
 
 
 def load_table(path: Path) -> CsvTable:
-    """Raises InputError."""
+    """The table in the CSV file at ``path``; rows that cannot be read are among its ``problems``. Raises InputError for
+    a file that cannot be read, and for a header that cannot be used."""
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -36,11 +36,13 @@ def refuse_existing(paths: Iterable[Path], *, force: bool) -> None:
             raise InputError(f"{path} is {what} and is not replaced; give another name")
     if existing and not force:
         problems = [Problem(str(path), None, None, "already exists") for path in existing]
-        raise InputError(f"{existing[0]} already exists; give another name, or --force to replace it", problems)
+        raise InputError(
+            f"{existing[0]} already exists; give another name, or replace it with force (--force)", problems
+        )
 
 
 def make_parent(path: Path) -> None:
-    """Raises StorageError."""
+    """Make the folder that ``path`` is to lie in, and those above it. Raises StorageError."""
     with writing(f"to {path.parent}"):
         path.parent.mkdir(parents=True, exist_ok=True)
 
@@ -54,7 +56,7 @@ def check_new_folder(path: Path, *, marker: str, force: bool) -> None:
             if not (path / marker).is_file():
                 raise InputError(f"{path} exists and is none that this command has made; give another name")
             if not force:
-                raise InputError(f"{path} already exists; give another name, or --force to replace it")
+                raise InputError(f"{path} already exists; give another name, or replace it with force (--force)")
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """The record: an answer or a failure, with its provenance, as a line of JSON.
 
-:class:`Record` and its parts alone say which keys a record has, in which order, and what may stand in them. Everything
-here goes through them: lines that are written take their keys from :meth:`Part.row`, the cheap check of lines that are
-read from the marks :class:`Readable` at the fields, the JSON Schema from the models.
+:class:`Record` and its parts say which keys a record has, in which order, and what may stand in them. A line that is
+written takes its keys from :meth:`Part.row`, the JSON Schema from the models. The cheap check of lines that are read
+comes from the marks :class:`Readable` at the fields. Timing, error and place come from a scheduler as named tuples with
+the fields of :class:`Timing`, :class:`Failure` and :class:`Where`; a test compares them.
 """
 
 from __future__ import annotations

@@ -217,7 +217,8 @@ def _damaged(problem: Problem, damage: Damage | None) -> None:
 
 
 def open_to_read(path: Path) -> BinaryIO:
-    """Raises InputError."""
+    """The file at ``path``, opened to read its bytes; the caller closes it. Raises InputError where it cannot be
+    opened."""
     try:
         return open(path, "rb")
     except OSError as error:

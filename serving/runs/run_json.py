@@ -120,7 +120,7 @@ def new_run_json(run: str, seed: int, samples: int) -> dict[str, Any]:
 
 
 def read_run_json(folder: Path) -> dict[str, Any]:
-    """Raises InputError if ``run.json`` is missing or damaged."""
+    """What ``run.json`` in a run's ``folder`` holds. Raises InputError if it is missing or damaged."""
     path = folder / "run.json"
     try:
         meta = orjson.loads(path.read_bytes())

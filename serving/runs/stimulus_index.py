@@ -98,13 +98,14 @@ def load_index(folder: Path) -> Index | None:
 
 
 def save_index(folder: Path, index: Index) -> None:
-    """Raises StorageError."""
+    """Write the index of a run to ``stimuli.index`` in its ``folder``, over an older one. Raises StorageError."""
     with replacing(folder / "stimuli.index") as file:
         file.write(HEAD + b"\n" + orjson.dumps([*index.items()]))
 
 
 def carry_over(folder: Path, old: Index, new: Index) -> None:
-    """Raise IdentityError unless ``new`` has all of ``old`` unchanged; unreadable stimuli keep their old entry."""
+    """Give stimuli of ``new`` that cannot be read now their entry in ``old``. Raises IdentityError unless ``new`` has
+    all others of ``old`` unchanged."""
     problems: list[Problem] = []
     path = str(folder / "stimuli.jsonl")
     for line, (key, (content, signature)) in enumerate(old.items(), start=1):

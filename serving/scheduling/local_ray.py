@@ -88,7 +88,7 @@ class RayHead:
 
     @classmethod
     def begin(cls) -> RayHead:
-        """Raises OSError."""
+        """Start the process that starts Ray, in a new folder; :meth:`address` waits for Ray. Raises OSError."""
         # Ray opens its files and sockets to everybody: they are in a folder that only this user may enter.
         base = tempfile.gettempdir()
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base if len(base) <= LONGEST else "/tmp"))

@@ -88,7 +88,7 @@ def device(choice: str) -> Device:
     """The first GPU for "auto", if any. Raises UnavailableError for "cuda" without a GPU."""
     graphics = None if choice == "cpu" else gpu()
     if graphics is None and choice == "cuda":
-        raise UnavailableError("--device cuda: torch sees no GPU here; leave --device out to use the CPU")
+        raise UnavailableError("device cuda: there is no GPU here; leave device out to run on the CPU")
     return graphics or cpu()
 
 

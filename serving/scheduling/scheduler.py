@@ -206,7 +206,7 @@ class ReplicaPool:
         nodes = self.cluster.nodes
         has_gpu = any(node.gpu_count for node in nodes)
         if self.options.device == "cuda" and not has_gpu:
-            raise UnavailableError("--device cuda: there is no GPU here; leave --device out to run on the CPU")
+            raise UnavailableError("device cuda: there is no GPU here; leave device out to run on the CPU")
         groups = [tuple(dict.fromkeys(group)) for group in groups]
         needs = self._needs(has_gpu)
         while not all(fits([needs[name] for name in group], nodes) for group in groups) and self._halve_batches(needs):

@@ -44,7 +44,7 @@ class CheckedStimuli:
         return Counter(stimulus.kind for stimulus in self.stimuli)
 
     def add_all(self, rows: Iterator[Row]) -> None:
-        """Raises InputError with every problem."""
+        """Check ``rows`` and keep them, if all are valid and there is one. Raises InputError with every problem."""
         result = check_rows(rows, on_row=self._keep)
         if result.total_problems:
             problems = count(result.total_problems, "problem")

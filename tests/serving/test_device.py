@@ -29,7 +29,7 @@ def test_a_gpu_that_is_not_there(
 
     monkeypatch.setattr(Cluster, "start", start)
     assert main([*CALLS[command], "--device", "cuda"]) == 2
-    assert "--device cuda:" in " ".join(capsys.readouterr().err.split())
+    assert "device cuda: there is no GPU here" in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "run").exists()
 
 

@@ -122,7 +122,7 @@ class TransformersEngine(LocalEngine):
         return [texts[index] for index in range(len(batch))]
 
     def _row(self, place: int, seed: int, request: TextRequest) -> PromptRow:
-        """Raises AnswerError."""
+        """What the model reads for ``request``: its tokens and pictures. Raises AnswerError."""
         tokens = self.fitted_tokens(request)
         pictures = request.pictures()
         inputs = self._reader.inputs(self._chat_text(request), pictures) if self._reader and pictures else None

@@ -13,7 +13,8 @@ import orjson
 from agents import catalogue
 from agents.errors import InputError
 from judging.judges.papers_classifiers import differences_from_paper
-from judging.statistics.measures import ALL, Score, SettingsByJudge
+from judging.statistics.ledger import SettingsByJudge
+from judging.statistics.measures import ALL, Score
 from judging.statistics.tables import Estimate, Table
 from judging.statistics.verdict_table import PEOPLE, PREFIX
 

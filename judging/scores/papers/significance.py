@@ -16,10 +16,10 @@ from judging.statistics.contrasts import (
     AgainstHalf,
     Difference,
     StatisticalTest,
+    agent_tests,
     between_judges,
     by_column,
     corrected,
-    of_agents,
 )
 from judging.statistics.correctness import DIGITS, between_values, people_beside_judges, t_tests
 from judging.statistics.krippendorff import alpha_of_people
@@ -56,7 +56,7 @@ def all_tests(
         of_judge = counted(of_phases)
         columns = [(name, counted(of_phases, name)) for name in by]
         kinds: dict[str, Sequence[StatisticalTest]] = {
-            **of_agents(of_judge, agents, bounds),
+            **agent_tests(of_judge, agents, bounds),
             "by_columns": corrected([test for name, part in columns for test in by_column(part, name)]),
             "papers_over_judges": over_judges(of_judge, agents),
             "papers_among_agents": among_agents(of_judge, agents),

@@ -49,7 +49,7 @@ class Seats(NamedTuple):
     """The participants who are agents."""
 
     def agents(self, machines: Sequence[str]) -> list[str]:
-        """Agents 1 and 2, of whom each machine is the next of ``machines``."""
+        """Agents 1 and 2: machines by name from ``machines`` in order, people by code from ``persons``."""
         next_machines = iter(machines)
         next_persons = iter(self.persons)
         return [next(next_machines if part == "machine" else next_persons) for part in self.parts]

@@ -17,7 +17,7 @@ from judging.judges import features as of_trials
 from judging.judges.built_in import PRESETS
 from judging.judges.classifier import NUMBERS, ClassifierJudge, ClassifierSettings, CueJudge, CueSettings
 from judging.judges.features import Features, path_features
-from judging.statistics.measures import difference
+from judging.statistics.ledger import difference
 from judging.trial_sets import cues
 
 

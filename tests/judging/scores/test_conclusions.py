@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from judging.scores.conclusions import DETECTED, OPEN, PASSES, TAKEN, Conclusion, conclude
-from judging.statistics.contrasts import AgainstPeople, of_agents
+from judging.statistics.contrasts import AgainstPeople, agent_tests
 from judging.statistics.measures import Score, summarize
 from judging.statistics.tables import Estimate
 
@@ -96,7 +96,7 @@ def test_the_sentence_is_true_of_the_interval_in_drawn_studies(seed: int) -> Non
             "judge_kind": "human",
         }
     )
-    tests = of_agents(table, ["a", "b"], 0.1)["against_people"]
+    tests = agent_tests(table, ["a", "b"], 0.1)["against_people"]
     scores = summarize(table, ["a", "b"])
     assert all(isinstance(test, AgainstPeople) for test in tests)
     for test in tests:
@@ -130,7 +130,7 @@ def test_whose_trials_have_no_verdict_is_said_of_each_agent() -> None:
     failed = table[is_left_out].drop_duplicates("trial").assign(verdict="failed", part=np.nan)
     table = pd.concat([table[~is_left_out], failed]).assign(judge_kind="machine")
     scores = [replace(score, judge="svm") for score in summarize(table, ["a", "b"])]
-    tests: list[Any] = [replace(test, judge="svm") for test in of_agents(table, ["a", "b"], 0.05)["against_people"]]
+    tests: list[Any] = [replace(test, judge="svm") for test in agent_tests(table, ["a", "b"], 0.05)["against_people"]]
     of_a, of_b = conclude(scores, [test for test in tests if isinstance(test, AgainstPeople)], ["svm"], 0.05)
     assert "; svm gives no verdict in 3 of 20 trials of people and 1 of 10 of a, which count in no rate" in of_a.why
     assert "; svm gives no verdict in 3 of 20 trials of people and 0 of 10 of b, which count in no rate" in of_b.why

@@ -15,7 +15,8 @@ import pytest
 from judging.ranking import model as rank_model
 from judging.ranking.model import Fit
 from judging.scores.computing import compute_scores
-from judging.scores.figures import LONGEST_NAME, figures, who_judged
+from judging.scores.figures import figures, who_judged
+from judging.scores.svg import LONGEST_NAME
 from judging.statistics.answer_statistics import CaptionMeasures, CaptionScore
 from judging.statistics.measures import Score
 from judging.statistics.tables import Estimate, Table

@@ -25,7 +25,7 @@ from judging.statistics.tables import Estimate, Table
 from judging.statistics.verdict_table import catch_rates, with_columns
 from judging.trial_sets.trial_set import key_path, read_trial_key
 from serving.cli import main
-from tests.helpers import in_process
+from tests.helpers import in_process, verdict_columns
 from tests.helpers.plain_words import PLAIN_WORDS
 
 
@@ -237,6 +237,18 @@ def test_trials_of_two_sets_are_told_apart(verdicts: Path, tmp_path: Path, monke
     assert compute_scores(table, []).agreement["word_association"].trials_of_all == 0
     with pytest.raises(InputError, match="two verdicts of svm, svm-paper-code on the same trials"):
         read_verdicts(open_verdicts([verdicts / "V", verdicts / "V"]))
+
+
+def test_the_columns_of_classifiers_verdicts_are_described(
+    verdicts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_process.without_ray(monkeypatch)
+    judges = ["--judges", "svm", "--set", "svm.split=other", "--set", "svm.partitions=2"]
+    assert main(["judge", str(verdicts / "T"), *judges, "--out", str(tmp_path / "V")]) == 0
+    table = read_verdicts(open_verdicts([tmp_path / "V"]))
+    assert {"part", "partition", "trained_on", "beside_agent"} <= set(table.columns)
+    assert verdict_columns.undescribed(table) == set()
+    assert verdict_columns.undescribed(table.assign(mood="glad")) == {"mood"}
 
 
 def test_what_is_not_judged_yet_is_told(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ from judging.scores.papers.significance import (
 )
 from judging.scores.papers.trends import trends
 from judging.statistics import contrasts
-from judging.statistics.contrasts import between_judges, by_column, corrected, of_agents
+from judging.statistics.contrasts import agent_tests, between_judges, by_column, corrected
 from judging.statistics.correctness import between_values, people_beside_judges, t_tests
 from judging.statistics.jackknife import Clusters, rates
 from judging.statistics.krippendorff import krippendorff_alpha
@@ -163,11 +163,11 @@ def test_people_who_answered_are_drawn_as_well() -> None:
 def test_a_single_judge_of_several_tells_nothing_of_others(name: str) -> None:
     table = _study(3)
     alone = table[(table["agent"] != "b") | (table[name] == 0)]
-    [of_a, of_b] = of_agents(alone, ["a", "b"], 0.4)["against_people"]
+    [of_a, of_b] = agent_tests(alone, ["a", "b"], 0.4)["against_people"]
     assert (of_b.test, of_b.p, of_b.passes) == (f"no test: a single {name} of several", None, None)
     assert np.isnan([of_b.difference.low, summarize(alone, ["a", "b"])[2].p_machine.high]).all()
-    assert of_a.p == of_agents(table, ["a"])["against_people"][0].p
-    [both] = of_agents(alone[alone[name] == 0], ["a"])["against_people"]
+    assert of_a.p == agent_tests(table, ["a"])["against_people"][0].p
+    [both] = agent_tests(alone[alone[name] == 0], ["a"])["against_people"]
     assert both.test == {"judge": "stimuli, of this judge", "stimulus": "judges"}[name]
 
 
@@ -175,7 +175,7 @@ def test_who_passes_may_be_less_human_than_people() -> None:
     table = _study(0, 60, 60, 0.0).query("agent != 'b'").assign(verdict=lambda rows: rows["truth"])
     table.loc[table["judge"] % 3 == 0, "verdict"] = "human"
     test: Any
-    [test] = of_agents(table, ["a"], 0.49)["against_people"]
+    [test] = agent_tests(table, ["a"], 0.49)["against_people"]
     assert test.passes
     scores = [replace(row, judge="people") for row in summarize(table, ["a"])]
     [row] = conclude(scores, [replace(test, judge="people")], (), 0.49)
@@ -188,7 +188,7 @@ def test_a_judge_who_says_the_same_of_every_answer_tests_nobody() -> None:
     table = _study(0, 60, 60, 0.0).query("agent != 'b'").assign(verdict="human")
     scores = [replace(row, judge="people") for row in summarize(table, ["a"])]
     test: Any
-    [test] = of_agents(table, ["a"], 0.05)["against_people"]
+    [test] = agent_tests(table, ["a"], 0.05)["against_people"]
     [row] = conclude(scores, [replace(test, judge="people")], (), 0.05)
     assert (row.outcome, row.why) == ("is not tested", "people said the same of every answer")
 
@@ -198,7 +198,7 @@ def test_agents_who_do_not_differ_are_seldom_significant_though_their_answers_di
     studies = [_study(seed) for seed in range(100, 200)]
     alarms = {"two-way": 0, "permutation": 0, "people": 0}
     for study in studies:
-        tests = of_agents(study, ["a", "b"])
+        tests = agent_tests(study, ["a", "b"])
         alarms["two-way"] += tests["between_agents"][0].p < 0.05
         alarms["people"] += tests["against_people"][0].p < 0.05
         alarms["permutation"] += permutations(study, ["a", "b"])[0].p < 0.05
@@ -208,7 +208,7 @@ def test_agents_who_do_not_differ_are_seldom_significant_though_their_answers_di
 
 
 def test_who_says_machine_of_everything_detects_nobody() -> None:
-    leaning = of_agents(_verdicts({"a": [1.0]}).assign(verdict="machine"), ["a"], 0.1)
+    leaning = agent_tests(_verdicts({"a": [1.0]}).assign(verdict="machine"), ["a"], 0.1)
     rates = {row.of: (row.measure, row.rate.value, row.result) for row in leaning["against_half"]}
     assert rates == {
         "a": ("p(M|M)", 1, "says machine of more than half"),
@@ -219,7 +219,7 @@ def test_who_says_machine_of_everything_detects_nobody() -> None:
     assert (test.passes, test.family) == (False, 1)  # ten answers are too few to pass
     low = stats.binomtest(10, 10).proportion_ci(0.9, method="exact").low
     assert test.bounds == pytest.approx((1 - low) / 2)
-    [passing] = of_agents(_verdicts({"a": [1.0]}, 100).assign(verdict="machine"), ["a"], 0.1)["against_people"]
+    [passing] = agent_tests(_verdicts({"a": [1.0]}, 100).assign(verdict="machine"), ["a"], 0.1)["against_people"]
     assert passing.passes
 
 
@@ -354,9 +354,9 @@ def test_other_agents_at_a_value_are_no_difference() -> None:
 def test_passing_is_corrected_over_agents() -> None:
     """As statsmodels corrects the larger p of two tests, a side each."""
     table = _study(0, 30, 40, 0.0)
-    tests = of_agents(table, ["a", "b"], 0.1)["against_people"]
+    tests = agent_tests(table, ["a", "b"], 0.1)["against_people"]
     alone = [
-        of_agents(table[table["agent"] != other], [agent], 0.1)["against_people"][0] for agent, other in ("ab", "ba")
+        agent_tests(table[table["agent"] != other], [agent], 0.1)["against_people"][0] for agent, other in ("ab", "ba")
     ]
     wanted = multipletests([test.holm_within for test in alone], method="holm")[1]
     assert [test.holm_within for test in tests] == pytest.approx(wanted)

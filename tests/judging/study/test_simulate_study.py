@@ -11,6 +11,7 @@ import simulate_study
 from judging.scores.verdicts import open_verdicts, read_verdicts
 from judging.statistics.verdict_table import FEEDBACK
 from serving.cli import main
+from tests.helpers import verdict_columns
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +34,12 @@ def test_the_study_in_files_is_the_study_in_memory(folder: Path, trials: pd.Data
     read, made = (table.sort_values(order).reset_index(drop=True)[list(read.columns)] for table in (read, made))
     pd.testing.assert_frame_equal(read, made, check_dtype=False)
     assert (read["phase"] == FEEDBACK).mean() == simulate_study.WITH_FEEDBACK / simulate_study.PER_JUDGE
+
+
+def test_the_columns_of_peoples_verdicts_are_described(folder: Path) -> None:
+    table = read_verdicts(open_verdicts([folder / "online", folder / "lab"]))
+    assert {"excluded", "place", "sex", "phase", "judge.gender", "meta.partner"} <= set(table.columns)
+    assert verdict_columns.undescribed(table) == set()
 
 
 def test_verdicts_are_right_as_often_as_they_should_be(trials: pd.DataFrame) -> None:

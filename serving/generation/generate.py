@@ -51,6 +51,7 @@ CONVERSATIONS = 1024  # of one pair that advance together
 def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequence[str] = ()) -> int:
     """Run the command; returns its exit code. Proposes ``then`` at the end. Raises TuringlikeError and Interrupted."""
     began = time.monotonic()
+    machine.collect_rarely()
     made = checked_agents(options.entries, options.settings)
     check_usage(options.agents, options.entries, made, options.samples)
     wants_ray = options.address is not None or options.replicas is not None

@@ -35,7 +35,7 @@ class Scores:
     """Who passes as a person: what :func:`judging.score` found.
 
     >>> scores = score("verdicts")
-    >>> scores.to_pandas()["scores"][["judge", "agent", "detectability"]]
+    >>> scores.to_pandas()["scores"].filter(["judge", "agent", "detectability"])
     >>> scores.write("scores")
     """
 

@@ -51,7 +51,6 @@ CONVERSATIONS = 1024  # of one pair that advance together
 def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequence[str] = ()) -> int:
     """Run the command; returns its exit code. Proposes ``then`` at the end. Raises TuringlikeError and Interrupted."""
     began = time.monotonic()
-    machine.collect_rarely()
     made = checked_agents(options.entries, options.settings)
     check_usage(options.agents, options.entries, made, options.samples)
     wants_ray = options.address is not None or options.replicas is not None
@@ -64,6 +63,7 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
     choose = chosen_by({name: tasks_asked(entry) for name, entry in described.items()})
     level = logging.DEBUG if options.verbose else logging.WARNING
     with (
+        machine.collecting_rarely(),
         interrupts.raised(),
         printed_log(log.name, level, print_warning),
         folder_of_run(options.out, options.agents),

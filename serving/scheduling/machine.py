@@ -12,6 +12,8 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -159,6 +161,17 @@ def collect_rarely() -> None:
     ``recovery.py`` collects at once.
     """
     gc.set_threshold(NEW_OBJECTS, *gc.get_threshold()[1:])
+
+
+@contextmanager
+def collecting_rarely() -> Iterator[None]:
+    """As :func:`collect_rarely`, until the block ends: a run may be a call in a program that has its own threshold."""
+    before = gc.get_threshold()
+    collect_rarely()
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def freeze() -> None:

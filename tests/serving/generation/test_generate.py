@@ -1,5 +1,6 @@
 """``turinglike generate`` from its entry point, over workers in this process."""
 
+import gc
 import json
 import os
 import random
@@ -69,6 +70,22 @@ def test_every_stimulus_and_sample_has_one_record_and_again_does_nothing(
     assert "nothing is left to answer" in capsys.readouterr().out
     assert (out / "records" / "null.jsonl").read_bytes() == before
     assert (out / "stimuli.jsonl").read_text().count("\n") == 30
+
+
+def test_a_run_leaves_its_caller_the_collector_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = set[tuple[int, int, int]]()
+    respond = NullAgent.respond
+
+    def watched(agent: NullAgent, values: Any, draws: Any) -> Any:
+        seen.add(gc.get_threshold())
+        return respond(agent, values, draws)
+
+    monkeypatch.setattr(NullAgent, "respond", watched)
+    before = gc.get_threshold()
+    assert run(words(tmp_path / "set.jsonl", 5), "null", tmp_path / "run") == 0
+    assert gc.get_threshold() == before
+    assert len(seen) == 1
+    assert before not in seen
 
 
 def test_a_run_grows_by_stimuli_agents_and_samples(tmp_path: Path) -> None:

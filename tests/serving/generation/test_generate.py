@@ -18,6 +18,7 @@ from serving.cli import build_parser, main
 from serving.files.atomic_files import lock
 from serving.runs.records import Record
 from serving.runs.resume import ResumeState
+from serving.scheduling import machine
 from tests.helpers import in_process
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -81,11 +82,15 @@ def test_a_run_leaves_its_caller_the_collector_as_it_was(tmp_path: Path, monkeyp
         return respond(agent, values, draws)
 
     monkeypatch.setattr(NullAgent, "respond", watched)
-    before = gc.get_threshold()
-    assert run(words(tmp_path / "set.jsonl", 5), "null", tmp_path / "run") == 0
-    assert gc.get_threshold() == before
-    assert len(seen) == 1
-    assert before not in seen
+    of_process = gc.get_threshold()
+    of_caller = (777, *of_process[1:])
+    gc.set_threshold(*of_caller)
+    try:
+        assert run(words(tmp_path / "set.jsonl", 5), "null", tmp_path / "run") == 0
+        assert gc.get_threshold() == of_caller
+    finally:
+        gc.set_threshold(*of_process)
+    assert seen == {(machine.NEW_OBJECTS, *of_process[1:])}
 
 
 def test_a_run_grows_by_stimuli_agents_and_samples(tmp_path: Path) -> None:

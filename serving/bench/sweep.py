@@ -8,7 +8,8 @@ from typing import Any
 from agents.capabilities import provenance_of
 from agents.errors import AgentStoppedError
 from serving.bench.bare import BareAgent, DiedError, Setup, in_child
-from serving.bench.results import Measured, Size, rate
+from serving.bench.figures import rate
+from serving.bench.results import Measured, Size
 from serving.runs.run_json import run_entry
 from serving.scheduling import machine
 from serving.scheduling.recovery import FatalDeviceError, release_memory

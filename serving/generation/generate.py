@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from agents.catalogue.selection import checked_agents
@@ -27,6 +27,7 @@ from serving.generation.assignments import (
     share_out,
     tasks_asked,
 )
+from serving.generation.measurement import Measurement
 from serving.generation.progress import Progress, duration
 from serving.generation.prompt_check import check_prompts
 from serving.runs.opening import folder_of_run, prepare_run
@@ -48,8 +49,14 @@ log = logging.getLogger("turinglike.scheduling")
 CONVERSATIONS = 1024  # of one pair that advance together
 
 
-def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequence[str] = ()) -> int:
-    """Run the command; returns its exit code. Proposes ``then`` at the end. Raises TuringlikeError and Interrupted."""
+def generate(
+    options: GenerateOptions,
+    report: Callable[[str], None],
+    then: Sequence[str] = (),
+    measurement: Measurement | None = None,
+) -> int:
+    """Run the command; returns its exit code. Proposes ``then`` at the end. ``measurement`` may end the run early, and
+    gets what is measured. Raises TuringlikeError and Interrupted."""
     began = time.monotonic()
     made = checked_agents(options.entries, options.settings)
     check_usage(options.agents, options.entries, made, options.samples)
@@ -84,7 +91,7 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
         )
         if options.limit is not None:  # that many pictures, and each of them is asked every task of the run
             options.limit *= len(run.meta["set"].get("tasks", [None]))
-        generation = Generation(options, run, made, Store(check_lock))
+        generation = Generation(options, run, made, Store(check_lock), measurement or Measurement())
         if generation.plan():
             generation.check_prompts()
             if options.here or (not wants_ray and generation.needs_no_workers()):
@@ -121,6 +128,8 @@ class Generation:
     """The agents by name, those of pairs among them."""
     store: Store
     """Writes records and journals; fails once the folder's lock is gone."""
+    measurement: Measurement
+    """Gets what is measured, and may end the run early."""
     here: bool = False
     """Whether agents answer in this process, without Ray."""
     started: bool = field(init=False, default=False)
@@ -191,6 +200,7 @@ class Generation:
         options = self.options
         self.cluster = ThisProcess.of(self.agents, options.device) if self.here else Cluster(options.address)
         self.scheduler = Scheduler(self.run.meta["seed"])
+        self.measurement.started = time.time()
         totals = {assignment.name: assignment.total for assignment in self.assignments}
         self.progress = Progress(self.counts, totals, quiet=options.quiet)
         shown = asyncio.create_task(self.progress.run())
@@ -206,21 +216,33 @@ class Generation:
                 left = [assignment for assignment in self.assignments if assignment.left(options.limit)]
                 work = asyncio.create_task(all_of(map(self._fulfil, left)))
                 watch = asyncio.create_task(self.cluster.watch())
+                over = asyncio.create_task(self.measurement.over())
                 try:
-                    await asyncio.wait({work, watch, writer}, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait({work, watch, writer, over}, return_when=asyncio.FIRST_COMPLETED)
                     for task in (writer, watch, work):
                         if task.done():
                             task.result()
                 finally:
-                    await cancel(work, watch)
+                    self._end_measurement()
+                    await cancel(work, watch, over)
                     await self.pool.close()
                     await self.store.finish(writer)
+                    self.measurement.writing_s = self.store.writing_s
                     shown.cancel()
         finally:
             shown.cancel()
             if not writer.done():
                 await self.store.finish(writer)
             await self.cluster.stop()
+
+    def _end_measurement(self) -> None:
+        measurement = self.measurement
+        measurement.ended = time.time()
+        for name, dispatcher in self.scheduler.dispatchers.items():
+            measurement.responding_s[name] = dict(dispatcher.responding_s)
+            measurement.threads[name] = dispatcher.threads
+        places = chain.from_iterable(self.pool.admission.places.values())
+        measurement.gpus = len({(place.node, gpu) for place in places for gpu in place.gpus})
 
     def _batches(self, name: str) -> int:
         declared = self.agents[name].declaration()
@@ -242,6 +264,7 @@ class Generation:
                 await asyncio.gather(*(self.pool.load(member) for member in dict.fromkeys(assignment.members)))
                 self._note_provenance(assignment)
                 self.progress.answering(assignment.name)
+                self.measurement.begin()
                 await self._write_invalid(assignment)
                 if assignment.is_pair:
                     await self._converse(assignment)

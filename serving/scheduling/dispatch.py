@@ -76,6 +76,10 @@ class Dispatcher:
         self.load_timeout = load_timeout
         self.provenance: dict[str, Any] | None = None
         self.stopped: AgentStoppedError | None = None
+        self.responding_s: dict[int, float] = {}
+        """Seconds in which workers called the agent, by the worker's number; calls at once are summed."""
+        self.threads = 1
+        """The threads of a worker that prepare stimuli."""
         self._make_worker = make_worker
         self._queue: list[tuple[int, int, UnderWay]] = []  # a heap: order, number of arrival, request
         self._arrivals = itertools.count()
@@ -126,6 +130,7 @@ class Dispatcher:
             worker.kill()
             return
         replica = _Replica(worker, number)
+        self.responding_s.setdefault(number, 0.0)
         self._replicas.append(replica)
         self._run_in_background(self._watch(replica))
         self.dispatch()
@@ -263,6 +268,7 @@ class Dispatcher:
         worker = Where(replica.worker.host, replica.worker.device, reply.size)
         created = now()
         responding = round(reply.responding, 6)
+        self.responding_s[replica.number] += responding
         for request, packed in zip(batch, reply.replies, strict=True):
             if request.is_cancelled:
                 continue

@@ -18,13 +18,14 @@ from agents.errors import InputError, Problem
 NOT_USABLE = "the agents cannot be used as asked"
 
 
-def read_names(where: str, text: str, verb: str) -> list[str]:
-    """Agents parted by commas, once each, no pairs. Raises InputError, naming the option ``where`` and the ``verb``."""
+def read_names(where: str, text: str, verb: str, *, with_pairs: bool = False) -> list[str]:
+    """Agents parted by commas, once each; pairs only if ``with_pairs``. Raises InputError, naming the option ``where``
+    and the ``verb``."""
     names = [name for name in text.split(",") if name]
     pairs = [
         Problem(where, None, name, f"a pair is not {verb}; name its agents")
         for name in names
-        if len(catalogue.members(name)) > 1
+        if not with_pairs and len(catalogue.members(name)) > 1
     ]
     if not names or len(set(names)) != len(names):
         raise InputError(f"{where}: name each agent to be {verb} once", pairs)

@@ -17,6 +17,7 @@ from serving.generation.generate import generate
 from serving.generation.measurement import Measurement
 from serving.runs.run import Run
 
+STOPPED = 3  # the exit code of a run whose agent stopped
 SHORTEST = 0.5  # a run that ends before this share of its seconds is repeated with more stimuli
 MOST = 400_000  # stimuli of a measurement, however quickly they are answered
 
@@ -34,10 +35,11 @@ class GenerateRun:
     folder: Path
     measurement: Measurement = field(init=False)
     sampler: Sampler = field(init=False, default_factory=Sampler)
+    said: list[str] = field(init=False, default_factory=list)
 
-    def measure(self) -> Window:
-        """Answer, and read what came of it. Raises the errors of ``generate``, and AgentStoppedError where too little
-        was answered."""
+    def measure(self) -> Window | None:
+        """Answer, and read what came of it; None where that is too little. Raises the errors of ``generate``,
+        and AgentStoppedError."""
         source = self.folder / "set.jsonl"
         write_repeated(self.rows, self.times, source)
         bench = self.bench
@@ -54,18 +56,14 @@ class GenerateRun:
             out=self.folder / "run",
             quiet=True,
         )
-        said: list[str] = []
         with self.sampler.running():
-            generate(options, said.append, measurement=self.measurement)
+            code = generate(options, self.said.append, measurement=self.measurement)
+        if code == STOPPED:
+            raise AgentStoppedError("; ".join(self.said))
         measurement = self.measurement
-        window = read_window(Run(options.out).records_path(self.name), measurement.answering, measurement.ended)
-        if window is None:
-            raise AgentStoppedError(f"too little was answered to be measured: {'; '.join(said)}; give more --minutes")
-        if window.failed == window.answers:
-            raise AgentStoppedError(f"no stimulus is answered: {window.failure}")
-        return window
+        return read_window(Run(options.out).records_path(self.name), measurement.answering, measurement.ended)
 
-    def more_needed(self, window: Window) -> int:
+    def more_needed(self) -> int:
         """How often the rows must be asked for the run to last long enough, up to :data:`MOST` stimuli."""
         measurement = self.measurement
         lasted = measurement.ended - measurement.answering

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agents import catalogue
 from agents.catalogue.selection import Selection, checked_agents, read_names, resolve
-from agents.errors import InputError, TuringlikeError
+from agents.errors import TuringlikeError
 from agents.stimuli import Task
 from serving.bench import made_stimuli
 from serving.bench.drawn_set import Material, read_material
@@ -26,13 +26,12 @@ MADE = 1024  # stimuli of the program's own
 def measure_set(options: BenchOptions, result: BenchResult) -> None:
     """Measure the agents of ``options`` over a set, adding to ``result`` what is measured and what fails; at the end it
     is ``complete``. Raises InputError and UnavailableError before anything is measured."""
-    selection = resolve(read_names("--agents", options.agents or "", "measured"), options.settings, options.config)
+    verb = "asked by HTTP" if options.http else "measured"
+    names = read_names("--agents", options.agents or "", verb, with_pairs=not options.http)
+    selection = resolve(names, options.settings, options.config)
     made = checked_agents(selection.entries, selection.settings)
     check_usage(selection.names, selection.entries, made, 1)
     check_installed()
-    pairs = [name for name in selection.names if "~" in name]
-    if options.http and pairs:
-        raise InputError(f"--http asks agents one by one, so it cannot measure pairs: {', '.join(pairs)}")
     prices = Prices(options.price_hour, options.price_token)
     source = options.source
     with tempfile.TemporaryDirectory(prefix="turinglike-bench-") as folder:

@@ -12,7 +12,7 @@ import orjson
 
 from agents import catalogue
 from agents.catalogue.selection import checked_agents
-from agents.errors import InputError
+from agents.errors import AgentStoppedError, InputError
 from serving.bench.figures import rate
 from serving.bench.generate_run import GenerateRun
 from serving.bench.limits import limit
@@ -65,11 +65,16 @@ def measure_runs(
                     run = ServedRun(bench, name, made[name], drawn, number, Path(folder))
                 log(f"{name}: {count(number, 'worker')}, repeat {len(repeats) + 1} of {REPEATS}")
                 window = run.measure()
-                more = run.more_needed(window)
+                if window is not None and window.failed == window.answers:
+                    raise AgentStoppedError(f"no stimulus is answered: {window.failure}")
+                more = run.more_needed()
                 if more > times and not repeats:
+                    log(f"{name}: all was answered too soon; asking {more} times as much")
                     times = more
-                    log(f"{name}: all was answered in {window.seconds:.2g} s; asking {times} times as much")
                     continue
+                if window is None:
+                    said = "; ".join(run.said)
+                    raise AgentStoppedError(f"too little was answered to be measured; give more --minutes ({said})")
                 devices = run.gpus(window)
                 repeats.append(run.repeat(window))
                 log(f"{name}: {rate(repeats[-1].rate_s)} answers/s")

@@ -223,7 +223,8 @@ class Generation:
                         if task.done():
                             task.result()
                 finally:
-                    self._end_measurement()
+                    if not work.done():
+                        self._measure_workers()
                     await cancel(work, watch, over)
                     await self.pool.close()
                     await self.store.finish(writer)
@@ -235,14 +236,16 @@ class Generation:
                 await self.store.finish(writer)
             await self.cluster.stop()
 
-    def _end_measurement(self) -> None:
+    def _measure_workers(self) -> None:
+        """Note what the workers that are loaded now have done; it comes before they go."""
         measurement = self.measurement
         measurement.ended = time.time()
         for name, dispatcher in self.scheduler.dispatchers.items():
             measurement.responding_s[name] = dict(dispatcher.responding_s)
             measurement.threads[name] = dispatcher.threads
         places = chain.from_iterable(self.pool.admission.places.values())
-        measurement.gpus = len({(place.node, gpu) for place in places for gpu in place.gpus})
+        gpus = {(place.node, gpu) for place in places for gpu in place.gpus}
+        measurement.gpus = max(measurement.gpus, len(gpus))
 
     def _batches(self, name: str) -> int:
         declared = self.agents[name].declaration()
@@ -273,6 +276,8 @@ class Generation:
             except AgentStoppedError as error:
                 assignment.error = error
                 self.progress.stopped(assignment.name, str(error))
+            finally:
+                self._measure_workers()
 
     def _note_provenance(self, assignment: Assignment) -> None:
         entry = self.run.meta["agents"][assignment.name]

@@ -27,15 +27,23 @@ class GenerateRun:
     """One call of ``generate`` in a folder of its own."""
 
     bench: SetBench
+    """What is measured."""
     name: str
+    """The name of the agent, or the pair."""
     made: Mapping[str, Agent[Any]]
+    """The agents by name, not loaded."""
     rows: list[bytes]
+    """The stimuli as JSON."""
     replicas: int
+    """Workers of each agent."""
     times: int
+    """How often each stimulus is asked."""
     folder: Path
-    measurement: Measurement = field(init=False)
-    sampler: Sampler = field(init=False, default_factory=Sampler)
+    """Where the set is written, and the run beside it."""
     said: list[str] = field(init=False, default_factory=list)
+    """The lines that ``generate`` printed."""
+    _measurement: Measurement = field(init=False)
+    _sampler: Sampler = field(init=False, default_factory=Sampler)
 
     def measure(self) -> Window | None:
         """Answer, and read what came of it; None where that is too little. Raises the errors of ``generate``,
@@ -43,7 +51,7 @@ class GenerateRun:
         source = self.folder / "set.jsonl"
         write_repeated(self.rows, self.times, source)
         bench = self.bench
-        self.measurement = Measurement(bench.seconds)
+        self._measurement = Measurement(bench.seconds)
         options = GenerateOptions(
             entries=bench.entries,
             settings=bench.settings,
@@ -56,16 +64,16 @@ class GenerateRun:
             out=self.folder / "run",
             quiet=True,
         )
-        with self.sampler.running():
-            code = generate(options, self.said.append, measurement=self.measurement)
+        with self._sampler.running():
+            code = generate(options, self.said.append, measurement=self._measurement)
         if code == STOPPED:
             raise AgentStoppedError("; ".join(self.said))
-        measurement = self.measurement
+        measurement = self._measurement
         return read_window(Run(options.out).records_path(self.name), measurement.answering, measurement.ended)
 
     def more_needed(self) -> int:
         """How often the rows must be asked for the run to last long enough, up to :data:`MOST` stimuli."""
-        measurement = self.measurement
+        measurement = self._measurement
         lasted = measurement.ended - measurement.answering
         if lasted >= SHORTEST * self.bench.seconds:
             return self.times
@@ -74,11 +82,11 @@ class GenerateRun:
 
     def gpus(self, window: Window) -> int:
         """GPUs in use by all workers."""
-        return self.measurement.gpus
+        return self._measurement.gpus
 
     def repeat(self, window: Window) -> Repeat:
         """What was measured."""
-        measurement = self.measurement
+        measurement = self._measurement
         passed = measurement.ended - measurement.answering
         workers = {}
         for name, seconds in measurement.responding_s.items():
@@ -86,7 +94,7 @@ class GenerateRun:
             at_once = declared.max_in_flight if declared.batches_by_itself else 1
             workers[name] = [min(1.0, spent / passed / at_once) for spent in seconds.values()]
         threads = sum(len(seconds) * measurement.threads[name] for name, seconds in measurement.responding_s.items())
-        usage = self.sampler.between(measurement.answering, measurement.ended)
+        usage = self._sampler.between(measurement.answering, measurement.ended)
         shares = Shares(
             workers=workers,
             preparing=min(1.0, window.preparing_s * window.rate_s / threads),

@@ -106,8 +106,11 @@ class Interval:
     """A value with its 95 % interval."""
 
     value: float
+    """The estimate."""
     low: float
+    """The lower bound; nan where one repeat alone was measured, null in JSON."""
     high: float
+    """The upper bound, likewise."""
 
 
 @dataclass(frozen=True, slots=True)

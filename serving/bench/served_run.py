@@ -38,17 +38,24 @@ class ServedRun:
     """One server, asked for a while."""
 
     bench: SetBench
+    """What is measured."""
     name: str
+    """The agent's name."""
     agent: Agent[Any]
+    """The agent, not loaded."""
     rows: list[bytes]
+    """The stimuli as JSON."""
     replicas: int
+    """Its workers."""
     folder: Path
-    started: float = field(init=False, default=0.0)
-    answering: float = field(init=False, default=0.0)
-    ended: float = field(init=False, default=0.0)
-    client_s: float = field(init=False, default=0.0)
-    sampler: Sampler = field(init=False)
+    """Gets the server's run folder, and what it prints."""
     said: list[str] = field(init=False, default_factory=list)
+    """Nothing: a server that has something to say ends, and that is an error."""
+    _started: float = field(init=False, default=0.0)
+    _answering: float = field(init=False, default=0.0)
+    _ended: float = field(init=False, default=0.0)
+    _client_s: float = field(init=False, default=0.0)
+    _sampler: Sampler = field(init=False)
 
     def measure(self) -> Window | None:
         """Start the server, ask it, end it, and read what it kept; None where that is too little. Raises
@@ -57,18 +64,18 @@ class ServedRun:
         statuses: Counter[int] = Counter()
         with self._server(out) as (process, port):
             watched = _listening(process, port)
-            self.sampler = Sampler(watched, process)
-            with self.sampler.running():
-                self.answering = time.time()
+            self._sampler = Sampler(watched, process)
+            with self._sampler.running():
+                self._answering = time.time()
                 cpu = time.process_time()
                 asyncio.run(self._ask(port, statuses))
-                self.ended = time.time()
-                self.client_s = time.process_time() - cpu
+                self._ended = time.time()
+                self._client_s = time.process_time() - cpu
         others = {status: number for status, number in statuses.items() if status != 200}
         if others:
             told = ", ".join(f"{number} times HTTP {status}" for status, number in sorted(others.items()))
             raise AgentStoppedError(f"the server did not answer all: {told}")
-        return read_window(Run(out).records_path(self.name), self.answering, self.ended)
+        return read_window(Run(out).records_path(self.name), self._answering, self._ended)
 
     @contextlib.contextmanager
     def _server(self, out: Path) -> Iterator[tuple[psutil.Process, int]]:
@@ -83,7 +90,7 @@ class ServedRun:
         if bench.batch_size is not None:
             command += ["--batch-size", str(bench.batch_size)]
         environment = {name: value for name, value in os.environ.items() if name != "TURINGLIKE_API_KEY"}
-        self.started = time.time()
+        self._started = time.time()
         with (self.folder / "log").open("w+b") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
             try:
@@ -126,12 +133,12 @@ class ServedRun:
     def repeat(self, window: Window) -> Repeat:
         """What was measured."""
         declared = self.agent.declaration()
-        passed = self.ended - self.answering
+        passed = self._ended - self._answering
         if declared.batches_by_itself:
             busy = window.responding_s * window.rate_s / declared.max_in_flight
         else:
             busy = window.calling_s * window.rate_s / self.replicas
-        usage = self.sampler.between(self.answering, self.ended)
+        usage = self._sampler.between(self._answering, self._ended)
         threads = max(1, (os.cpu_count() or 1) // self.replicas) * self.replicas
         shares = Shares(
             workers={self.name: [min(1.0, busy)]},
@@ -141,9 +148,9 @@ class ServedRun:
             cores=usage.cores,
             own_cores=usage.own_cores,
             gpus=[*usage.gpus],
-            client=self.client_s / passed,
+            client=self._client_s / passed,
         )
-        return Repeat.of(window, shares, usage, self.answering - self.started)
+        return Repeat.of(window, shares, usage, self._answering - self._started)
 
 
 def _listening(root: psutil.Process, port: int) -> psutil.Process:

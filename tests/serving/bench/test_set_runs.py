@@ -114,12 +114,12 @@ def test_a_slow_disk_is_told(words: Path, tmp_path: Path, monkeypatch: pytest.Mo
     fsync = os.fsync
 
     def slow(descriptor: int) -> None:
-        time.sleep(0.5)
+        time.sleep(0.4)
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", slow)
     call = [str(words), "--task", "word", "--agents", "null", "--batch-size", "4"]
-    [scaled] = bench(tmp_path / "out", *call, minutes="0.05").scaling
+    [scaled] = bench(tmp_path / "out", *call, minutes="0.15").scaling
     busy = parts(scaled)
     assert max(busy, key=lambda part: busy[part]) == "disk"
     assert scaled.limited_by in ("disk", "cores")

@@ -71,7 +71,7 @@ class Repeat:
     shares: Shares
     """How busy the parts were."""
     memory_bytes: int
-    """By how much the used memory of this machine grew at most."""
+    """The largest memory of the run's processes on this machine, without what they share with one another."""
     gpu_bytes: list[int] = field(default_factory=list)
     """The largest memory in use on each GPU."""
     tokens_s: float | None = None

@@ -25,8 +25,8 @@ class Sample:
     """CPU seconds of each process of the run, Ray's workers among them, by process number."""
     busy_s: float
     """CPU seconds of all cores in which they did anything, since the machine began."""
-    used_bytes: int
-    """The memory that is not available to programs."""
+    own_bytes: int
+    """The memory that the run's processes share with nobody, summed."""
     gpu_busy: tuple[float, ...] = ()
     """The share of the time, from 0 to 1, in which each GPU computed lately."""
     gpu_bytes: tuple[int, ...] = ()
@@ -44,7 +44,7 @@ class Usage:
     own_cores: float
     """The share of all cores that the run's processes kept busy."""
     memory_bytes: int
-    """By how much the used memory of the machine grew since the first sample, at most."""
+    """The largest memory of the run's processes, without what they share."""
     gpus: tuple[float, ...]
     """The mean share of each GPU; empty where NVML finds none."""
     gpu_bytes: tuple[int, ...]
@@ -83,13 +83,15 @@ class Sampler:
     def _take(self) -> None:
         own = self._process.cpu_times()
         tree = {}
+        own_bytes = 0
         for child in [self._root, *self._root.children(recursive=True)]:
             with contextlib.suppress(psutil.Error):  # it has just ended
                 times = child.cpu_times()
+                memory = child.memory_info()
                 tree[child.pid] = times.user + times.system
+                own_bytes += memory.rss - getattr(memory, "shared", 0)
         machine = psutil.cpu_times()
         idle = machine.idle + getattr(machine, "iowait", 0.0)
-        memory = psutil.virtual_memory()
         # Guests' time is in `user` already.
         total = sum(machine) - getattr(machine, "guest", 0.0) - getattr(machine, "guest_nice", 0.0)
         busy = [gpu.utilization() for gpu in self._gpus]
@@ -99,7 +101,7 @@ class Sampler:
             own_s=own.user + own.system,
             tree_s=tree,
             busy_s=total - idle,
-            used_bytes=memory.total - memory.available,
+            own_bytes=own_bytes,
             gpu_busy=tuple(busy),
             gpu_bytes=tuple(used),
         )
@@ -122,7 +124,7 @@ def usage(samples: list[Sample], began: float, ended: float, cores: int) -> Usag
         process=(last.own_s - first.own_s) / passed,
         cores=min(1.0, (last.busy_s - first.busy_s) / passed / cores),
         own_cores=min(1.0, tree / passed / cores),
-        memory_bytes=max(0, max(sample.used_bytes for sample in inside) - samples[0].used_bytes),
+        memory_bytes=max(sample.own_bytes for sample in inside),
         gpus=tuple(sum(sample.gpu_busy[gpu] for sample in inside) / len(inside) for gpu in gpus),
         gpu_bytes=tuple(max(sample.gpu_bytes[gpu] for sample in inside) for gpu in gpus),
     )

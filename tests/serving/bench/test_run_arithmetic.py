@@ -73,16 +73,16 @@ def test_failures_are_counted_and_what_no_worker_got_is_not(tmp_path: Path) -> N
 
 def test_what_a_machine_did_between_two_moments() -> None:
     samples = [
-        Sample(0.0, own_s=5.0, tree_s={1: 5.0, 2: 1.0}, busy_s=100.0, used_bytes=1000, gpu_busy=(0.0,), gpu_bytes=(7,)),
-        Sample(1.0, own_s=6.0, tree_s={1: 6.0, 2: 1.0}, busy_s=102.0, used_bytes=1400, gpu_busy=(0.5,), gpu_bytes=(9,)),
-        Sample(2.0, own_s=6.5, tree_s={1: 6.5, 3: 0.5}, busy_s=103.0, used_bytes=1200, gpu_busy=(1.0,), gpu_bytes=(8,)),
-        Sample(3.0, own_s=9.0, tree_s={1: 9.0}, busy_s=110.0, used_bytes=9000, gpu_busy=(0.0,), gpu_bytes=(1,)),
+        Sample(0.0, own_s=5.0, tree_s={1: 5.0, 2: 1.0}, busy_s=100.0, own_bytes=1000, gpu_busy=(0.0,), gpu_bytes=(7,)),
+        Sample(1.0, own_s=6.0, tree_s={1: 6.0, 2: 1.0}, busy_s=102.0, own_bytes=1400, gpu_busy=(0.5,), gpu_bytes=(9,)),
+        Sample(2.0, own_s=6.5, tree_s={1: 6.5, 3: 0.5}, busy_s=103.0, own_bytes=1200, gpu_busy=(1.0,), gpu_bytes=(8,)),
+        Sample(3.0, own_s=9.0, tree_s={1: 9.0}, busy_s=110.0, own_bytes=9000, gpu_busy=(0.0,), gpu_bytes=(1,)),
     ]
     found = usage(samples, 0.2, 1.9, cores=4)
     assert found.process == pytest.approx(1.5 / 2)
     assert found.cores == pytest.approx(3 / 2 / 4)
     assert found.own_cores == pytest.approx((1.5 + 0.5) / 2 / 4)  # a process that came later counts from its begin
-    assert (found.memory_bytes, found.gpus, found.gpu_bytes) == (400, (0.75,), (9,))
+    assert (found.memory_bytes, found.gpus, found.gpu_bytes) == (1400, (0.75,), (9,))
 
 
 def shares(*workers: float, **changed: Any) -> Shares:

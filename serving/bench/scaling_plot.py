@@ -41,7 +41,7 @@ def plot(runs: MeasuredRuns) -> str:
         f'font-size="13" fill="{INK}" role="img">',
         f"<title>{escape(runs.agent)}: answers per second by number of workers</title>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
-        f'<text x="{LEFT}" y="22" font-size="15">{escape(runs.agent)}, {escape(runs.task)}</text>',
+        f'<text x="{LEFT}" y="22" font-size="15">{escape(runs.agent)}, {escape(runs.task)}: answers per second</text>',
     ]
     for step in range(5):
         rate = highest * step / 4
@@ -52,7 +52,6 @@ def plot(runs: MeasuredRuns) -> str:
         parts.append(f'<text x="{at:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{scaled.replicas}</text>')
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(f'<text x="{middle:.1f}" y="{HEIGHT - 14}" text-anchor="middle">workers</text>')
-    parts.append(f'<text x="{LEFT}" y="{TOP - 6}" text-anchor="end" font-size="11">answers/s</text>')
     parts.append(
         f'<path d="M{x(0):.1f} {y(0):.1f}L{x(most_workers):.1f} {y(ideal):.1f}" stroke="{FAINT}" '
         'stroke-dasharray="5 4" fill="none"/>'

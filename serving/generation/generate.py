@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from agents.catalogue.selection import checked_agents
@@ -224,7 +224,7 @@ class Generation:
                             task.result()
                 finally:
                     if not work.done():
-                        self._measure_workers()
+                        self.measurement.note_workers(self.scheduler, self.pool)
                     await cancel(work, watch, over)
                     await self.pool.close()
                     await self.store.finish(writer)
@@ -235,17 +235,6 @@ class Generation:
             if not writer.done():
                 await self.store.finish(writer)
             await self.cluster.stop()
-
-    def _measure_workers(self) -> None:
-        """Note what the workers that are loaded now have done; it comes before they go."""
-        measurement = self.measurement
-        measurement.ended = time.time()
-        for name, dispatcher in self.scheduler.dispatchers.items():
-            measurement.responding_s[name] = dict(dispatcher.responding_s)
-            measurement.threads[name] = dispatcher.threads
-        places = chain.from_iterable(self.pool.admission.places.values())
-        gpus = {(place.node, gpu) for place in places for gpu in place.gpus}
-        measurement.gpus = max(measurement.gpus, len(gpus))
 
     def _batches(self, name: str) -> int:
         declared = self.agents[name].declaration()
@@ -277,7 +266,7 @@ class Generation:
                 assignment.error = error
                 self.progress.stopped(assignment.name, str(error))
             finally:
-                self._measure_workers()
+                self.measurement.note_workers(self.scheduler, self.pool)
 
     def _note_provenance(self, assignment: Assignment) -> None:
         entry = self.run.meta["agents"][assignment.name]

@@ -7,6 +7,9 @@ of seconds. So a benchmark cannot measure another path than the one by which ans
 import asyncio
 import time
 from dataclasses import dataclass, field
+from itertools import chain
+
+from serving.scheduling.scheduler import ReplicaPool, Scheduler
 
 
 @dataclass(slots=True)
@@ -36,6 +39,16 @@ class Measurement:
         if not self._begun.is_set():
             self.answering = time.time()
             self._begun.set()
+
+    def note_workers(self, scheduler: Scheduler, pool: ReplicaPool) -> None:
+        """Note what the workers that are loaded now have done; call it before they go."""
+        self.ended = time.time()
+        for name, dispatcher in scheduler.dispatchers.items():
+            self.responding_s[name] = dict(dispatcher.responding_s)
+            self.threads[name] = dispatcher.threads
+        places = chain.from_iterable(pool.admission.places.values())
+        gpus = {(place.node, gpu) for place in places for gpu in place.gpus}
+        self.gpus = max(self.gpus, len(gpus))
 
     async def over(self) -> None:
         """Wait until the seconds are over."""

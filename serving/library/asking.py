@@ -24,7 +24,7 @@ from agents.catalogue.selection import checked_agents, resolve
 from agents.errors import InputError
 from agents.stimuli import ConversationStimulus
 from serving.conversations.scenario import as_conversation, next_turn
-from serving.generation.assignments import ConversingPair, check_usage, nothing_to_answer, run_entries, tasks_asked
+from serving.generation.assignments import ConversingPair, check_usage, nothing_to_answer, run_entries
 from serving.library.typed_records import Records, TypedRecord, typed
 from serving.runs.records import RecordHeader
 from serving.scheduling.placement import DeviceChoice
@@ -33,7 +33,7 @@ from serving.scheduling.scheduler import ReplicaPool, Scheduler, WorkerOptions
 from serving.scheduling.tasks import all_of
 from serving.scheduling.this_process import ThisProcess
 from serving.sets.checked_stimuli import CheckedStimuli, check_stimuli
-from serving.sets.kinds import is_asked
+from serving.sets.kinds import is_asked, tasks_asked
 from serving.sets.stimulus_row import StimulusRow
 
 T = TypeVar("T")

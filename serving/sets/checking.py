@@ -1,4 +1,9 @@
-"""Checking a stimulus set in a single pass."""
+"""Checking a stimulus set in a single pass.
+
+A run's set is checked by :func:`check_set`, which keeps its rows in a file. The command ``check`` keeps nothing
+(:func:`check_unasked`), and what a Python program asks stays in memory
+(:mod:`serving.sets.checked_stimuli`).
+"""
 
 from __future__ import annotations
 
@@ -15,18 +20,28 @@ from pathlib import Path
 import orjson
 
 from agents.attention.scanpath import misplaced
-from agents.errors import ImageError, Problem
+from agents.errors import ImageError, InputError, Problem
 from agents.images import Image
 from agents.stimuli import AttentionStimulus
+from serving.files.atomic_files import replacing
 from serving.files.terminal import print_json
 from serving.files.words import count
-from serving.sets.set_rows import PICTURE_TASKS, Row
+from serving.sets.kinds import Kind, kind_of
+from serving.sets.set_rows import OTHER_TASK, PICTURE_TASKS, Choose, Row
+from serving.sets.stimulus_row import StimulusRow
 from serving.sets.stimulus_set import read_rows
 
 NO_TASK_YET = "of no task yet"
 KEPT = 10_000  # problems that a result holds; more are only counted
+UNREAD = "0" * 16  # in place of a hash of content
 BLOCK = 16  # rows that a thread takes at once, so that handing over costs little beside 0.1 ms for a header
 
+StimulusKey = tuple[str, str]
+"""Task and id."""
+IndexEntry = tuple[str, int]
+"""The content's hash, or UNREAD; the hash of the files' sizes and times (0 without images)."""
+Index = dict[StimulusKey, IndexEntry]
+"""What each stimulus was when it was checked, by key, in the set's order."""
 Inspected = tuple[Row, bytes | None, int]
 OnRow = Callable[[Row, bytes | None, int], None]
 KnownContent = Callable[[str, str, int], bytes | None]
@@ -82,6 +97,80 @@ def check_rows(
             if row.task is not None:
                 result.tasks[row.task] += 1
     return result
+
+
+@dataclass(slots=True)
+class CheckedSet:
+    """The set of a run: what a check has found of its rows, which are in a file."""
+
+    path: Path
+    """The file with the rows in canonical JSON, a line each. Invalid rows stand there as they came."""
+    root: Path
+    """The folder in which the paths of pictures begin."""
+    kinds: dict[StimulusKey, Kind] = field(default_factory=dict)
+    """The kinds of the rows, in their order."""
+    invalid: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """Why rows cannot be asked (code, message), by their positions. They stand in the set, and have failed records."""
+    skipped: int = 0
+    """Rows that are left out: without a readable id or task, or with an id that stands earlier."""
+
+    def move_to(self, path: Path) -> None:
+        """Give the file of rows its final name, over an older file. Raises OSError."""
+        self.path = self.path.replace(path)
+
+    def rows(self) -> Iterator[StimulusRow]:
+        """The rows as they are asked, invalid ones among them. Only here does a line meet its position, id and kind."""
+        root = str(self.root)
+        with self.path.open("rb") as file:
+            for position, (((_, id), kind), line) in enumerate(zip(self.kinds.items(), file, strict=True)):
+                yield StimulusRow(id, kind, line[:-1], position, root)
+
+
+def check_set(
+    source: Path, path: Path, *, task: str | None, choose: Choose, known: Index, skip_invalid: bool
+) -> tuple[CheckedSet, Index]:
+    """Check the set ``source``, and write its rows to ``path``. Returns it with the index of what was checked.
+
+    ``task`` and ``choose`` are for rows that name no task, as in :func:`serving.sets.stimulus_set.read_rows`. ``known``
+    is the index of the run's earlier start: pictures that are as it says are not read again. Raises InputError with
+    every problem, unless ``skip_invalid``, and StorageError."""
+    resolved = source.resolve()
+    checked = CheckedSet(path, resolved if source.is_dir() else resolved.parent)
+    index: Index = {}
+
+    def add(row: Row, content: bytes | None, signature: int) -> None:
+        if row.id is None or row.task is None:
+            checked.skipped += 1
+            return
+        key = row.task, row.id
+        if row.problems:
+            reasons = "; ".join(str(problem) for problem in row.problems[:3])
+            checked.invalid[len(index)] = ("invalid_stimulus", reasons)
+        index[key] = (UNREAD if content is None else content[:8].hex(), signature)
+        checked.kinds[key] = kind_of(orjson.loads(row.raw) if row.stimulus is None else vars(row.stimulus))
+        file.write((row.canonical or row.raw) + b"\n")
+
+    def known_content(task: str, id: str, signature: int) -> bytes | None:
+        content, before = known.get((task, id), (UNREAD, 0))
+        return bytes.fromhex(content) if content != UNREAD and before == signature else None
+
+    with replacing(path) as file:
+        rows = read_rows(source, task, choose=choose)
+        result = check_rows(rows, hash_images=True, on_row=add, known=known_content)
+        if result.total_problems and not skip_invalid:
+            raise _refusal(source, result)
+    checked.skipped += result.duplicates
+    return checked, index
+
+
+def _refusal(source: Path, result: CheckResult) -> InputError:
+    problems = [*dict.fromkeys(result.problems)]  # a picture's are the same in every task
+    total = result.total_problems - len(result.problems) + len(problems)
+    if all(problem.field == "task" and OTHER_TASK in problem.message for problem in problems):
+        others = f"{count(total, 'row')} with another task than --task says"
+        return InputError(f"{source}: {others}: leave out --task, which is for rows that name none")
+    found = count(total, "problem")
+    return InputError(f"{source}: {found}; nothing was started (--skip-invalid goes on without them)", problems)
 
 
 def check_unasked(path: Path, *, task: str | None, deep: bool) -> CheckResult:

@@ -24,9 +24,9 @@ from judging.study.log.files import (
     read_exports,
     read_person,
     read_personal,
-    read_state,
 )
 from judging.study.log.participant_events import StudyClosed
+from judging.study.log.state import read_state
 from judging.study.meetings.material import MeetingMaterial
 from judging.study.new_study import new_study
 from judging.study.pages.material import Material

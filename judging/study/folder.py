@@ -9,7 +9,8 @@ from typing import Any
 
 from judging.study.design.settings import read_settings
 from judging.study.kinds import material_of
-from judging.study.log.files import EXPORTS, append, read_exports, read_personal, read_state
+from judging.study.log.files import EXPORTS, append, read_exports, read_personal
+from judging.study.log.state import read_state
 from judging.study.results.export import export
 from judging.study.results.status import status_of
 from serving.files.timestamps import now

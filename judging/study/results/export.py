@@ -9,9 +9,9 @@ from agents.errors import InputError
 from agents.stimuli import Asked
 from judging.study.design.settings import TestsSettings
 from judging.study.design.tables import CLOSING, FIELDS
-from judging.study.log.files import read_personal, read_state
+from judging.study.log.files import read_personal
 from judging.study.log.participant_events import StimulusAnswered
-from judging.study.log.state import Judge
+from judging.study.log.state import Judge, read_state
 from judging.study.log.steps import MaterialStep
 from judging.study.meetings.material import MeetingMaterial, TalkMaterial
 from judging.study.pages.material import Material

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judging.scores.conclusions import SCOPE, Reasons
+from judging.scores.conclusions import SCOPE
 from judging.scores.figures import CAPTION_TASK, CAPTIONS, OVERVIEW, PASS_RATES, figure_of, without_repetition
 from judging.scores.methods import CORRECTION_IN_WORDS
 from judging.scores.page_content import (
@@ -18,6 +18,7 @@ from judging.scores.page_content import (
     Picture,
     PopulationSection,
     PublishedSection,
+    Reasons,
     TaskSection,
 )
 from judging.scores.papers.published import published

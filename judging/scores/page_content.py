@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from judging.scores.conclusions import Reasons
 from judging.statistics.tables import Estimate, Grid
 
+Reasons = Sequence[tuple[str, str]]  # of an agent: a headline and its reasons for each outcome
 FITS = "display:block;max-width:100%;height:auto"
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from judging.scores.conclusions import SCOPE, Reasons, sentences
+from judging.scores.conclusions import SCOPE, Conclusion
 from judging.scores.figures import OVERVIEW, figures, overview, who_judged, without_repetition
 from judging.scores.page import page
+from judging.scores.page_content import Reasons
 from judging.scores.score_tables import ScoreTables
 from judging.scores.verdicts import further_verdicts
 from judging.statistics.populations import sentences as population_sentences
@@ -49,7 +51,7 @@ class Scores:
     @cached_property
     def reasons(self) -> Mapping[str, Sequence[Reasons]]:
         """By task, agent by agent, each outcome as a headline with its reasons."""
-        return {task: [*sentences(rows).values()] for task, rows in self.tables.conclusions.items()}
+        return {task: [*headlines(rows).values()] for task, rows in self.tables.conclusions.items()}
 
     @cached_property
     def differences(self) -> Mapping[str, Sequence[str]]:
@@ -167,6 +169,25 @@ class Scores:
         svg = overview(self.tables, self._cues()).get(OVERVIEW, "")
         tables = "".join(grid.html() for grid in self.grids())
         return f"<ul>{items}</ul>{svg[svg.find('<svg') :] if svg else ''}{tables}"
+
+
+def headlines(conclusions: Iterable[Conclusion]) -> dict[str, Reasons]:
+    """By agent a headline and its reasons for each outcome."""
+    by_agent: dict[str, dict[str, list[Conclusion]]] = defaultdict(lambda: defaultdict(list))
+    for row in conclusions:
+        by_agent[row.agent][row.outcome].append(row)
+    return {
+        agent: [
+            (
+                f"{agent} {outcome}"
+                if len(outcomes) == 1
+                else f"Judged by {' and '.join(row.judge for row in rows)}, {agent} {outcome}",
+                "; ".join(row.why for row in rows),
+            )
+            for outcome, rows in outcomes.items()
+        ]
+        for agent, outcomes in by_agent.items()
+    }
 
 
 def _exclusions(verdicts: pd.DataFrame) -> list[str]:

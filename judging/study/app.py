@@ -11,8 +11,8 @@ from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from agents.errors import StorageError
-from judging.study.log.files import read_personal, read_state
-from judging.study.log.state import Judge
+from judging.study.log.files import read_personal
+from judging.study.log.state import Judge, read_state
 from judging.study.meetings.lobby import Lobby
 from judging.study.pages.material import TYPES
 from judging.study.pages.page_answers import BadAnswer, Refused

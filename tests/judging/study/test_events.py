@@ -15,8 +15,8 @@ from agents.errors import InputError
 from agents.stimuli import TASKS
 from judging.study.design.presets import study_of_judges
 from judging.study.log import events, files
-from judging.study.log.files import read_state
 from judging.study.log.logged import LoggedEvent
+from judging.study.log.state import read_state
 from judging.study.serving_study import ServedStudy
 from tests.helpers import online_studies, study_folders, talk_studies
 from tests.helpers.study_folders import arrived, lobby_of, run

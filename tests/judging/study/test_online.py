@@ -18,8 +18,8 @@ from agents.word_boundaries import count_words
 from judging.scores.verdicts import open_verdicts, read_verdicts
 from judging.study.design.settings import OnlineSettings, read_settings
 from judging.study.design.tables import Tests as Drawn
-from judging.study.log.files import read_state
 from judging.study.log.meeting import PARTS, OnlineTest
+from judging.study.log.state import read_state
 from judging.study.meetings.cells import next_cell, shares
 from judging.study.meetings.short_texts import shortened
 from judging.study.pages.page_answers import Refused

@@ -12,8 +12,8 @@ import pytest
 
 from agents.errors import InputError
 from judging.study.design.settings import read_settings
-from judging.study.log.files import read_personal, read_state
-from judging.study.log.state import Judge, count_pages
+from judging.study.log.files import read_personal
+from judging.study.log.state import Judge, count_pages, read_state
 from judging.study.pages.page_answers import BadAnswer, Refused
 from judging.study.pages.phrases import LATER, read_phrases
 from judging.study.results.verdict_rows import rows_of

@@ -94,7 +94,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         if self.settings.center_bias == "mit1003":
             return (
                 f"the authors' centre bias {bias.name} is not on this machine: run `turinglike fetch {self.name}`, or "
-                f"go without it: --set {self.name}.center_bias=uniform"
+                f"go without it by the setting {self.name}.center_bias=uniform (--set)"
             )
         return f"{self.settings.center_bias}: no such file"
 

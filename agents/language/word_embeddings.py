@@ -200,7 +200,8 @@ class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
         path = Path(self.settings.checkpoint).expanduser()
         if not path.is_file():
             raise UnavailableError(
-                f"{self.settings.checkpoint}: no such file; {SOURCES}; then --set {self.name}.checkpoint=PATH"
+                f"{self.settings.checkpoint}: no such file; {SOURCES}; then name the file by the setting "
+                f"{self.name}.checkpoint=PATH (--set)"
             )
         return path.absolute()
 

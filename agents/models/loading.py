@@ -124,7 +124,7 @@ def no_template(folder: Path) -> str:
     """A sentence for a folder without a chat template: what it means, and what to do instead."""
     return (
         f"{folder} has no chat template: the model was not trained to chat; to continue texts, use gpt2-completion "
-        f"with --set gpt2-completion.checkpoint={folder}"
+        f"with the setting gpt2-completion.checkpoint={folder} (--set)"
     )
 
 

@@ -62,7 +62,7 @@ def architecture(checkpoint: str, kinds: Sequence[str] = ()) -> Architecture:
     if name in fitting:
         return fitting[name]
     what = f"no architecture of {name} is known here" if name else f"{checkpoint} does not say of which checkpoint"
-    choice = f": --set AGENT.checkpoint={RANDOM}:NAME, with {' or '.join(fitting)}" if fitting else ""
+    choice = f": set AGENT.checkpoint={RANDOM}:NAME (--set), with {' or '.join(fitting)}" if fitting else ""
     raise UnavailableError(f"random weights: {what}{choice}")
 
 

@@ -135,7 +135,10 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
         path = self.settings.scanpaths
         if self.settings.scanpath == "point" or (path is not None and path.is_file()):
             return None
-        return f"{self.name}.scanpath is other_image: name a file of scanpaths with --set {self.name}.scanpaths=FILE"
+        return (
+            f"{self.name}.scanpath is other_image: name a file of scanpaths by the setting {self.name}.scanpaths=FILE "
+            "(--set)"
+        )
 
     def open(self) -> None:
         """Read the scanpaths of other images. Raises UnavailableError."""

@@ -90,7 +90,7 @@ class PictureService(Agent[S]):
             if not os.environ.get(key, "").strip():
                 return (
                     f"{self.service} wants a key, and the environment variable {key} holds none: set it where the "
-                    "agent runs (before Ray is started there, if --address names a cluster)"
+                    "agent runs (on a cluster, before Ray is started there)"
                 )
         return super().missing()
 
@@ -316,7 +316,9 @@ class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
         """What the base class says; also that no resource is named."""
         if self.settings.endpoint is None:
             example = "https://NAME.cognitiveservices.azure.com"
-            return f"{self.name} asks a resource of yours: --set {self.name}.endpoint={example}"
+            return (
+                f"{self.name} asks a resource of yours: name it by the setting {self.name}.endpoint={example} (--set)"
+            )
         return super().missing()
 
     def connect(self) -> Any:

@@ -130,7 +130,7 @@ def _earlier(ranking: Path) -> pd.DataFrame:
     except (ValueError, KeyError):
         verdicts = pd.DataFrame({"truth": ["unknown"], "verdict": ["unknown"]})
     if not verdicts[["truth", "verdict"]].isin(VERDICTS).all(axis=None):
-        raise InputError(f"{file} is not a table that `turinglike rank --out` wrote")
+        raise InputError(f"{file} is not the table of verdicts that a ranking has")
     return verdicts
 
 

@@ -268,7 +268,8 @@ def _refuse_pictures_of_a_part(task: Asked, answers: Sequence[Candidate]) -> Non
         whose = "people's" if without[0].truth == "human" else f"{without[0].agent}'s"
         raise InputError(
             f"{task}: no run has the picture of {count(len(without), 'answer')}, of {len(answers):,} ({whose} to "
-            f"{without[0].stimulus.id!r}, for one); give the set's stimuli these names as `benchmark_id`, or --common"
+            f"{without[0].stimulus.id!r}, for one); give the set's stimuli these names as `benchmark_id`, or draw "
+            "with common (--common)"
         )
 
 

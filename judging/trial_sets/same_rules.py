@@ -142,8 +142,8 @@ class SameRules:
         people = self._tallies.get(("word_association", PEOPLE), Tally())
         if people.left_out.total() > HALF * people.answers:
             lines.append(
-                "more than half of people's words are left out. The rules are for English; --as-written shows words as "
-                "they were written"
+                "more than half of people's words are left out. The rules are for English; as_written (--as-written) "
+                "shows words as they were written"
             )
         for who, colors in sorted(self._colors.items()):
             lines.append(

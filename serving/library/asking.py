@@ -163,7 +163,7 @@ class Agents:
             raise InputError(f"settings are given for agents that are not asked: {', '.join(sorted(strangers))}")
         self._agents = checked_agents(self.entries, self.settings)
         self._run_entries = run_entries(self.names, self.entries, self._agents, self.settings)
-        check_usage(self.names, self.entries, self._agents, 1, dashes="")
+        check_usage(self.names, self.entries, self._agents, 1)
         run = secrets.token_hex(6)
         self._headers = {name: RecordHeader.of(run, entry) for name, entry in self._run_entries.items()}
         self._process = ThisProcess.of(self._agents, device)
@@ -242,7 +242,7 @@ class Agents:
         has nothing to answer."""
         if not 0 <= seed < 2**53 or samples < 1:
             raise InputError(f"a seed is from 0 to 2**53 - 1, not {seed}, and samples are from 1, not {samples}")
-        check_usage(self.names, self.entries, self._agents, samples, dashes="")
+        check_usage(self.names, self.entries, self._agents, samples)
         tasks = {name: tasks_asked(entry) for name, entry in self._run_entries.items()}
         checked = check_stimuli(stimuli, images, cues, topics, messages, task, tasks)
         kinds = checked.kinds()

@@ -102,7 +102,7 @@ class ServerEngine(Engine, Generic[S]):
                 return None
             return (
                 f"the environment variable {name} holds no key for {self._settings.base_url}: set it where the agent "
-                "runs (before Ray is started there, if --address names a cluster)"
+                "runs (on a cluster, before Ray is started there)"
             )
         if not KEY.fullmatch(key):
             return f"the environment variable {name} holds something that cannot be a key: spaces or odd characters"

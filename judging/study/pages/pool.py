@@ -126,7 +126,10 @@ class TrialPool:
             people = keys[0].get(f"meta.{PEOPLE_OF_PAIR}")
             pages.append(Page(tuple(names), cell, machines, keys[0]["stimulus"], is_catch, people))
         if not pages:
-            raise InputError(f"{self.folder}: no excerpt has both its speakers among the trials; make the set --every")
+            raise InputError(
+                f"{self.folder}: no excerpt has both its speakers among the trials; make the trials again with every "
+                "answer (--every)"
+            )
         return pages
 
     def problems(self) -> list[str]:

@@ -219,7 +219,7 @@ def test_vectors_that_are_no_numbers_fail_one_cue(gpt2: Path, tmp_path: Path) ->
 
 def test_a_vectors_file_is_asked_for(tmp_path: Path, glove: Path) -> None:
     absent = VectorFileAgent(VectorFileAgent.Settings(checkpoint=str(tmp_path / "none.txt")), "glove")
-    assert "--set glove.checkpoint=PATH" in str(absent.missing())
+    assert "the setting glove.checkpoint=PATH (--set)" in str(absent.missing())
     with pytest.raises(UnavailableError, match="no such file"):
         absent.fetch()
     agent = loaded(VectorFileAgent, glove)

@@ -35,7 +35,7 @@ TRAINED = 35.0  # pixels per degree of visual angle
 # DenseNet halves a picture five times, after it was halved once
 SMALLEST = 64
 LARGEST = 4096
-Prepared = tuple["torch.Tensor", Plan, dict[str, Any]]
+DeepGazeInput = tuple["torch.Tensor", Plan, dict[str, Any]]
 
 
 class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
@@ -125,7 +125,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         use_full_float32(self._device.type)
         self.model = deepgaze.OnePass(model.eval().requires_grad_(False).to(self._device))
 
-    def prepare(self, stimulus: Stimulus) -> Prepared:
+    def prepare(self, stimulus: Stimulus) -> DeepGazeInput:
         """The picture, [3, height, width] in 0..255. Raises AnswerError ``image_too_narrow``."""
         import cv2
         import torch
@@ -133,7 +133,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         assert isinstance(stimulus, AttentionStimulus)
         pixels = stimulus.image.decode()
         height, width, _ = pixels.shape
-        plan = scanpath.plan(stimulus, (width, height), self.settings)
+        plan = scanpath.plan_scanpath(stimulus, (width, height), self.settings)
         stated = stimulus.pixels_per_degree
         scale = self.settings.longer_side / max(width, height) if stated is None else TRAINED / stated
         size = max(1, round(width * scale)), max(1, round(height * scale))
@@ -150,7 +150,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         }
         return resized, plan, assumed
 
-    def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+    def respond(self, batch: Sequence[DeepGazeInput], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         """A path for each item; items of equal size walk together. A map that is not finite fails its item with
         ``bad_map``."""
         import torch
@@ -163,7 +163,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
             )
         return [scanpath.reply(path, assumed) for path, (_, _, assumed) in zip(paths, batch, strict=True)]
 
-    def _walk(self, items: list[Prepared], seeds: list[int]) -> DevicePaths:
+    def _walk(self, items: list[DeepGazeInput], seeds: list[int]) -> DevicePaths:
         import torch
 
         from agents.attention.models import deepgaze

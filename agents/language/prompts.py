@@ -45,7 +45,7 @@ QUESTIONED = ("judge",)
 """The programs of :data:`AS_CHATS` that ask the model for its first message."""
 ONE_SIDED = ("llama-3.3", *AS_CHATS)
 """Programs whose system message is about the speaker alone."""
-Parts = tuple[str, str]
+SpeakerTexts = tuple[str, str]
 """Two texts: a description of speaker A and one of speaker B, or what a docstring says of them."""
 
 _TEXTS = tomllib.loads((Path(__file__).parent / "paper_prompts.toml").read_text(encoding="utf-8"))
@@ -53,7 +53,7 @@ GREETINGS: Sequence[str] = _TEXTS["greetings"]
 """The first messages that Llama's program draws from."""
 AGES = (18, 25, 32, 40, 50, 60, 70)
 """The ages in years that A's is drawn from."""
-PARTS: dict[Program, Parts] = {program: (parts[0], parts[-1]) for program, parts in _TEXTS["parts"].items()}
+PARTS: dict[Program, SpeakerTexts] = {program: (parts[0], parts[-1]) for program, parts in _TEXTS["parts"].items()}
 """What each program says of the two speakers, before ``{name}`` and the like are filled in."""
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
@@ -65,7 +65,7 @@ class Remembered(Utterance):
     """When it was written, as "2024-05-01 18:30"; None where that is unknown."""
 
 
-def log(messages: Sequence[Utterance]) -> str:
+def chat_log(messages: Sequence[Utterance]) -> str:
     """The messages as lines "Name: message", the remembered ones before a blank line and with their times."""
     lines = []
     for message in messages:
@@ -228,7 +228,9 @@ def ages(stimulus: ConversationStimulus, sample: int) -> tuple[int, int]:
     return first, numbers.choice((max(18, first - 5), first, min(70, first + 5)))
 
 
-def chat_instructions(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> Parts:
+def chat_instructions(
+    stimulus: ConversationStimulus, draw: Draw, program: Program, parts: SpeakerTexts | None
+) -> SpeakerTexts:
     """(system message, beginning of the user's text): ``parts``, or the program's, filled in. The beginning is "" in
     one-sided programs."""
     texts = parts or PARTS[program]
@@ -246,7 +248,7 @@ def chat_instructions(stimulus: ConversationStimulus, draw: Draw, program: Progr
     return system, begins
 
 
-def chat_names(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> list[str]:
+def chat_names(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: SpeakerTexts | None) -> list[str]:
     """What the prompt calls people: the next speaker, the other, and whomever it tells the model to "act as". Replies
     may begin with any of them as a label."""
     names = _names(stimulus, draw, program)
@@ -268,7 +270,7 @@ def chat_request(
     history: Sequence[Utterance],
     sampling: Sampling,
     program: Program,
-    parts: Parts | None = None,
+    parts: SpeakerTexts | None = None,
     *,
     opening: str | None = None,
 ) -> TextRequest:
@@ -296,7 +298,9 @@ def chat_request(
     return TextRequest(messages=(ChatMessage("system", system), *messages), sampling=sampling)
 
 
-def _llama_messages(stimulus: ConversationStimulus, history: Sequence[Utterance], names: Parts) -> list[ChatMessage]:
+def _llama_messages(
+    stimulus: ConversationStimulus, history: Sequence[Utterance], names: SpeakerTexts
+) -> list[ChatMessage]:
     """Every message as the user's, after its speaker's letter. The conversation's first message has no letter."""
     texts = [f"{names[_side(message.speaker, stimulus)]}: {message.text}" for message in history]
     if history and len(history) == len(stimulus.history):
@@ -304,14 +308,16 @@ def _llama_messages(stimulus: ConversationStimulus, history: Sequence[Utterance]
     return [ChatMessage("user", text) for text in texts]
 
 
-def _dialogue_text(stimulus: ConversationStimulus, history: Sequence[Utterance], names: Parts, speaker: int) -> str:
+def _dialogue_text(
+    stimulus: ConversationStimulus, history: Sequence[Utterance], names: SpeakerTexts, speaker: int
+) -> str:
     """Each message, and on a new line the name of whoever speaks after it: at the end ``speaker``, 0 or 1."""
     next_sides = [*(_side(message.speaker, stimulus) for message in history[1:]), speaker]
     texts = [f"{message.text}\n{names[side]}:" for message, side in zip(history, next_sides, strict=False)]
     return "".join(texts)
 
 
-def _filled_part(template: str, stimulus: ConversationStimulus, draw: Draw, side: int, names: Parts) -> str:
+def _filled_part(template: str, stimulus: ConversationStimulus, draw: Draw, side: int, names: SpeakerTexts) -> str:
     persona = stimulus.personas[side] if stimulus.personas else ""
     if not persona:
         template = template.replace(" is {persona} and", "").replace(" and is {persona}", "")
@@ -325,7 +331,7 @@ def _side(speaker: str, stimulus: ConversationStimulus) -> int:
     return (names if speaker in names else SIDES).index(speaker)
 
 
-def _names(stimulus: ConversationStimulus, draw: Draw, program: Program) -> Parts:
+def _names(stimulus: ConversationStimulus, draw: Draw, program: Program) -> SpeakerTexts:
     if program == "llama-3.3":
         return SIDES
     if program == "claude":

@@ -117,7 +117,7 @@ def _personas(stimulus: ConversationStimulus) -> list[str]:
 
 
 def _log(history: Sequence[Utterance]) -> list[str]:
-    return [f"This is what they wrote:\n{prompts.log(history)}"] if history else []
+    return [f"This is what they wrote:\n{prompts.chat_log(history)}"] if history else []
 
 
 def _instruction(stimulus: ConversationStimulus, draw: Draw) -> str:

@@ -223,7 +223,7 @@ def _peoples_lengths(record: str) -> list[int]:
     return [len(message["text"].split()) for message in messages if (message.get("agent") or "").startswith("human")]
 
 
-def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
+def read_message_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
     """The lengths in words that the settings' file holds; () without a file. In a file of records only people's
     messages count. Raises InputError."""
     path = None if settings is None else settings.lengths

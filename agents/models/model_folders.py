@@ -137,7 +137,7 @@ def _damage(path: Path) -> str | None:
     return None
 
 
-def described(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
     """The object in a JSON file; {} where there is none or it is damaged, which :func:`problem` reports."""
     try:
         return _json(path)
@@ -158,9 +158,9 @@ def _json(path: Path) -> dict[str, Any]:
 
 def has_image_processor(folder: Path) -> bool:
     """Whether a configuration in the folder prepares pictures, so that the model sees."""
-    images = described(folder / "preprocessor_config.json")
+    images = read_object(folder / "preprocessor_config.json")
     return not images.keys().isdisjoint(("image_processor_type", "image_mean")) or bool(
-        described(folder / "processor_config.json").get("image_processor")
+        read_object(folder / "processor_config.json").get("image_processor")
     )
 
 

@@ -27,8 +27,8 @@ FIXATIONS = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """A stimulus with its picture as it is sent."""
+class SentPicture:
+    """The file of a picture in a form that models take, with what is asked about it."""
 
     stimulus: Stimulus
     """What is asked: the task, and what goes with it, such as the target of a search."""
@@ -82,21 +82,21 @@ class UniversalAgent(ChatAgent):
         return declared.replace(attempts=attempts, filters=(*declared.filters, *filters))
 
     def prepare(self, stimulus: Stimulus) -> Any:
-        """A :class:`Picture` if there is an image, else the stimulus. Raises ImageError."""
+        """A :class:`SentPicture` if there is an image, else the stimulus. Raises ImageError."""
         if isinstance(stimulus, WordStimulus | ConversationStimulus):
             return stimulus
-        return Picture(stimulus, *stimulus.images()[0].sendable(SENT))
+        return SentPicture(stimulus, *stimulus.images()[0].sendable(SENT))
 
     def fitted_request(self, stimulus: Any, draw: Draw) -> TextRequest:
         """The question about a picture, or as for a chat model. Raises AnswerError."""
-        if not isinstance(stimulus, Picture):
+        if not isinstance(stimulus, SentPicture):
             return super().fitted_request(stimulus, draw)
         question, tokens = self._question(stimulus, draw)
         message = ChatMessage("user", question, stimulus.data, self.settings.image_detail)
         sampling = Sampling(self.settings.picture_temperature, max_tokens=tokens)
         return self._adapted(stimulus.stimulus, TextRequest(messages=(message,), sampling=sampling))
 
-    def _question(self, picture: Picture, draw: Draw) -> tuple[str, int]:
+    def _question(self, picture: SentPicture, draw: Draw) -> tuple[str, int]:
         """(the papers' question about a picture, the most tokens of its answer)."""
         settings = self.settings
         task = picture.stimulus.task
@@ -112,7 +112,7 @@ class UniversalAgent(ChatAgent):
         return question, settings.scanpath_tokens
 
     def _reply(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
-        if not isinstance(stimulus, Picture):
+        if not isinstance(stimulus, SentPicture):
             return super()._reply(stimulus, draw, request, text)
         task = stimulus.stimulus.task
         written = text.text[:READ]

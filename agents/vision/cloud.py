@@ -41,7 +41,7 @@ class ServiceSettings(Settings):
     """How often a request is tried again, after waits of 0.8 s, 1.6 s and so on to a minute."""
 
 
-Picture = tuple[Task, bytes, str]
+PictureFile = tuple[Task, bytes, str]
 """A picture on its way: the task, the file's bytes, and whether they are the original's or a PNG made of it."""
 S = TypeVar("S", bound=ServiceSettings)
 
@@ -94,12 +94,12 @@ class PictureService(Agent[S]):
                 )
         return super().missing()
 
-    def prepare(self, stimulus: Stimulus) -> Picture:
+    def prepare(self, stimulus: Stimulus) -> PictureFile:
         """The file as it will be sent. Raises ImageError."""
         data, form, _ = stimulus.image.sendable(self.formats)  # type: ignore[union-attr]
         return stimulus.task, data, form
 
-    async def respond_one(self, prepared: Picture, draw: Draw) -> Reply:
+    async def respond_one(self, prepared: PictureFile, draw: Draw) -> Reply:
         """The service's answer, in a thread. Raises AnswerError."""
         task, data, form = prepared
         reply = await asyncio.get_running_loop().run_in_executor(self._threads, self._patiently, task, data)

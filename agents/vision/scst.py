@@ -13,7 +13,7 @@ from agents.errors import AnswerError, UnavailableError
 from agents.vision.captioner import CaptionRow
 from agents.vision.captions import CaptionSettings
 from agents.vision.parts_captioner import PartsCaptioner
-from agents.vision.pixels import Prepared
+from agents.vision.pixels import ProcessorInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,10 +84,10 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
         self._use_tokens(model, start=END, end=END, pad=END)
         return model
 
-    def _group_key(self, prepared: Prepared) -> tuple[int, ...]:
+    def _group_key(self, prepared: ProcessorInput) -> tuple[int, ...]:
         return ()  # pictures of any size: the ResNet's features are of a single size
 
-    def _encode(self, images: Sequence[Prepared]) -> Tensor:
+    def _encode(self, images: Sequence[ProcessorInput]) -> Tensor:
         import torch
 
         pictures = self._moved(*(image["pixel_values"] for image in images))
@@ -117,7 +117,7 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
         return generated, 1
 
 
-def _whole_picture(pixels: NDArray[np.uint8]) -> Prepared:
+def _whole_picture(pixels: NDArray[np.uint8]) -> ProcessorInput:
     import torch
 
     height, width, _ = pixels.shape

@@ -23,7 +23,7 @@ from serving.files.csv_tables import read_back, unguarded
 if TYPE_CHECKING:
     import pandas as pd
 
-    from judging.ranking.model import Fit
+    from judging.ranking.model import Posterior
 
 Folder = str | PathLike[str]
 BEFORE = "before: "  # in the names of an earlier ranking's folders, if these are not the same that have grown
@@ -134,7 +134,7 @@ def _earlier(ranking: Path) -> pd.DataFrame:
     return verdicts
 
 
-def _agents(task: str, verdicts: pd.DataFrame, result: Fit) -> list[RankedAgent]:
+def _agents(task: str, verdicts: pd.DataFrame, result: Posterior) -> list[RankedAgent]:
     """People first, then by humanness."""
     rows = []
     draws = result.draws
@@ -157,7 +157,7 @@ def _agents(task: str, verdicts: pd.DataFrame, result: Fit) -> list[RankedAgent]
     return [rows[0], *sorted(rows[1:], key=lambda row: -row.humanness.value)]
 
 
-def _judges(task: str, verdicts: pd.DataFrame, result: Fit) -> list[RankedJudge]:
+def _judges(task: str, verdicts: pd.DataFrame, result: Posterior) -> list[RankedJudge]:
     number = verdicts["judge"].value_counts()
     draws = result.draws
     rows = [

@@ -41,7 +41,7 @@ GREY = re.compile(r"grey(?=\b|ish)")
 
 
 @dataclass(slots=True)
-class Tally:
+class RuleTally:
     """What the rules did with the answers of one agent, or of people, to one task."""
 
     answers: int = 0
@@ -58,7 +58,7 @@ class SameRules:
     def __init__(self, *, as_written: bool = False) -> None:
         self.as_written = as_written
         self._settings = RuleSettings()
-        self._tallies: dict[tuple[Asked, str], Tally] = {}
+        self._tallies: dict[tuple[Asked, str], RuleTally] = {}
         self._colors: dict[str, Counter[str]] = {}
 
     def word(self, written: str, cue: str, who: str) -> str:
@@ -117,7 +117,7 @@ class SameRules:
         return seen
 
     def _told(self, task: Asked, who: str, written: str, read: str, reason: str = "") -> str:
-        tally = self._tallies.setdefault((task, who), Tally())
+        tally = self._tallies.setdefault((task, who), RuleTally())
         tally.answers += 1
         if not read:
             tally.left_out[f"{written}: {reason}"] += 1
@@ -139,7 +139,7 @@ class SameRules:
                 changed = f"{tally.changed.total():,} changed{_examples(list(tally.changed))}"
                 left_out = f"{tally.left_out.total():,} left out{_examples(list(tally.left_out))}"
                 lines.append(f"{name}: {count(tally.answers, 'answer')} from {who}, {changed}, {left_out}")
-        people = self._tallies.get(("word_association", PEOPLE), Tally())
+        people = self._tallies.get(("word_association", PEOPLE), RuleTally())
         if people.left_out.total() > HALF * people.answers:
             lines.append(
                 "more than half of people's words are left out. The rules are for English; as_written (--as-written) "

@@ -23,7 +23,7 @@ def shares_of_pairs(settings: TestsOfAll) -> dict[Pair, float]:
     return {pair: round(share, 9) for pair, share in zip(PARTS, alike, strict=True) if round(share, 9)}
 
 
-def shares(settings: TestSettings) -> tuple[dict[int, float], dict[Condition, float], dict[Pair, float]]:
+def wanted_shares(settings: TestSettings) -> tuple[dict[int, float], dict[Condition, float], dict[Pair, float]]:
     """The wanted share of each number of exchanges, of each condition, and of each kind of pair."""
     deceit = settings.person_deceives
     conditions = zip(get_args(Condition), (deceit, 1 - deceit), strict=True)
@@ -42,7 +42,7 @@ def next_cell(
     Of all cells the one is taken that lacks most to its share after the tests ``held``: first by the shares of its
     exchanges and its condition, then by that of the cell itself, then by chance.
     """
-    exchanges, conditions, pairs = shares(settings)
+    exchanges, conditions, pairs = wanted_shares(settings)
     cells = Counter((test.exchanges, test.condition, test.pair) for test in held)
     total = cells.total() + 1
 

@@ -13,7 +13,7 @@ from judging.study.meetings.cells import next_cell
 from judging.study.meetings.lobby import View
 from judging.study.meetings.lobby_of_tests import JudgedLobby, Seats
 from judging.study.meetings.short_texts import shortened
-from judging.study.pages.page_answers import LONGEST_MESSAGE, parsed, tidy
+from judging.study.pages.page_answers import LONGEST_MESSAGE, parsed_answer, tidy
 from serving.files.timestamps import now
 
 
@@ -74,9 +74,9 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
         if (test.people[side], side, act) not in self.due(test) or turn != _turn(test, act):
             return "not_your_turn"
         if act == "judge":
-            await self.judge(test, parsed(VerdictAct, body))
+            await self.judge(test, parsed_answer(VerdictAct, body))
             return None
-        text = parsed(TextAct, body).text
+        text = parsed_answer(TextAct, body).text
         if act == "ask":
             await self._ask(test, text)
             return None

@@ -19,7 +19,7 @@ from judging.study.meetings.acts import TimedTextAct, TimedVerdictAct
 from judging.study.meetings.conversing import ConversingLobby
 from judging.study.meetings.lobby import View
 from judging.study.meetings.lobby_of_tests import JudgedLobby, Seats
-from judging.study.pages.page_answers import parsed
+from judging.study.pages.page_answers import parsed_answer
 from serving.files.timestamps import now
 
 MOST_MESSAGES = 1000
@@ -63,12 +63,12 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
         """Take a message, or the verdict once the clock has stopped."""
         act = body.get("act")
         if act == "say":
-            return await self._said(test, side, parsed(TimedTextAct, {**body, "side": side or body.get("side")}))
+            return await self._said(test, side, parsed_answer(TimedTextAct, {**body, "side": side or body.get("side")}))
         if act == "judge" and test.judged and not side:
             return None  # it was sent before
         if (test.people[side], side, act) not in self.due(test):
             return "not_your_turn"
-        sent = parsed(TimedVerdictAct, body)
+        sent = parsed_answer(TimedVerdictAct, body)
         codes = [code for code in self.settings.tests.codes if code in sent.codes]
         await self.judge(test, sent, confidence=sent.confidence, codes=codes)
         return None

@@ -15,7 +15,7 @@ from judging.study.log.state import Judge
 from judging.study.log.steps import MaterialStep
 from judging.study.meetings.material import MeetingMaterial, TalkMaterial
 from judging.study.pages.material import Material
-from judging.study.results.conversations import Record, conversations, numbered
+from judging.study.results.conversations import RecordFields, conversations, numbered
 from judging.study.results.live_tests import CONVERSATIONS, Test, verdict_on_test, write_tests
 from judging.study.results.participants import Personal, write_participants
 from judging.study.results.status import count_meetings
@@ -79,7 +79,7 @@ def _cells(row: VerdictRow, personal_answers: Personal, fields: Sequence[str]) -
     return [int(value) if isinstance(value, bool) else value for value in values]
 
 
-def _answers(judge: Judge, task: Asked) -> Iterator[Record]:
+def _answers(judge: Judge, task: Asked) -> Iterator[RecordFields]:
     """The answers to stimuli. Those that were to be replaced are rejected attempts."""
     for step, answer in zip(judge.steps, judge.answers, strict=False):
         if not isinstance(step, MaterialStep) or not isinstance(answer, StimulusAnswered):

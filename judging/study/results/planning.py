@@ -14,7 +14,7 @@ from agents.errors import InputError
 from judging.statistics.jackknife import CONFIDENCE, Clusters, Floats, rates
 from judging.statistics.measures import DETECTABILITY
 
-Measure = Literal["p_machine", "detectability"]
+PlannedMeasure = Literal["p_machine", "detectability"]
 """What the interval is of: P(said human | machine), or how well a judge tells both apart."""
 MOST_JUDGES = 1_000_000
 """A width that this number of judges does not reach is out of reach."""
@@ -31,7 +31,7 @@ is assumed, which is .4 of the verdicts' noise in a probit model.
 """
 
 
-def half_width(judges: int, per_human: float, per_machine: float, stimuli: int, measure: Measure) -> float:
+def half_width(judges: int, per_human: float, per_machine: float, stimuli: int, measure: PlannedMeasure) -> float:
     """Half the width of an agent's 95 % interval.
 
     ``per_human`` and ``per_machine`` are the verdicts of each judge on people's answers, and on those of each agent.
@@ -54,7 +54,9 @@ def _squares(number: float, clusters: int) -> float:
     return (1 + over * (1 - over) / per_cluster**2) / clusters
 
 
-def plan(wanted: float, agents: int, per_judge: int, stimuli: int, *, measure: Measure) -> tuple[int | None, float]:
+def plan(
+    wanted: float, agents: int, per_judge: int, stimuli: int, *, measure: PlannedMeasure
+) -> tuple[int | None, float]:
     """The fewest judges that bring the half-width of each agent's interval to ``wanted``, and the one that is reached.
 
     None where no number of judges does, for the stimuli are too few. ``per_judge`` is the number of trials of a judge,

@@ -35,7 +35,7 @@ INVISIBLE = "is empty: it holds invisible characters alone. Clear the cell, and 
 _LABELS = re.compile(r"[,;\n]")
 _QUOTED = re.compile(r"""(["'“”„«»])\s*(.*?)\s*["'“”„«»]""", re.DOTALL)
 
-State = Literal["answer", "missing", "wrong"]
+CellState = Literal["answer", "missing", "wrong"]
 
 
 class UnreadableError(ValueError):
@@ -46,7 +46,7 @@ class UnreadableError(ValueError):
 class CellText:
     """What a cell says."""
 
-    state: State
+    state: CellState
     """"answer"; "missing" where nobody answered; "wrong" where nobody can know what was answered."""
     text: str = ""
     """The text of an answer."""

@@ -34,7 +34,7 @@ from serving.exchange.importing.table_columns import (
     find_response,
     no_person,
     numbered_siblings,
-    plain_name,
+    plain_column,
 )
 from serving.files.words import count, shown
 from serving.runs.records import UNKNOWN
@@ -112,7 +112,7 @@ class TableReader:
             self._stimuli_are_numbers = whole_numbers(self.table.rows, self._stimulus_columns[0])
         elif columns is None and len(self._stimulus_columns) > 1:
             # Where a column such as `cue` names stimuli, `stimulus` alone is a screen: instructions, a fixation cross.
-            named = [name for name in self._stimulus_columns if plain_name(name) != "stimulus"]
+            named = [name for name in self._stimulus_columns if plain_column(name) != "stimulus"]
             if any(not is_empty(row.cells.get(name, "")) for row in self.table.rows for name in named):
                 self._stimulus_columns = named
         for column in self._stimulus_columns:

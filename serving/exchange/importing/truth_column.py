@@ -10,7 +10,7 @@ from agents.errors import InputError
 from serving.exchange.importing.people_table import TableRow
 from serving.exchange.importing.source import listed
 from serving.exchange.importing.table_cells import is_empty, shortened
-from serving.exchange.importing.table_columns import AGENTS, JUDGES, PARTICIPANTS, TRUTHS, plain_name
+from serving.exchange.importing.table_columns import AGENTS, JUDGES, PARTICIPANTS, TRUTHS, plain_column
 from serving.exchange.importing.table_reader import TableReader
 from serving.files.words import count, shown
 
@@ -38,7 +38,7 @@ def machines_of(reader: TableReader, rows: Sequence[TableRow]) -> Mapping[int, s
         if words & (HUMAN | MACHINE):
             columns.use(column)
             return _named_machines(reader, rows, column)
-        if words and words <= CODES and plain_name(column) != "kind":
+        if words and words <= CODES and plain_column(column) != "kind":
             raise InputError(
                 f"column {shown(column)} says of each row {listed([repr(word) for word in sorted(words)])}: write "
                 "human or machine there, or give the column another name if it says something else"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agents.attention.models.inhibition import DevicePaths
 
 RELEASES = "https://github.com/matthias-k/DeepGaze/releases/download/"
-WEIGHTS = "v1.1.0/deepgaze3.pth"
+RELEASED_WEIGHTS = "v1.1.0/deepgaze3.pth"
 BIAS = "v1.0.0/centerbias_mit1003.npy"
 # The commit before the package began to need a further one (CLIP) for models that are not used here.
 INSTALL = (
@@ -63,11 +63,11 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
 
     def published(self) -> Path:
         """Where torch.hub keeps the authors' weights."""
-        return torch_hub_path(Path(WEIGHTS).name)
+        return torch_hub_path(Path(RELEASED_WEIGHTS).name)
 
     def download(self, path: Path) -> None:
         """Bring the authors' weights from their release. Raises UnavailableError."""
-        download(RELEASES + WEIGHTS, path)
+        download(RELEASES + RELEASED_WEIGHTS, path)
 
     def bias_path(self) -> Path | None:
         """The file of the centre bias, whether or not it exists; None with random weights."""

@@ -22,7 +22,7 @@ from typing import Any
 
 from agents.answers import TurnAnswer
 from agents.contract import MIB, Agent, Declaration, Draw, Reply, Settings
-from agents.language.prompts import SIDES, speakers
+from agents.language.prompts import SPEAKER_LETTERS, speakers
 from agents.stimuli import ConversationStimulus, Stimulus
 
 SCRIPT = Path(__file__).parent / "eliza_script.json"
@@ -224,7 +224,7 @@ def spaced_words(text: str) -> str:
 def _messages(stimulus: ConversationStimulus, options: Mapping[str, Any]) -> list[tuple[bool, str]]:
     """(is the next speaker's, text), with any opener."""
     name, other = speakers(stimulus, options)
-    side = SIDES[(stimulus.names or SIDES).index(name)]
+    side = SPEAKER_LETTERS[(stimulus.names or SPEAKER_LETTERS).index(name)]
     labels = {name, side} - {other}
     messages = [(utterance.speaker in labels, utterance.text) for utterance in stimulus.history]
     if stimulus.opener is not None and all(text != stimulus.opener for _, text in messages):

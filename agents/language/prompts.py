@@ -27,7 +27,7 @@ from agents.contract import Draw, Reply
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.stimuli import ConversationStimulus, Stimulus, Utterance, WordStimulus
 
-SIDES = ("A", "B")
+SPEAKER_LETTERS = ("A", "B")
 """The two speakers' letters, which stand for their names where a stimulus has none."""
 GREETING = "Hi!"
 """What the speaker who does not begin says first in prompts of completion models."""
@@ -89,7 +89,7 @@ def filled(template: str, **values: object) -> str:
 def speakers(stimulus: ConversationStimulus, options: Mapping[str, Any]) -> tuple[str, str]:
     """(name of the next speaker, name of the other). The next is the side in ``options["speaker"]``, or else who did
     not speak last."""
-    first, second = stimulus.names or SIDES
+    first, second = stimulus.names or SPEAKER_LETTERS
     side = options.get("speaker")
     if side is None:
         first_spoke_last = bool(stimulus.history) and stimulus.history[-1].speaker == first
@@ -236,7 +236,7 @@ def chat_instructions(
     texts = parts or PARTS[program]
     if program in ONE_SIDED:
         side = _side(speakers(stimulus, draw.options)[0], stimulus)
-        system = _filled_part(texts[side], stimulus, draw, side, SIDES)
+        system = _filled_part(texts[side], stimulus, draw, side, SPEAKER_LETTERS)
         begins = ""
     else:
         starter = _side(_starter(stimulus, draw), stimulus)
@@ -327,13 +327,17 @@ def _filled_part(template: str, stimulus: ConversationStimulus, draw: Draw, side
 
 
 def _side(speaker: str, stimulus: ConversationStimulus) -> int:
-    names = stimulus.names or SIDES
-    return (names if speaker in names else SIDES).index(speaker)
+    names = stimulus.names or SPEAKER_LETTERS
+    return (names if speaker in names else SPEAKER_LETTERS).index(speaker)
 
 
 def _names(stimulus: ConversationStimulus, draw: Draw, program: Program) -> SpeakerTexts:
     if program == "llama-3.3":
-        return SIDES
+        return SPEAKER_LETTERS
     if program == "claude":
-        return SIDES if _side(_starter(stimulus, draw), stimulus) == 0 else (SIDES[1], SIDES[0])
-    return stimulus.names or SIDES
+        return (
+            SPEAKER_LETTERS
+            if _side(_starter(stimulus, draw), stimulus) == 0
+            else (SPEAKER_LETTERS[1], SPEAKER_LETTERS[0])
+        )
+    return stimulus.names or SPEAKER_LETTERS

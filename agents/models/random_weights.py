@@ -82,7 +82,7 @@ def make_folder(made: Architecture) -> tempfile.TemporaryDirectory[str]:
 def is_made(folder: Path) -> bool:
     """Whether it comes from :func:`make_folder`."""
     files = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    return weight_files.MARKER in files and not any(name.endswith(weight_files.FILES) for name in files)
+    return weight_files.MARKER in files and not any(name.endswith(weight_files.WEIGHT_SUFFIXES) for name in files)
 
 
 def load_random(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> Any:

@@ -15,7 +15,7 @@ from agents.language.hosts import LocalAgent, ServerAgent, TemplateSettings
 from agents.stimuli import TASKS, ConversationStimulus, Stimulus, WordStimulus
 from agents.vision import picture_replies as replies
 from agents.vision.captions import Flag, flags
-from agents.vision.llava_next import INSTRUCTIONS, LENGTHS, Lengths, drawn_length
+from agents.vision.llava_next import CAPTION_LENGTHS, INSTRUCTIONS, Lengths, drawn_length
 from agents.word_boundaries import count_words
 
 SENT = ("PNG", "JPEG", "WEBP", "GIF")
@@ -55,7 +55,7 @@ class UniversalSettings(ChatPromptSettings):
     """The most tokens of a caption."""
     scanpath_tokens: int = Field(1024, ge=1, le=100_000)
     """The most tokens of a scanpath."""
-    lengths: Lengths = LENGTHS
+    lengths: Lengths = CAPTION_LENGTHS
     """Lengths in words, from which a draw is made: COCO's, others, or a file of records of people's captions."""
     reject: tuple[Flag, ...] = ("too_few_words", "too_many_words")
     """Flags for which a caption is drawn again; the record has all flags anyway."""

@@ -69,7 +69,7 @@ Lengths = Annotated[
     Field(min_length=1),
 ]
 """Lengths in words: numbers, or a file of records from which those of people's captions are read."""
-LENGTHS: Lengths = (8, 9, 9, 10, 10, 10, 11, 11, 12, 13, 14, 16)
+CAPTION_LENGTHS: Lengths = (8, 9, 9, 10, 10, 10, 11, 11, 12, 13, 14, 16)
 """Lengths of COCO's captions, in words."""
 
 
@@ -82,7 +82,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
 
         prompt: str = INSTRUCTIONS
         """The instructions; {words} stands for the drawn number of words."""
-        lengths: Lengths = LENGTHS
+        lengths: Lengths = CAPTION_LENGTHS
         """Lengths in words, from which the number is drawn: COCO's, others, or a file of people's records."""
         least_words: int = Field(10, ge=1, le=1000)
         """A smaller drawn length is raised to this."""

@@ -94,13 +94,13 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
         return torch.cat([self._model.features(picture[None]) for picture in pictures])
 
     def _config(self, returned: int) -> GenerationConfig:
-        from agents.vision.scst_network import UNKNOWN
+        from agents.vision.scst_network import UNKNOWN_WORD
 
         config = super()._config(returned)
         if self.width > 1:  # the published search goes on to the last token, and takes no unknown word
             config.early_stopping = self.settings.early_stopping or "never"
             last = len(self._tokenizer) - 1
-            config.suppress_tokens = [last] if self._tokenizer.convert_ids_to_tokens(last) == UNKNOWN else None
+            config.suppress_tokens = [last] if self._tokenizer.convert_ids_to_tokens(last) == UNKNOWN_WORD else None
         return config
 
     def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:

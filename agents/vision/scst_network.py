@@ -22,7 +22,7 @@ END = 0
 """The token that begins a text, ends it and pads it."""
 END_WORD = "<end>"
 """How that token is written."""
-UNKNOWN = "UNK"
+UNKNOWN_WORD = "UNK"
 """The word for words that were too rare in training."""
 
 
@@ -192,7 +192,7 @@ def make_word_tokenizer(words: list[str]) -> PreTrainedTokenizerFast:
 
     numbers = {word: number for number, word in enumerate(words)}
     return PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer(models.WordLevel(numbers, UNKNOWN)),
+        tokenizer_object=Tokenizer(models.WordLevel(numbers, UNKNOWN_WORD)),
         eos_token=END_WORD,
         clean_up_tokenization_spaces=False,
     )

@@ -12,7 +12,7 @@ import numpy as np
 from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
-from judging.ranking.ranking import KEPT, VERDICTS_FILE, RankedAgent, RankedJudge, Ranking
+from judging.ranking.ranking import KEPT_COLUMNS, VERDICTS_FILE, RankedAgent, RankedJudge, Ranking
 from judging.scores.verdicts import open_verdicts, read_verdicts, single_cues
 from judging.statistics.jackknife import Floats
 from judging.statistics.tables import NO_FIGURE, Estimate, Table
@@ -96,12 +96,12 @@ def _read(folders: Sequence[Path], key: Path | None, prior: Path | None, say: Ca
     earlier ranking, whose posterior they make this model's prior. Raises InputError."""
     import pandas as pd
 
-    old = pd.DataFrame(columns=[*KEPT]) if prior is None else _earlier(prior)
+    old = pd.DataFrame(columns=[*KEPT_COLUMNS]) if prior is None else _earlier(prior)
     runs = open_verdicts(folders, key)
     table = read_verdicts(runs)
     table = counted(table[table["excluded"].isna() & (table["sample"] == 0) & table["verdict"].isin(VERDICTS)])
     table = table[~table["catch"].astype(bool) & table["repeat_of"].isna() & table["beside_truth"].isna()]
-    table = table[~table["judge"].isin(single_cues(runs))].drop_duplicates(["judge", "trial"])[[*KEPT]]
+    table = table[~table["judge"].isin(single_cues(runs))].drop_duplicates(["judge", "trial"])[[*KEPT_COLUMNS]]
     table = table.map(lambda cell: read_back(cell) if isinstance(cell, str) else cell)  # as --prior will read it
     # What is known goes whatever its verdict: to go by that would select. People without a name have several answers.
     same = ["asked", "judge", "agent", "stimulus"]
@@ -124,7 +124,7 @@ def _earlier(ranking: Path) -> pd.DataFrame:
 
     file = ranking / VERDICTS_FILE
     try:
-        verdicts = pd.read_csv(file, dtype=str, keep_default_na=False)[[*KEPT]].map(unguarded)
+        verdicts = pd.read_csv(file, dtype=str, keep_default_na=False)[[*KEPT_COLUMNS]].map(unguarded)
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError):

@@ -16,7 +16,7 @@ from judging.study.design.settings import StudySettings
 from judging.study.log.codes import draw_code
 from judging.study.log.participant_events import ConsentAnswered, StepAnswer
 from judging.study.log.state import Judge
-from judging.study.pages.material import TYPES
+from judging.study.pages.material import MEDIA_TYPES
 from judging.study.pages.page_answers import BadAnswer, visible
 from judging.study.pages.phrases import phrases_sent
 from judging.study.serving_study import ServedStudy
@@ -96,7 +96,7 @@ def _judge(study: ServedStudy, judge: Judge) -> dict[str, Any]:
 
 
 def _data_address(path: Path) -> str:
-    kind = TYPES.get(path.suffix[1:], "octet-stream")
+    kind = MEDIA_TYPES.get(path.suffix[1:], "octet-stream")
     return f"data:image/{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 

@@ -21,7 +21,7 @@ from agents.errors import InputError
 from agents.images import Image
 from agents.stimuli import Asked, ShownAnswer
 from judging.trial_sets.people_twice import PeopleTwice
-from judging.trial_sets.same_rules import PEOPLE, SameRules
+from judging.trial_sets.same_rules import ANSWERING_PEOPLE, SameRules
 from serving.conversations.scenario import speaker_name
 from serving.runs.answer_numbers import texts
 from serving.runs.path_frames import PathsOnPictures, records_file
@@ -229,7 +229,7 @@ class AnswerReader:
     def _rules_for(self, record: RunRecord) -> tuple[SameRules, str]:
         """The rules that an answer passes, and who gave it."""
         rules = self._no_rules if record["kind"] == "control" else self.rules
-        return rules, PEOPLE if record["kind"] == "human" else record["agent"]
+        return rules, ANSWERING_PEOPLE if record["kind"] == "human" else record["agent"]
 
     def _visible(self, record: RunRecord, stimulus: AnsweredStimulus, answer: Any) -> ShownAnswer | None:
         """What judges see of an answer in words; None where nothing is left of it. Catch trials pass no rules: they are

@@ -29,8 +29,7 @@ from judging.trial_sets.drawing import (
     one_sided,
     unique,
 )
-from judging.trial_sets.pairs import LENGTHS as PAIR_LENGTHS
-from judging.trial_sets.pairs import draw_pair_list, draw_pairs, read_dialogues
+from judging.trial_sets.pairs import PAIR_LENGTHS, draw_pair_list, draw_pairs, read_dialogues
 from judging.trial_sets.same_rules import SameRules
 from judging.trial_sets.trial_set import WITHOUT_PICTURE, JudgesList, write_trial_set
 from serving.files.words import count

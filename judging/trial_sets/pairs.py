@@ -25,7 +25,7 @@ from judging.trial_sets.candidates import (
 )
 from judging.trial_sets.drawing import Order, arrange, half, least_used, shares
 
-LENGTHS = (3, 10)
+PAIR_LENGTHS = (3, 10)
 
 
 @dataclass(frozen=True, slots=True)

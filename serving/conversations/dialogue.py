@@ -36,7 +36,7 @@ from serving.scheduling.scheduler import Scheduler
 from serving.sets.stimulus_row import StimulusRow
 
 PSEUDO_TRIES = 5  # answers in a row that may bring nothing to a pseudo-dialogue
-PERSON = re.compile(r"human(?::[^\s~]{1,100})?")  # what a record may call the person
+PERSON_NAME = re.compile(r"human(?::[^\s~]{1,100})?")  # what a record may call the person
 RefusalCode = Literal["busy", "ended", "not_open"]
 
 

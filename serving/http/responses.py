@@ -16,7 +16,7 @@ from serving.http.errors import ApiError, request_id
 from serving.http.guard import unless_gone
 from serving.http.json_bodies import JsonRoute
 from serving.http.not_kept import Keep
-from serving.http.openai_forms import ANSWERED, EVENTS, NO_STORE
+from serving.http.openai_forms import ANSWERED, EVENT_STREAM, NO_STORE
 from serving.http.openai_options import ignored_header
 from serving.http.response_requests import ResponsesRequest
 from serving.http.said_here import SaidHere
@@ -44,7 +44,9 @@ def router(service: Service, said: SaidHere) -> APIRouter:
             [answer] = await unless_gone(request, answering.whole())
             return Response(orjson.dumps(made.answered(answer)), media_type=JSON, headers=headers)
         await unless_gone(request, answering.begin())
-        return StreamingResponse(made.events(request_id(request)), media_type=EVENTS, headers={**headers, **NO_STORE})
+        return StreamingResponse(
+            made.events(request_id(request)), media_type=EVENT_STREAM, headers={**headers, **NO_STORE}
+        )
 
     return routes
 

@@ -34,7 +34,7 @@ from serving.viewer.index import ValueNumbers, ViewerIndex
 from serving.viewer.provenance import about_run
 from serving.viewer.records import as_compared, well_formed
 from serving.viewer.scanpaths import TASK, ViewedScanpaths
-from serving.viewer.statistics import UNKNOWN, Labelled, Statistics
+from serving.viewer.statistics import UNKNOWN_PERSON, Labelled, Statistics
 
 CHUNK = 300_000  # bytes of records: a larger chunk ends, and the next begins
 SEARCHED = 24_000_000  # characters of answers, over all records, that the index holds for the search
@@ -64,7 +64,7 @@ class RecordTally:
 
     def row(self) -> list[Any]:
         """The counts for the page: [kind, participants, ok, rejected, failed, expected, attempts]."""
-        participants = len(self.names - {UNKNOWN})
+        participants = len(self.names - {UNKNOWN_PERSON})
         return [self.kind, participants, self.ok, self.rejected, self.failed, self.expected, self.attempts]
 
 

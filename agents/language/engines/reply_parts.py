@@ -24,9 +24,9 @@ from agents.language.engines.reply_marks import (
     BOX,
     CERTAIN_ENDS,
     CHANNEL,
-    HEADS,
     LABEL,
     NEXT_SPEAKERS,
+    PROMPT_HEADS,
     RECIPIENT,
     TAG,
     THOUGHTS,
@@ -230,7 +230,7 @@ def turn_end(answer: str) -> int:
 def _without_head(text: str) -> str:
     """Without what begins a text or an assistant's turn. <s> begins one where no </s> stands but at the end: HTML
     strikes words out by both."""
-    head = HEADS.match(text)
+    head = PROMPT_HEADS.match(text)
     text = text[head.end() :] if head is not None else text
     if text.lstrip().startswith("<s>") and "</s>" not in text.rstrip()[:-4]:
         return text.lstrip()[3:]

@@ -38,12 +38,12 @@ Move = tuple[str, int, ActKind]
 """Who is to do something; the side, which is 0 for the judge and 1 or 2 for an agent; what."""
 VoidCause = Literal["fault", "left", "away", "deleted"]
 """Why a meeting is void: a machine failed, somebody else left, one left oneself, somebody had all deleted."""
-SIDES = (1, 2)
+AGENT_SIDES = (1, 2)
 # words of ``why`` in TalkVoid and TestVoid
 LEFT = "left"
 IDLE = "did nothing"
 FORGOTTEN = "forgotten"
-PARTS: Mapping[Pair, tuple[PersonOrMachine, PersonOrMachine]] = {
+PARTS_OF_PAIR: Mapping[Pair, tuple[PersonOrMachine, PersonOrMachine]] = {
     "person machine": ("person", "machine"),
     "two machines": ("machine", "machine"),
     "two people": ("person", "person"),
@@ -213,7 +213,7 @@ class JudgedMeeting(Meeting):
     @property
     def pair(self) -> Pair:
         """What the two agents are together, in whichever order."""
-        return next(pair for pair, parts in PARTS.items() if sorted(parts) == sorted(self.parts))
+        return next(pair for pair, parts in PARTS_OF_PAIR.items() if sorted(parts) == sorted(self.parts))
 
     def part_of(self, code: str) -> str:
         """``the judge`` or ``an agent``."""
@@ -279,7 +279,7 @@ class OnlineTest(JudgedMeeting):
 
     def shown(self, clock: float) -> int:
         """The number of exchanges whose answers the judge sees at a time."""
-        complete = [number for number, answers in enumerate(self.answers) if len(answers) == len(SIDES)]
+        complete = [number for number, answers in enumerate(self.answers) if len(answers) == len(AGENT_SIDES)]
         return sum(self.shown_at(number) <= clock for number in complete)
 
     def is_over(self) -> bool:
@@ -289,8 +289,8 @@ class OnlineTest(JudgedMeeting):
     def due_of_readers(self, clock: float, reading: Collection[str]) -> list[Move]:
         """Answers to the last question; then a verdict or the next question, once both answers are shown."""
         number = len(self.questions)
-        if number and len(self.answers[-1]) < len(SIDES):
-            left = [(self.people[side], side) for side in SIDES if side not in self.answers[-1]]
+        if number and len(self.answers[-1]) < len(AGENT_SIDES):
+            left = [(self.people[side], side) for side in AGENT_SIDES if side not in self.answers[-1]]
             return [(who, side, "answer") for who, side in left if who not in reading]
         if self.shown(clock) < number or self.people[0] in reading:
             return []

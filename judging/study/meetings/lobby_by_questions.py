@@ -5,7 +5,7 @@ from typing import Any
 
 from agents.word_boundaries import count_words
 from judging.study.design.settings import OnlineSettings
-from judging.study.log.meeting import SIDES, OnlineTest
+from judging.study.log.meeting import AGENT_SIDES, OnlineTest
 from judging.study.log.meeting_events import OnlineTestBegan, TestAnswered, TestAsked
 from judging.study.meetings.acts import TextAct, VerdictAct
 from judging.study.meetings.agent_server import text_of
@@ -49,7 +49,7 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
             if side:
                 sides = (side,)
             elif number < both:
-                sides = SIDES
+                sides = AGENT_SIDES
             texts = [answers[agent].text for agent in sides if agent in answers]
             exchanges.append({"question": question.text, "answers": texts})
         verdicts = [

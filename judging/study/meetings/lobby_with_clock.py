@@ -13,7 +13,7 @@ from typing import Any
 from agents.answers import Message, Withdrawn
 from agents.stimuli import ConversationStimulus
 from judging.study.design.settings import InterrogationSettings
-from judging.study.log.meeting import SIDES, Interrogation
+from judging.study.log.meeting import AGENT_SIDES, Interrogation
 from judging.study.log.meeting_events import InterrogationBegan, TestSaid, TestWithdrawn
 from judging.study.meetings.acts import TimedTextAct, TimedVerdictAct
 from judging.study.meetings.conversing import ConversingLobby
@@ -41,7 +41,7 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
             test=seats.test,
             judge=seats.judge,
             parts=seats.parts,
-            agents=seats.agents(list(islice(cycle(machines), len(SIDES)))),
+            agents=seats.agents(list(islice(cycle(machines), len(AGENT_SIDES)))),
             seconds=round(60 * self.settings.tests.minutes, 3),
             at=now(),
         )
@@ -50,7 +50,7 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
         """The messages of both conversations to the judge, of the own one to an agent, and the time that is left."""
         clock = self.clock(test)
         mine = "B" if side else "A"
-        agents = (side,) if side else SIDES
+        agents = (side,) if side else AGENT_SIDES
         chats = [[{"mine": line.speaker == mine, "text": line.text} for line in test.lines(agent)] for agent in agents]
         return {
             "act": "say" if test.is_open(clock) else act,
@@ -97,7 +97,7 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
 
     def machines(self, test: Interrogation) -> list[int]:
         """The machines, while the clock runs: they may always have something to say."""
-        return [side for side in SIDES if test.is_open(self.clock(test)) and test.parts[side - 1] == "machine"]
+        return [side for side in AGENT_SIDES if test.is_open(self.clock(test)) and test.parts[side - 1] == "machine"]
 
     async def play(self, test: Interrogation, side: int) -> None:
         """As in any conversation, until the clock stops; what is not sent by then is withdrawn."""

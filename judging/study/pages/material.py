@@ -17,7 +17,7 @@ from judging.study.log.state import Judge
 from judging.study.log.steps import Instructions, MaterialKind, MaterialStep, Phase, Step
 from judging.study.pages.pool import TimesSeen
 
-TYPES = {"jpeg": "jpeg", "jpg": "jpeg", "png": "png", "gif": "gif", "webp": "webp", "bmp": "bmp", "tiff": "tiff"}
+MEDIA_TYPES = {"jpeg": "jpeg", "jpg": "jpeg", "png": "png", "gif": "gif", "webp": "webp", "bmp": "bmp", "tiff": "tiff"}
 """Media types of pictures (after ``image/``) by the ending of their names."""
 
 

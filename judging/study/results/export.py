@@ -8,7 +8,7 @@ from agents.answers import BY_TASK, plain
 from agents.errors import InputError
 from agents.stimuli import Asked
 from judging.study.design.settings import TestsSettings
-from judging.study.design.tables import CLOSING, FIELDS
+from judging.study.design.tables import ASKED_BEFORE, CLOSING
 from judging.study.log.files import read_personal, read_state
 from judging.study.log.participant_events import StimulusAnswered
 from judging.study.log.state import Judge
@@ -16,7 +16,7 @@ from judging.study.log.steps import MaterialStep
 from judging.study.meetings.material import MeetingMaterial, TalkMaterial
 from judging.study.pages.material import Material
 from judging.study.results.conversations import RecordFields, conversations, numbered
-from judging.study.results.live_tests import CONVERSATIONS, Test, verdict_on_test, write_tests
+from judging.study.results.live_tests import CONVERSATIONS_FILE, Test, verdict_on_test, write_tests
 from judging.study.results.participants import Personal, write_participants
 from judging.study.results.status import count_meetings
 from judging.study.results.verdict_rows import VerdictRow, rows_of, verdict_record
@@ -57,7 +57,7 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
     if not records and not is_for_payment:
         why = f"; its {material.meetings}: {left_out}" if isinstance(material, MeetingMaterial) and left_out else ""
         raise InputError(f"{folder}: nobody has answered yet{why}")
-    marker = CONVERSATIONS if tests else "run.json" if records else PARTICIPANTS
+    marker = CONVERSATIONS_FILE if tests else "run.json" if records else PARTICIPANTS
     with new_folder(out, marker=marker, force=force) as made:
         if isinstance(material.settings, TestsSettings) and records:
             write_tests(made, out, tests, state, records, material.settings.tests.seed)
@@ -67,7 +67,7 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
             write_participants(made / PARTICIPANTS, state, personal_answers, rows, material)
         if rows:
             # What a run's records tell of the judges, its table tells, too.
-            fields = [*FIELDS, *CLOSING] if personal else questions
+            fields = [*ASKED_BEFORE, *CLOSING] if personal else questions
             with (made / TABLE).open("w", encoding="utf-8", newline="") as file:
                 write_rows(file, [*rows[0], *fields], (_cells(row, personal_answers, fields) for row in rows))
     return len(records), left_out

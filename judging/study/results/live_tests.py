@@ -9,7 +9,7 @@ import orjson
 
 from agents.answers import VerdictAnswer, plain
 from agents.stimuli import ShownAnswer
-from judging.study.log.meeting import SIDES, Interrogation, Line, OnlineTest, VerdictOnTest
+from judging.study.log.meeting import AGENT_SIDES, Interrogation, Line, OnlineTest, VerdictOnTest
 from judging.study.log.state import State
 from judging.study.results.conversations import RecordFields, agent_name, conversation, numbered
 from judging.trial_sets.candidates import AnsweredStimulus, Candidate, Letter, Truth, is_person
@@ -17,7 +17,7 @@ from judging.trial_sets.trial_set import TRIALS_FILE, JudgesList, write_trial_se
 from serving.files.atomic_files import replacing
 from serving.runs.opening import new_people_run
 
-CONVERSATIONS = "conversations.jsonl"
+CONVERSATIONS_FILE = "conversations.jsonl"
 """The stimulus set of the tests, a row each."""
 Test = OnlineTest | Interrogation
 
@@ -29,10 +29,10 @@ def write_tests(
 
     ``verdicts`` are those of :func:`verdict_on_test`; ``seed`` draws the order of the trials.
     """
-    source = made / CONVERSATIONS
+    source = made / CONVERSATIONS_FILE
     with replacing(source) as file:
         file.writelines(orjson.dumps(_stimulus(test)) + b"\n" for test in tests)
-    conversations = [*numbered(_conversation_of_test(test, side, state) for test in tests for side in SIDES)]
+    conversations = [*numbered(_conversation_of_test(test, side, state) for test in tests for side in AGENT_SIDES)]
     run = _write_run(made / "conversations", source, out, conversations)
     of_tests = zip(tests, conversations[::2], conversations[1::2], strict=True)
     candidates = [(trial, False) for test, *both in of_tests for trial in _trials(test, both, made, run)]
@@ -56,7 +56,7 @@ def _write_run(folder: Path, source: Path, out: Path, records: Sequence[RecordFi
 
 
 def _stimulus(test: Test) -> dict[str, Any]:
-    most = max(1, *(len(test.lines(side)) for side in SIDES))
+    most = max(1, *(len(test.lines(side)) for side in AGENT_SIDES))
     row: dict[str, Any] = {"id": test.id, "task": "conversation", "who_starts": "A", "exchanges": most}
     if isinstance(test, Interrogation):
         return {**row, "mode": "burst", "meta": {"pair": test.pair, "minutes": f"{test.seconds / 60:g}"}}
@@ -83,7 +83,7 @@ def _trials(test: Test, conversations: Sequence[RecordFields], folder: Path, run
     stimulus = AnsweredStimulus("conversation", test.id, _stimulus(test), folder, None, None)
     for number in [judged.exchanges for judged in test.judged]:
         both = []
-        for side, record in zip(SIDES, conversations, strict=True):
+        for side, record in zip(AGENT_SIDES, conversations, strict=True):
             lines = _lines_seen(test, side, number)
             agent = record["agent"].partition("~")[2]
             truth: Truth = "human" if is_person(agent) else "machine"

@@ -7,8 +7,9 @@ from itertools import pairwise
 from typing import Any
 
 from agents.errors import InputError
+from agents.frames import Point
 from agents.stimuli import Task
-from serving.exchange.importing.path_units import Path, Point, add_scaled
+from serving.exchange.importing.path_units import Path, add_scaled
 from serving.exchange.importing.people_table import TableRow
 from serving.exchange.importing.repeated_rows import tell_several_answers
 from serving.exchange.importing.source import listed, person

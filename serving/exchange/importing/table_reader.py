@@ -16,7 +16,7 @@ from serving.exchange.importing.people_table import PeopleTable, TableRow, put_t
 from serving.exchange.importing.repeated_rows import drop_equal_rows, tell_rows
 from serving.exchange.importing.source import ImportOptions, Source, listed, person
 from serving.exchange.importing.table_cells import (
-    NO_ANSWER,
+    EMPTY_WORDS,
     NO_ANSWER_WITHOUT_TIME,
     CellText,
     has_time,
@@ -122,7 +122,7 @@ class TableReader:
         """The stimulus that a row names, or "". The content of a screen (HTML, a list of pictures) is no name."""
         for column in self._stimulus_columns:
             text = row.cells.get(column, "").strip()
-            if text == "null" or is_blank(text) or text in NO_ANSWER or column in row.not_texts:
+            if text == "null" or is_blank(text) or text in EMPTY_WORDS or column in row.not_texts:
                 continue
             if text in NO_ANSWER_WITHOUT_TIME and not self.is_timed(row):
                 continue

@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 
 from agents import catalogue
 from judging.judges import features as of_trials
-from judging.judges.built_in import PRESETS
+from judging.judges.built_in import JUDGE_PRESETS
 from judging.judges.classifier import NUMBERS, ClassifierJudge, ClassifierSettings, CueJudge, CueSettings
 from judging.judges.features import Features, path_features
 from judging.statistics.ledger import detectability_difference
@@ -325,4 +325,4 @@ def test_margins_of_several_partitions_are_their_mean() -> None:
 
 
 def test_every_judge_of_the_list_can_be_named() -> None:
-    assert {about["name"] for about in PRESETS.values()} <= set(catalogue.names())
+    assert {about["name"] for about in JUDGE_PRESETS.values()} <= set(catalogue.names())

@@ -19,7 +19,7 @@ from judging.scores.verdicts import open_verdicts, read_verdicts
 from judging.study.design.settings import OnlineSettings, read_settings
 from judging.study.design.tables import Tests as Drawn
 from judging.study.log.files import read_state
-from judging.study.log.meeting import PARTS, OnlineTest
+from judging.study.log.meeting import PARTS_OF_PAIR, OnlineTest
 from judging.study.meetings.cells import next_cell, wanted_shares
 from judging.study.meetings.short_texts import shortened
 from judging.study.pages.page_answers import Refused
@@ -408,7 +408,7 @@ def test_every_value_has_its_share() -> None:
         chance = random.Random(at)
         [kind] = chance.choices(list(kinds), list(kinds.values()))
         exchanges, condition = next_cell(settings, held, chance, kind)
-        held.append(OnlineTest("t", "", ["j", "a", "b"], [*PARTS[kind]], condition, exchanges, "end"))
+        held.append(OnlineTest("t", "", ["j", "a", "b"], [*PARTS_OF_PAIR[kind]], condition, exchanges, "end"))
         counts = Counter(test.exchanges for test in held)
         assert all(abs(counts[number] - (at + 1) / 4) < 1.5 for number in settings.exchanges)
         assert abs(sum(test.condition == "person_deceives" for test in held) - 0.3 * (at + 1)) < 1.5

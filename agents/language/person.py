@@ -63,7 +63,7 @@ def open_person(settings: PersonSettings) -> Person | None:
     message of the person's."""
     if settings.person is None:
         return None
-    turns = [list(turn) for _, turn in groupby(read_messages(settings.person), key=lambda message: message.speaker)]
+    turns = [list(turn) for _, turn in groupby(read_message_file(settings.person), key=lambda message: message.speaker)]
     newest = turns[-settings.person_turns :]
     own_turns = [turn for turn in newest if turn[0].speaker == "person"]
     if not own_turns:
@@ -71,7 +71,7 @@ def open_person(settings: PersonSettings) -> Person | None:
     return Person([message for turn in newest for message in turn], style(own_turns))
 
 
-def read_messages(path: Path) -> list[HistoryMessage]:
+def read_message_file(path: Path) -> list[HistoryMessage]:
     """The messages of a file with a JSON object on each line. Raises InputError that names every bad line and quotes
     none."""
     try:

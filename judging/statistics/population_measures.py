@@ -15,9 +15,8 @@ from agents.language.embedder import Embedder
 from agents.language.minilm import PACKAGE
 from judging.statistics.answer_statistics import plain_words
 from judging.statistics.jackknife import Floats
-from serving.runs.answer_numbers import RETURN_RADIUS, in_widths, texts
+from serving.runs.answer_numbers import RETURN_RADIUS, AnswerFields, in_widths, texts
 
-AnswerFields = Mapping[str, Any]
 Vectors = Mapping[str, NDArray[np.float32]]
 CELLS = 64  # of a frame's side
 OF_CENTRE = 0.3  # of a picture's density, beside Gaussians of a degree: the likeliest for 1,199 people's paths

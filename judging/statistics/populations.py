@@ -25,11 +25,12 @@ from agents.stimuli import TASKS
 from judging.statistics.answer_statistics import longest_excerpts
 from judging.statistics.contrasts import ALPHA, holm
 from judging.statistics.jackknife import ROUNDING, Floats
-from judging.statistics.population_measures import AnswerFields, Measure, measures_of
+from judging.statistics.population_measures import Measure, measures_of
 from judging.statistics.tables import NO_FIGURE, Estimate, Table
 from judging.trial_sets.candidates import AnswerReader
 from judging.trial_sets.same_rules import SameRules
 from serving.files.words import count
+from serving.runs.answer_numbers import AnswerFields
 
 # of an interval as many stimuli, or groups of them
 SPLITS = 200

@@ -21,7 +21,7 @@ FINISH: Mapping[str, FinishReason] = {"length": "length", "filtered": "content_f
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChoiceText:
     """One of the answers to a question."""
 
     index: int
@@ -56,7 +56,7 @@ class Usage:
     """Tokens of all answers together."""
 
     @classmethod
-    def of(cls, answers: Sequence[Choice]) -> "Usage":
+    def of(cls, answers: Sequence[ChoiceText]) -> "Usage":
         """The tokens of the answers to one question."""
         prompt_tokens = 0
         answer_tokens = 0
@@ -92,7 +92,7 @@ class Answering:
         self._texts = [""] * self._count  # of each answer, as far as it is known
         self._wake = asyncio.Event()
 
-    async def whole(self) -> list[Choice]:
+    async def whole(self) -> list[ChoiceText]:
         """All answers, by index. Raises ApiError for a failure of any."""
         return self._read(await self._answers([None] * self._count))
 
@@ -110,8 +110,8 @@ class Answering:
         if self._answering.done():
             self._answering.result()
 
-    async def pieces(self) -> AsyncGenerator[Piece | Choice, None]:
-        """The pieces of all answers as they are made; after the last piece of an answer the whole :class:`Choice`."""
+    async def pieces(self) -> AsyncGenerator[Piece | ChoiceText, None]:
+        """The pieces of all answers as they are made; behind the last piece of each the whole :class:`ChoiceText`."""
         sent: list[str | None] = [None] * self._count
 
         def piece(index: int, text: str) -> Piece:
@@ -142,7 +142,7 @@ class Answering:
         """End the asking, if it goes on."""
         await cancel(self._answering)
 
-    def more(self, answers: Sequence[Choice]) -> dict[str, Any]:
+    def more(self, answers: Sequence[ChoiceText]) -> dict[str, Any]:
         """The field "turinglike" of a response, which OpenAI's interface has not: the records, and what was ignored."""
         records = [orjson.Fragment(answer.answered.record.rstrip()) for answer in answers]
         return {"records": records, "ignored": self.question.ignored}
@@ -176,11 +176,11 @@ class Answering:
 
         return say
 
-    def _read(self, made: Sequence[Answered]) -> list[Choice]:
+    def _read(self, made: Sequence[Answered]) -> list[ChoiceText]:
         answers = []
         for index, answered in enumerate(made):
             text, finish = self._text(answered.outcome)
-            answers.append(Choice(index, text, finish, answered))
+            answers.append(ChoiceText(index, text, finish, answered))
         return answers
 
     def _text(self, outcome: Outcome) -> tuple[str, FinishReason]:

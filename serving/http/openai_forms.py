@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from starlette.requests import Request
 from starlette.responses import Response
 
-from serving.http.answering import Answering, Choice, Piece, Usage
+from serving.http.answering import Answering, ChoiceText, Piece, Usage
 from serving.http.bodies import JSON
 from serving.http.errors import POSTED, ApiError, documented, request_id
 from serving.http.guard import unless_gone
@@ -92,7 +92,7 @@ def _choice(index: int, content: Mapping[str, Any], finish: str | None) -> dict[
     return {"index": index, **content, "finish_reason": finish, "logprobs": None}
 
 
-def _usage(answers: Sequence[Choice]) -> dict[str, int]:
+def _usage(answers: Sequence[ChoiceText]) -> dict[str, int]:
     counted = Usage.of(answers)
     return {
         "prompt_tokens": counted.prompt,

@@ -10,7 +10,7 @@ import orjson
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
-from serving.http.answering import Answering, Choice, Piece, Usage
+from serving.http.answering import Answering, ChoiceText, Piece, Usage
 from serving.http.bodies import JSON
 from serving.http.errors import ApiError, request_id
 from serving.http.guard import unless_gone
@@ -62,7 +62,7 @@ class _Response:
         self._created = int(time.time())
         self._events = 0
 
-    def answered(self, answer: Choice) -> dict[str, Any]:
+    def answered(self, answer: ChoiceText) -> dict[str, Any]:
         """The response with its answer, which is remembered under the message's id."""
         self._said.remember(self._message_id, answer.text)
         reason = INCOMPLETE.get(answer.finish)
@@ -142,7 +142,7 @@ class _Response:
             "usage": None,
         }
 
-    def _message(self, answer: Choice | None) -> dict[str, Any]:
+    def _message(self, answer: ChoiceText | None) -> dict[str, Any]:
         if answer is None:
             status = "in_progress"
         elif answer.finish in INCOMPLETE:

@@ -171,7 +171,7 @@ class ColumnSection:
 
 
 @dataclass(frozen=True, slots=True)
-class ScorePage:
+class Page:
     """What the page of scores shows, in its order."""
 
     links: Sequence[tuple[str, str]]

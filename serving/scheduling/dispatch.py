@@ -26,10 +26,10 @@ from serving.scheduling.recovery import (
     CircuitBreaker,
     RepeatedReplies,
     WorkerLost,
-    describe_error,
+    describe,
     one_line,
 )
-from serving.scheduling.request import Failure, OutcomeStatus, Where
+from serving.scheduling.request import Failure, Status, Where
 from serving.scheduling.tasks import cancel
 from serving.scheduling.this_process import LocalWorker
 from serving.scheduling.under_way import UnderWay
@@ -205,7 +205,7 @@ class Dispatcher:
     def _end_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.stop(AgentStoppedError(f"agent {self.name} was stopped by an internal error: {describe_error(error)}"))
+            self.stop(AgentStoppedError(f"agent {self.name} was stopped by an internal error: {describe(error)}"))
 
     async def _call(self, replica: _Replica, batch: list[UnderWay]) -> None:
         sent_at = asyncio.get_running_loop().time()
@@ -282,7 +282,7 @@ class Dispatcher:
             try:
                 is_rejected = _is_rejected(request, self.declared)
             except Exception as error:  # a filter is an agent's own code: what it raises fails this request alone
-                self._fail(request, Failure("filter_failed", describe_error(error)))
+                self._fail(request, Failure("filter_failed", describe(error)))
                 return
         if is_rejected and request.attempt + 1 < self.declared.attempts:
             request.attempt += 1
@@ -297,7 +297,7 @@ class Dispatcher:
     def _fail(self, request: UnderWay, error: Failure) -> None:
         self._finish(request, "failed", error)
 
-    def _finish(self, request: UnderWay, status: OutcomeStatus, error: Failure | None = None) -> None:
+    def _finish(self, request: UnderWay, status: Status, error: Failure | None = None) -> None:
         if self.stopped is not None:
             request.end("unanswered")
             return

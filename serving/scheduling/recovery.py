@@ -196,7 +196,7 @@ class RepeatedReplies:
         return self.shown >= ENOUGH
 
 
-def describe_error(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """Type, message and place of an error in a line."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""

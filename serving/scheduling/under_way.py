@@ -11,7 +11,7 @@ import orjson
 
 from agents.contract import Finding
 from serving.scheduling.batch import NO_REPLY, PackedReply, PackedRequest
-from serving.scheduling.request import Attempt, Failure, Outcome, OutcomeStatus, Request, Timing, Where
+from serving.scheduling.request import Attempt, Failure, Outcome, Request, Status, Timing, Where
 
 
 @dataclass(slots=True, eq=False)
@@ -98,7 +98,7 @@ class UnderWay:
         if self.request.row.files is not None:
             self.request = self.request._replace(row=replace(self.request.row, files=None, stimulus=None))
 
-    def end(self, status: OutcomeStatus, error: Failure | None = None) -> None:
+    def end(self, status: Status, error: Failure | None = None) -> None:
         """Make the outcome and deliver it, if somebody waits for it. A failure has no answer."""
         if self.is_cancelled:
             return

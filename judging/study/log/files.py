@@ -38,7 +38,7 @@ LINKS = "links.jsonl"
 EXPORTS = "exports.jsonl"
 
 
-class LogEntry(NamedTuple):
+class Entry(NamedTuple):
     """``event`` and its ``line`` in the file, without the newline. What stays in a file stays byte for byte."""
 
     event: Event
@@ -76,7 +76,7 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def without(code: str, entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
+def without(code: str, entries: Iterable[Entry]) -> Iterator[Entry]:
     """The entries without a person, whose code it is.
 
     The person's conversations and tests stay: void, without content, and with "nobody" in the person's place. So others
@@ -115,13 +115,13 @@ def _with_nobody(people: Iterable[str], code: str) -> list[str]:
     return ["nobody" if person == code else person for person in people]
 
 
-def _changed(entry: LogEntry, fields: Mapping[str, Any]) -> LogEntry:
+def _changed(entry: Entry, fields: Mapping[str, Any]) -> Entry:
     line = orjson.dumps({**orjson.loads(entry.line), **fields})
-    return LogEntry(read_event(line), line)
+    return Entry(read_event(line), line)
 
 
-def _written(event: TalkVoid | TestVoid) -> LogEntry:
-    return LogEntry(event, event.line.rstrip(b"\n"))
+def _written(event: TalkVoid | TestVoid) -> Entry:
+    return Entry(event, event.line.rstrip(b"\n"))
 
 
 def forget(folder: Path, codes: Collection[str]) -> None:
@@ -134,7 +134,7 @@ def forget(folder: Path, codes: Collection[str]) -> None:
     with replacing(folder / PERSONAL) as file:
         file.writelines(line + b"\n" for line in lines)
     repair_tail(folder / EVENTS)
-    entries: Iterable[LogEntry] = [LogEntry(event, line) for _, event, line in _events(folder / EVENTS)]
+    entries: Iterable[Entry] = [Entry(event, line) for _, event, line in _events(folder / EVENTS)]
     for code in codes:
         entries = without(code, entries)
     with replacing(folder / EVENTS) as file:

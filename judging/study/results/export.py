@@ -8,7 +8,7 @@ from agents.answers import BY_TASK, plain
 from agents.errors import InputError
 from agents.stimuli import Asked
 from judging.study.design.settings import TestsSettings
-from judging.study.design.tables import ASKED_BEFORE, CLOSING
+from judging.study.design.tables import CLOSING, FIELDS
 from judging.study.log.files import read_personal, read_state
 from judging.study.log.participant_events import StimulusAnswered
 from judging.study.log.state import Judge
@@ -67,7 +67,7 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
             write_participants(made / PARTICIPANTS, state, personal_answers, rows, material)
         if rows:
             # What a run's records tell of the judges, its table tells, too.
-            fields = [*ASKED_BEFORE, *CLOSING] if personal else questions
+            fields = [*FIELDS, *CLOSING] if personal else questions
             with (made / TABLE).open("w", encoding="utf-8", newline="") as file:
                 write_rows(file, [*rows[0], *fields], (_cells(row, personal_answers, fields) for row in rows))
     return len(records), left_out

@@ -18,7 +18,7 @@ RATE = 0.55
 
 @pytest.fixture(autouse=True)
 def _parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = {"JUDGES": OF_JUDGE**2, "STIMULI": OF_STIMULUS**2}
+    parts = {"JUDGES_VARIANCE": OF_JUDGE**2, "STIMULI_VARIANCE": OF_STIMULUS**2}
     for name, value in {**parts, "REST": RATE * (1 - RATE) - sum(parts.values())}.items():
         monkeypatch.setattr(f"judging.study.results.planning.{name}", value)
 

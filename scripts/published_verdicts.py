@@ -36,12 +36,12 @@ from serving.files.csv_tables import load_table, write_rows
 from serving.files.foreign_files import read_bytes
 from serving.files.output_paths import new_folder, refuse_existing
 from serving.runs.run_json import new_run_json
-from serving.sets.published_tasks import SHORT
+from serving.sets.published_tasks import SHORT_IN_FILES
 
 # As the benchmark's files have them; other names are as they are, in small letters and digits.
 NAMES = {"deepgazeiii": "deepgaze3", "gpt3prcurie": "gpt3promptcurie", "gpt3prdavinci": "gpt3promptdav"}
 CONVERSATION: Task = "conversation"
-NAMES_OF_TASKS = SHORT | {CONVERSATION: CONVERSATION}
+NAMES_OF_TASKS = SHORT_IN_FILES | {CONVERSATION: CONVERSATION}
 SEXES = {"M": "male", "F": "female"}
 LEAST_BLOCK = 20  # verdicts; fewer may be alike by chance
 STIMULUS = re.compile(r"(\d+)_[a-z]_\d|.*_img(\d+)_")  # 78_e_0.html is of cue 78, ..._img35_nfix14.gif of picture 35

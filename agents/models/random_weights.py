@@ -62,7 +62,7 @@ def architecture(checkpoint: str, kinds: Sequence[str] = ()) -> Architecture:
     if name in fitting:
         return fitting[name]
     what = f"no architecture of {name} is known here" if name else f"{checkpoint} does not say of which checkpoint"
-    choice = f": --set AGENT.checkpoint={RANDOM}:NAME, with {' or '.join(fitting)}" if fitting else ""
+    choice = f": set AGENT.checkpoint={RANDOM}:NAME (--set), with {' or '.join(fitting)}" if fitting else ""
     raise UnavailableError(f"random weights: {what}{choice}")
 
 
@@ -82,7 +82,7 @@ def make_folder(made: Architecture) -> tempfile.TemporaryDirectory[str]:
 def is_made(folder: Path) -> bool:
     """Whether it comes from :func:`make_folder`."""
     files = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    return weight_files.MARKER in files and not any(name.endswith(weight_files.FILES) for name in files)
+    return weight_files.MARKER in files and not any(name.endswith(weight_files.WEIGHT_SUFFIXES) for name in files)
 
 
 def load_random(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> Any:

@@ -11,7 +11,7 @@ from agents.contract import GIB, Declaration
 from agents.vision.captioner import CaptionRow
 from agents.vision.captions import CaptionSettings
 from agents.vision.parts_captioner import PartsCaptioner
-from agents.vision.pixels import Prepared
+from agents.vision.pixels import ProcessorInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +69,7 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
         self._positions = model.gpt.config.n_positions, model.clip_project.prefix_length
         return model
 
-    def _encode(self, images: Sequence[Prepared]) -> Tensor:
+    def _encode(self, images: Sequence[ProcessorInput]) -> Tensor:
         return self._model.prefix(self._stack(images))  # type: ignore[no-any-return]
 
     def _config(self, returned: int) -> GenerationConfig:

@@ -17,7 +17,7 @@ from agents.models import checkpoints
 from agents.vision.captioner import CaptionAgent, CaptionRow
 from agents.vision.captions import CaptionSettings
 from agents.vision.parts_captioner import PartsCaptioner
-from agents.vision.pixels import ClipPixels, Prepared
+from agents.vision.pixels import ClipPixels, ProcessorInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,7 +112,7 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
             model.register_forward_hook(lambda _, args, output: replace(output, logits=output.logits / heat))
         return model
 
-    def _encode(self, images: Sequence[Prepared]) -> OFAEncoderOutput:
+    def _encode(self, images: Sequence[ProcessorInput]) -> OFAEncoderOutput:
         question = self._tokenizer(self.settings.prompt)["input_ids"]
         [tokens] = self._moved([question] * len(images))
         return self._model.encoder(tokens, self._stack(images))  # type: ignore[no-any-return]

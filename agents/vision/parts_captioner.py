@@ -52,7 +52,7 @@ class PartsCaptioner(CaptionAgent[C]):
             how = f"run `turinglike fetch {self.name}` where there is a network"
             if part == "checkpoint" and self.source is not None:
                 how = self.source
-            how = f"{how}, or give a local copy with --set {self.name}.{part}=PATH"
+            how = f"{how}, or give a local copy by the setting {self.name}.{part}=PATH (--set)"
             try:
                 path = checkpoints.find(*self._named(part))
             except UnavailableError as error:

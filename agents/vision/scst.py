@@ -13,7 +13,7 @@ from agents.errors import AnswerError, UnavailableError
 from agents.vision.captioner import CaptionRow
 from agents.vision.captions import CaptionSettings
 from agents.vision.parts_captioner import PartsCaptioner
-from agents.vision.pixels import Prepared
+from agents.vision.pixels import ProcessorInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,23 +84,23 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
         self._use_tokens(model, start=END, end=END, pad=END)
         return model
 
-    def _group_key(self, prepared: Prepared) -> tuple[int, ...]:
+    def _group_key(self, prepared: ProcessorInput) -> tuple[int, ...]:
         return ()  # pictures of any size: the ResNet's features are of a single size
 
-    def _encode(self, images: Sequence[Prepared]) -> Tensor:
+    def _encode(self, images: Sequence[ProcessorInput]) -> Tensor:
         import torch
 
         pictures = self._moved(*(image["pixel_values"] for image in images))
         return torch.cat([self._model.features(picture[None]) for picture in pictures])
 
     def _config(self, returned: int) -> GenerationConfig:
-        from agents.vision.scst_network import UNKNOWN
+        from agents.vision.scst_network import UNKNOWN_WORD
 
         config = super()._config(returned)
         if self.width > 1:  # the published search goes on to the last token, and takes no unknown word
             config.early_stopping = self.settings.early_stopping or "never"
             last = len(self._tokenizer) - 1
-            config.suppress_tokens = [last] if self._tokenizer.convert_ids_to_tokens(last) == UNKNOWN else None
+            config.suppress_tokens = [last] if self._tokenizer.convert_ids_to_tokens(last) == UNKNOWN_WORD else None
         return config
 
     def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
@@ -117,7 +117,7 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
         return generated, 1
 
 
-def _whole_picture(pixels: NDArray[np.uint8]) -> Prepared:
+def _whole_picture(pixels: NDArray[np.uint8]) -> ProcessorInput:
     import torch
 
     height, width, _ = pixels.shape

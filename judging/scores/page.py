@@ -12,10 +12,10 @@ from judging.scores.page_content import (
     AgreementSection,
     CaptionSection,
     ColumnSection,
+    DescribedSvg,
     JudgeSection,
     Page,
     PairsSection,
-    Picture,
     PopulationSection,
     PublishedSection,
     Reasons,
@@ -110,8 +110,8 @@ def page(
     return render("judging.scores", "scores.html", title="Scores", page=content)
 
 
-def _picture(figures: Mapping[str, str], name: str, label: str) -> Picture | None:
-    return Picture(figures[name], label) if name in figures else None
+def _picture(figures: Mapping[str, str], name: str, label: str) -> DescribedSvg | None:
+    return DescribedSvg(figures[name], label) if name in figures else None
 
 
 def _links(tables: ScoreTables) -> list[tuple[str, str]]:
@@ -204,7 +204,7 @@ def _judge_section(rows: Table[Score], figures: Mapping[str, str]) -> JudgeSecti
         of_people=count(first.of_people, "verdict"),
         of_machines=f"{first.of_machines:,}",
         is_one_word=first.is_one_word,
-        figure=Picture(
+        figure=DescribedSvg(
             figures[f"{first.task}-{first.judge}"], f"Scores by {first.judge}: the table below has the figures"
         ),
         grid=Table(without_repetition(rows)).grid(view, f"{first.judge}: estimates and 95 % intervals"),

@@ -20,7 +20,7 @@ from judging.scores.page import page
 from judging.scores.page_content import Reasons
 from judging.scores.score_tables import ScoreTables
 from judging.scores.verdicts import further_verdicts
-from judging.statistics.populations import sentences as population_sentences
+from judging.statistics.populations import population_sentences
 from judging.statistics.tables import Grid, Table, as_json
 from judging.statistics.verdict_table import PEOPLE, TASK_NAMES
 from serving.files.csv_tables import write_rows

@@ -48,7 +48,7 @@ def svg(draw: Callable[[Any], None]) -> str:
     return buffer.getvalue().replace(INK, "currentColor")
 
 
-def labels(names: Sequence[str]) -> list[str]:
+def figure_labels(names: Sequence[str]) -> list[str]:
     """The names as a figure has them: of published machines without their prefix, unless another one has such a
     name."""
     short = [name.removeprefix(PREFIX) for name in names]

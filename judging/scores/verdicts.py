@@ -195,7 +195,8 @@ def further_verdicts(table: pd.DataFrame) -> list[str]:
     named = count(len(judges), "person", "people")
     sentence = (
         f"{count(len(further), 'verdict')} of {named} are further ones on the same trials and count only in "
-        "samples.csv; if rows of practice or of other pages were imported, import the file again with --rows"
+        "samples.csv; if rows of practice or of other pages were imported, import the file again without them "
+        "(`import --rows`)"
     )
     nameless = [judge for judge in judges if judge in NAMELESS]
     if nameless:

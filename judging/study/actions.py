@@ -41,7 +41,7 @@ from serving.files.timestamps import now
 from serving.files.words import count
 
 if TYPE_CHECKING:
-    from judging.study.results.planning import Measure
+    from judging.study.results.planning import PlannedMeasure
 
 T = TypeVar("T")
 
@@ -133,7 +133,7 @@ def show_status(study: Path, *, json: bool) -> None:
 def plan_judges(
     study: Path | None,
     half_width: float | None = None,
-    measure: Measure | None = None,
+    measure: PlannedMeasure | None = None,
     agents: int | None = None,
     per_judge: int | None = None,
     stimuli: int | None = None,

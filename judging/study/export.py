@@ -17,8 +17,8 @@ from judging.study.log.state import Judge, read_state
 from judging.study.log.steps import MaterialStep
 from judging.study.meetings.material import MeetingMaterial, TalkMaterial
 from judging.study.pages.material import Material
-from judging.study.results.conversations import Record, conversations, numbered
-from judging.study.results.live_tests import CONVERSATIONS, Test, verdict_on_test, write_tests
+from judging.study.results.conversations import RecordFields, conversations, numbered
+from judging.study.results.live_tests import CONVERSATIONS_FILE, Test, verdict_on_test, write_tests
 from judging.study.results.participants import Personal, write_participants
 from judging.study.results.status import count_meetings
 from judging.study.results.verdict_rows import VerdictRow, rows_of, verdict_record
@@ -102,7 +102,7 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
     if not records and not is_for_payment:
         why = f"; its {material.meetings}: {left_out}" if isinstance(material, MeetingMaterial) and left_out else ""
         raise InputError(f"{folder}: nobody has answered yet{why}")
-    marker = CONVERSATIONS if tests else "run.json" if records else PARTICIPANTS
+    marker = CONVERSATIONS_FILE if tests else "run.json" if records else PARTICIPANTS
     with new_folder(out, marker=marker, force=force) as made:
         if isinstance(material.settings, TestsSettings) and records:
             write_tests(made, out, tests, state, records, material.settings.tests.seed)
@@ -125,7 +125,7 @@ def _cells(row: VerdictRow, personal_answers: Personal, fields: Sequence[str]) -
     return [int(value) if isinstance(value, bool) else value for value in values]
 
 
-def _answers(judge: Judge, task: Asked) -> Iterator[Record]:
+def _answers(judge: Judge, task: Asked) -> Iterator[RecordFields]:
     """The answers to stimuli. Those that were to be replaced are rejected attempts."""
     for step, answer in zip(judge.steps, judge.answers, strict=False):
         if not isinstance(step, MaterialStep) or not isinstance(answer, StimulusAnswered):

@@ -22,7 +22,7 @@ from serving.scheduling.machine import Device, Host
 
 
 @dataclass(frozen=True)
-class Size:
+class BatchSizeResult:
     """What was measured with one batch size."""
 
     batch_size: int
@@ -53,7 +53,7 @@ class Size:
 
 @dataclass
 class Measured:
-    """An agent's results."""
+    """What ``bench`` tells of one agent and one of its tasks."""
 
     agent: str
     """The agent's name."""
@@ -75,11 +75,11 @@ class Measured:
     """From the start of the process to the loaded agent."""
     first_answer_s: float = 0.0
     """From the start of the process to the first answer."""
-    sizes: list[Size] = field(default_factory=list)
+    sizes: list[BatchSizeResult] = field(default_factory=list)
     """The batch sizes, in the order in which they were measured."""
     stopped: str | None = None
     """Why no larger batch size was measured."""
-    best: Size | None = None
+    best: BatchSizeResult | None = None
     """The smallest batch size that is nearly as fast as the fastest one."""
 
 

@@ -164,21 +164,18 @@ def share_out(
 
 
 def check_usage(
-    names: Sequence[str], entries: Mapping[str, Entry], made: Mapping[str, Agent[Any]], samples: int, dashes: str = "--"
+    names: Sequence[str], entries: Mapping[str, Entry], made: Mapping[str, Agent[Any]], samples: int
 ) -> None:
-    """Raises InputError for unfit members or too many samples, UnavailableError for missing needs. ``dashes`` stand in
-    errors before the names of options; Python's arguments have none."""
+    """Raises InputError for unfit members or too many samples, UnavailableError for missing needs."""
     problems = [
-        Problem(
-            f"{dashes}agents", None, name, f"{member} does not converse: it answers {', '.join(entries[member].tasks)}"
-        )
+        Problem("agents", None, name, f"{member} does not converse: it answers {', '.join(entries[member].tasks)}")
         for name in names
         if len(members := catalogue.pair(name)) == 2
         for member in dict.fromkeys(members)
         if "conversation" not in entries[member].tasks
     ]
     problems += [
-        Problem(f"{dashes}samples", None, name, f"has at most {most} answers to one stimulus, as it is set")
+        Problem("samples", None, name, f"has at most {most} answers to one stimulus, as it is set")
         for name, agent in made.items()
         if (most := agent.declaration().max_samples) is not None and most < samples
     ]

@@ -63,7 +63,7 @@ def generate(
     check_usage(options.agents, options.entries, made, options.samples)
     wants_ray = options.address is not None or options.replicas is not None
     if options.here and wants_ray:
-        raise InputError("--here answers in this process: leave --address and --replicas out")
+        raise InputError("here (--here) answers in this process: leave address and replicas out")
     if wants_ray:
         check_installed()
     machine.check_device(options.device, options.address)
@@ -102,7 +102,7 @@ def generate(
                 interrupts.run(generation.execute)
             except ClusterError as error:
                 if not wants_ray and not generation.started:
-                    raise ClusterError(f"{error}, or with --here, which needs no Ray") from None
+                    raise ClusterError(f"{error}, or with here (--here), which needs no Ray") from None
                 raise
         else:
             report("nothing is left to answer")

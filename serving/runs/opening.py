@@ -68,7 +68,7 @@ def prepare_run(
     agents = dict(described)
     if meta is not None:
         if not meta["set"]:
-            raise InputError(f"{folder} holds what a server kept, and no set; choose another --out")
+            raise InputError(f"{folder} holds what a server kept, and no set; choose another folder")
         _same_seed_and_agents(folder, meta, seed, described, accept_changed_code)
         before = meta["set"].get("tasks", [])
         agents = {**meta["agents"], **described}
@@ -159,7 +159,7 @@ class _PictureTasks:
             tasks = [task for task in self.all if task in entry["task"]]
             if len(tasks) > 1:
                 message = f"answers {' and '.join(tasks)}; each task needs a run of its own (--task)"
-                problems = [Problem("--agents", None, name, message)]
+                problems = [Problem("agents", None, name, message)]
                 raise InputError("in a run an agent has a single task about the same pictures", problems)
 
 
@@ -169,7 +169,7 @@ def _load_meta(folder: Path) -> dict[str, Any] | None:
         if orphans:
             raise InputError(
                 f"{folder} has records ({', '.join(orphans[:3])}) but no run.json that says what made them; "
-                "choose another --out"
+                "choose another folder"
             )
         return None
     meta = read_run_json(folder)
@@ -200,7 +200,10 @@ def _same_seed_and_agents(
         if before["digest"] != entry["digest"]:
             problems.append(Problem(where, None, f"agents.{name}", difference(before, entry)))
         elif changed_code(before, entry) and not accept_changed_code:
-            what = "the file of its class has changed since; --accept-changed-code goes on with it as it is now"
+            what = (
+                "the file of its class has changed since; accept_changed_code (--accept-changed-code) goes on with it "
+                "as it is now"
+            )
             problems.append(Problem(where, None, f"agents.{name}", what))
     if problems:
-        raise IdentityError(f"{folder} was made from something else; choose another --out", problems)
+        raise IdentityError(f"{folder} was made from something else; choose another folder", problems)

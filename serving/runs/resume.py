@@ -52,7 +52,7 @@ class Maker:
         if record["agent"] != self.name or record["task"] not in self.tasks:
             return f"is a record of {shown(record['agent'])} in {shown(record['task'])}: it belongs elsewhere"
         if record["provenance"].get("digest") != self.digest:
-            return "was made with other settings than run.json says; choose another --out"
+            return "was made with other settings than run.json says; choose another folder"
         return None
 
 

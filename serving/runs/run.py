@@ -161,7 +161,7 @@ def refuse_other_folder(path: Path) -> None:
     """Raise InputError for a folder that holds something else than a run."""
     names = [entry.name for entry in path.iterdir()] if path.is_dir() else []
     if "run.json" not in names and any(name not in OWN and name[0] != "." for name in names):
-        raise InputError(f"{path} is not empty and not a run folder; choose another --out")
+        raise InputError(f"{path} is not empty and not a run folder; choose another folder")
 
 
 def numbered_records(file: BinaryIO, path: Path, damage: Damage | None = None) -> Iterator[NumberedRecord]:

@@ -108,7 +108,7 @@ class WorkerLost(Exception):
     @classmethod
     def by_timeout(cls, seconds: float) -> WorkerLost:
         """For a batch that took longer than ``seconds``."""
-        return cls("timeout", f"no answer within {seconds:g} s; give it more with --timeout")
+        return cls("timeout", f"no answer within {seconds:g} s; give it more with timeout (--timeout)")
 
 
 async def load_in_time(
@@ -118,7 +118,7 @@ async def load_in_time(
     try:
         return await loading
     except TimeoutError:
-        why = f"was not loaded within {seconds:g} s; give it more with --load-timeout"
+        why = f"was not loaded within {seconds:g} s; give it more with load_timeout (--load-timeout)"
     except Exception as error:
         why = f"could not be loaded: {one_line(error)}"
     except BaseException:

@@ -29,7 +29,6 @@ from judging.study.log.meeting_events import (
     TestWithdrawn,
 )
 from judging.study.log.participant_events import (
-    Answered,
     AnswerReturned,
     Blocked,
     Consent,
@@ -41,6 +40,7 @@ from judging.study.log.participant_events import (
     Restarted,
     SessionBegan,
     SettingsChosen,
+    StepAnswer,
     StepDone,
     StimulusAnswered,
     StudyClosed,
@@ -77,7 +77,7 @@ class Judge:
     """The SHA-256 of a personal link's token."""
     kit: str | None = None
     """The id of the kit that has this list."""
-    answers: list[Answered] = field(default_factory=list)
+    answers: list[StepAnswer] = field(default_factory=list)
     """One for each step that is done, in order."""
     returned: list[AnswerReturned] = field(default_factory=list)
     """Answers that were to be replaced."""
@@ -209,7 +209,7 @@ class State:
                 judge.steps = event.steps
                 judge.answers = judge.answers[: event.kept]
 
-    def _take(self, judge: Judge, answer: Answered) -> None:
+    def _take(self, judge: Judge, answer: StepAnswer) -> None:
         judge.last_seen = answer.at
         if answer.step != len(judge.answers):
             return  # a step that is done already

@@ -18,7 +18,7 @@ from judging.study.log.meeting import IDLE, PARTS, JudgedMeeting, Move, Pair
 from judging.study.log.meeting_events import (
     InterrogationBegan,
     OnlineTestBegan,
-    Part,
+    PersonOrMachine,
     TestJudged,
     TestLeft,
     TestReady,
@@ -43,7 +43,7 @@ class Seats(NamedTuple):
     """The kind of pair that was drawn: whether agents 1 and 2 are people, machines, or one of each."""
     judge: str
     """The code of the participant who judges."""
-    parts: list[Part]
+    parts: list[PersonOrMachine]
     """What agents 1 and 2 are."""
     persons: list[str]
     """The participants who are agents."""

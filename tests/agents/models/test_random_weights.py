@@ -174,7 +174,7 @@ def test_texts_have_one_length(name: str, shrunk: None, tmp_path: Path) -> None:
     agent = random_agent(name, **chosen)
     folder = agent.folder()
     assert weight_files.random_weights(folder)
-    assert not [path for path in folder.iterdir() if path.name.endswith(weight_files.FILES)]
+    assert not [path for path in folder.iterdir() if path.name.endswith(weight_files.WEIGHT_SUFFIXES)]
     texts = replies(agent, tmp_path)
     assert not folder.exists()  # since it was loaded: a worker is killed in the end, not closed
     assert [_tokens(reply) for reply in texts] == [tokens, tokens]

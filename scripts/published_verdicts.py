@@ -27,7 +27,7 @@ from agents.errors import InputError, Problem, TuringlikeError
 from agents.stimuli import Task
 from judging.scores.verdicts import TASK
 from judging.statistics.verdict_table import FEEDBACK, TEST
-from judging.study.design.tables import FIELDS
+from judging.study.design.tables import ASKED_BEFORE
 from judging.trial_sets.trial_set import COLUMNS, MOST_NAMED, SCHEMA, about_path, key_path
 from serving.exchange.importing.command import FILES
 from serving.exchange.importing.source import Source
@@ -239,7 +239,7 @@ def _speakers(path: Path) -> list[tuple[str, str]]:
 
 def _questions(about: Mapping[str, Any]) -> dict[str, Any]:
     names = {"native": "native_language", "ai-experience": "ai_experience"}
-    kept = (*FIELDS, "platform")
+    kept = (*ASKED_BEFORE, "platform")
     return {names.get(name, name): value for name, value in about.items() if names.get(name, name) in kept and value}
 
 

@@ -14,11 +14,11 @@ from judging.scores.page_content import (
     ColumnSection,
     DescribedSvg,
     JudgeSection,
-    Page,
     PairsSection,
     PopulationSection,
     PublishedSection,
     Reasons,
+    ScorePage,
     TaskSection,
 )
 from judging.scores.papers.published import published
@@ -85,7 +85,7 @@ def page(
         )
         for column in sorted(tables.by.distinct("column"))
     ]
-    content = Page(
+    content = ScorePage(
         links=_links(tables),
         correction=CORRECTION_IN_WORDS[tables.dprime_correction],
         conclusions=[(TASK_NAMES[task], of_task) for task, of_task in reasons.items() if of_task],

@@ -171,7 +171,7 @@ class ColumnSection:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ScorePage:
     """What the page of scores shows, in its order."""
 
     links: Sequence[tuple[str, str]]

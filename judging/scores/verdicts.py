@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from agents.answers import VerdictAnswer
 from agents.errors import InputError, Problem
 from judging.statistics.measures import ALL, NAMELESS
-from judging.statistics.verdict_table import AND, BOTH, ELSEWHERE, FEEDBACK, PEOPLE, PREFIX, TEST, UNJUDGED
+from judging.statistics.verdict_table import AND, BOTH, ELSEWHERE, FEEDBACK, PEOPLE, PUBLISHED_PREFIX, TEST, UNJUDGED
 from judging.trial_sets.trial_set import (
     TRIALS_FILE,
     Keys,
@@ -98,7 +98,7 @@ def _told_apart(rows: Keys) -> Keys:
         for truth, agent in (("truth", "agent"), ("beside_truth", "beside_agent")):
             is_ours = row[agent] in OUR_ROWS or str(row[agent]).startswith("human:")
             if row[truth] == "machine" and is_ours:
-                changed[agent] = f"{PREFIX}{row[agent]}"
+                changed[agent] = f"{PUBLISHED_PREFIX}{row[agent]}"
         apart[trial] = changed
     return apart
 

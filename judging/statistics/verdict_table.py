@@ -66,7 +66,7 @@ ELSEWHERE = "elsewhere"  # what was asked about stimuli of others
 TASK_NAMES = task_names.TASK_NAMES | {ELSEWHERE: "Stimuli of others"}
 UNJUDGED = "unjudged"  # a trial that an unfinished run has still before it
 PEOPLE = "people"  # all judges who are people, together
-PREFIX = "published:"  # of the names of machines whose answers were imported
+PUBLISHED_PREFIX = "published:"  # of the names of machines whose answers were imported
 # between two columns that are told by together, and between their values
 AND = "*"
 BOTH = ", "

@@ -9,7 +9,7 @@ from agents.answers import BY_TASK, plain
 from agents.errors import InputError
 from agents.stimuli import Asked
 from judging.study.design.settings import TestsSettings
-from judging.study.design.tables import CLOSING, FIELDS
+from judging.study.design.tables import ASKED_BEFORE, CLOSING
 from judging.study.kinds import material_of
 from judging.study.log.files import EXPORTS, append, read_person, read_personal
 from judging.study.log.participant_events import StimulusAnswered
@@ -112,7 +112,7 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
             write_participants(made / PARTICIPANTS, state, personal_answers, rows, material)
         if rows:
             # What a run's records tell of the judges, its table tells, too.
-            fields = [*FIELDS, *CLOSING] if personal else questions
+            fields = [*ASKED_BEFORE, *CLOSING] if personal else questions
             with (made / TABLE).open("w", encoding="utf-8", newline="") as file:
                 write_rows(file, [*rows[0], *fields], (_cells(row, personal_answers, fields) for row in rows))
     append(folder / EXPORTS, [{"at": now(), "out": str(out.resolve())}])

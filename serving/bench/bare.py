@@ -27,7 +27,7 @@ from agents.stimuli import ConversationStimulus, Mode, Task
 from serving.conversations.scenario import next_turn
 from serving.scheduling import machine
 from serving.scheduling.batch import BatchReply, PackedRequest
-from serving.scheduling.recovery import describe
+from serving.scheduling.recovery import describe_error
 from serving.scheduling.tasks import all_of
 from serving.scheduling.worker import NO_ROOM, Worker, WorkerSpec
 from serving.sets.stimulus_row import StimulusRow
@@ -90,7 +90,7 @@ def _main(function: Callable[..., None], arguments: tuple[Any, ...], writer: Con
     except BrokenPipeError:
         return  # nobody listens any more
     except Exception as error:
-        writer.send(("error", str(error) if isinstance(error, TuringlikeError) else describe(error)))
+        writer.send(("error", str(error) if isinstance(error, TuringlikeError) else describe_error(error)))
 
 
 def _end_with_parent() -> None:

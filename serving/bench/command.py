@@ -27,7 +27,7 @@ from serving.files.output_paths import make_parent
 from serving.files.timestamps import now
 from serving.scheduling import interrupts, machine
 from serving.scheduling.placement import CONTEXT
-from serving.scheduling.recovery import describe
+from serving.scheduling.recovery import describe_error
 
 STIMULI = 1024  # for each task and mode
 RESULT_FILE = "bench.json"
@@ -111,7 +111,7 @@ def _noted(result: BenchResult, name: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        message = str(error) if isinstance(error, TuringlikeError) else describe(error)
+        message = str(error) if isinstance(error, TuringlikeError) else describe_error(error)
         result.failed.append(Failed(name, message))
         _log(f"{name}: {message}")
 

@@ -16,8 +16,9 @@ from serving.bench.results import BenchResult, Failed
 from serving.bench.set_bench import Prices, SetBench
 from serving.bench.set_runs import REPEATS, measure_runs
 from serving.files.terminal import print_warning
-from serving.generation.assignments import check_usage, run_entries, tasks_asked
+from serving.generation.assignments import check_usage, run_entries
 from serving.scheduling.cluster import check_installed
+from serving.sets.kinds import tasks_asked
 from serving.sets.set_rows import chosen_by
 
 MADE = 1024  # stimuli of the program's own

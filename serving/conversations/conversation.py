@@ -22,7 +22,7 @@ from serving.conversations.pseudo import write_pseudo_dialogue
 from serving.conversations.scenario import SIDES, PairSettings, draw_scenario
 from serving.conversations.transcript import InstructionsFor, Transcript, no_instructions
 from serving.runs.records import read_attempt
-from serving.scheduling.request import Attempt, Failure, Outcome, Request, Status
+from serving.scheduling.request import Attempt, Failure, Outcome, OutcomeStatus, Request
 from serving.scheduling.scheduler import Scheduler
 from serving.sets.stimulus_row import StimulusRow
 
@@ -54,7 +54,7 @@ class Conversation:
     _replays: bool = field(init=False, default=True)
     _turns: list[Turn] = field(init=False, default_factory=list)  # of all attempts
     _attempts: list[Attempt] = field(init=False, default_factory=list)  # at turns and at the whole
-    _status: Status = field(init=False, default="ok")
+    _status: OutcomeStatus = field(init=False, default="ok")
     _error: Failure | None = field(init=False, default=None)
 
     async def run(self, scheduler: Scheduler) -> Outcome:

@@ -22,7 +22,7 @@ from serving.runs.records import RecordHeader
 from serving.runs.run_json import run_entry
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.interrupts import declare_answers_here
-from serving.scheduling.recovery import describe
+from serving.scheduling.recovery import describe_error
 from serving.scheduling.request import Failure, Listener, Outcome, Request
 from serving.scheduling.scheduler import ReplicaPool, Scheduler, WorkerOptions
 from serving.scheduling.tasks import cancel
@@ -175,7 +175,7 @@ class Service:
             _log_failed(name, str(error))
         except Exception as error:  # in the words of libraries
             self._errors[name] = f"could not be loaded; {LOGGED}"
-            _log_failed(name, str(error) if isinstance(error, AgentStoppedError) else describe(error))
+            _log_failed(name, str(error) if isinstance(error, AgentStoppedError) else describe_error(error))
 
     async def loaded(self, name: str) -> float:
         """Wait until an agent is loaded, and return the seconds that are left for its answer. Raises ApiError 503 where

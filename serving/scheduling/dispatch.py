@@ -25,10 +25,10 @@ from serving.scheduling.recovery import (
     RELOADS,
     CircuitBreaker,
     WorkerLost,
-    describe,
+    describe_error,
     one_line,
 )
-from serving.scheduling.request import Failure, Outcome, Status, Timing, Where
+from serving.scheduling.request import Failure, Outcome, OutcomeStatus, Timing, Where
 from serving.scheduling.server_replies import ServerReplies
 from serving.scheduling.tasks import cancel
 from serving.scheduling.this_process import LocalWorker
@@ -209,7 +209,7 @@ class Dispatcher:
     def _end_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.stop(AgentStoppedError(f"agent {self.name} was stopped by an internal error: {describe(error)}"))
+            self.stop(AgentStoppedError(f"agent {self.name} was stopped by an internal error: {describe_error(error)}"))
 
     async def _call(self, replica: _Replica, batch: list[UnderWay]) -> None:
         sent_at = asyncio.get_running_loop().time()
@@ -287,7 +287,7 @@ class Dispatcher:
             try:
                 is_rejected = _is_rejected(request, self.declared)
             except Exception as error:  # a filter is an agent's own code: what it raises fails this request alone
-                self._fail(request, Failure("filter_failed", describe(error)))
+                self._fail(request, Failure("filter_failed", describe_error(error)))
                 return
         if is_rejected and request.attempt + 1 < self.declared.attempts:
             request.attempt += 1
@@ -302,7 +302,7 @@ class Dispatcher:
     def _fail(self, request: UnderWay, error: Failure) -> None:
         self._finish(request, "failed", error)
 
-    def _finish(self, request: UnderWay, status: Status, error: Failure | None = None) -> None:
+    def _finish(self, request: UnderWay, status: OutcomeStatus, error: Failure | None = None) -> None:
         if self.stopped is not None:
             _end(request, "unanswered")
             return
@@ -338,7 +338,7 @@ class Dispatcher:
         await cancel(*(task for task in self._tasks if task is not asyncio.current_task()))
 
 
-def _end(request: UnderWay, status: Status, error: Failure | None = None) -> None:
+def _end(request: UnderWay, status: OutcomeStatus, error: Failure | None = None) -> None:
     """Make the outcome and deliver it, if somebody waits for it. A failure has no answer."""
     if request.is_cancelled:
         return

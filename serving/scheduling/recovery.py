@@ -155,7 +155,7 @@ class CircuitBreaker:
         return f"{IN_A_ROW} answers in a row failed with {code}" if self.in_a_row >= IN_A_ROW else None
 
 
-def describe(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Type, message and place of an error in a line."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""

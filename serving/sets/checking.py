@@ -186,10 +186,12 @@ def _refusal(source: Path, result: CheckResult) -> InputError:
     problems = [*dict.fromkeys(result.problems)]  # a picture's are the same in every task
     total = result.total_problems - len(result.problems) + len(problems)
     if all(problem.field == "task" and OTHER_TASK in problem.message for problem in problems):
-        others = f"{count(total, 'row')} with another task than --task says"
-        return InputError(f"{source}: {others}: leave out --task, which is for rows that name none")
+        others = f"{count(total, 'row')} with another task than the one that is asked"
+        return InputError(f"{source}: {others}: leave out task (--task), which is for rows that name none")
     found = count(total, "problem")
-    return InputError(f"{source}: {found}; nothing was started (--skip-invalid goes on without them)", problems)
+    return InputError(
+        f"{source}: {found}; nothing was started (skip_invalid, --skip-invalid, goes on without them)", problems
+    )
 
 
 def check_unasked(path: Path, *, task: str | None, deep: bool) -> CheckResult:

@@ -66,4 +66,4 @@ def carry_over(folder: Path, old: Index, new: Index) -> None:
             new[key] = content, signature
     if problems:
         changed = count(len(problems), "stimulus", "stimuli")
-        raise IdentityError(f"{folder} was made from another set ({changed}); choose another --out", problems[:NAMED])
+        raise IdentityError(f"{folder} was made from another set ({changed}); choose another folder", problems[:NAMED])

@@ -19,7 +19,7 @@ OBJECT_TASKS: tuple[Asked, ...] = ("color_estimation", "object_detection", "atte
 """The tasks whose stimuli have objects to ask about."""
 Before = Literal["age", "gender", "education", "country", "native_language", "ai_experience"]
 After = Literal["engaging", "difficult", "comments"]
-FIELDS: tuple[str, ...] = get_args(Before)
+ASKED_BEFORE: tuple[str, ...] = get_args(Before)
 """Questions before the study's own steps, which are columns of ``participants.csv``."""
 CLOSING: tuple[str, ...] = get_args(After)
 """Questions behind the study's own steps, which are columns of ``participants.csv``."""
@@ -96,7 +96,7 @@ class People(StudyTable):
 
     @model_validator(mode="after")
     def _can_be(self) -> People:
-        is_taken = not {"worker", "code", *FIELDS, *CLOSING}.isdisjoint(self.parameters)
+        is_taken = not {"worker", "code", *ASKED_BEFORE, *CLOSING}.isdisjoint(self.parameters)
         refuse(is_taken, "parameters: has the name of a column of participants.csv")
         refuse(self.most < self.wanted, "most: must not be below wanted")
         return self

@@ -35,14 +35,14 @@ LINKS = "links.jsonl"
 EXPORTS = "exports.jsonl"
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """``event`` and its ``line`` in the file, without the newline. What stays in a file stays byte for byte."""
 
     event: Event
     line: bytes
 
 
-def without(code: str, entries: Iterable[Entry]) -> Iterator[Entry]:
+def without(code: str, entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
     """The entries without a person, whose code it is.
 
     The person's conversations and tests stay: void, without content, and with "nobody" in the person's place. So others
@@ -81,13 +81,13 @@ def _with_nobody(people: Iterable[str], code: str) -> list[str]:
     return ["nobody" if person == code else person for person in people]
 
 
-def _changed(entry: Entry, fields: Mapping[str, Any]) -> Entry:
+def _changed(entry: LogEntry, fields: Mapping[str, Any]) -> LogEntry:
     line = orjson.dumps({**orjson.loads(entry.line), **fields})
-    return Entry(read_event(line), line)
+    return LogEntry(read_event(line), line)
 
 
-def _written(event: TalkVoid | TestVoid) -> Entry:
-    return Entry(event, event.line.rstrip(b"\n"))
+def _written(event: TalkVoid | TestVoid) -> LogEntry:
+    return LogEntry(event, event.line.rstrip(b"\n"))
 
 
 def forget(folder: Path, codes: Collection[str]) -> None:
@@ -100,7 +100,7 @@ def forget(folder: Path, codes: Collection[str]) -> None:
     with replacing(folder / PERSONAL) as file:
         file.writelines(line + b"\n" for line in lines)
     repair_tail(folder / EVENTS)
-    entries: Iterable[Entry] = [Entry(event, line) for _, event, line in read_events(folder / EVENTS)]
+    entries: Iterable[LogEntry] = [LogEntry(event, line) for _, event, line in read_events(folder / EVENTS)]
     for code in codes:
         entries = without(code, entries)
     with replacing(folder / EVENTS) as file:

@@ -43,7 +43,7 @@ AGENT_SIDES = (1, 2)
 LEFT = "left"
 IDLE = "did nothing"
 FORGOTTEN = "forgotten"
-PARTS: Mapping[Pair, tuple[PersonOrMachine, PersonOrMachine]] = {
+PARTS_OF_PAIR: Mapping[Pair, tuple[PersonOrMachine, PersonOrMachine]] = {
     "person machine": ("person", "machine"),
     "two machines": ("machine", "machine"),
     "two people": ("person", "person"),
@@ -213,7 +213,7 @@ class JudgedMeeting(Meeting):
     @property
     def pair(self) -> Pair:
         """What the two agents are together, in whichever order."""
-        return next(pair for pair, parts in PARTS.items() if sorted(parts) == sorted(self.parts))
+        return next(pair for pair, parts in PARTS_OF_PAIR.items() if sorted(parts) == sorted(self.parts))
 
     def part_of(self, code: str) -> str:
         """``the judge`` or ``an agent``."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 
 from judging.study.design.settings import TestsSettings
-from judging.study.log.meeting import IDLE, PARTS, JudgedMeeting, Move, Pair
+from judging.study.log.meeting import IDLE, PARTS_OF_PAIR, JudgedMeeting, Move, Pair
 from judging.study.log.meeting_events import (
     InterrogationBegan,
     OnlineTestBegan,
@@ -112,7 +112,7 @@ class JudgedLobby(Lobby[J]):
             self.chance(f"people {begun}").shuffle(people)
             judge_code, *persons = people[: people_of(kind)]
             name = f"test-{begun + 1:05}"
-            parts = list(PARTS[kind])
+            parts = list(PARTS_OF_PAIR[kind])
             self.chance(name).shuffle(parts)
             await self.note(self.drawn(Seats(name, kind, judge_code, parts, persons), begun, counted))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from serving.bench import generate_run
+from serving.bench import generate_run, set_command, set_runs
 from serving.bench.results import BenchResult
 from serving.bench.run_results import MeasuredRuns, Scaled, median_run
 from serving.bench.scaling_plot import plot
@@ -18,13 +18,14 @@ from serving.runs import store
 from tests.helpers import mixed_images
 from tests.helpers.in_process import without_ray
 
-MINUTES = "0.03"  # of all three repeats
+MINUTES = "10"  # never reached: all is answered before, and how long that takes decides nothing
 
 
 @pytest.fixture
-def words(tmp_path: Path) -> Path:
+def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(generate_run, "MOST", 1)  # the set is asked once, however quickly it is answered
     path = tmp_path / "words.txt"
-    path.write_text("".join(f"word{number}\n" for number in range(400)))
+    path.write_text("".join(f"word{number}\n" for number in range(40)))
     return path
 
 
@@ -33,8 +34,8 @@ def measured(out: Path) -> MeasuredRuns:
     return runs
 
 
-def bench(out: Path, *more: str, minutes: str = MINUTES) -> MeasuredRuns:
-    assert main(["bench", *more, "--minutes", minutes, "--device", "cpu", "--out", str(out)]) == 0
+def bench(out: Path, *more: str) -> MeasuredRuns:
+    assert main(["bench", *more, "--minutes", MINUTES, "--device", "cpu", "--out", str(out)]) == 0
     return measured(out)
 
 
@@ -44,15 +45,15 @@ def test_an_agent_that_waits_is_as_fast_as_it_waits_and_its_workers_add_up(
     without_ray(monkeypatch)
     out = tmp_path / "out"
     call = [str(words), "--task", "word", "--agents", "null", "--set", "null.delay_s=0.1", "--batch-size", "2"]
-    runs = bench(out, *call, "--replicas", "2,1", "--price-hour", "3600", minutes="0.1")
+    runs = bench(out, *call, "--replicas", "2,1", "--price-hour", "3600")
     assert (runs.agent, runs.task, runs.source, runs.way) == ("null", "word_association", str(words), "generate")
     assert [scaled.replicas for scaled in runs.scaling] == [1, 2]
     for scaled in runs.scaling:
         assert len(scaled.repeats) == 3
         assert scaled.rates[-1] <= 20 * scaled.replicas * 1.1  # two answers in a call that takes at least 0.1 s
         assert scaled.forecast is not None
-        assert scaled.forecast.answers == 400
-        slowest = 400 / scaled.rates[-1] / 3600
+        assert scaled.forecast.answers == 40
+        slowest = 40 / scaled.rates[-1] / 3600
         assert scaled.forecast.hours.low < scaled.forecast.hours.value < scaled.forecast.hours.high
         assert scaled.forecast.hours.value > slowest
         assert scaled.forecast.cost is not None  # a price of one a second
@@ -64,7 +65,7 @@ def test_an_agent_that_waits_is_as_fast_as_it_waits_and_its_workers_add_up(
     assert "answers per second" in "".join(root.itertext())
     assert ElementTree.fromstring(plot(runs)).tag == root.tag
     shown = capsys.readouterr().err
-    assert "the whole set with 2 workers: 400 answers in" in shown
+    assert "the whole set with 2 workers: 40 answers in" in shown
 
 
 def test_results_are_compared_with_earlier_ones(
@@ -101,7 +102,8 @@ def test_what_limits_a_run_is_told(
 ) -> None:
     without_ray(monkeypatch)
     call = [str(words), "--task", "word", "--agents", "null", "--batch-size", "4", "--set", LIMITED[limit]]
-    [scaled] = bench(tmp_path / "out", *call, minutes="0.06").scaling
+    monkeypatch.setattr(set_runs, "REPEATS", 1)
+    [scaled] = bench(tmp_path / "out", *call).scaling
     busy = parts(scaled)
     assert max(busy, key=lambda part: busy[part]) == limit
     assert scaled.limited_by in (limit, "cores")  # where other programs take the cores, that is what is told
@@ -110,7 +112,8 @@ def test_what_limits_a_run_is_told(
 
 def test_a_slow_disk_is_told(words: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without_ray(monkeypatch)
-    monkeypatch.setattr(store, "BUFFER", 10_000)
+    monkeypatch.setattr(set_runs, "REPEATS", 1)
+    monkeypatch.setattr(store, "BUFFER", 5_000)
     fsync = os.fsync
 
     def slow(descriptor: int) -> None:
@@ -119,7 +122,7 @@ def test_a_slow_disk_is_told(words: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(os, "fsync", slow)
     call = [str(words), "--task", "word", "--agents", "null", "--batch-size", "4"]
-    [scaled] = bench(tmp_path / "out", *call, minutes="0.15").scaling
+    [scaled] = bench(tmp_path / "out", *call).scaling
     busy = parts(scaled)
     assert max(busy, key=lambda part: busy[part]) == "disk"
     assert scaled.limited_by in ("disk", "cores")
@@ -129,18 +132,22 @@ def test_calls_at_once_are_those_that_an_agent_takes(
     words: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_ray(monkeypatch)
-    call = [str(words), "--task", "word", "--agents", "null-one", "--set", "null-one.delay_s=0.3"]
-    [scaled] = bench(tmp_path / "out", *call, minutes="0.1").scaling
+    monkeypatch.setattr(set_runs, "REPEATS", 1)
+    words.write_text("".join(f"word{number}\n" for number in range(200)))  # more than it takes at once
+    call = [str(words), "--task", "word", "--agents", "null-one", "--set", "null-one.delay_s=0.2"]
+    [scaled] = bench(tmp_path / "out", *call).scaling
     assert parts(scaled)["device"] <= 1
     assert scaled.limited_by in ("calls", "cores")
 
 
 def test_of_two_agents_that_converse_each_has_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without_ray(monkeypatch)
+    monkeypatch.setattr(generate_run, "MOST", 1)
+    monkeypatch.setattr(set_command, "MADE", 12)
     config = tmp_path / "agents.toml"
     config.write_text('[slow]\nagent = "null"\ndelay_s = 0.1\n')
     call = ["--agents", "null~slow", "--config", str(config), "--batch-size", "1"]
-    runs = bench(tmp_path / "out", *call, minutes="0.1")
+    runs = bench(tmp_path / "out", *call)
     assert (runs.agent, runs.task, runs.source) == ("null~slow", "conversation", "made stimuli")
     [scaled] = runs.scaling
     workers = median_run(scaled.repeats).shares.workers
@@ -153,7 +160,8 @@ def test_a_small_set_is_asked_repeatedly_and_pictures_come_from_their_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_ray(monkeypatch)
-    monkeypatch.setattr(generate_run, "MOST", 600)
+    monkeypatch.setattr(set_runs, "REPEATS", 1)
+    monkeypatch.setattr(generate_run, "MOST", 60)
     pictures = tmp_path / "pictures"
     pictures.mkdir()
     count = len(mixed_images.make(pictures))
@@ -161,7 +169,7 @@ def test_a_small_set_is_asked_repeatedly_and_pictures_come_from_their_folder(
     [scaled] = bench(tmp_path / "out", "pictures", "--agents", "null", "--task", "caption", "--batch-size", "4").scaling
     assert scaled.forecast is not None
     assert scaled.forecast.answers == count
-    assert all(count < repeat.answers <= 600 for repeat in scaled.repeats)
+    assert all(count < repeat.answers <= 60 for repeat in scaled.repeats)
     assert all(repeat.failed == 0 for repeat in scaled.repeats)
 
 

@@ -108,7 +108,8 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
         if self.width > 1:  # the published search goes on to the last token, and takes no unknown word
             config.early_stopping = self.settings.early_stopping or "never"
             last = len(self._tokenizer) - 1
-            config.suppress_tokens = [last] if self._tokenizer.convert_ids_to_tokens(last) == UNKNOWN else None
+            is_barred = self._tokenizer.convert_ids_to_tokens(last) == UNKNOWN and not self.random
+            config.suppress_tokens = [last] if is_barred else None  # random weights have a rule of this kind already
         return config
 
     def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:

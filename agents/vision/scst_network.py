@@ -186,6 +186,15 @@ def read_words(path: Path) -> list[str]:
     return [END_WORD, *map(str, words)]
 
 
+def frequent_words(count: int) -> list[str]:
+    """As many words as :func:`read_words` gives of a model with ``count`` tokens, the end first: English ones by
+    frequency, and the unknown word last, as in the published file. They stand in for its words."""
+    from wordfreq import top_n_list
+
+    words = [word for word in top_n_list("en", 4 * count) if word.isascii() and word.isalpha()]
+    return [END_WORD, *words[: count - 2], UNKNOWN]
+
+
 def make_word_tokenizer(words: list[str]) -> PreTrainedTokenizerFast:
     """A tokenizer for which every word is a token."""
     from tokenizers import Tokenizer, models

@@ -7,7 +7,7 @@ are from 0 to 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any, Literal
@@ -107,10 +107,20 @@ class Interval:
 
     value: float
     """The estimate."""
-    low: float
-    """The lower bound; nan where one repeat alone was measured, null in JSON."""
-    high: float
+    low: float | None = None
+    """The lower bound; None where one repeat alone was measured."""
+    high: float | None = None
     """The upper bound, likewise."""
+
+    def times(self, factor: float) -> Interval:
+        """The interval of the value times ``factor``, which is above 0."""
+        return self.along(lambda value: value * factor)
+
+    def along(self, function: Callable[[float], float]) -> Interval:
+        """The interval of a rising function of the value."""
+        low = None if self.low is None else function(self.low)
+        high = None if self.high is None else function(self.high)
+        return Interval(function(self.value), low, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,12 +198,11 @@ class MeasuredRuns:
 def interval(values: Sequence[float]) -> Interval:
     """Mean and 95 % interval of the mean, by Student's t on the logarithms of positive ``values``.
 
-    Logarithms, since rates scatter by a share of themselves, and an interval of a rate must not reach 0. One value has
-    no interval: low and high are nan.
+    Logarithms, since rates scatter by a share of themselves, and an interval of a rate must not reach 0.
     """
     logs = [math.log(value) for value in values]
     middle = fmean(logs)
     if len(logs) < 2:
-        return Interval(math.exp(middle), math.nan, math.nan)
+        return Interval(math.exp(middle))
     half = float(student.ppf(0.975, len(logs) - 1)) * stdev(logs) / math.sqrt(len(logs))
     return Interval(math.exp(middle), math.exp(middle - half), math.exp(middle + half))

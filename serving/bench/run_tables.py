@@ -1,6 +1,5 @@
 """Tables of what was measured over a set, for the terminal."""
 
-import math
 from collections.abc import Iterator
 from statistics import fmean
 
@@ -89,6 +88,6 @@ def forecast_text(forecast: Forecast) -> str:
 
 
 def _between(interval: Interval, text: figures.Text) -> str:
-    if math.isnan(interval.low):
+    if interval.low is None or interval.high is None:
         return text(interval.value)
     return f"{text(interval.value)} ({text(interval.low)} to {text(interval.high)})"

@@ -111,28 +111,26 @@ def forecast_of(repeats: Sequence[Repeat], answers: int, devices: int, prices: P
     """
     seconds = interval([answers / repeat.rate_s for repeat in repeats])
     start = median(repeat.start_s for repeat in repeats)
-    hours = Interval(*((part + start) / 3600 for part in (seconds.value, seconds.low, seconds.high)))
-    units = hours if not devices else _times(hours, devices)
+    hours = seconds.along(lambda value: (value + start) / 3600)
+    units = hours if not devices else hours.times(devices)
     costs: list[Interval] = []
     if prices.hour is not None:
-        costs.append(_times(units, prices.hour))
+        costs.append(units.times(prices.hour))
     tokens = [repeat.tokens_s / repeat.rate_s for repeat in repeats if repeat.tokens_s]
     if prices.token is not None and tokens:
-        costs.append(_times(interval(tokens), answers * prices.token))
+        costs.append(interval(tokens).times(answers * prices.token))
     return Forecast(
         answers=answers,
         hours=hours,
         gpu_hours=units if devices else None,
-        record_bytes=_times(interval([repeat.record_bytes for repeat in repeats]), answers),
+        record_bytes=interval([repeat.record_bytes for repeat in repeats]).times(answers),
         cost=_sum(costs) if costs else None,
     )
 
 
-def _times(factor: Interval, number: float) -> Interval:
-    return Interval(factor.value * number, factor.low * number, factor.high * number)
-
-
 def _sum(parts: Sequence[Interval]) -> Interval:
-    return Interval(
-        sum(part.value for part in parts), sum(part.low for part in parts), sum(part.high for part in parts)
-    )
+    lows = [part.low for part in parts if part.low is not None]
+    highs = [part.high for part in parts if part.high is not None]
+    if len(lows) < len(parts):
+        return Interval(sum(part.value for part in parts))
+    return Interval(sum(part.value for part in parts), sum(lows), sum(highs))

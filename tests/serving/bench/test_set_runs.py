@@ -54,7 +54,10 @@ def test_an_agent_that_waits_is_as_fast_as_it_waits_and_its_workers_add_up(
         assert scaled.forecast is not None
         assert scaled.forecast.answers == 40
         slowest = 40 / scaled.rates[-1] / 3600
-        assert scaled.forecast.hours.low < scaled.forecast.hours.value < scaled.forecast.hours.high
+        hours = scaled.forecast.hours
+        assert hours.low is not None
+        assert hours.high is not None
+        assert hours.low < hours.value < hours.high
         assert scaled.forecast.hours.value > slowest
         assert scaled.forecast.cost is not None  # a price of one a second
         assert scaled.forecast.cost.value == pytest.approx(3600 * scaled.forecast.hours.value)

@@ -192,7 +192,7 @@ def frequent_words(count: int) -> list[str]:
     from wordfreq import top_n_list
 
     words = [word for word in top_n_list("en", 4 * count) if word.isascii() and word.isalpha()]
-    return [END_WORD, *words[: count - 2], UNKNOWN]
+    return [END_WORD, *words[: count - 2], UNKNOWN_WORD]
 
 
 def make_word_tokenizer(words: list[str]) -> PreTrainedTokenizerFast:

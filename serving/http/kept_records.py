@@ -29,8 +29,8 @@ log = logging.getLogger("turinglike.http")
 
 
 class KeptRecords:
-    """Writes records to an open run folder: :meth:`start`, :meth:`keep_answer` and :meth:`keep_dialogue` again and again,
-    ``await`` :meth:`close`. ``run`` is the run's id."""
+    """Writes records to an open run folder. Call :meth:`start`, then :meth:`keep_answer` and :meth:`keep_dialogue` as
+    often as wanted, and ``await`` :meth:`close`. ``run`` is the run's id."""
 
     def __init__(self, folder: Path, run: str, store: Store) -> None:
         self.run = run
@@ -44,9 +44,10 @@ class KeptRecords:
         return self._writer
 
     async def keep_answer(self, outcome: Outcome, record: bytes, header: RecordHeader) -> None:
-        """Keep an answer's ``record``, a line of JSON, and its stimulus; return when both are on disk. Raises ApiError 503.
+        """Keep an answer's ``record``, a line of JSON, and its stimulus; return when both are on disk.
 
-        A message has another record here, the pair's: the whole conversation so far, whose ``header`` is the agent's."""
+        A message has another record here, with the agent's ``header``: that of the pair, which has the whole
+        conversation so far. Raises ApiError 503."""
         kept = outcome
         if is_message(outcome):
             kept = conversation_so_far(outcome)

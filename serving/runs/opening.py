@@ -17,8 +17,7 @@ from agents.errors import IdentityError, InputError, Problem
 from serving.files.atomic_files import lock, writing
 from serving.runs.run import PERSON, Run, refuse_other_folder
 from serving.runs.run_json import changed_code, difference, new_run_json, read_run_json, take_code
-from serving.runs.stimulus_index import carry_over, load_index, save_index, sha256_of
-from serving.sets.checking import CheckedSet, Index, check_set
+from serving.sets.checking import CheckedSet, check_set
 from serving.sets.set_rows import Choose
 
 
@@ -65,40 +64,27 @@ def prepare_run(
     """Check the set ``source``; make or continue the run folder, which the caller has locked. Raises InputError with
     every problem of the set, IdentityError if the folder was made from something else, StorageError."""
     meta = _load_meta(folder)
-    old: Index | None = None
+    before = []
+    agents = dict(described)
     if meta is not None:
         if not meta["set"]:
             raise InputError(f"{folder} holds what a server kept, and no set; choose another --out")
         _same_seed_and_agents(folder, meta, seed, described, accept_changed_code)
-        old = load_index(folder)
-    before = []
-    agents = dict(described)
-    if meta is not None:
         before = meta["set"].get("tasks", [])
         agents = {**meta["agents"], **described}
     if task is not None and source.is_dir():
         choose = _always(task)  # beside it the run's other tasks are asked
         task = None
     tasks = _PictureTasks(before, agents, choose)
-    new = folder / "stimuli.new"
-    try:
-        stimuli, index = check_set(source, new, task=task, choose=tasks, known=old or {}, skip_invalid=skip_invalid)
-        if old is not None:
-            carry_over(folder, old, index)
-        elif meta is not None and sha256_of(index) != meta["set"].get("sha256"):
-            raise IdentityError(f"{folder} was made from another set, and has no index of it; give the set as it was")
-        with writing(f"to {folder}"):
-            stimuli.move_to(folder / "stimuli.jsonl")
-    finally:
-        new.unlink(missing_ok=True)
-    save_index(folder, index)
+    earlier = None if meta is None else meta["set"]
+    stimuli = check_set(source, folder, task=task, choose=tasks, skip_invalid=skip_invalid, earlier=earlier)
     if meta is None:
         meta = new_run_json(secrets.token_hex(6), seed or 0, samples)
     meta["set"] = {
         "source": str(source),
         "root": str(stimuli.root),
-        "count": len(index),
-        "sha256": sha256_of(index),
+        "count": len(stimuli.kinds),
+        "sha256": stimuli.sha256,
     }
     if tasks.all:
         meta["set"]["tasks"] = tasks.all

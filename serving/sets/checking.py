@@ -1,6 +1,6 @@
 """Checking a stimulus set in a single pass.
 
-A run's set is checked by :func:`check_set`, which keeps its rows in a file. The command ``check`` keeps nothing
+A run's set is checked by :func:`check_set`, which keeps it in the run folder. The command ``check`` keeps nothing
 (:func:`check_unasked`), and what a Python program asks stays in memory
 (:mod:`serving.sets.checked_stimuli`).
 """
@@ -10,38 +10,33 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import orjson
 
 from agents.attention.scanpath import misplaced
-from agents.errors import ImageError, InputError, Problem
+from agents.errors import IdentityError, ImageError, InputError, Problem
 from agents.images import Image
 from agents.stimuli import AttentionStimulus
-from serving.files.atomic_files import replacing
+from serving.files.atomic_files import replacing, writing
 from serving.files.terminal import print_json
 from serving.files.words import count
 from serving.sets.kinds import Kind, kind_of
 from serving.sets.set_rows import OTHER_TASK, PICTURE_TASKS, Choose, Row
+from serving.sets.stimulus_index import UNREAD, Index, StimulusKey, carry_over, load_index, save_index, sha256_of
 from serving.sets.stimulus_row import StimulusRow
 from serving.sets.stimulus_set import read_rows
 
 NO_TASK_YET = "of no task yet"
 KEPT = 10_000  # problems that a result holds; more are only counted
-UNREAD = "0" * 16  # in place of a hash of content
 BLOCK = 16  # rows that a thread takes at once, so that handing over costs little beside 0.1 ms for a header
 
-StimulusKey = tuple[str, str]
-"""Task and id."""
-IndexEntry = tuple[str, int]
-"""The content's hash, or UNREAD; the hash of the files' sizes and times (0 without images)."""
-Index = dict[StimulusKey, IndexEntry]
-"""What each stimulus was when it was checked, by key, in the set's order."""
 Inspected = tuple[Row, bytes | None, int]
 OnRow = Callable[[Row, bytes | None, int], None]
 KnownContent = Callable[[str, str, int], bytes | None]
@@ -101,10 +96,10 @@ def check_rows(
 
 @dataclass(slots=True)
 class CheckedSet:
-    """The set of a run: what a check has found of its rows, which are in a file."""
+    """The set of a run, whose checked rows stand in the run folder."""
 
     path: Path
-    """The file with the rows in canonical JSON, a line each. Invalid rows stand there as they came."""
+    """The file ``stimuli.jsonl``: a row in canonical JSON on each line. Invalid rows stand there as they came."""
     root: Path
     """The folder in which the paths of pictures begin."""
     kinds: dict[StimulusKey, Kind] = field(default_factory=dict)
@@ -113,10 +108,8 @@ class CheckedSet:
     """Why rows cannot be asked (code, message), by their positions. They stand in the set, and have failed records."""
     skipped: int = 0
     """Rows that are left out: without a readable id or task, or with an id that stands earlier."""
-
-    def move_to(self, path: Path) -> None:
-        """Give the file of rows its final name, over an older file. Raises OSError."""
-        self.path = self.path.replace(path)
+    sha256: str = ""
+    """A hash over all that the set shows, as :func:`serving.sets.stimulus_index.sha256_of`."""
 
     def rows(self) -> Iterator[StimulusRow]:
         """The rows as they are asked, invalid ones among them. Only here does a line meet its position, id and kind."""
@@ -127,15 +120,45 @@ class CheckedSet:
 
 
 def check_set(
-    source: Path, path: Path, *, task: str | None, choose: Choose, known: Index, skip_invalid: bool
-) -> tuple[CheckedSet, Index]:
-    """Check the set ``source``, and write its rows to ``path``. Returns it with the index of what was checked.
+    source: Path,
+    folder: Path,
+    *,
+    task: str | None,
+    choose: Choose,
+    skip_invalid: bool,
+    earlier: Mapping[str, Any] | None,
+) -> CheckedSet:
+    """Check the set ``source``, and keep its rows and its index in a run's ``folder``.
 
-    ``task`` and ``choose`` are for rows that name no task, as in :func:`serving.sets.stimulus_set.read_rows`. ``known``
-    is the index of the run's earlier start: pictures that are as it says are not read again. Raises InputError with
-    every problem, unless ``skip_invalid``, and StorageError."""
+    ``task`` and ``choose`` are for rows that name no task, as in :func:`serving.sets.stimulus_set.read_rows`.
+    ``earlier`` is what ``run.json`` says of the set, None for a new run. Pictures that are as the run's index says are
+    not read again. Raises InputError with every problem, unless ``skip_invalid``; IdentityError where the folder was
+    made from another set; StorageError."""
     resolved = source.resolve()
-    checked = CheckedSet(path, resolved if source.is_dir() else resolved.parent)
+    checked = CheckedSet(folder / "stimuli.jsonl", resolved if source.is_dir() else resolved.parent)
+    known = None if earlier is None else load_index(folder)
+    new = folder / "stimuli.new"
+    try:
+        with replacing(new) as file:
+            rows = read_rows(source, task, choose=choose)
+            result, index = _write_rows(rows, file, checked, known or {})
+            if result.total_problems and not skip_invalid:
+                raise _refusal(source, result)
+        if known is not None:
+            carry_over(folder, known, index)
+        elif earlier is not None and sha256_of(index) != earlier.get("sha256"):
+            raise IdentityError(f"{folder} was made from another set, and has no index of it; give the set as it was")
+        with writing(f"to {folder}"):
+            new.replace(checked.path)
+    finally:
+        new.unlink(missing_ok=True)
+    save_index(folder, index)
+    checked.sha256 = sha256_of(index)
+    return checked
+
+
+def _write_rows(rows: Iterator[Row], file: BinaryIO, checked: CheckedSet, known: Index) -> tuple[CheckResult, Index]:
+    """Check ``rows``, write them to ``file``, and note in ``checked`` what they are."""
     index: Index = {}
 
     def add(row: Row, content: bytes | None, signature: int) -> None:
@@ -154,13 +177,9 @@ def check_set(
         content, before = known.get((task, id), (UNREAD, 0))
         return bytes.fromhex(content) if content != UNREAD and before == signature else None
 
-    with replacing(path) as file:
-        rows = read_rows(source, task, choose=choose)
-        result = check_rows(rows, hash_images=True, on_row=add, known=known_content)
-        if result.total_problems and not skip_invalid:
-            raise _refusal(source, result)
+    result = check_rows(rows, hash_images=True, on_row=add, known=known_content)
     checked.skipped += result.duplicates
-    return checked, index
+    return result, index
 
 
 def _refusal(source: Path, result: CheckResult) -> InputError:

@@ -14,10 +14,17 @@ import orjson
 from agents.errors import IdentityError, Problem
 from serving.files.atomic_files import replacing
 from serving.files.words import count
-from serving.sets.checking import UNREAD, Index
 
 HEAD = b"turinglike.index/4"  # the first line of the file
+UNREAD = "0" * 16  # in place of a hash of content
 NAMED = 10  # changed stimuli that a message names
+
+StimulusKey = tuple[str, str]
+"""Task and id."""
+IndexEntry = tuple[str, int]
+"""The content's hash, or UNREAD; the hash of the files' sizes and times (0 without images)."""
+Index = dict[StimulusKey, IndexEntry]
+"""By key, in the set's order."""
 
 
 def sha256_of(index: Index) -> str:

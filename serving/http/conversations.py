@@ -25,7 +25,6 @@ from serving.conversations.scenario import QUIET_S, DelaySettings
 from serving.http.bodies import Body, Seed
 from serving.http.errors import POSTED, ApiError, agent_failed, documented, failure, unreadable
 from serving.http.guard import unless_gone
-from serving.http.json_bodies import JsonRoute
 from serving.http.not_kept import refuse_not_kept
 from serving.http.service import Service
 from serving.runs.records import Record, RecordedVerdict
@@ -189,7 +188,7 @@ class OpenConversations:
 
 def router(service: Service, kept: OpenConversations) -> APIRouter:
     """The routes below ``/conversations`` of a service; ``kept`` holds the conversations."""
-    routes = APIRouter(tags=["conversations"], route_class=JsonRoute)
+    routes = APIRouter(tags=["conversations"])
 
     @routes.post(
         "/conversations",

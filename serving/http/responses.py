@@ -14,7 +14,6 @@ from serving.http.answering import Answer, Answering, Piece, Usage
 from serving.http.bodies import JSON
 from serving.http.errors import ApiError, request_id
 from serving.http.guard import unless_gone
-from serving.http.json_bodies import JsonRoute
 from serving.http.not_kept import Keep
 from serving.http.openai_forms import ANSWERED, EVENTS, NO_STORE
 from serving.http.openai_options import ignored_header
@@ -27,7 +26,7 @@ INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 def router(service: Service, said: SaidHere) -> APIRouter:
     """The route ``/v1/responses`` of a service; ``said`` remembers the answers."""
-    routes = APIRouter(tags=["OpenAI's interface"], route_class=JsonRoute)
+    routes = APIRouter(tags=["OpenAI's interface"])
 
     @routes.post(
         "/v1/responses",

@@ -23,8 +23,8 @@ from agents.catalogue import pair as pair_of
 from agents.catalogue.selection import checked_agents, resolve
 from agents.errors import InputError
 from agents.stimuli import ConversationStimulus
-from serving.conversations.scenario import as_conversation, next_turn
-from serving.generation.assignments import ConversingPair, check_usage, nothing_to_answer, run_entries, tasks_asked
+from serving.conversations.scenario import as_recorded, next_turn
+from serving.generation.assignments import ConversingPair, check_usage, nothing_to_answer, run_entries
 from serving.library.typed_records import Records, TypedRecord, typed
 from serving.runs.records import RecordHeader
 from serving.scheduling.placement import DeviceChoice
@@ -33,7 +33,7 @@ from serving.scheduling.scheduler import ReplicaPool, Scheduler, WorkerOptions
 from serving.scheduling.tasks import all_of
 from serving.scheduling.this_process import ThisProcess
 from serving.sets.checked_stimuli import CheckedStimuli, check_stimuli
-from serving.sets.kinds import is_asked
+from serving.sets.kinds import is_asked, tasks_asked
 from serving.sets.stimulus_row import StimulusRow
 
 T = TypeVar("T")
@@ -295,9 +295,7 @@ class Agents:
         return request
 
     def _record(self, name: str, outcome: Outcome) -> TypedRecord:
-        if outcome.request.turn is not None and outcome.answer is not None:
-            outcome = outcome._replace(answer=as_conversation(outcome).model_dump_json().encode())
-        return typed(self._headers[name].line(outcome), outcome.request.row.parsed)
+        return typed(self._headers[name].line(as_recorded(outcome)), outcome.request.row.parsed)
 
     def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
         if self._loop is None:

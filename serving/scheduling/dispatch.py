@@ -24,12 +24,12 @@ from serving.scheduling.recovery import (
     LONGEST_PAUSE,
     RELOADS,
     CircuitBreaker,
-    RepeatedReplies,
     WorkerLost,
     describe,
     one_line,
 )
-from serving.scheduling.request import Failure, Status, Where
+from serving.scheduling.request import Failure, Outcome, Status, Timing, Where
+from serving.scheduling.server_replies import ServerReplies
 from serving.scheduling.tasks import cancel
 from serving.scheduling.this_process import LocalWorker
 from serving.scheduling.under_way import UnderWay
@@ -82,8 +82,7 @@ class Dispatcher:
         self._suspects: deque[UnderWay] = deque()
         self._replicas: list[_Replica] = []
         self._breaker = CircuitBreaker() if breaker else None
-        self._repeats = RepeatedReplies()
-        self._ignored: set[str] = set()  # what the server ignores, as the user was told
+        self._server_replies = ServerReplies(agent.name)
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -152,7 +151,7 @@ class Dispatcher:
     def submit(self, request: UnderWay) -> None:
         """Put a request into the queue; it leaves with :meth:`dispatch`."""
         if self.stopped is not None:
-            request.end("unanswered")
+            _end(request, "unanswered")
             return
         request.queued_at = asyncio.get_running_loop().time()
         heapq.heappush(self._queue, (request.order, next(self._arrivals), request))
@@ -299,27 +298,14 @@ class Dispatcher:
 
     def _finish(self, request: UnderWay, status: Status, error: Failure | None = None) -> None:
         if self.stopped is not None:
-            request.end("unanswered")
+            _end(request, "unanswered")
             return
-        self._note_server(request)
-        request.end(status, error)
+        self._server_replies.note(request)
+        _end(request, status, error)
         if self._breaker is not None:
             code, message = error or (None, "")
             if why := self._breaker.note(code, request.request.failed_before):
                 self.stop(AgentStoppedError(f"agent {self.name} was stopped: {why}: {message}"))
-
-    def _note_server(self, request: UnderWay) -> None:
-        """Tell the user what the replies to a request show of a server that says 200 and does something else."""
-        replies = request.server_replies()
-        if not replies:
-            return
-        if self._repeats.note(request.question(), replies):
-            log.warning("%s: the server's replies repeat each other: it draws nothing, or temperature is 0", self.name)
-        for _, raw in replies:
-            for name in raw.get("ignored") or ():
-                if name not in self._ignored:
-                    log.warning("%s: the server ignores %s; `ignored` in records says where", self.name, name)
-                    self._ignored.add(name)
 
     def stop(self, error: AgentStoppedError) -> None:
         """End the agent: workers are killed, and open requests come back unanswered."""
@@ -336,7 +322,7 @@ class Dispatcher:
         self._suspects.clear()
         self._queue.clear()
         for request in left:
-            request.end("unanswered")
+            _end(request, "unanswered")
 
     async def close(self) -> None:
         """End the agent, and wait for what still runs."""
@@ -344,6 +330,28 @@ class Dispatcher:
         if self._timer is not None:
             self._timer.cancel()
         await cancel(*(task for task in self._tasks if task is not asyncio.current_task()))
+
+
+def _end(request: UnderWay, status: Status, error: Failure | None = None) -> None:
+    """Make the outcome and deliver it, if somebody waits for it. A failure has no answer."""
+    if request.is_cancelled:
+        return
+    reply = request.reply
+    outcome = Outcome(  # by position, in the order of its fields: by keywords it takes twice as long
+        request.request,
+        status,
+        request.seed,
+        request.number,
+        request.answer if status in ("ok", "rejected") else None,
+        reply.raw,
+        error,
+        reply.sha256,
+        request.attempts,
+        Timing(request.waiting, request.preparing, request.responding),
+        request.worker,
+        request.created,
+    )
+    request.deliver(request, outcome)
 
 
 def _is_rejected(request: UnderWay, declared: Declaration) -> bool:

@@ -1,17 +1,15 @@
 """How long a run will take, from the answers that it has.
 
-``generate`` asks a sample first, which :func:`spread` takes from everywhere in the set. So a :class:`Forecast` knows after
-5 % of the answers how much work each part of the set is, in whichever order the set stands. Three steps lead to the time
-left:
+``generate`` asks a sample first, which :func:`spread` takes from everywhere in the set. So a :class:`Forecast` knows
+after 5 % of the answers how much work each part of the set is, in whichever order the set stands. It has three steps:
 
 - **Work.** Each answer's work is its part of its batch's time in the agent. Preparing counts where workers wait for it,
-  and what is still unexplained is the same for each answer. The sum is the wall time that the answers took.
-- **What is left.** The set is cut into strata by position. An answer that is missing will be as much work as those of its
+  and what is still unexplained is the same for each answer. Attempts that filters refused are in it.
+- **What is left.** The set is cut into strata by position. A missing answer will be as much work as those of its
   stratum, corrected for the length of its row where length explains work: the separate regression estimator (W. G.
   Cochran, Sampling Techniques, 1977, section 7.10). Its variance comes from differences of neighbouring strata, as for
   systematic samples (K. M. Wolter, Introduction to Variance Estimation, 2007, section 8.2).
-- **Pace.** Wall time for a piece of work, lately: windows of the run, of which later ones weigh more. Attempts that filters
-  refuse are in it, and so are several workers and a machine that has become slower.
+- **Pace.** How many batches are answered at once, lately: windows of the run, of which later ones weigh more.
 
 The clock is the records' own ``created``, so that a run that goes on and a run folder on disk give the same figures.
 """
@@ -22,6 +20,7 @@ from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from math import exp, sqrt
 from pathlib import Path
 from typing import Any
@@ -43,7 +42,6 @@ FEWEST_BATCHES = 3  # for a forecast
 BUSY = 0.2  # workers that answer less of the time wait for something else
 STEADIEST = 0.07  # no duration is foretold with a smaller standard error, as a part of it
 SHORT = 0.01  # seconds: the times of shorter batches are too coarse to say how many are under way at once
-FIRST, SAMPLE, REST = range(3)  # phases of the answers: first batches of workers, which are slower, and what follows
 BLOCK = 1 << 24  # bytes of a file that are looked at together
 # A gap between answers that is longer than this was a pause of the run:
 PAUSE = 60.0  # seconds, and
@@ -94,6 +92,12 @@ def row_lengths(path: Path) -> Numbers:
     return np.diff(np.concatenate([[-1], *ends])).astype(np.float64)
 
 
+@lru_cache(maxsize=64)
+def unix_time(created: str) -> float:
+    """A record's ``created`` as Unix time; 0 for an empty text. All answers of a batch have the same."""
+    return datetime.fromisoformat(created).timestamp() if created else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A number that is not known, with an interval that holds it in 9 of 10 cases."""
@@ -117,8 +121,8 @@ class Estimate:
 
 
 def within(value: float, variance: float, freedom: float) -> Estimate:
-    """``value``, which is positive, with an interval from the ``variance`` of its logarithm. ``freedom`` are the degrees
-    of freedom with which that variance is known: t's quantile stands for the normal one."""
+    """``value``, which is positive, with an interval from the ``variance`` of its logarithm. ``freedom`` are the
+    degrees of freedom with which that variance is known: t's quantile stands for the normal one."""
     from scipy.special import stdtrit
 
     factor = exp(float(stdtrit(max(1.0, freedom), (1 + COVERAGE) / 2)) * sqrt(variance))
@@ -134,36 +138,35 @@ class Forecast:
         missing: Sequence[int] | Numbers,
         lengths: Numbers,
         *,
-        sampled: int,
         batch_size: int = 1,
         workers: int | None = None,
+        in_turns: bool = False,
     ) -> None:
-        """``missing`` answers of each row of the set, in its order, and the rows' ``lengths``. The first ``sampled``
-        answers are those of the sample. ``workers`` answer batches, or single requests, at once; None: as many as it
-        looks like."""
+        """``missing`` answers of each row of the set, in its order, and the rows' ``lengths``. ``workers`` answer
+        batches, or single requests, at once; None: as many as it looks like. ``in_turns`` is for conversations, whose
+        records say nothing of the time between their messages."""
         self._left = np.asarray(missing, np.float64).copy()
         self._lengths = lengths
         self._longest = _longest_beside(lengths, self._left > 0, batch_size)
-        self._sampled = sampled
         self._workers = workers
+        self._in_turns = in_turns
         total = float(self._left.sum())
         self._strata = int(max(1, min(STRATA, total // EVERY)))
         before = np.cumsum(self._left) - self._left
         self._stratum = np.minimum(before * self._strata // max(1.0, total), self._strata - 1).astype(np.intp)
-        # By phase, of the answers of each stratum: their number, responding, preparing, and of their batches the mean
-        # length and the largest.
-        self._sums = np.zeros((3, 5, self._strata))
+        # Of the answers of each stratum: their number, responding, preparing, and of their batches the mean length and
+        # the largest. First those of workers' first batches, which are slower, then the others.
+        self._sums = np.zeros((2, 5, self._strata))
         self._timed = 0  # the answers in these sums
-        self._noted: list[tuple[int, str, float, float, int]] = []
-        self._created = ""  # of the batch in hand
-        self._moment = 0.0  # that as a number
+        self._noted: list[tuple[int, float, float, float, int]] = []
+        self._created = 0.0  # of the batch in hand
         self._warm = 0.0  # batches that began before this moment are their workers' first
         self._pauses = 0.0  # seconds
         self._batches: list[tuple[float, float, int]] = []  # when each began and ended, and the answers until then
 
-    def note(self, position: int, created: str, preparing: float, responding: float, size: int) -> None:
-        """Note an answer to the row at ``position``: when it was ``created`` (empty where no worker was asked), and the
-        seconds of its preparing, and of the ``responding`` to its batch, in which there were ``size``."""
+    def note(self, position: int, created: float, preparing: float, responding: float, size: int) -> None:
+        """Note an answer to the row at ``position``: when it was ``created`` (Unix time; 0 where no worker was asked),
+        the seconds of its preparing, and those of the ``responding`` to its batch, in which there were ``size``."""
         self._noted.append((position, created, preparing, responding, size))
 
     def left(self, now: float | None = None) -> Estimate | None:
@@ -173,15 +176,15 @@ class Forecast:
         if len(self._batches) < FEWEST_BATCHES:
             return None
         busy, busy_variance, busy_freedom = self._busy()
-        sums = self._sums[SAMPLE] + self._sums[REST]
-        if sums[0].sum() < self._sums[FIRST][0].sum():  # few are answered: better slow ones than none
-            sums += self._sums[FIRST]
+        first, sums = self._sums
+        if sums[0].sum() < first[0].sum():  # few are answered: better slow ones than none
+            sums = first + sums
         answers, responding, preparing, *_ = sums.sum(axis=1)
         rate = self.rate()
         if not rate:
             return None
         durations = [end - begin for begin, end, _ in self._batches]
-        is_busy = busy >= BUSY * (self._workers or 1) and float(np.mean(durations)) > SHORT
+        is_busy = not self._in_turns and busy >= BUSY * (self._workers or 1) and float(np.mean(durations)) > SHORT
         seconds = responding / answers / busy if is_busy else 1 / rate
         weights = self._weights(seconds, responding / answers, preparing / answers)
         work, work_variance, work_freedom = self._work(sums, weights)
@@ -191,7 +194,7 @@ class Forecast:
             variance = sum(part for part, _ in parts) + STEADIEST**2
             freedom = variance**2 / max(1e-12, sum(part**2 / freedom for part, freedom in parts))
             expected = within(work, variance, freedom)
-        return expected.after(0.0 if now is None else max(0.0, now - self._moment))
+        return expected.after(0.0 if now is None else max(0.0, now - self._created))
 
     def rate(self) -> float | None:
         """Answers in a second lately (:data:`RECENT`); None as long as too few are there."""
@@ -230,32 +233,29 @@ class Forecast:
         if len(self._batches) > MOST_BATCHES:
             del self._batches[: MOST_BATCHES // 2]
 
-    def _add(self, created: str, preparing: float, responding: float, size: int) -> int:
-        """Add an answer to the batches. Returns its phase; -1 where no worker was asked."""
+    def _add(self, created: float, preparing: float, responding: float, size: int) -> int:
+        """Add an answer to the batches. Returns 0 for an answer of a worker's first batch, 1 for others; -1 where no
+        worker was asked."""
         if not created:
             return -1
         if created != self._created or size == 1:
-            moment = datetime.fromisoformat(created).timestamp()
             took = preparing + responding
             if not self._batches:
-                self._warm = moment - responding / 2  # its worker's second batch begins later
-            elif (gap := moment - self._moment) > PAUSE + PAUSE_TIMES * took:
+                self._warm = created - responding / 2  # its worker's second batch begins later
+            elif (gap := created - self._created) > PAUSE + PAUSE_TIMES * took:
                 self._pauses += gap - took
             self._created = created
-            self._moment = moment
-            end = moment - self._pauses
+            end = created - self._pauses
             self._batches.append((end - responding, end, 0))
         self._timed += 1
         begin, end, _ = self._batches[-1]
         # Whoever was asked again has the seconds of earlier batches, too.
         self._batches[-1] = (max(begin, end - responding), end, self._timed)
-        if self._moment - responding < self._warm:
-            return FIRST
-        return SAMPLE if self._timed <= self._sampled else REST
+        return int(created - responding >= self._warm)
 
     def _busy(self) -> tuple[float, float, float]:
-        """How many batches are answered at once, lately; the variance of its logarithm, and the degrees of freedom of that
-        (0: nothing is known of it).
+        """How many batches are answered at once, lately; the variance of its logarithm, and the degrees of freedom of
+        that (0: nothing is known of it).
 
         Each batch follows another of its worker. So it is looked at how long its worker had waited, which needs no
         knowledge of batches that are under way and may take long.

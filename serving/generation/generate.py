@@ -18,6 +18,7 @@ from serving.conversations.conversation import Conversation
 from serving.conversations.journal import read_journal
 from serving.files.atomic_files import lock
 from serving.files.terminal import print_warning, printed_log
+from serving.files.words import duration
 from serving.generation.assignments import (
     Assignment,
     ConversingPair,
@@ -26,7 +27,7 @@ from serving.generation.assignments import (
     run_entries,
     share_out,
 )
-from serving.generation.progress import Progress, duration
+from serving.generation.progress import Progress
 from serving.generation.prompt_check import check_prompts
 from serving.runs.opening import folder_of_run, prepare_run
 from serving.runs.resume import read_states
@@ -103,7 +104,8 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
         generation.tidy()
         _summarize(generation, report)
         code = generation.exit_code()
-        report(f"records: {options.out / 'records'}, after {duration(time.monotonic() - began)}")
+        rate = generation.progress.rate() if generation.started else ""
+        report(f"records: {options.out / 'records'}, after {duration(time.monotonic() - began)}{rate}")
         if not options.quiet:
             following = ("status", str(options.out)) if code else then or ("view", str(options.out))
             report(f"next: turinglike {shlex.join(following)}")
@@ -195,7 +197,8 @@ class Generation:
         self.cluster = ThisProcess.of(self.agents, options.device) if self.here else Cluster(options.address)
         self.scheduler = Scheduler(self.run.meta["seed"])
         totals = {assignment.name: assignment.total for assignment in self.assignments}
-        self.progress = Progress(self.counts, totals, quiet=options.quiet)
+        left = {assignment.name: assignment.seconds_left for assignment in self.assignments}
+        self.progress = Progress(self.counts, totals, left, quiet=options.quiet)
         shown = asyncio.create_task(self.progress.run())
         try:
             with self.progress:
@@ -244,6 +247,8 @@ class Generation:
                 self.progress.loading(assignment.name, " and ".join(dict.fromkeys(assignment.members)))
                 await asyncio.gather(*(self.pool.load(member) for member in dict.fromkeys(assignment.members)))
                 self._note_provenance(assignment)
+                dispatcher = self.scheduler.dispatchers[assignment.members[0]]
+                assignment.foretell(self.stimuli, self.options, dispatcher)
                 self.progress.answering(assignment.name)
                 await self._write_invalid(assignment)
                 if assignment.is_pair:
@@ -285,7 +290,7 @@ class Generation:
                 await asyncio.sleep(0)
 
     def _write(self, assignment: Assignment, outcome: Outcome) -> None:
-        assignment.resume.note(outcome.request.row.position, outcome.request.sample)
+        assignment.note(outcome)
         self.store.put(assignment.records, assignment.header.line(outcome), outcome.status)
 
     async def _converse(self, assignment: Assignment) -> None:

@@ -27,6 +27,7 @@ from serving.generation.assignments import (
     run_entries,
     share_out,
 )
+from serving.generation.dry_run import dry_run
 from serving.generation.progress import Progress
 from serving.generation.prompt_check import check_prompts
 from serving.runs.opening import folder_of_run, prepare_run
@@ -58,10 +59,14 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
     wants_ray = options.address is not None or options.replicas is not None
     if options.here and wants_ray:
         raise InputError("--here answers in this process: leave --address and --replicas out")
+    if not options.dry_run and (options.measured, options.price_hour, options.price_token) != (None, None, None):
+        raise InputError("--measured, --price-hour and --price-token say what a run would take: give --dry-run, too")
     if wants_ray:
         check_installed()
     machine.check_device(options.device, options.address)
     described = run_entries(options.agents, options.entries, made, options.settings)
+    if options.dry_run:
+        return dry_run(options, made, described, report)
     choose = chosen_by({name: tasks_asked(entry) for name, entry in described.items()})
     level = logging.DEBUG if options.verbose else logging.WARNING
     with (

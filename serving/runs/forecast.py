@@ -135,8 +135,8 @@ def within(value: float, variance: float, freedom: float) -> Estimate:
 
 
 def _quantile(freedom: float) -> float:
-    """Student's t for :data:`COVERAGE`, by the expansion of Abramowitz and Stegun (1964, 26.7.5): its first use must not
-    hold up the answers, as an import of scipy would. Below 2 degrees of freedom it is that of 2."""
+    """Student's t for :data:`COVERAGE`, by the expansion of Abramowitz and Stegun (1964, 26.7.5): its first use must
+    not hold up the answers, as an import of scipy would. Below 2 degrees of freedom it is that of 2."""
     z = NormalDist().inv_cdf((1 + COVERAGE) / 2)
     f = max(2.0, freedom)
     terms = (
@@ -180,6 +180,7 @@ class Forecast:
         self._timed = 0  # the answers in these sums
         self._noted: list[tuple[int, float, float, float, int]] = []
         self._created = 0.0  # of the batch in hand
+        self._in_batch = 0  # its answers so far
         self._warm = 0.0  # batches that began before this moment are their workers' first
         self._pauses = 0.0  # seconds
         self._batches: list[tuple[float, float, int]] = []  # when each began and ended, and the answers until then
@@ -216,6 +217,11 @@ class Forecast:
             expected = within(work, variance, freedom)
         return expected.after(0.0 if now is None else max(0.0, now - self._created))
 
+    def workers(self) -> int:
+        """How many workers answer, or seem to."""
+        self._take()
+        return self._workers or max(1, int(np.ceil(self._busy()[0] - 0.1)))
+
     def rate(self) -> float | None:
         """Answers in a second lately (:data:`RECENT`); None as long as too few are there."""
         self._take()
@@ -233,16 +239,12 @@ class Forecast:
             return
         positions = np.array([position for position, *_ in noted], np.intp)
         np.subtract.at(self._left, positions, 1.0)
-        befores = [self._created, *(created for _, created, *_ in noted[:-1])]
-        phases = np.array([self._add(created, *times) for _, created, *times in noted])
+        phases, numbers = np.array([self._add(created, *times) for _, created, *times in noted]).T
         columns = np.ones((5, len(noted)))
         columns[1] = [responding / size for *_, responding, size in noted]
         columns[2] = [preparing for _, _, preparing, *_ in noted]
         lengths = self._lengths[positions]
-        is_first = [
-            size == 1 or created != before for (_, created, *_, size), before in zip(noted, befores, strict=True)
-        ]
-        batches = np.flatnonzero([True, *is_first[1:]])
+        batches = np.flatnonzero(np.diff(numbers, prepend=-1))
         sizes = np.diff([*batches, len(noted)])
         columns[3] = np.repeat(np.add.reduceat(lengths, batches) / sizes, sizes)
         columns[4] = np.repeat(np.maximum.reduceat(lengths, batches), sizes)
@@ -253,12 +255,14 @@ class Forecast:
         if len(self._batches) > MOST_BATCHES:
             del self._batches[: MOST_BATCHES // 2]
 
-    def _add(self, created: float, preparing: float, responding: float, size: int) -> int:
-        """Add an answer to the batches. Returns 0 for an answer of a worker's first batch, 1 for others; -1 where no
-        worker was asked."""
+    def _add(self, created: float, preparing: float, responding: float, size: int) -> tuple[int, int]:
+        """Add an answer to the batches. Returns 0 for an answer of a worker's first batch, 1 for others, -1 where no
+        worker was asked; and the number of the batch."""
         if not created:
-            return -1
-        if created != self._created or size == 1:
+            return -1, len(self._batches)
+        self._in_batch += 1
+        if created != self._created or self._in_batch > size:  # two workers may be ready at the same time
+            self._in_batch = 1
             took = preparing + responding
             if not self._batches:
                 self._warm = created - responding / 2  # its worker's second batch begins later
@@ -271,7 +275,7 @@ class Forecast:
         begin, end, _ = self._batches[-1]
         # Whoever was asked again has the seconds of earlier batches, too.
         self._batches[-1] = (max(begin, end - responding), end, self._timed)
-        return int(created - responding >= self._warm)
+        return int(created - responding >= self._warm), len(self._batches)
 
     def _busy(self) -> tuple[float, float, float]:
         """How many batches are answered at once, lately; the variance of its logarithm, and the degrees of freedom of

@@ -93,7 +93,7 @@ def _of_agent(run: Run, name: str) -> dict[str, Any]:
         attempts += rejected + (not rejected or record["status"] != "rejected")
         if record["status"] == "failed":
             _add(failures, record["error"]["code"], record, message=record["error"].get("message"))
-        for text in _texts_of(record):
+        for text in texts_of(record):
             tokens.update({kind: text[key] for kind, key in TOKENS.items() if isinstance(text.get(key), int)})
     total = statuses.total()
     expected = samples * len(keys)
@@ -133,7 +133,7 @@ def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 3)
 
 
-def _texts_of(record: dict[str, Any]) -> list[dict[str, Any]]:
+def texts_of(record: dict[str, Any]) -> list[dict[str, Any]]:
     """What models wrote for a record, each text once."""
     texts = []
     kept = list(_texts(record["raw"]))

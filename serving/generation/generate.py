@@ -202,8 +202,8 @@ class Generation:
         self.cluster = ThisProcess.of(self.agents, options.device) if self.here else Cluster(options.address)
         self.scheduler = Scheduler(self.run.meta["seed"])
         totals = {assignment.name: assignment.total for assignment in self.assignments}
-        left = {assignment.name: assignment.seconds_left for assignment in self.assignments}
-        self.progress = Progress(self.counts, totals, left, quiet=options.quiet)
+        forecasts = {assignment.name: assignment.seconds_left for assignment in self.assignments}
+        self.progress = Progress(self.counts, totals, forecasts, quiet=options.quiet)
         shown = asyncio.create_task(self.progress.run())
         try:
             with self.progress:

@@ -52,11 +52,10 @@ class Needs:
     def of(cls, answers: int, speed: MeasuredSpeed) -> Needs:
         """What ``answers`` take at a measured speed."""
         rate = speed.rate
-        slowest, fastest = rate.low, rate.high
         seconds = Estimate(
             answers / rate.value,
-            None if fastest is None else answers / fastest,
-            None if slowest is None else answers / slowest,
+            None if rate.high is None else answers / rate.high,
+            None if rate.low is None else answers / rate.low,
         )
         tokens = None if speed.tokens is None else speed.tokens.times(answers)
         return cls(seconds, speed.gpus, speed.record_bytes.times(answers), tokens)

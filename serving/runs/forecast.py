@@ -239,7 +239,7 @@ class Forecast:
             return
         positions = np.array([position for position, *_ in noted], np.intp)
         np.subtract.at(self._left, positions, 1.0)
-        phases, numbers = np.array([self._add(created, *times) for _, created, *times in noted]).T
+        phases, numbers = np.array([self._add(*answer[1:]) for answer in noted]).T
         columns = np.ones((5, len(noted)))
         columns[1] = [responding / size for *_, responding, size in noted]
         columns[2] = [preparing for _, _, preparing, *_ in noted]

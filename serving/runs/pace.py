@@ -61,7 +61,9 @@ class Pace:
         the records are conversations. ``workers`` made them; None: as many as it looks like."""
         there = np.bincount(np.array(self._places, np.intp), minlength=len(missing))
         size = 1 if in_turns else max(self._sizes, default=1)
-        forecast = Forecast(there + missing, lengths, batch_size=size, workers=workers, in_turns=in_turns)
+        forecast = Forecast(
+            (there + missing).astype(np.float64), lengths, batch_size=size, workers=workers, in_turns=in_turns
+        )
         for place in np.argsort(np.array(self._created), kind="stable").tolist():
             forecast.note(
                 self._places[place],

@@ -116,7 +116,9 @@ def test_needs_follow_from_the_speed() -> None:
     assert needs.sentence(None, 1.0).endswith("since no tokens were counted")
     assert total([Estimate(1.0, 0.5, 2.0), Estimate(1.0)]) == Estimate(2.0)
     assert speed_for([], 1) is None
-    assert speed_for([speed, MeasuredSpeed(8, 0, *[Estimate(1.0)] * 2, None)], None).workers == 8  # type: ignore[union-attr]
+    eight = MeasuredSpeed(8, 0, Estimate(3.0), Estimate(1e6), None)
+    assert speed_for([speed, eight], None) is eight
+    assert speed_for([speed, eight], 5) is speed
 
 
 def test_repeats_say_what_a_new_run_will_do() -> None:

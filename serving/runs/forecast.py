@@ -16,6 +16,7 @@ The clock is the records' own ``created``, so that a run that goes on and a run 
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -178,7 +179,7 @@ class Forecast:
         # the largest. First those of workers' first batches, which are slower, then the others.
         self._sums = np.zeros((2, 5, self._strata))
         self._timed = 0  # the answers in these sums
-        self._noted: list[tuple[int, float, float, float, int]] = []
+        self._noted = array("d")  # the arguments of each call of :meth:`note`, one after the other
         self._created = 0.0  # of the batch in hand
         self._in_batch = 0  # its answers so far
         self._warm = 0.0  # batches that began before this moment are their workers' first
@@ -188,7 +189,7 @@ class Forecast:
     def note(self, position: int, created: float, preparing: float, responding: float, size: int) -> None:
         """Note an answer to the row at ``position``: when it was ``created`` (Unix time; 0 where no worker was asked),
         the seconds of its preparing, and those of the ``responding`` to its batch, in which there were ``size``."""
-        self._noted.append((position, created, preparing, responding, size))
+        self._noted.extend((position, created, preparing, responding, size))
 
     def left(self, now: float | None = None) -> Estimate | None:
         """The seconds from ``now`` (Unix time; None: the last answer) until all is answered. None as long as too few
@@ -233,49 +234,57 @@ class Forecast:
         return (self._batches[-1][2] - self._batches[first][2]) / seconds if seconds > 0 else None
 
     def _take(self) -> None:
-        """Add what was noted to the sums."""
-        noted, self._noted = self._noted, []
-        if not noted:
+        """Add what was noted to the sums. Nothing here is done answer by answer: there may be thousands a second."""
+        if not self._noted:
             return
-        positions = np.array([position for position, *_ in noted], np.intp)
-        np.subtract.at(self._left, positions, 1.0)
-        phases, numbers = np.array([self._add(*answer[1:]) for answer in noted]).T
-        columns = np.ones((5, len(noted)))
-        columns[1] = [responding / size for *_, responding, size in noted]
-        columns[2] = [preparing for _, _, preparing, *_ in noted]
-        lengths = self._lengths[positions]
-        batches = np.flatnonzero(np.diff(numbers, prepend=-1))
+        noted = np.array(self._noted).reshape(-1, 5)
+        del self._noted[:]
+        np.subtract.at(self._left, noted[:, 0].astype(np.intp), 1.0)
+        noted = noted[noted[:, 1] > 0]
+        if not len(noted):
+            return
+        places, created, preparing, responding, size = noted.T
+        positions = places.astype(np.intp)
+        # A batch has one time, and no more answers than its size: two workers may be ready at the same time.
+        numbers = np.arange(len(noted))
+        is_new = np.diff(created, prepend=self._created) != 0
+        in_batch = (numbers - np.maximum.accumulate(np.where(is_new, numbers, -self._in_batch))) % size
+        firsts = np.flatnonzero(in_batch == 0)
+        batches = firsts if len(firsts) and firsts[0] == 0 else np.concatenate([[0], firsts])
         sizes = np.diff([*batches, len(noted)])
-        columns[3] = np.repeat(np.add.reduceat(lengths, batches) / sizes, sizes)
-        columns[4] = np.repeat(np.maximum.reduceat(lengths, batches), sizes)
-        for phase, sums in enumerate(self._sums):
-            part = phases == phase
-            for row, column in zip(sums, columns[:, part], strict=True):
-                np.add.at(row, self._stratum[positions[part]], column)
+        # Whoever was asked again has the seconds of earlier batches, too.
+        shortest = np.minimum.reduceat(responding, batches)
+        for first, number, seconds in zip(batches.tolist(), sizes.tolist(), shortest.tolist(), strict=True):
+            self._add(float(created[first]), float(preparing[first]), seconds, number, is_begun=in_batch[first] > 0)
+        self._in_batch = int(in_batch[-1]) + 1
+        lengths = self._lengths[positions]
+        columns = (
+            np.ones(len(noted)),
+            responding / size,
+            preparing,
+            np.repeat(np.add.reduceat(lengths, batches) / sizes, sizes),
+            np.repeat(np.maximum.reduceat(lengths, batches), sizes),
+        )
+        place = self._stratum[positions] + self._strata * (created - responding >= self._warm)
+        for row, column in enumerate(columns):
+            self._sums[:, row] += np.bincount(place, column, 2 * self._strata).reshape(2, -1)
         if len(self._batches) > MOST_BATCHES:
             del self._batches[: MOST_BATCHES // 2]
 
-    def _add(self, created: float, preparing: float, responding: float, size: int) -> tuple[int, int]:
-        """Add an answer to the batches. Returns 0 for an answer of a worker's first batch, 1 for others, -1 where no
-        worker was asked; and the number of the batch."""
-        if not created:
-            return -1, len(self._batches)
-        self._in_batch += 1
-        if created != self._created or self._in_batch > size:  # two workers may be ready at the same time
-            self._in_batch = 1
-            took = preparing + responding
-            if not self._batches:
-                self._warm = created - responding / 2  # its worker's second batch begins later
-            elif (gap := created - self._created) > PAUSE + PAUSE_TIMES * took:
-                self._pauses += gap - took
-            self._created = created
-            end = created - self._pauses
-            self._batches.append((end - responding, end, 0))
-        self._timed += 1
-        begin, end, _ = self._batches[-1]
-        # Whoever was asked again has the seconds of earlier batches, too.
-        self._batches[-1] = (max(begin, end - responding), end, self._timed)
-        return int(created - responding >= self._warm), len(self._batches)
+    def _add(self, created: float, preparing: float, responding: float, number: int, *, is_begun: bool) -> None:
+        """Add a batch with ``number`` answers, or more answers to the last one, which ``is_begun``."""
+        self._timed += number
+        if is_begun:
+            begin, end, _ = self._batches[-1]
+            self._batches[-1] = (max(begin, end - responding), end, self._timed)
+            return
+        if not self._batches:
+            self._warm = created - responding / 2  # its worker's second batch begins later
+        elif (gap := created - self._created) > PAUSE + PAUSE_TIMES * (preparing + responding):
+            self._pauses += gap - preparing - responding
+        self._created = created
+        end = created - self._pauses
+        self._batches.append((end - responding, end, self._timed))
 
     def _busy(self) -> tuple[float, float, float]:
         """How many batches are answered at once, lately; the variance of its logarithm, and the degrees of freedom of

@@ -45,9 +45,9 @@ COLD = 3.0  # times that a worker's first batch takes
 class WaitingSettings(Settings):
     """How long an agent waits."""
 
-    batch_s: float = Field(0.004, ge=0)
+    batch_s: float = Field(0.01, ge=0)
     """Seconds of each batch for itself."""
-    byte_s: float = Field(0.00008, ge=0)
+    byte_s: float = Field(0.0002, ge=0)
     """Seconds of each byte of a cue."""
     padded: bool = False
     """Whether a batch takes as long as its longest stimulus times their number."""

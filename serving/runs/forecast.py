@@ -42,14 +42,13 @@ MOST_BATCHES = 4096  # whose times are kept
 LOOKED_AT = 512  # of them, for how busy workers are
 FEWEST_BATCHES = 3  # for a forecast
 BUSY = 0.2  # workers that answer less of the time wait for something else
-STEADIEST = 0.07  # no duration is foretold with a smaller standard error, as a part of it
+STEADIEST = 0.08  # no duration is foretold with a smaller standard error, as a part of it
 SHORT = 0.01  # seconds: the times of shorter batches are too coarse to say how many are under way at once
 BLOCK = 1 << 24  # bytes of a file that are looked at together
 # A gap between answers that is longer than this was a pause of the run:
 PAUSE = 60.0  # seconds, and
 PAUSE_TIMES = 10.0  # times that which the next answer took
-GOLDEN = (sqrt(5) - 1) / 2  # multiples of it, without their whole parts, are spread evenly however many there are
-SILVER = sqrt(2) - 1  # as evenly, and not together with those
+SILVER = sqrt(2) - 1  # multiples of it, without their whole parts, are spread evenly however many there are
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -60,8 +59,10 @@ def spread(count: int, batch_size: int = 1, workers: int = 1) -> list[int]:
     They are one in :data:`EVERY`, in clusters of neighbours. Stimuli of a batch are neighbours in the sample as in the
     rest of the run, so that a set sorted by length has batches of equal lengths in both. Each cluster stands at a place
     of its own in its part of the set: a sample of each 25th would see a single condition of a set whose conditions
-    alternate. However far the sample is, it comes from everywhere. The first cluster of each worker is one more, since
-    first batches are slow and tell little. Empty for fewer than :data:`EVERY` stimuli.
+    alternate. Two passes go along the set, so that half of the sample comes from everywhere, too; clusters that follow
+    each other stand near each other, since a request that is tried again comes into the batch of the next. The first
+    cluster of each worker is one more, since first batches are slow and tell little. Empty for fewer than :data:`EVERY`
+    stimuli.
     """
     sampled = min(count // EVERY, MOST_SAMPLED)
     if not sampled:
@@ -77,7 +78,7 @@ def spread(count: int, batch_size: int = 1, workers: int = 1) -> list[int]:
         last = (number + 1) * count // clusters - length
         starts.append(first + int((last - first + 1) * (number * SILVER % 1)))
         neighbours.append(starts[-1] + length if starts[-1] + length <= last else starts[-1] - length)
-    order = sorted(range(clusters), key=lambda number: number * GOLDEN % 1)
+    order = [*range(0, clusters, 2), *reversed(range(1, clusters, 2))]
     asked = [neighbours[(2 * number + 1) * clusters // (2 * extra)] for number in range(extra)]
     asked += [starts[number] for number in order]
     return [place for start in asked for place in range(start, start + length)]

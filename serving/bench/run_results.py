@@ -7,15 +7,14 @@ are from 0 to 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import fmean, stdev
+from statistics import fmean, variance
 from typing import Any, Literal
-
-from scipy.stats import t as student
 
 from serving.bench.record_window import Window
 from serving.bench.usage import Usage
+from serving.runs.estimates import Estimate, within
 
 Limit = Literal["preparing", "device", "calls", "queue", "cores", "disk", "scheduler", "server", "client", "open"]
 """What limits a rate; "open" where nothing was busy enough to be it."""
@@ -102,40 +101,18 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
-    """A value with its 95 % interval."""
-
-    value: float
-    """The estimate."""
-    low: float | None = None
-    """The lower bound; None where one repeat alone was measured."""
-    high: float | None = None
-    """The upper bound, likewise."""
-
-    def times(self, factor: float) -> Interval:
-        """The interval of the value times ``factor``, which is above 0."""
-        return self.along(lambda value: value * factor)
-
-    def along(self, function: Callable[[float], float]) -> Interval:
-        """The interval of a rising function of the value."""
-        low = None if self.low is None else function(self.low)
-        high = None if self.high is None else function(self.high)
-        return Interval(function(self.value), low, high)
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class WholeSet:
     """What all of the set takes at the measured rate."""
 
     answers: int
     """Answers to the whole set."""
-    hours: Interval
+    hours: Estimate
     """Hours, with the start of one run."""
-    gpu_hours: Interval | None
+    gpu_hours: Estimate | None
     """Hours times the GPUs in use; None without GPUs."""
-    record_bytes: Interval
+    record_bytes: Estimate
     """The size of the records."""
-    cost: Interval | None
+    cost: Estimate | None
     """By the prices that were given; None without any."""
 
 
@@ -155,7 +132,7 @@ class Scaled:
     """GPUs in use by all workers; 0 on the CPU."""
     efficiency: float | None = None
     """The rate per worker over that of the smallest number of workers; None for the smallest."""
-    forecast: Forecast | None = None
+    forecast: WholeSet | None = None
     """What the whole set takes; None where the program's own stimuli were asked."""
 
     @property
@@ -195,14 +172,13 @@ class MeasuredRuns:
     """One after the other, fewest workers first."""
 
 
-def interval(values: Sequence[float]) -> Interval:
-    """Mean and 95 % interval of the mean, by Student's t on the logarithms of positive ``values``.
+def estimate(values: Sequence[float]) -> Estimate:
+    """The geometric mean of positive ``values``, with the interval of their logarithms' mean by Student's t.
 
     Logarithms, since rates scatter by a share of themselves, and an interval of a rate must not reach 0.
     """
     logs = [math.log(value) for value in values]
-    middle = fmean(logs)
+    middle = math.exp(fmean(logs))
     if len(logs) < 2:
-        return Interval(math.exp(middle))
-    half = float(student.ppf(0.975, len(logs) - 1)) * stdev(logs) / math.sqrt(len(logs))
-    return Interval(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
+        return Estimate(middle)
+    return within(middle, variance(logs) / len(logs), len(logs) - 1)

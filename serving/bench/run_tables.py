@@ -6,7 +6,7 @@ from statistics import fmean
 from rich.console import RenderableType
 
 from serving.bench import figures
-from serving.bench.run_results import Forecast, Interval, MeasuredRuns, Repeat, Scaled, Shares, median_run
+from serving.bench.run_results import MeasuredRuns, Repeat, Scaled, Shares, WholeSet, median_run
 from serving.files.terminal import plain_table
 
 RATES = ("workers", "answers/s", "least", "most", "efficiency", "tokens/s", "fix/s")
@@ -76,18 +76,12 @@ def _busy(shares: Shares) -> list[str]:
     ]
 
 
-def forecast_text(forecast: Forecast) -> str:
+def forecast_text(forecast: WholeSet) -> str:
     """A forecast in one line: "2.1 h (1.9 to 2.4), 4.2 GPU hours (3.8 to 4.8), 0.31 GB, cost 8.40 (7.60 to 9.60)"."""
-    parts = [f"{forecast.answers:,} answers in {_between(forecast.hours, figures.hours)}"]
+    parts = [f"{forecast.answers:,} answers in {forecast.hours.text(figures.hours)}"]
     if forecast.gpu_hours is not None:
-        parts.append(f"{_between(forecast.gpu_hours, lambda value: f'{value:,.3g}')} GPU hours")
+        parts.append(f"{forecast.gpu_hours.text(lambda value: f'{value:,.3g}')} GPU hours")
     parts.append(f"{forecast.record_bytes.value / 1e9:.3g} GB of records")
     if forecast.cost is not None:
-        parts.append(f"cost {_between(forecast.cost, lambda value: f'{value:,.2f}')}")
+        parts.append(f"cost {forecast.cost.text(lambda value: f'{value:,.2f}')}")
     return ", ".join(parts)
-
-
-def _between(interval: Interval, text: figures.Text) -> str:
-    if interval.low is None or interval.high is None:
-        return text(interval.value)
-    return f"{text(interval.value)} ({text(interval.low)} to {text(interval.high)})"

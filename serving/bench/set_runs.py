@@ -16,11 +16,12 @@ from agents.errors import AgentStoppedError, InputError
 from serving.bench.figures import rate
 from serving.bench.generate_run import GenerateRun
 from serving.bench.limits import limit
-from serving.bench.run_results import Forecast, Interval, MeasuredRuns, Repeat, Scaled, interval, median_run
+from serving.bench.run_results import MeasuredRuns, Repeat, Scaled, WholeSet, estimate, median_run
 from serving.bench.served_run import ServedRun
 from serving.bench.set_bench import Prices, SetBench
 from serving.files.words import count
 from serving.generation.assignments import nothing_to_answer, run_entries
+from serving.runs.estimates import Estimate
 from serving.sets.kinds import is_asked, kind_of
 
 REPEATS = 3
@@ -103,34 +104,34 @@ def settings_of(described: Mapping[str, Any]) -> dict[str, Any]:
     return {**described["settings"]}
 
 
-def forecast_of(repeats: Sequence[Repeat], answers: int, devices: int, prices: Prices) -> Forecast:
+def forecast_of(repeats: Sequence[Repeat], answers: int, devices: int, prices: Prices) -> WholeSet:
     """What ``answers`` take at the rate of the ``repeats``; ``devices`` are the GPUs in use.
 
     Time is answers over rate, and the start of a run. Every interval is that of the repeats' rates (or tokens), so it
     holds for a run under the same conditions, and for a set whose stimuli were drawn at random.
     """
-    seconds = interval([answers / repeat.rate_s for repeat in repeats])
+    seconds = estimate([answers / repeat.rate_s for repeat in repeats])
     start = median(repeat.start_s for repeat in repeats)
-    hours = seconds.along(lambda value: (value + start) / 3600)
+    hours = seconds.plus(start).times(1 / 3600)
     units = hours if not devices else hours.times(devices)
-    costs: list[Interval] = []
+    costs: list[Estimate] = []
     if prices.hour is not None:
         costs.append(units.times(prices.hour))
     tokens = [repeat.tokens_s / repeat.rate_s for repeat in repeats if repeat.tokens_s]
     if prices.token is not None and tokens:
-        costs.append(interval(tokens).times(answers * prices.token))
-    return Forecast(
+        costs.append(estimate(tokens).times(answers * prices.token))
+    return WholeSet(
         answers=answers,
         hours=hours,
         gpu_hours=units if devices else None,
-        record_bytes=interval([repeat.record_bytes for repeat in repeats]).times(answers),
+        record_bytes=estimate([repeat.record_bytes for repeat in repeats]).times(answers),
         cost=_sum(costs) if costs else None,
     )
 
 
-def _sum(parts: Sequence[Interval]) -> Interval:
+def _sum(parts: Sequence[Estimate]) -> Estimate:
     lows = [part.low for part in parts if part.low is not None]
     highs = [part.high for part in parts if part.high is not None]
     if len(lows) < len(parts):
-        return Interval(sum(part.value for part in parts))
-    return Interval(sum(part.value for part in parts), sum(lows), sum(highs))
+        return Estimate(sum(part.value for part in parts))
+    return Estimate(sum(part.value for part in parts), sum(lows), sum(highs))

@@ -164,6 +164,22 @@ def _add_generate(commands: Commands, source: Parser) -> None:
     )
     add("--accept-changed-code", action="store_true", help=CHANGED_CODE)
     add("--limit", type=positive, metavar="N", help="answer only the first N stimuli of the set")
+    dry = generate.add_argument_group("what a run would take")
+    add = dry.add_argument
+    add(
+        "--dry-run",
+        action="store_true",
+        help="check the set and the agents, answer and write nothing, and print how many answers are missing, and how "
+        "long they take by the speed so far (of the records in DIR, or of --measured)",
+    )
+    add("--measured", type=path, metavar="FILE", help="with --dry-run: a bench.json of `turinglike bench STIMULI`")
+    add(
+        "--price-hour",
+        type=price,
+        metavar="P",
+        help="with --dry-run: price of an hour of a GPU, or of the machine without a GPU",
+    )
+    add("--price-token", type=price, metavar="P", help="with --dry-run: price of a token that the agent writes")
 
 
 def _add_ask(commands: Commands) -> None:

@@ -1,5 +1,6 @@
 """The options of ``generate``, and what each agent and pair has to answer."""
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -13,14 +14,18 @@ from agents.stimuli import ConversationType
 from serving.conversations.conversation import Conversation
 from serving.conversations.scenario import read_pair_settings
 from serving.conversations.transcript import instructions_of
+from serving.runs.estimates import Estimate
+from serving.runs.forecast import Forecast, row_lengths, spread, unix_time
 from serving.runs.records import RecordHeader
 from serving.runs.resume import ResumeState
 from serving.runs.run import Run
 from serving.runs.run_json import run_entry
-from serving.scheduling.request import Request
+from serving.scheduling.dispatch import Dispatcher
+from serving.scheduling.request import Outcome, Request
 from serving.scheduling.scheduler import WorkerOptions
 from serving.sets.checking import CheckedSet
 from serving.sets.kinds import Kind, is_asked, named, tasks_asked
+from serving.sets.stimulus_row import StimulusRow
 
 
 @dataclass(slots=True)
@@ -53,6 +58,14 @@ class GenerateOptions(WorkerOptions):
     """Whether only errors are shown."""
     verbose: bool = False
     """Whether it is shown where agents run."""
+    dry_run: bool = False
+    """Whether it is only told what the run would take."""
+    measured: Path | None = None
+    """A file of ``turinglike bench``, for ``dry_run``."""
+    price_hour: float | None = None
+    """The price of an hour of a GPU, or of the machine without one, for ``dry_run``."""
+    price_token: float | None = None
+    """The price of a token, for ``dry_run``."""
 
 
 @dataclass(slots=True)
@@ -81,6 +94,11 @@ class Assignment:
     """Why it stopped."""
     retried: int = 0
     """Answers that failed before and are tried again now."""
+    sampled: Sequence[int] = ()
+    """The positions of stimuli that are asked first, so that the run's length can be foretold; :meth:`foretell` sets
+    this and the next."""
+    forecast: Forecast | None = None
+    """How long the rest will take."""
 
     @property
     def is_pair(self) -> bool:
@@ -96,8 +114,8 @@ class Assignment:
         return self.total - self.resume.counts(limit).total() + self.retried
 
     def requests(self, stimuli: CheckedSet, options: GenerateOptions) -> Iterator[Request]:
-        """The missing answers as requests, those of invalid rows among them, in the set's order. With
-        ``options.retry_failed`` requests for answers that failed before come after all others."""
+        """The missing answers as requests, those of invalid rows among them: first those of the sample, then the others
+        in the set's order. With ``options.retry_failed`` requests for answers that failed before come last."""
         yield from self._requests(stimuli, options, None, 1)
         if options.retry_failed:
             yield from self._requests(stimuli, options, "failed", len(stimuli.kinds) + 1)
@@ -114,7 +132,7 @@ class Assignment:
     ) -> Iterator[Request]:
         """Requests for the answers that have ``status`` now, None for missing ones; ``order`` counts from ``first``."""
         kinds = {kind for kind in {*stimuli.kinds.values()} if self.answers(kind)}
-        for row in islice(stimuli.rows(), options.limit):
+        for order, row in enumerate(self._rows(stimuli, options.limit), first):
             if row.kind not in kinds:
                 continue
             for sample in range(options.samples):
@@ -126,9 +144,55 @@ class Assignment:
                         name=self.name,
                         sample=sample,
                         run_seed=self.run_seed,
-                        order=first + row.position,
+                        order=order,
                         failed_before=self.resume.codes.get(key, ""),
                     )
+
+    def _rows(self, stimuli: CheckedSet, limit: int | None) -> Iterator[StimulusRow]:
+        """The first ``limit`` rows of the set in the order in which they are asked: the sample, then the others."""
+        sampled = dict.fromkeys(self.sampled)
+        if sampled:
+            rows = {row.position: row for row in islice(stimuli.rows(), limit) if row.position in sampled}
+            yield from (rows[position] for position in sampled)
+        yield from (row for row in islice(stimuli.rows(), limit) if row.position not in sampled)
+
+    def foretell(self, stimuli: CheckedSet, options: GenerateOptions, dispatcher: Dispatcher) -> None:
+        """Choose the sample, and begin the forecast; the agent, or a pair's first one, is loaded."""
+        workers = dispatcher.loaded_workers
+        if dispatcher.continuous:
+            workers *= dispatcher.max_in_flight
+        batch_size = 1 if self.is_pair else dispatcher.batch_size
+        missing = self.missing(stimuli, options)
+        positions = [position for position, number in enumerate(missing) if number]
+        places = spread(len(positions), max(1, batch_size // options.samples), workers)
+        self.sampled = [positions[place] for place in places]
+        lengths = row_lengths(stimuli.path)
+        self.forecast = Forecast(missing, lengths, batch_size=batch_size, workers=workers, in_turns=self.is_pair)
+
+    def note(self, outcome: Outcome) -> None:
+        """Note an answer that is written."""
+        position = outcome.request.row.position
+        self.resume.note(position, outcome.request.sample)
+        if self.forecast is not None and outcome.worker is not None:
+            _, preparing, responding = outcome.timing
+            self.forecast.note(position, unix_time(outcome.created), preparing, responding, outcome.worker.batch_size)
+
+    def seconds_left(self) -> Estimate | None:
+        """The seconds until all is answered; None where that cannot be told yet."""
+        return None if self.forecast is None else self.forecast.left(time.time())
+
+    def missing(self, stimuli: CheckedSet, options: GenerateOptions) -> list[int]:
+        """The number of answers to each stimulus that will be asked for; invalid rows need no time, and count 0."""
+        missing = [0] * len(stimuli.kinds)
+        asked = {kind: options.samples * self.answers(kind) for kind in {*stimuli.kinds.values()}}
+        for position, kind in enumerate(islice(stimuli.kinds.values(), options.limit)):
+            missing[position] = asked[kind]
+        for (position, _), status in self.resume.status.items():
+            if missing[position] and not (options.retry_failed and status == "failed"):
+                missing[position] -= 1
+        for position in stimuli.invalid:
+            missing[position] = 0
+        return missing
 
 
 def share_out(

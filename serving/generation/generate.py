@@ -18,6 +18,7 @@ from serving.conversations.conversation import Conversation
 from serving.conversations.journal import read_journal
 from serving.files.atomic_files import lock
 from serving.files.terminal import print_warning, printed_log
+from serving.files.words import duration
 from serving.generation.assignments import (
     Assignment,
     ConversingPair,
@@ -26,9 +27,11 @@ from serving.generation.assignments import (
     run_entries,
     share_out,
 )
+from serving.generation.dry_run import dry_run
 from serving.generation.measurement import Measurement
-from serving.generation.progress import Progress, duration
+from serving.generation.progress import Progress
 from serving.generation.prompt_check import check_prompts
+from serving.generation.summary import summarize
 from serving.runs.opening import folder_of_run, prepare_run
 from serving.runs.resume import read_states
 from serving.runs.run import Run
@@ -42,7 +45,7 @@ from serving.scheduling.scheduler import ReplicaPool, Scheduler
 from serving.scheduling.tasks import all_of, cancel
 from serving.scheduling.this_process import ThisProcess
 from serving.sets.checking import CheckedSet
-from serving.sets.kinds import Kind, named, tasks_asked
+from serving.sets.kinds import Kind, tasks_asked
 from serving.sets.set_rows import chosen_by
 
 __all__ = ["GenerateOptions", "generate"]
@@ -64,10 +67,14 @@ def generate(
     wants_ray = options.address is not None or options.replicas is not None
     if options.here and wants_ray:
         raise InputError("here (--here) answers in this process: leave address and replicas out")
+    if not options.dry_run and (options.measured, options.price_hour, options.price_token) != (None, None, None):
+        raise InputError("--measured, --price-hour and --price-token say what a run would take: give --dry-run, too")
     if wants_ray:
         check_installed()
     machine.check_device(options.device, options.address)
     described = run_entries(options.agents, options.entries, made, options.settings)
+    if options.dry_run:
+        return dry_run(options, made, described, report)
     choose = chosen_by({name: tasks_asked(entry) for name, entry in described.items()})
     level = logging.DEBUG if options.verbose else logging.WARNING
     with (
@@ -108,9 +115,10 @@ def generate(
             report("nothing is left to answer")
         check_lock()
         generation.tidy()
-        _summarize(generation, report)
+        summarize(generation.assignments, generation.counts(), generation.kinds, generation.stimuli.skipped, report)
         code = generation.exit_code()
-        report(f"records: {options.out / 'records'}, after {duration(time.monotonic() - began)}")
+        rate = generation.progress.rate() if generation.started else ""
+        report(f"records: {options.out / 'records'}, after {duration(time.monotonic() - began)}{rate}")
         if not options.quiet:
             following = ("status", str(options.out)) if code else then or ("view", str(options.out))
             report(f"next: turinglike {shlex.join(following)}")
@@ -205,7 +213,8 @@ class Generation:
         self.scheduler = Scheduler(self.run.meta["seed"])
         self.measurement.started = time.time()
         totals = {assignment.name: assignment.total for assignment in self.assignments}
-        self.progress = Progress(self.counts, totals, quiet=options.quiet)
+        forecasts = {assignment.name: assignment.seconds_left for assignment in self.assignments}
+        self.progress = Progress(self.counts, totals, forecasts, quiet=options.quiet)
         shown = asyncio.create_task(self.progress.run())
         try:
             with self.progress:
@@ -258,6 +267,8 @@ class Generation:
                 self.progress.loading(assignment.name, " and ".join(dict.fromkeys(assignment.members)))
                 await asyncio.gather(*(self.pool.load(member) for member in dict.fromkeys(assignment.members)))
                 self._note_provenance(assignment)
+                dispatcher = self.scheduler.dispatchers[assignment.members[0]]
+                assignment.foretell(self.stimuli, self.options, dispatcher)
                 self.progress.answering(assignment.name)
                 self.measurement.begin()
                 await self._write_invalid(assignment)
@@ -302,7 +313,7 @@ class Generation:
                 await asyncio.sleep(0)
 
     def _write(self, assignment: Assignment, outcome: Outcome) -> None:
-        assignment.resume.note(outcome.request.row.position, outcome.request.sample)
+        assignment.note(outcome)
         self.store.put(assignment.records, assignment.header.line(outcome), outcome.status)
 
     async def _converse(self, assignment: Assignment) -> None:
@@ -377,23 +388,3 @@ class Generation:
         counts = self.counts()
         failed = self.stimuli.skipped or any(counts[assignment.name]["failed"] for assignment in self.assignments)
         return 1 if failed else 0
-
-
-def _summarize(generation: Generation, report: Callable[[str], None]) -> None:
-    counts = generation.counts()
-    for assignment in generation.assignments:
-        done = counts[assignment.name]
-        parts = [f"{done['ok']} ok"] + [f"{done[key]} {key}" for key in ("rejected", "failed") if done[key]]
-        left = assignment.total - done.total()
-        if left:
-            parts.append(f"{left} unanswered")
-        report(f"{assignment.name}: {', '.join(parts)}")
-        if assignment.error is not None:
-            report(str(assignment.error))
-    for kind, count in generation.kinds.items():
-        if not any(assignment.answers(kind) for assignment in generation.assignments):
-            stimuli = f"{count} {'stimulus' if count == 1 else 'stimuli'}"
-            report(f"{named([kind])}: {stimuli}, and none of these agents answers it")
-    if generation.stimuli.skipped:
-        skipped = generation.stimuli.skipped
-        report(f"{skipped} rows have no record: id or task cannot be read, or an earlier row has this id")

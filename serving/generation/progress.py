@@ -13,6 +13,8 @@ from rich.progress import Progress as Bars
 from rich.table import Column
 
 from agents.errors import printable
+from serving.files.words import count, duration, per_second
+from serving.runs.estimates import Estimate
 
 FIRST_LINE = 10.0  # seconds until the first plain line; each pause after it is twice as long
 LONGEST_PAUSE = 600.0  # seconds
@@ -25,12 +27,19 @@ PERIOD = 600.0  # seconds that a rate is taken of
 
 
 class Progress:
-    """Shows each agent's progress by ``counts``; ``quiet`` shows errors alone."""
+    """Shows each agent's progress by ``counts``, and by ``left`` the seconds until it has answered; ``quiet`` shows
+    errors alone."""
 
     def __init__(
-        self, counts: Callable[[], dict[str, Counter[str]]], totals: Mapping[str, int], *, quiet: bool = False
+        self,
+        counts: Callable[[], dict[str, Counter[str]]],
+        totals: Mapping[str, int],
+        left: Mapping[str, Callable[[], Estimate | None]],
+        *,
+        quiet: bool = False,
     ) -> None:
         self._counts = counts
+        self._left = left
         self._quiet = quiet
         self._bars = _bars(disable=quiet or not sys.stderr.isatty())
         self._tasks: dict[str, TaskID] = {}
@@ -40,6 +49,10 @@ class Progress:
             self._tasks[name] = self._bars.add_task(
                 name, start=False, total=totals[name], completed=done.total(), state="waiting", report=""
             )
+        self._before = sum(self._printed.values())  # answers of earlier starts
+        self._answers = self._before
+        self._began: float | None = None  # when the first agent was loaded
+        self._last = 0.0  # when answers came last
         self._pause = FIRST_LINE
         self._next_line = time.monotonic() + FIRST_LINE
 
@@ -64,6 +77,7 @@ class Progress:
 
     def answering(self, name: str) -> None:
         """Show that it answers from now on."""
+        self._began = self._began or time.monotonic()
         self._bars.update(self._tasks[name], state="working")
         self._bars.start_task(self._tasks[name])
 
@@ -81,10 +95,15 @@ class Progress:
     def update(self) -> None:
         """Show the present counts."""
         moved = []
-        for name, counts in self._counts().items():
+        by_name = self._counts()
+        answers = sum(counts.total() for counts in by_name.values())
+        if answers != self._answers:
+            self._answers = answers
+            self._last = time.monotonic()
+        for name, counts in by_name.items():
             task = self._bars.tasks[self._tasks[name]]
             self._bars.update(task.id, completed=counts.total())
-            self._bars.update(task.id, report=_report(task, counts))
+            self._bars.update(task.id, report=_report(task, counts, self._left[name]()))
             if task.completed != self._printed[name]:
                 moved.append(task)
         self._bars.refresh()
@@ -96,16 +115,24 @@ class Progress:
         if moved:
             _print("; ".join(f"{task.description}: {task.fields['report']}" for task in moved))
 
+    def rate(self) -> str:
+        """For people: the answers of all agents, and how many they were in a second, from the moment at which the first
+        agent was loaded to the last answer. Empty where nothing was answered."""
+        if self._began is None or self._last <= self._began:
+            return ""
+        answers = self._answers - self._before
+        return f": {count(answers, 'answer')}, {per_second(answers / (self._last - self._began))}"
 
-def _report(task: Task, counts: Counter[str]) -> str:
+
+def _report(task: Task, counts: Counter[str], left: Estimate | None) -> str:
     parts = [f"{task.completed:,.0f}/{task.total:,.0f}"]
     parts += [f"{counts[status]:,} {status}" for status in ("failed", "rejected") if counts[status]]
     if rate := task.finished_speed or task.speed:
-        parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s")
+        parts.append(per_second(rate))
     if task.completed >= (task.total or 0):
         parts.append("done")
-    elif task.time_remaining is not None and task.fields["state"] == "working":
-        parts.append(f"{duration(task.time_remaining)} left")
+    elif left is not None and task.fields["state"] == "working":
+        parts.append(f"{left.text(duration)} left")
     else:
         parts.append(task.fields["state"])
     return ", ".join(parts)
@@ -132,15 +159,3 @@ def _bars(*, disable: bool) -> Bars:
 def _print(text: str) -> None:
     # rich has a stderr of its own while there are bars, above which it prints.
     print(printable(text), file=sys.stderr, flush=True)
-
-
-def duration(seconds: float) -> str:
-    """Seconds for a person: "3.4 s", "2 min 5 s", "1 h 7 min"."""
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    rounded = round(seconds)
-    if rounded < 60:
-        return f"{rounded} s"
-    if rounded < 3600:
-        return f"{rounded // 60} min {rounded % 60} s"
-    return f"{rounded // 3600} h {rounded % 3600 // 60} min"

@@ -139,9 +139,10 @@ class ResumeState:
 
 
 def read_states(
-    run: Run, names: Iterable[str], positions: Mapping[tuple[str, str], int], samples: int
+    run: Run, names: Iterable[str], positions: Mapping[tuple[str, str], int], samples: int, *, repair: bool = True
 ) -> dict[str, ResumeState]:
-    """What a run's files of records have, by the ``names`` of agents and pairs; torn last lines are cut off.
+    """What a run's files of records have, by the ``names`` of agents and pairs. With ``repair`` torn last lines are cut
+    off; without it nothing is written, and they do not count.
 
     ``positions`` are those of the run's stimuli by (task, id), ``samples`` are wanted of each. Raises InputError for
     records that are not the run's."""
@@ -151,5 +152,6 @@ def read_states(
         path = run.records_path(name)
         maker = Maker(name, tasks_asked(entry), entry["digest"], entry.get("records"))
         states[name] = ResumeState.read(path, positions, samples, maker, entry["samples"])
-        repair_tail(path)
+        if repair:
+            repair_tail(path)
     return states

@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ from rich.table import Table
 
 from agents.errors import LASTING, printable
 from serving.files.terminal import plain_table, print_json
-from serving.files.words import count
+from serving.files.words import count, duration, per_second
+from serving.runs.estimates import Estimate
+from serving.runs.forecast import row_lengths
+from serving.runs.pace import Pace
 from serving.runs.run import Damage, Run
 from serving.runs.run_json import is_changed
 from serving.sets.kinds import is_asked
@@ -36,6 +40,8 @@ def status(path: Path | str) -> dict[str, Any]:
     - ``notes``: attempts of which a filter noted something that did not reject them, by filter in the same way.
     - ``tokens``: of prompts, replies and, where servers count it, reasoning (part of the replies), of all attempts.
     - ``damaged``: lines that are no records, and the first; ``changed``: whether it differs from its checksum.
+    - ``rate``: answers in a second lately, while answers lack; ``left``: the seconds that these take at that pace, with
+      ``low`` and ``high``, between which they are in 9 of 10 runs. None where records say too little.
     - ``complete``: nothing failed, is unanswered, damaged or changed.
     """
     run = Run(path)
@@ -66,13 +72,20 @@ def _of_agent(run: Run, name: str) -> dict[str, Any]:
     rejections: Groups = {}
     notes: Groups = {}
     tokens: Counter[str] = Counter()
+    position_of = {key: position for position, key in enumerate(run.kinds)}
+    missing = [samples * (key in keys) for key in run.kinds]
+    pace = Pace(position_of)
     within = 0
     attempts = 0
     damage = Damage()
     records = run.latest(name, damage) if name in run.agents() else iter(())
     for record in records:
         statuses[record["status"]] += 1
-        within += (record["task"], record["stimulus"]) in keys and record["sample"] < samples
+        key = (record["task"], record["stimulus"])
+        if key in keys and record["sample"] < samples:
+            within += 1
+            missing[position_of[key]] -= 1
+            pace.note(record)
         rejected = 0
         for attempt in record["attempts"]:  # one may stand there because a filter noted something and let it be
             for verdict in attempt["verdicts"]:
@@ -81,7 +94,7 @@ def _of_agent(run: Run, name: str) -> dict[str, Any]:
         attempts += rejected + (not rejected or record["status"] != "rejected")
         if record["status"] == "failed":
             _add(failures, record["error"]["code"], record, message=record["error"].get("message"))
-        for text in _texts_of(record):
+        for text in texts_of(record):
             tokens.update({kind: text[key] for kind, key in TOKENS.items() if isinstance(text.get(key), int)})
     total = statuses.total()
     expected = samples * len(keys)
@@ -98,11 +111,30 @@ def _of_agent(run: Run, name: str) -> dict[str, Any]:
         "expected": expected,
         "unanswered": expected - within,
         "outside": total - within if run.has_stimuli() else 0,
+        **_what_is_left(run, name, pace, missing),
         "changed": is_changed(run.records_path(name), entry.get("records")),
     }
 
 
-def _texts_of(record: dict[str, Any]) -> list[dict[str, Any]]:
+def _what_is_left(run: Run, name: str, pace: Pace, missing: list[int]) -> dict[str, Any]:
+    """The keys ``rate`` and ``left`` of an agent's report."""
+    rate = None
+    left = None
+    if pace.answers and any(missing):
+        forecast = pace.forecast(missing, row_lengths(run.path / "stimuli.jsonl"), in_turns="~" in name)
+        rate = forecast.rate()
+        left = forecast.left()
+    return {
+        "rate": None if rate is None else float(f"{rate:.4g}"),
+        "left": None if left is None else {name: _rounded(value) for name, value in asdict(left).items()},
+    }
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
+
+
+def texts_of(record: dict[str, Any]) -> list[dict[str, Any]]:
     """What models wrote for a record, each text once."""
     texts = []
     kept = list(_texts(record["raw"]))
@@ -219,6 +251,10 @@ def _remarks(report: dict[str, Any]) -> Iterator[str]:
         lacking = {key: sum(agent[key] for agent in report["agents"].values()) for key in ("unanswered", "failed")}
         lacks = ", ".join(f"{number:,} {what}" for what, number in lacking.items() if number)
         yield f"not complete: {lacks or 'damaged'}"
+        for name, agent in report["agents"].items():
+            if agent["left"] is not None and agent["rate"] is not None:
+                left = Estimate(**agent["left"]).text(duration)
+                yield f"{name}: {per_second(agent['rate'])} lately; at this pace the rest takes {left}"
         yield from _retries(report)
 
 

@@ -4,9 +4,11 @@ import gc
 import json
 import os
 import random
+import re
 import shlex
 import time
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,12 @@ from PIL import Image as PILImage
 
 from serving.cli import build_parser, main
 from serving.files.atomic_files import lock
+from serving.runs import forecast
 from serving.runs.records import Record
 from serving.runs.resume import ResumeState
 from serving.scheduling import machine
+from serving.scheduling.request import Request
+from serving.scheduling.scheduler import Scheduler
 from tests.helpers import in_process
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -102,6 +107,38 @@ def test_a_run_grows_by_stimuli_agents_and_samples(tmp_path: Path) -> None:
     assert len(grown) == len(answers(out, "null-one")) == 50
     assert {key: grown[key] for key in first} == first
     assert run(words(tmp_path / "set.jsonl", 25), "null", out, "--limit", "3") == 0
+
+
+def test_a_sample_of_the_whole_set_is_asked_first_and_changes_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[int] = []
+    stream = Scheduler.stream
+
+    def noted(requests: Iterable[Request]) -> Iterator[Request]:
+        for request in requests:
+            asked.append(request.row.position)
+            yield request
+
+    monkeypatch.setattr(Scheduler, "stream", lambda scheduler, requests: stream(scheduler, noted(requests)))
+    source = words(tmp_path / "set.jsonl", 500)
+    together = ("--batch-size", "5", "--here")
+    assert run(source, "null", tmp_path / "run", *together, "--limit", "400") == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^records: \S+, after .+: 400 answers, [\d,.]+/s$", out, re.MULTILINE)
+    sample = asked[:16]
+    assert asked[16:] == [number for number in range(400) if number not in sample]
+    assert min(sample) < 100
+    assert max(sample) >= 300
+    first = records(tmp_path / "run", "null")
+    assert [record["stimulus"] for record in first] == [f"w{number:03}" for number in range(400)]
+    asked.clear()
+    assert run(source, "null", tmp_path / "run", *together) == 0
+    assert sorted(asked) == [*range(400, 500)]
+    assert asked != sorted(asked)
+    monkeypatch.setattr(forecast, "EVERY", 10**9)
+    assert run(source, "null", tmp_path / "in order", *together) == 0
+    assert answers(tmp_path / "run", "null") == answers(tmp_path / "in order", "null")
 
 
 def same(record: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from rich.ansi import AnsiDecoder
 
 from serving.generation import progress
 from serving.generation.progress import Progress
+from serving.runs.estimates import Estimate
 
 
 class Clock:
@@ -44,7 +45,8 @@ def test_a_bar_for_each_agent_fits_the_terminal(
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     names = [f"an-agent-with-a-long-name-{number}" for number in range(agents)]
     counts = {name: Counter[str](ok=500) for name in names}  # from before
-    with Progress(lambda: counts, dict.fromkeys(names, 100_000)) as display:
+    left = {name: lambda: Estimate(9849.0, 9000.0, 10_800.0) for name in names}
+    with Progress(lambda: counts, dict.fromkeys(names, 100_000), left) as display:
         for name in names:
             display.loading(name, name)
         display.update()
@@ -59,7 +61,7 @@ def test_a_bar_for_each_agent_fits_the_terminal(
         assert max(map(len, frame)) <= min(columns - 2, 120)
         assert len(frame) == min(agents, rows)
         assert "1,510/100,000, 30 failed, 10 rejected, 10/s" in frame[0]
-        assert columns == 80 or frame[0].endswith("2 h 44 min left")
+        assert columns == 80 or frame[0].endswith("2 h 44 min (2 h 30 min to 3 h 0 min) left")
         if agents > 1:
             display.stopped(names[1], "the second was stopped")
             display.update()
@@ -69,7 +71,10 @@ def test_a_bar_for_each_agent_fits_the_terminal(
 
 def test_elsewhere_lines_get_rarer_and_name_only_what_went_on(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     counts: dict[str, Counter[str]] = {name: Counter() for name in ("quick", "slow", "stuck", "stopped")}
-    with Progress(lambda: counts, dict.fromkeys(counts, 4000)) as display:
+    left = {
+        name: lambda name=name: Estimate(4000.0 - counts[name].total()) if counts[name] else None for name in counts
+    }
+    with Progress(lambda: counts, dict.fromkeys(counts, 4000), left) as display:
         for name in counts:
             display.loading(name, name)
         display.update()

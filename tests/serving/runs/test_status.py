@@ -111,6 +111,29 @@ def test_imports_alone_are_complete(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.endswith("not complete: damaged\n")
 
 
+def test_an_unfinished_run_has_rate_and_time_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An answer in each 2 s, and 40 of 100 stimuli lack one."""
+    stimuli = [stimulus(f"s{number:02}") for number in range(100)]
+    where = {"host": "h", "device": "cpu", "batch_size": 1}
+    rows = []
+    for number in range(60):
+        created = f"2025-01-01T00:{2 * number // 60:02}:{2 * number % 60:02}.000Z"
+        timing = {"waiting": 0.0, "preparing": 0.0, "responding": 2.0}
+        place = number * 7 % 100
+        rows.append(record(f"s{place:02}", created=created, timing=timing, worker=where))
+    path = write_run(tmp_path / "run", stimuli, {"mmcq": rows})
+    agent = status(path)["agents"]["mmcq"]
+    assert agent["rate"] == 0.5
+    assert agent["left"]["value"] == pytest.approx(80, rel=0.01)
+    assert agent["left"]["low"] < 80 < agent["left"]["high"]
+    print_status(path)
+    assert "mmcq: 0.5/s lately; at this pace the rest takes 1 min 20 s (" in capsys.readouterr().out
+    complete = write_run(tmp_path / "complete", [stimulus("s00")], {"mmcq": rows[:1]})
+    agent = status(complete)["agents"]["mmcq"]
+    assert agent["rate"] is None
+    assert agent["left"] is None
+
+
 def test_tokens_of_all_attempts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def text(prompt: int | None, reply: int, model: str = "gpt-4o-2024-08-06", **more: Any) -> dict[str, Any]:
         return {"text": "x", "prompt_tokens": prompt, "tokens": reply, "model": model, **more}

@@ -1,0 +1,351 @@
+"""How long a run will take, from the answers that it has.
+
+``generate`` asks a sample first, which :func:`spread` takes from everywhere in the set. So a :class:`Forecast` knows
+after 5 % of the answers how much work each part of the set is, in whichever order the set stands. It has three steps:
+
+- **Work.** Each answer's work is its part of its batch's time in the agent. Preparing counts where workers wait for it,
+  and what is still unexplained is the same for each answer. Attempts that filters refused are in it.
+- **What is left.** The set is cut into strata by position. A missing answer will be as much work as those of its
+  stratum, corrected for the length of its row where length explains work: the separate regression estimator (W. G.
+  Cochran, Sampling Techniques, 1977, section 7.10). Its variance comes from differences of neighbouring strata, as for
+  systematic samples (K. M. Wolter, Introduction to Variance Estimation, 2007, section 8.2).
+- **Pace.** How many batches are answered at once, lately: windows of the run, of which later ones weigh more.
+
+The clock is the records' own ``created``, so that a run that goes on and a run folder on disk give the same figures.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right, insort
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from serving.runs.estimates import Estimate, within
+
+EVERY = 25  # one stimulus of so many is in the sample
+MOST_SAMPLED = 4096  # stimuli: more would make the forecast no better, and they are held in memory
+FEWEST_CLUSTERS = 4  # in a sample, where it has as many stimuli
+STRATA = 64  # at most
+WINDOWS = 10  # in which the pace is looked at
+FADING = 0.8  # the weight of a window, of that of the next
+EXPLAINS = 2.0  # the slope on length is used from this many standard errors on
+RECENT = 600.0  # seconds of which the rate is taken
+MOST_BATCHES = 4096  # whose times are kept
+LOOKED_AT = 512  # of them, for how busy workers are
+FEWEST_BATCHES = 3  # for a forecast
+BUSY = 0.2  # workers that answer less of the time wait for something else
+STEADIEST = 0.08  # no duration is foretold with a smaller standard error, as a part of it
+SHORT = 0.01  # seconds: the times of shorter batches are too coarse to say how many are under way at once
+BLOCK = 1 << 24  # bytes of a file that are looked at together
+# A gap between answers that is longer than this was a pause of the run:
+PAUSE = 60.0  # seconds, and
+PAUSE_TIMES = 10.0  # times that which the next answer took
+SILVER = sqrt(2) - 1  # multiples of it, without their whole parts, are spread evenly however many there are
+
+Numbers = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def spread(count: int, batch_size: int = 1, workers: int = 1) -> list[int]:
+    """Which of ``count`` missing stimuli to ask first: the places, from 0, in the order of asking.
+
+    They are one in :data:`EVERY`, in clusters of neighbours. Stimuli of a batch are neighbours in the sample as in the
+    rest of the run, so that a set sorted by length has batches of equal lengths in both. Each cluster stands at a place
+    of its own in its part of the set: a sample of each 25th would see a single condition of a set whose conditions
+    alternate. Two passes go along the set, so that half of the sample comes from everywhere, too; clusters that follow
+    each other stand near each other, since a request that is tried again comes into the batch of the next. The first
+    cluster of each worker is one more, since first batches are slow and tell little. Empty for fewer than :data:`EVERY`
+    stimuli.
+    """
+    sampled = min(count // EVERY, MOST_SAMPLED)
+    if not sampled:
+        return []
+    length = max(1, min(batch_size, sampled // FEWEST_CLUSTERS))
+    clusters = sampled // length
+    extra = workers if clusters >= FEWEST_CLUSTERS * workers else 0
+    clusters -= extra
+    starts = []
+    neighbours = []
+    for number in range(clusters):
+        first = number * count // clusters
+        last = (number + 1) * count // clusters - length
+        starts.append(first + int((last - first + 1) * (number * SILVER % 1)))
+        neighbours.append(starts[-1] + length if starts[-1] + length <= last else starts[-1] - length)
+    order = [*range(0, clusters, 2), *reversed(range(1, clusters, 2))]
+    asked = [neighbours[(2 * number + 1) * clusters // (2 * extra)] for number in range(extra)]
+    asked += [starts[number] for number in order]
+    return [place for start in asked for place in range(start, start + length)]
+
+
+def row_lengths(path: Path) -> Numbers:
+    """The length in bytes of each line of a file, newlines included."""
+    ends = []
+    offset = 0
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            ends.append(np.flatnonzero(np.frombuffer(block, np.uint8) == 10) + offset)
+            offset += len(block)
+    return np.diff(np.concatenate([[-1], *ends])).astype(np.float64)
+
+
+@lru_cache(maxsize=64)
+def unix_time(created: str) -> float:
+    """A record's ``created`` as Unix time; 0 for an empty text. All answers of a batch have the same."""
+    return datetime.fromisoformat(created).timestamp() if created else 0.0
+
+
+class Forecast:
+    """What is left of an agent's answers. Tell it each answer by :meth:`note`, in the order of ``created``, and ask
+    :meth:`left` whenever you want."""
+
+    def __init__(
+        self,
+        missing: Sequence[int] | Numbers,
+        lengths: Numbers,
+        *,
+        batch_size: int = 1,
+        workers: int | None = None,
+        in_turns: bool = False,
+    ) -> None:
+        """``missing`` answers of each row of the set, in its order, and the rows' ``lengths``. ``workers`` answer
+        batches, or single requests, at once; None: as many as it looks like. ``in_turns`` is for conversations, whose
+        records say nothing of the time between their messages."""
+        self._left = np.asarray(missing, np.float64).copy()
+        self._lengths = lengths
+        self._longest = _longest_beside(lengths, self._left > 0, batch_size)
+        self._workers = workers
+        self._in_turns = in_turns
+        total = float(self._left.sum())
+        self._strata = int(max(1, min(STRATA, total // EVERY)))
+        before = np.cumsum(self._left) - self._left
+        self._stratum = np.minimum(before * self._strata // max(1.0, total), self._strata - 1).astype(np.intp)
+        # Of the answers of each stratum: their number, responding, preparing, and of their batches the mean length and
+        # the largest. First those of workers' first batches, which are slower, then the others.
+        self._sums = np.zeros((2, 5, self._strata))
+        self._timed = 0  # the answers in these sums
+        self._noted = array("d")  # the arguments of each call of :meth:`note`, one after the other
+        self._created = 0.0  # of the batch in hand
+        self._in_batch = 0  # its answers so far
+        self._warm = 0.0  # batches that began before this moment are their workers' first
+        self._pauses = 0.0  # seconds
+        self._batches: list[tuple[float, float, int]] = []  # when each began and ended, and the answers until then
+
+    def note(self, position: int, created: float, preparing: float, responding: float, size: int) -> None:
+        """Note an answer to the row at ``position``: when it was ``created`` (Unix time; 0 where no worker was asked),
+        the seconds of its preparing, and those of the ``responding`` to its batch, in which there were ``size``."""
+        self._noted.extend((position, created, preparing, responding, size))
+
+    def left(self, now: float | None = None) -> Estimate | None:
+        """The seconds from ``now`` (Unix time; None: the last answer) until all is answered. None as long as too few
+        batches are answered."""
+        self._take()
+        if len(self._batches) < FEWEST_BATCHES:
+            return None
+        busy, busy_variance, busy_freedom = self._busy()
+        first, sums = self._sums
+        if sums[0].sum() < first[0].sum():  # few are answered: better slow ones than none
+            sums = first + sums
+        answers, responding, preparing, *_ = sums.sum(axis=1)
+        rate = self.rate()
+        if not rate:
+            return None
+        durations = [end - begin for begin, end, _ in self._batches]
+        is_busy = not self._in_turns and busy >= BUSY * (self._workers or 1) and float(np.mean(durations)) > SHORT
+        seconds = responding / answers / busy if is_busy else 1 / rate
+        weights = self._weights(seconds, responding / answers, preparing / answers)
+        work, work_variance, work_freedom = self._work(sums, weights)
+        expected = Estimate(work)
+        if work > 0 and busy_freedom and work_freedom:
+            parts = (work_variance / work**2, work_freedom), (busy_variance, busy_freedom)
+            variance = sum(part for part, _ in parts) + STEADIEST**2
+            freedom = variance**2 / max(1e-12, sum(part**2 / freedom for part, freedom in parts))
+            expected = within(work, variance, freedom)
+        return expected.after(0.0 if now is None else max(0.0, now - self._created))
+
+    def workers(self) -> int:
+        """How many workers answer, or seem to."""
+        self._take()
+        return self._workers or max(1, int(np.ceil(self._busy()[0] - 0.1)))
+
+    def rate(self) -> float | None:
+        """Answers in a second lately (:data:`RECENT`); None as long as too few are there."""
+        self._take()
+        if len(self._batches) < FEWEST_BATCHES:
+            return None
+        ends = np.array([end for _, end, _ in self._batches])
+        first = min(int(np.searchsorted(ends, ends[-1] - RECENT)), len(ends) - 2)
+        seconds = float(ends[-1] - ends[first])
+        return (self._batches[-1][2] - self._batches[first][2]) / seconds if seconds > 0 else None
+
+    def _take(self) -> None:
+        """Add what was noted to the sums. Nothing here is done answer by answer: there may be thousands a second."""
+        if not self._noted:
+            return
+        noted = np.array(self._noted).reshape(-1, 5)
+        del self._noted[:]
+        np.subtract.at(self._left, noted[:, 0].astype(np.intp), 1.0)
+        noted = noted[noted[:, 1] > 0]
+        if not len(noted):
+            return
+        places, created, preparing, responding, size = noted.T
+        positions = places.astype(np.intp)
+        # A batch has one time, and no more answers than its size: two workers may be ready at the same time.
+        numbers = np.arange(len(noted))
+        is_new = np.diff(created, prepend=self._created) != 0
+        in_batch = (numbers - np.maximum.accumulate(np.where(is_new, numbers, -self._in_batch))) % size
+        firsts = np.flatnonzero(in_batch == 0)
+        batches = firsts if len(firsts) and firsts[0] == 0 else np.concatenate([[0], firsts])
+        sizes = np.diff([*batches, len(noted)])
+        # Whoever was asked again has the seconds of earlier batches, too.
+        shortest = np.minimum.reduceat(responding, batches)
+        for first, number, seconds in zip(batches.tolist(), sizes.tolist(), shortest.tolist(), strict=True):
+            self._add(float(created[first]), float(preparing[first]), seconds, number, is_begun=in_batch[first] > 0)
+        self._in_batch = int(in_batch[-1]) + 1
+        lengths = self._lengths[positions]
+        columns = (
+            np.ones(len(noted)),
+            responding / size,
+            preparing,
+            np.repeat(np.add.reduceat(lengths, batches) / sizes, sizes),
+            np.repeat(np.maximum.reduceat(lengths, batches), sizes),
+        )
+        place = self._stratum[positions] + self._strata * (created - responding >= self._warm)
+        for row, column in enumerate(columns):
+            self._sums[:, row] += np.bincount(place, column, 2 * self._strata).reshape(2, -1)
+        if len(self._batches) > MOST_BATCHES:
+            del self._batches[: MOST_BATCHES // 2]
+
+    def _add(self, created: float, preparing: float, responding: float, number: int, *, is_begun: bool) -> None:
+        """Add a batch with ``number`` answers, or more answers to the last one, which ``is_begun``."""
+        self._timed += number
+        if is_begun:
+            begin, end, _ = self._batches[-1]
+            self._batches[-1] = (max(begin, end - responding), end, self._timed)
+            return
+        if not self._batches:
+            self._warm = created - responding / 2  # its worker's second batch begins later
+        elif (gap := created - self._created) > PAUSE + PAUSE_TIMES * (preparing + responding):
+            self._pauses += gap - preparing - responding
+        self._created = created
+        end = created - self._pauses
+        self._batches.append((end - responding, end, self._timed))
+
+    def _busy(self) -> tuple[float, float, float]:
+        """How many batches are answered at once, lately; the variance of its logarithm, and the degrees of freedom of
+        that (0: nothing is known of it).
+
+        Each batch follows another of its worker. So it is looked at how long its worker had waited, which needs no
+        knowledge of batches that are under way and may take long.
+        """
+        batches = sorted(self._batches[-LOOKED_AT:])
+        free: list[float] = []  # when each worker ended its last batch, ascending
+        seconds = []
+        waits = []
+        for begin, end, _ in batches:
+            place = bisect_right(free, begin + SHORT) - 1
+            if place < 0 and (self._workers is None or len(free) < self._workers):
+                waits.append(0.0)
+            else:
+                waits.append(max(0.0, begin - free.pop(max(0, place))))
+            seconds.append(end - begin)
+            insort(free, end)
+        windows = np.linspace(0, len(batches), min(WINDOWS, len(batches) // FEWEST_BATCHES) + 1).astype(int)
+        answering = np.add.reduceat(seconds, windows[:-1])
+        shares = answering / (answering + np.add.reduceat(waits, windows[:-1])).clip(1e-9)
+        fading = FADING ** np.arange(len(shares))[::-1]
+        fading /= fading.sum()
+        share = float((fading * shares).sum())
+        busy = share * len(free)
+        if len(shares) < 2 or not share:
+            return busy, 0.0, 0.0
+        left = float(self._left.sum())
+        future = max(1.0, len(shares) * left / (self._batches[-1][2] - self._batches[-len(batches)][2] + 1))
+        variance = float(shares.var(ddof=1)) * (float((fading**2).sum()) + 1 / future)
+        return busy, variance / share**2, len(shares) - 1.0
+
+    def _weights(self, seconds: float, responding: float, preparing: float) -> Numbers:
+        """The wall time of an answer, of a second of responding and of one of preparing. Arguments are means of an
+        answer; the weights explain ``seconds`` as a whole, responding first."""
+        workers = self._workers or max(1.0, float(np.ceil(responding / seconds - 0.1)))
+        of_responding = min(1 / workers, seconds / responding) if responding > 0 else 0.0
+        rest = max(0.0, seconds - of_responding * responding)
+        of_preparing = min(1 / workers, rest / preparing) if preparing > 0 else 0.0
+        return np.array([max(0.0, rest - of_preparing * preparing), of_responding, of_preparing])
+
+    def _work(self, sums: Numbers, weights: Numbers) -> tuple[float, float, float]:
+        """The work that is left, its variance, and the degrees of freedom of that (0: nothing is known of it)."""
+        there = np.flatnonzero(sums[0])
+        answers, responding, preparing, *lengths = sums[:, there]
+        work = (weights[0] * answers + weights[1] * responding + weights[2] * preparing) / answers
+        # Strata without answers count to the nearest that has some.
+        nearest = np.abs(np.arange(self._strata)[:, None] - there).argmin(axis=1)
+        group = nearest[self._stratum]
+        left = np.bincount(group, self._left, len(there))
+        # A batch takes as long as its rows together, or as its longest row: what explains more is used.
+        lines = [
+            (*_line(length / answers, work, answers), length / answers, rows)
+            for length, rows in zip(lengths, (self._lengths, self._longest), strict=True)
+        ]
+        _, slope, length, rows = min(lines, key=lambda line: line[0])
+        length_left = np.bincount(group, self._left * rows, len(there))
+        expected = float((left * work + slope * (length_left - left * length)).sum())
+        # Should the line cross zero, rows there take no negative time.
+        expected = max(expected, float(left.sum() * work.min()))
+        variances = _variances(work - slope * length, answers)
+        if not len(variances):
+            return expected, 0.0, 0.0
+        parts = variances * (left**2 / answers + left)
+        # Stimuli of one batch share its time: where batches mix strata, these are alike.
+        parts *= max(1.0, len(there) / len(self._batches))
+        variance = float(parts.sum())
+        freedom = variance**2 / float((parts**2).sum()) / 2 if variance else 1000.0
+        return expected, variance, freedom
+
+
+def _longest_beside(lengths: Numbers, is_missing: np.ndarray[Any, Any], batch_size: int) -> Numbers:
+    """Of each missing row the longest length in its batch, if batches are formed along the set."""
+    longest = lengths.copy()
+    missing = np.flatnonzero(is_missing)
+    if len(missing):
+        starts = np.arange(0, len(missing), batch_size)
+        sizes = np.diff([*starts, len(missing)])
+        longest[missing] = np.repeat(np.maximum.reduceat(lengths[missing], starts), sizes)
+    return longest
+
+
+def _line(length: Numbers, work: Numbers, answers: Numbers) -> tuple[float, float]:
+    """What length leaves unexplained of the differences in work between neighbouring strata, and the work of a byte: 0
+    unless length explains work."""
+    if len(length) < FEWEST_CLUSTERS:
+        return 0.0, 0.0
+    weight = 1 / (1 / answers[1:] + 1 / answers[:-1])
+    across = np.diff(length)
+    up = np.diff(work)
+    everything = float((weight * up**2).sum())
+    square = float((weight * across**2).sum())
+    if not square:
+        return everything, 0.0
+    slope = float((weight * across * up).sum()) / square
+    rest = float((weight * (up - slope * across) ** 2).sum())
+    error = sqrt(rest / (len(up) - 1) / square)
+    return (rest, slope) if abs(slope) > EXPLAINS * error else (everything, 0.0)
+
+
+def _variances(work: Numbers, answers: Numbers) -> Numbers:
+    """The variance of an answer's work around its stratum, by stratum: from second differences, which a trend along the
+    set does not enlarge; from first ones where there are few strata. Empty for a single stratum."""
+    number = len(work)
+    if number < 2:
+        return np.empty(0)
+    if number < 5:
+        steps = np.diff(work) ** 2 / (1 / answers[1:] + 1 / answers[:-1])
+        return np.full(number, steps.mean())
+    bends = (work[:-2] - 2 * work[1:-1] + work[2:]) ** 2
+    bends /= 1 / answers[:-2] + 4 / answers[1:-1] + 1 / answers[2:]
+    return np.concatenate([bends[:1], bends, bends[-1:]])

@@ -105,5 +105,5 @@ def _refuse_unknown(frame: Sides, fit: Fit | None, size: Sides) -> None:
     if lacks_fit(frame, fit, size):
         raise InputError(
             f"a frame of {as_text(frame)} has another shape than the picture of {as_text(size)}, and nothing says how "
-            f"the picture filled it. Import the answer again with {WAY_OUT}"
+            f"the picture filled it. Import the answer again (`import`) with {WAY_OUT}"
         )

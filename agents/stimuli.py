@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from agents.images import Image
-from agents.stimulus_parts import WHOLE, BaseStimulus, Part, Pixels, Text, Word
+from agents.stimulus_parts import WHOLE, BaseStimulus, Pixels, StimulusPart, StimulusText, Word
 
 Asked = Literal[
     "color_estimation",
@@ -151,7 +151,7 @@ class WordStimulus(BaseStimulus):
         return self
 
 
-class Utterance(Part):
+class Utterance(StimulusPart):
     """An earlier message; ``at`` in seconds from the start, or null."""
 
     speaker: Word
@@ -162,7 +162,7 @@ class Utterance(Part):
     """Seconds from the conversation's start; None: there are no times."""
 
 
-class PseudoDialogue(Part):
+class PseudoDialogue(StimulusPart):
     """What an agent writes itself before a conversation, for both speakers: ``turns`` about each of ``topics``."""
 
     topics: Annotated[int, Field(ge=1, le=100), WHOLE]
@@ -186,9 +186,9 @@ class ConversationStimulus(BaseStimulus):
     """What it is about."""
     names: tuple[Word, Word] | None = None
     """The names of A and B; None: they are drawn."""
-    personas: tuple[Text, Text] | None = None
+    personas: tuple[StimulusText, StimulusText] | None = None
     """Who A and B are, as a model is told; None: they are drawn where a prompt needs them."""
-    opener: Text | None = None
+    opener: StimulusText | None = None
     """The first message, which is given."""
     who_starts: Literal["A", "B"] | None = None
     """Who speaks first; None: it is drawn."""
@@ -213,7 +213,7 @@ class ConversationStimulus(BaseStimulus):
         return self
 
 
-class Said(Part):
+class Said(StimulusPart):
     """A message of an excerpt: A speaks first."""
 
     speaker: Literal["A", "B"]
@@ -222,7 +222,7 @@ class Said(Part):
     """What was said."""
 
 
-class ShownAnswer(Part):
+class ShownAnswer(StimulusPart):
     """What a judge sees of an answer, by task (``SHOWN``); ``fixations`` are [x, y] in pixels of ``frame`` = [width,
     height]."""
 
@@ -264,7 +264,7 @@ class JudgementStimulus(BaseStimulus):
     """The task that was answered."""
     shown: Annotated[str, StringConstraints(min_length=1, max_length=200)]
     """The id of the stimulus that was answered."""
-    question: Text
+    question: StimulusText
     """What the judge is asked."""
     answer: ShownAnswer
     """The answer to be judged."""

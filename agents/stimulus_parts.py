@@ -23,7 +23,7 @@ WHOLE = BeforeValidator(_whole)
 """For whole numbers: 24.0 counts as one, as in JSON Schema."""
 Scalar = str | int | float | bool | None
 """A value of ``meta``."""
-Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
+StimulusText = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
 """A text of 1 to 100,000 characters."""
 Word = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
 """A word or name of 1 to 200 characters, without the spaces around it."""
@@ -31,14 +31,14 @@ Pixels = Annotated[int, Field(ge=1, le=1_000_000), WHOLE]
 """A length in pixels."""
 
 
-class Part(BaseModel):
+class StimulusPart(BaseModel):
     """Base of stimuli and of their parts: unknown fields and numbers that are not finite are refused, and types are not
     converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class BaseStimulus(Part):
+class BaseStimulus(StimulusPart):
     """What the stimuli of all tasks have."""
 
     id: Annotated[str, StringConstraints(min_length=1, max_length=200)]

@@ -31,7 +31,7 @@ from agents.errors import InputError, TuringlikeError
 from judging.statistics.by_margin import area
 from judging.statistics.contrasts import agent_tests, between_judges, by_column
 from judging.statistics.jackknife import Clusters, Codes
-from judging.statistics.ledger import difference
+from judging.statistics.ledger import detectability_difference
 from judging.statistics.measures import MEASURES, share, summarize
 from judging.statistics.tables import Estimate, Table
 from judging.trial_sets.trial_set import TRIALS_FILE, key_path, read_trial_key
@@ -236,7 +236,7 @@ def above_a_cue(study: int) -> Outcomes:
     cue = people[people["judge"] == 0].assign(judge="cue", judge_kind="machine")
     cue["verdict"] = NAMES[np.random.default_rng([study, 3]).integers(2, size=len(cue))]
     table = pd.concat([people.assign(judge=people["judge"].astype(str)), cue])
-    return {"detectability": _is_inside(14, difference(table, "people", "cue"))}
+    return {"detectability": _is_inside(14, detectability_difference(table, "people", "cue"))}
 
 
 def alarms(design: Design, study: int) -> Outcomes:

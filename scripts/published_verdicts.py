@@ -27,7 +27,7 @@ from agents.errors import InputError, Problem, TuringlikeError
 from agents.stimuli import Task
 from judging.scores.verdicts import TASK
 from judging.statistics.verdict_table import FEEDBACK, TEST
-from judging.study.design.tables import FIELDS
+from judging.study.design.tables import ASKED_BEFORE
 from judging.trial_sets.trial_set import COLUMNS, MOST_NAMED, SCHEMA, about_path, key_path
 from serving.exchange.importing.command import FILES
 from serving.exchange.importing.source import Source
@@ -36,12 +36,12 @@ from serving.files.csv_tables import load_table, write_rows
 from serving.files.foreign_files import read_bytes
 from serving.files.output_paths import new_folder, refuse_existing
 from serving.runs.run_json import new_run_json
-from serving.sets.published_tasks import SHORT
+from serving.sets.published_tasks import SHORT_IN_FILES
 
 # As the benchmark's files have them; other names are as they are, in small letters and digits.
 NAMES = {"deepgazeiii": "deepgaze3", "gpt3prcurie": "gpt3promptcurie", "gpt3prdavinci": "gpt3promptdav"}
 CONVERSATION: Task = "conversation"
-NAMES_OF_TASKS = SHORT | {CONVERSATION: CONVERSATION}
+NAMES_OF_TASKS = SHORT_IN_FILES | {CONVERSATION: CONVERSATION}
 SEXES = {"M": "male", "F": "female"}
 LEAST_BLOCK = 20  # verdicts; fewer may be alike by chance
 STIMULUS = re.compile(r"(\d+)_[a-z]_\d|.*_img(\d+)_")  # 78_e_0.html is of cue 78, ..._img35_nfix14.gif of picture 35
@@ -239,7 +239,7 @@ def _speakers(path: Path) -> list[tuple[str, str]]:
 
 def _questions(about: Mapping[str, Any]) -> dict[str, Any]:
     names = {"native": "native_language", "ai-experience": "ai_experience"}
-    kept = (*FIELDS, "platform")
+    kept = (*ASKED_BEFORE, "platform")
     return {names.get(name, name): value for name, value in about.items() if names.get(name, name) in kept and value}
 
 

@@ -25,11 +25,11 @@ from scipy.special import ndtr, ndtri
 
 from judging.scores.computing import compute_scores
 from judging.scores.score_tables import ScoreTables
-from judging.scores.verdicts import TASK
+from judging.scores.verdicts import TASK, with_columns
 from judging.statistics.contrasts import ByColumn
 from judging.statistics.measures import ALL
 from judging.statistics.tables import Table
-from judging.statistics.verdict_table import AND, FEEDBACK, PEOPLE, TEST, counted, with_columns
+from judging.statistics.verdict_table import AND, FEEDBACK, PEOPLE, TEST, counted
 from judging.trial_sets.trial_set import TRIALS_FILE, VERDICTS, key_path, read_trial_key
 from serving.cli import main as turinglike
 from serving.commands.command_line import positive

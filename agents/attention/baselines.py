@@ -33,7 +33,7 @@ class _Drawn(Agent[P]):
     def prepare(self, stimulus: Stimulus) -> Plan:
         assert isinstance(stimulus, AttentionStimulus)
         height, width, _ = stimulus.image.decode().shape
-        return scanpath.plan(stimulus, (width, height), self.settings)
+        return scanpath.plan_scanpath(stimulus, (width, height), self.settings)
 
     def respond(self, batch: Sequence[Plan], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         plans = [plan.drawn(draw.seed) for plan, draw in zip(batch, draws, strict=True)]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agents.attention.models.inhibition import DevicePaths
 
 RELEASES = "https://github.com/matthias-k/DeepGaze/releases/download/"
-WEIGHTS = "v1.1.0/deepgaze3.pth"
+RELEASED_WEIGHTS = "v1.1.0/deepgaze3.pth"
 BIAS = "v1.0.0/centerbias_mit1003.npy"
 # The commit before the package began to need a further one (CLIP) for models that are not used here.
 INSTALL = (
@@ -35,7 +35,7 @@ TRAINED = 35.0  # pixels per degree of visual angle
 # DenseNet halves a picture five times, after it was halved once
 SMALLEST = 64
 LARGEST = 4096
-Prepared = tuple["torch.Tensor", Plan, dict[str, Any]]
+DeepGazeInput = tuple["torch.Tensor", Plan, dict[str, Any]]
 
 
 class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
@@ -63,11 +63,11 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
 
     def published(self) -> Path:
         """Where torch.hub keeps the authors' weights."""
-        return torch_hub_path(Path(WEIGHTS).name)
+        return torch_hub_path(Path(RELEASED_WEIGHTS).name)
 
     def download(self, path: Path) -> None:
         """Bring the authors' weights from their release. Raises UnavailableError."""
-        download(RELEASES + WEIGHTS, path)
+        download(RELEASES + RELEASED_WEIGHTS, path)
 
     def bias_path(self) -> Path | None:
         """The file of the centre bias, whether or not it exists; None with random weights."""
@@ -94,7 +94,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         if self.settings.center_bias == "mit1003":
             return (
                 f"the authors' centre bias {bias.name} is not on this machine: run `turinglike fetch {self.name}`, or "
-                f"go without it: --set {self.name}.center_bias=uniform"
+                f"go without it by the setting {self.name}.center_bias=uniform (--set)"
             )
         return f"{self.settings.center_bias}: no such file"
 
@@ -125,7 +125,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         use_full_float32(self._device.type)
         self.model = deepgaze.OnePass(model.eval().requires_grad_(False).to(self._device))
 
-    def prepare(self, stimulus: Stimulus) -> Prepared:
+    def prepare(self, stimulus: Stimulus) -> DeepGazeInput:
         """The picture, [3, height, width] in 0..255. Raises AnswerError ``image_too_narrow``."""
         import cv2
         import torch
@@ -133,7 +133,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         assert isinstance(stimulus, AttentionStimulus)
         pixels = stimulus.image.decode()
         height, width, _ = pixels.shape
-        plan = scanpath.plan(stimulus, (width, height), self.settings)
+        plan = scanpath.plan_scanpath(stimulus, (width, height), self.settings)
         stated = stimulus.pixels_per_degree
         scale = self.settings.longer_side / max(width, height) if stated is None else TRAINED / stated
         size = max(1, round(width * scale)), max(1, round(height * scale))
@@ -150,7 +150,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         }
         return resized, plan, assumed
 
-    def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+    def respond(self, batch: Sequence[DeepGazeInput], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         """A path for each item; items of equal size walk together. A map that is not finite fails its item with
         ``bad_map``."""
         import torch
@@ -163,7 +163,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
             )
         return [scanpath.reply(path, assumed) for path, (_, _, assumed) in zip(paths, batch, strict=True)]
 
-    def _walk(self, items: list[Prepared], seeds: list[int]) -> DevicePaths:
+    def _walk(self, items: list[DeepGazeInput], seeds: list[int]) -> DevicePaths:
         import torch
 
         from agents.attention.models import deepgaze

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, model_validator
 
 from agents.attention import scanpath
-from agents.attention.models.eccentric_pooling import Pooling
+from agents.attention.models.eccentric_pooling import EccentricPooling
 from agents.attention.models.fixations import Plan
 from agents.attention.models.vgg import Preprocessing
 from agents.attention.vgg import VGGAgent
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     # Image and target, resized, uint8 [1, 3, height, width], and what the frame asks for.
-    Prepared = tuple[torch.Tensor, torch.Tensor, Plan]
+    EccnetInput = tuple[torch.Tensor, torch.Tensor, Plan]
 
-Slope = Annotated[float, Field(ge=0, le=10)]
+RingSlope = Annotated[float, Field(ge=0, le=10)]
 Scale = Annotated[float, Field(gt=0, le=1000)]
 Degrees = Annotated[float, Field(gt=0, le=100)]
 
@@ -48,7 +48,7 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         """Side of the only window then, in pixels of the resized image: the authors' is 64, from x - 32 to x + 31."""
         target_side: Annotated[int, Field(ge=32, le=512, multiple_of=32)] = 32
         """Pixels of the sides of the target as it is shown to the network."""
-        slopes: tuple[Slope, Slope, Slope, Slope, Slope] = (0.0, 0.0, 0.07, 0.16, 0.32)
+        slopes: tuple[RingSlope, RingSlope, RingSlope, RingSlope, RingSlope] = (0.0, 0.0, 0.07, 0.16, 0.32)
         """How fast the windows of the five pools grow with eccentricity."""
         deg2px: tuple[Scale, Scale, Scale, Scale, Scale] = (30.0, 15.0, 8.0, 4.0, 2.0)
         """Cells in a degree of visual angle in the inputs of the five pools."""
@@ -71,10 +71,10 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
             """Side of the view in pixels."""
             return 2 * (self.radius + self.margin)
 
-        def pooling(self) -> list[Pooling]:
+        def pooling(self) -> list[EccentricPooling]:
             """One layer for each slope, in the order of the network. Raises ValueError for a ring without width."""
             pairs = zip(self.slopes, self.deg2px, strict=True)
-            return [Pooling(slope, scale, self.fovea, self.rf_quant, self.rf_min) for slope, scale in pairs]
+            return [EccentricPooling(slope, scale, self.fovea, self.rf_quant, self.rf_min) for slope, scale in pairs]
 
     declares = Declaration(
         modes=("search",),
@@ -92,20 +92,20 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         settings = self.settings
         self.net = EccNet(self.features, settings.pooling(), settings.view, settings.preprocessing)
 
-    def prepare(self, stimulus: Stimulus) -> Prepared:
+    def prepare(self, stimulus: Stimulus) -> EccnetInput:
         """The image and the target, resized to [1, 3, rows, columns] in 0..255, and the plan of the path. Raises
         ImageError, and AnswerError without a picture of the target."""
         assert isinstance(stimulus, AttentionStimulus)
         target = scanpath.target_pixels(stimulus, self.name)
         pixels = stimulus.image.decode()
         height, width, _ = pixels.shape
-        plan = scanpath.plan(stimulus, (width, height), self.settings)
+        plan = scanpath.plan_scanpath(stimulus, (width, height), self.settings)
         rows = self._resized_side(height, max(width, height))
         columns = self._resized_side(width, max(width, height))
         side = self.settings.target_side
         return self._resized(pixels, columns, rows), self._resized(target, side, side), plan
 
-    def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+    def respond(self, batch: Sequence[EccnetInput], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         """Each item walks alone, as its view moves; paths are read from the device together."""
         import torch
 

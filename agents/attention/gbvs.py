@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PIXELS_AT_ONCE = 2**22  # a batch is worked on in portions of about this many pixels, or of an image
 Weight = Annotated[float, Field(ge=0, le=1000)]
-Prepared = tuple["NDArray[np.uint8]", Plan, bool]  # pixels, plan, without the colour channel
+GbvsInput = tuple["NDArray[np.uint8]", Plan, bool]  # pixels, plan, without the colour channel
 
 
 class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
@@ -54,15 +54,15 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
 
         self._device = torch.device(device)
 
-    def prepare(self, stimulus: Stimulus) -> Prepared:
+    def prepare(self, stimulus: Stimulus) -> GbvsInput:
         """The pixels, uint8 [height, width, 3], the plan of the path, and whether colour is left out. Raises
         ImageError."""
         assert isinstance(stimulus, AttentionStimulus)
         pixels = stimulus.image.decode()
         without = self.settings.grey == "no_colour" and stimulus.image.header().one_channel
-        return pixels, scanpath.plan(stimulus, (pixels.shape[1], pixels.shape[0]), self.settings), without
+        return pixels, scanpath.plan_scanpath(stimulus, (pixels.shape[1], pixels.shape[0]), self.settings), without
 
-    def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+    def respond(self, batch: Sequence[GbvsInput], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         """A path for each item over its map of saliency; items of equal size walk together."""
         import torch
 

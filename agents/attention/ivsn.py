@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agents.attention.models.similarity import Search
 
 PIXELS_AT_ONCE = 2**23  # on a GPU fixations are chosen on maps of about this many pixels together, or on a single map
-Prepared = tuple["Search", "torch.Tensor | None", Plan]
+IvsnInput = tuple["Search", "torch.Tensor | None", Plan]
 
 
 class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
@@ -65,7 +65,7 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
             settings.preprocessing,
         )
 
-    def prepare(self, stimulus: Stimulus) -> Prepared:
+    def prepare(self, stimulus: Stimulus) -> IvsnInput:
         """The image and the target as the network takes them, and the plan of the path. Raises ImageError, and
         AnswerError without a picture of the target."""
         from agents.attention.models import similarity
@@ -75,9 +75,9 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
         if self.method.bottom_up is None:
             target = similarity.target_image(scanpath.target_pixels(stimulus, self.name), self.method)
         search = similarity.search_image(stimulus.image.decode(), self.method)
-        return search, target, scanpath.plan(stimulus, search.frame, self.settings)
+        return search, target, scanpath.plan_scanpath(stimulus, search.frame, self.settings)
 
-    def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+    def respond(self, batch: Sequence[IvsnInput], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         """A path for each item over its map of similarity to the target; items of equal size walk together."""
         import torch
 

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from agents.attention.models.return_fixations import Memory, Seen
+    from agents.attention.models.return_fixations import Memory, SeenStimulus
 
 Weight = Annotated[float, Field(ge=0, le=1000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(ge=0.001, le=100)]
 Side = Annotated[int, Field(ge=16, le=4096)]
-Prepared = tuple["Seen", Plan, "Memory", "NDArray[np.float64]"]
+ReturnInput = tuple["SeenStimulus", Plan, "Memory", "NDArray[np.float64]"]
 
 
 class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
@@ -65,22 +65,22 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         self._priors = {viewing: return_fixations.saccade_prior(viewing) for viewing in return_fixations.VIEWINGS}
         self.method = Method(self.settings.variant)
 
-    def prepare(self, stimulus: Stimulus) -> Prepared:
+    def prepare(self, stimulus: Stimulus) -> ReturnInput:
         """What the network sees, the plan of the path, how inhibition fades, and the saccade prior. Raises ImageError,
         and AnswerError for a search without a picture of the target."""
         from agents.attention.models import similarity
-        from agents.attention.models.return_fixations import Seen, squares
+        from agents.attention.models.return_fixations import SeenStimulus, squares
 
         assert isinstance(stimulus, AttentionStimulus)
         pixels = stimulus.image.decode()
-        plan = scanpath.plan(stimulus, (pixels.shape[1], pixels.shape[0]), self.settings)
+        plan = scanpath.plan_scanpath(stimulus, (pixels.shape[1], pixels.shape[0]), self.settings)
         kind = self._kind(stimulus)
         memory = self._memory(kind)
         if stimulus.mode == "free":
-            return Seen(squares(pixels, self.settings.sizes)), plan, memory, self._priors["free"]
+            return SeenStimulus(squares(pixels, self.settings.sizes)), plan, memory, self._priors["free"]
         prior = self._priors["waldo" if kind == "waldo" else "natural"]
         target = similarity.target_image(scanpath.target_pixels(stimulus, self.name), self.method)
-        return Seen(search=similarity.search_image(pixels, self.method), target=target), plan, memory, prior
+        return SeenStimulus(search=similarity.search_image(pixels, self.method), target=target), plan, memory, prior
 
     def _kind(self, stimulus: AttentionStimulus) -> str:
         """Which of the authors' data sets a stimulus is like."""
@@ -99,14 +99,14 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         floor = self.settings.floor
         return Memory(published.spread if spread is None else spread, published.floor if floor is None else floor)
 
-    def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+    def respond(self, batch: Sequence[ReturnInput], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         """A path for each item, by its map, its saccade prior and its fading inhibition."""
         import torch
 
         from agents.attention.models import return_fixations
 
         settings = self.settings
-        weights = return_fixations.Weights(
+        weights = return_fixations.TermWeights(
             settings.map_weight, settings.saccade_weight, settings.memory_weight, settings.decay
         )
         if not batch:

@@ -62,7 +62,7 @@ class ScanSettings(PathSettings):
     """A fixated place is kept from being chosen again by a hard square window, as in the papers."""
 
 
-def plan(stimulus: AttentionStimulus, frame: Pixel, settings: PathSettings) -> Plan:
+def plan_scanpath(stimulus: AttentionStimulus, frame: Pixel, settings: PathSettings) -> Plan:
     """On a frame (width, height). Raises ImageError, AnswerError ``bad_target`` (outside, or a mask of another
     size)."""
     waldo = "waldo" in (stimulus.dataset or stimulus.source or "").lower()

@@ -18,13 +18,14 @@ from agents.errors import InputError, Problem
 NOT_USABLE = "the agents cannot be used as asked"
 
 
-def read_names(where: str, text: str, verb: str) -> list[str]:
-    """Agents parted by commas, once each, no pairs. Raises InputError, naming the option ``where`` and the ``verb``."""
+def read_names(where: str, text: str, verb: str, *, with_pairs: bool = False) -> list[str]:
+    """Agents parted by commas, once each; pairs only if ``with_pairs``. Raises InputError, naming the option ``where``
+    and the ``verb``."""
     names = [name for name in text.split(",") if name]
     pairs = [
         Problem(where, None, name, f"a pair is not {verb}; name its agents")
         for name in names
-        if len(catalogue.members(name)) > 1
+        if not with_pairs and len(catalogue.members(name)) > 1
     ]
     if not names or len(set(names)) != len(names):
         raise InputError(f"{where}: name each agent to be {verb} once", pairs)
@@ -47,9 +48,7 @@ class Selection:
     """Settings of agents and pairs by their names, where there are any."""
 
 
-def resolve(
-    names: Sequence[str], assignments: Sequence[str], config: Path | None, where: str = "--agents"
-) -> Selection:
+def resolve(names: Sequence[str], assignments: Sequence[str], config: Path | None, where: str = "agents") -> Selection:
     """Agents with variants and settings. Raises InputError with everything that is wrong."""
     variants, settings, problems = _read_config(config)
     entries: dict[str, Entry] = {}
@@ -61,8 +60,8 @@ def resolve(
                 is_taken = member != entry.name and entry.name in {*variants, *catalogue.names()}
                 if member not in plain and (is_taken or entry.name in entries):
                     raise InputError(
-                        f"{member} would be called {entry.name}, as another agent is; give it a name in a file for "
-                        f'--config: [NAME] agent = "{member}"'
+                        f"{member} would be called {entry.name}, as another agent is; give it a name in a file of "
+                        f'settings (--config): [NAME] agent = "{member}"'
                     )
                 entries[entry.name] = entry
                 plain[member] = entry.name
@@ -133,9 +132,9 @@ def _read_tables(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise InputError(f"--config {path}: {error.strerror}") from None
+        raise InputError(f"config {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # no TOML, no UTF-8
-        raise InputError(f"--config {path}: {error}") from None
+        raise InputError(f"config {path}: {error}") from None
 
 
 def _assign(assignment: str, names: Mapping[str, str], settings: dict[str, dict[str, Any]]) -> str | None:

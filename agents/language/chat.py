@@ -24,7 +24,7 @@ from agents.language.sent_messages import (
     TruncationSettings,
     length_check,
     own_part,
-    read_lengths,
+    read_message_lengths,
     sent_message,
     target_length,
     too_short,
@@ -92,7 +92,7 @@ class PromptedAgent(TextAgent[PromptedSettings]):
     def open(self) -> None:
         """As the base class does; also read the file of lengths that the settings name. Raises InputError."""
         super().open()
-        self._lengths = read_lengths(self.settings.truncation)
+        self._lengths = read_message_lengths(self.settings.truncation)
 
     def fitted_request(self, stimulus: Stimulus, draw: Draw) -> TextRequest:
         """As in the base class. The request for a word is not fitted: it is a line or two."""
@@ -153,7 +153,7 @@ class ChatPromptSettings(PersonSettings, PromptedSettings):
     """The program of the papers whose words and form the prompt has."""
     opening: str | None = Field(None, min_length=1, max_length=10_000, json_schema_extra=LATER)
     """A first user message of chats that the model would begin: some models' templates want one; none: it begins."""
-    parts: prompts.Parts | None = None
+    parts: prompts.SpeakerTexts | None = None
     """Other parts instead, in the program's order, with {name}, {other}, {persona}, {age} and {topic}."""
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from agents.answers import TurnAnswer
 from agents.contract import MIB, Agent, Declaration, Draw, Reply, Settings
-from agents.language.prompts import SIDES, speakers
+from agents.language.prompts import SPEAKER_LETTERS, speakers
 from agents.stimuli import ConversationStimulus, Stimulus
 
 SCRIPT = Path(__file__).parent / "eliza_script.json"
@@ -49,7 +49,7 @@ _SENTENCE = re.compile(r"[^.!?…\n。！？]+")
 _ELEMENT = re.compile(r"\([^)]*\)|\S+")
 _SLOT = re.compile(r"\((\d)\)")
 
-Rule = tuple[re.Pattern[str], Sequence[str]]
+ScriptRule = tuple[re.Pattern[str], Sequence[str]]
 """A decomposition, and its reassemblies as the script has them."""
 
 
@@ -59,14 +59,14 @@ class Script:
 
     def __init__(self, script: Mapping[str, Any]) -> None:
         self._script = script
-        self.keywords: dict[str, tuple[int, list[Rule]]] = {}  # (rank, rules) by word
+        self.keywords: dict[str, tuple[int, list[ScriptRule]]] = {}  # (rank, rules) by word
         for entry in script["keywords"]:
             keyword = (entry["rank"], self._rules(entry["rules"]))
             self.keywords.update(dict.fromkeys(entry["words"].split(), keyword))
         self._memory_word: str = script["memory"]["word"]
         self._memory_rules = self._rules(script["memory"]["rules"])
 
-    def _rules(self, rules: Sequence[tuple[str, Sequence[str]]]) -> list[Rule]:
+    def _rules(self, rules: Sequence[tuple[str, Sequence[str]]]) -> list[ScriptRule]:
         return [(self.decomposition(pattern), replies) for pattern, replies in rules]
 
     def decomposition(self, pattern: str) -> re.Pattern[str]:
@@ -123,12 +123,12 @@ class Script:
                 stack.insert(0 if above else len(stack), word)
         return stack
 
-    def replies(self, turned: str, rules: Sequence[Rule], used: str, links: int = LINKS) -> Iterator[str]:
+    def replies(self, turned: str, rules: Sequence[ScriptRule], used: str, links: int = LINKS) -> Iterator[str]:
         """What ``rules`` say to a ``turned`` clause; of the rule that fits, the reassembly that was used least comes
         first.
 
-        ``used`` holds the speaker's own messages as :func:`plain` text. ``links`` is how many more times "=word" may be
-        followed.
+        ``used`` holds the speaker's own messages as :func:`spaced_words` text. ``links`` is how many more times "=word"
+        may be followed.
         """
         for pattern, texts in rules:
             match = pattern.fullmatch(turned)
@@ -162,7 +162,7 @@ class Script:
         - ``topic`` may be named by an opening
         - ``seed`` draws the order of openings and of the remarks that nothing prompted
         """
-        used = "\n".join(map(plain, messages))
+        used = "\n".join(map(spaced_words, messages))
         if not messages and not partners:
             yield from self._openings(topic, seed)
         clauses = self.clauses(partners[-1]) if partners else []
@@ -172,7 +172,7 @@ class Script:
             yield from self.replies(self.turned(clause), rules, used)
         if clause or len(messages) % MEMORY_TURN == MEMORY_TURN - 1:
             yield from self.remembered(partners[:-1])
-        yield from sorted(self._script["none"], key=lambda text: used.count(plain(text)))
+        yield from sorted(self._script["none"], key=lambda text: used.count(spaced_words(text)))
         for begin, end in _shuffled(list(product(self._script["begin"], self._script["end"])), seed):
             yield f"{begin}, and {end}?"
         yield from (f"Matter {number}, then: please continue." for number in count(len(messages) + 1))
@@ -215,7 +215,7 @@ class ElizaAgent(Agent[Settings]):
         return Reply(TurnAnswer(text=text[0].upper() + text[1:], finish="stop"))
 
 
-def plain(text: str) -> str:
+def spaced_words(text: str) -> str:
     """A text's words in small letters, with a space before, between and after them, so that a phrase can be
     looked for."""
     return f" {' '.join(_WORD.findall(text.replace('’', chr(39)).casefold()))} "
@@ -224,7 +224,7 @@ def plain(text: str) -> str:
 def _messages(stimulus: ConversationStimulus, options: Mapping[str, Any]) -> list[tuple[bool, str]]:
     """(is the next speaker's, text), with any opener."""
     name, other = speakers(stimulus, options)
-    side = SIDES[(stimulus.names or SIDES).index(name)]
+    side = SPEAKER_LETTERS[(stimulus.names or SPEAKER_LETTERS).index(name)]
     labels = {name, side} - {other}
     messages = [(utterance.speaker in labels, utterance.text) for utterance in stimulus.history]
     if stimulus.opener is not None and all(text != stimulus.opener for _, text in messages):
@@ -233,8 +233,8 @@ def _messages(stimulus: ConversationStimulus, options: Mapping[str, Any]) -> lis
 
 
 def _comparable(text: str) -> set[str]:
-    sentences = {plain(sentence) for sentence in _SENTENCE.findall(text)}
-    return {plain(text), *(sentence for sentence in sentences if len(sentence.split()) >= REPEATED)}
+    sentences = {spaced_words(sentence) for sentence in _SENTENCE.findall(text)}
+    return {spaced_words(text), *(sentence for sentence in sentences if len(sentence.split()) >= REPEATED)}
 
 
 def _filled(text: str, match: re.Match[str]) -> str | None:
@@ -246,7 +246,7 @@ def _filled(text: str, match: re.Match[str]) -> str | None:
 
 def _fixed_part(text: str) -> str:
     """The longest piece between slots."""
-    return max((plain(piece).strip() for piece in _SLOT.split(text)), key=len)
+    return max((spaced_words(piece).strip() for piece in _SLOT.split(text)), key=len)
 
 
 def _shuffled(items: Sequence[Any], seed: int) -> list[Any]:

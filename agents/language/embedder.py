@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from agents.errors import UnavailableError
-from agents.language.minilm import PACKAGE, SentenceModel, packaged_folder
+from agents.language.minilm import PACKAGE, SentenceModel, minilm_folder
 from agents.language.words.vectors import embedded
 from agents.models import checkpoints, model_folders
 
@@ -22,7 +22,7 @@ TYPES = ("bert", "distilbert", "roberta", "mpnet", "gpt2")
 
 def folder_of(checkpoint: str) -> Path:
     """The folder of the packaged sentence model, or of the hub's or a local model. Raises UnavailableError."""
-    folder = packaged_folder() if checkpoint == PACKAGE else checkpoints.find(checkpoint, None)
+    folder = minilm_folder() if checkpoint == PACKAGE else checkpoints.find(checkpoint, None)
     if (wrong := model_folders.problem(folder, NEEDS, TYPES)) is not None:
         raise UnavailableError(f"{checkpoint} {wrong}")
     return folder

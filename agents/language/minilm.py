@@ -57,7 +57,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
 
     def folder(self) -> Path:
         """The folder in the installed package, or a checkpoint's. Raises UnavailableError."""
-        return packaged_folder() if self._is_packaged() else super().folder()
+        return minilm_folder() if self._is_packaged() else super().folder()
 
     def checkpoint(self) -> tuple[str | None, str | None]:
         """The package's name and the hash of its files, or as for every checkpoint."""
@@ -153,7 +153,7 @@ class SentenceModel:
         return states[:, 0] if self._is_first else states.mean(dim=1)
 
 
-def packaged_folder() -> Path:
+def minilm_folder() -> Path:
     """The model's folder in the installed package. Raises UnavailableError if the package is not installed."""
     package = importlib.util.find_spec(MODULE)
     if package is None or not package.submodule_search_locations:

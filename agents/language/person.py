@@ -63,7 +63,7 @@ def open_person(settings: PersonSettings) -> Person | None:
     message of the person's."""
     if settings.person is None:
         return None
-    turns = [list(turn) for _, turn in groupby(read_history(settings.person), key=lambda message: message.speaker)]
+    turns = [list(turn) for _, turn in groupby(read_message_file(settings.person), key=lambda message: message.speaker)]
     newest = turns[-settings.person_turns :]
     own_turns = [turn for turn in newest if turn[0].speaker == "person"]
     if not own_turns:
@@ -71,7 +71,7 @@ def open_person(settings: PersonSettings) -> Person | None:
     return Person([message for turn in newest for message in turn], style(own_turns))
 
 
-def read_history(path: Path) -> list[HistoryMessage]:
+def read_message_file(path: Path) -> list[HistoryMessage]:
     """The messages of a file with a JSON object on each line. Raises InputError that names every bad line and quotes
     none."""
     try:
@@ -152,7 +152,7 @@ class Person:
         is_burst = stimulus.mode == "burst"
         wanted = "messages, one or several, each on a line of its own" if is_burst else "message"
         topic = f"{name} and {other} talk about {stimulus.topic} now. " if stimulus.topic else ""
-        parts = [prompts.log(earlier), f"{topic}Write {name}'s next {wanted}, and nothing else."]
+        parts = [prompts.chat_log(earlier), f"{topic}Write {name}'s next {wanted}, and nothing else."]
         messages = (
             ChatMessage("system", self.character(stimulus, draw)),
             ChatMessage("user", "\n\n".join(filter(None, parts))),

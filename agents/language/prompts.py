@@ -27,7 +27,7 @@ from agents.contract import Draw, Reply
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.stimuli import ConversationStimulus, Stimulus, Utterance, WordStimulus
 
-SIDES = ("A", "B")
+SPEAKER_LETTERS = ("A", "B")
 """The two speakers' letters, which stand for their names where a stimulus has none."""
 GREETING = "Hi!"
 """What the speaker who does not begin says first in prompts of completion models."""
@@ -45,7 +45,7 @@ QUESTIONED = ("judge",)
 """The programs of :data:`AS_CHATS` that ask the model for its first message."""
 ONE_SIDED = ("llama-3.3", *AS_CHATS)
 """Programs whose system message is about the speaker alone."""
-Parts = tuple[str, str]
+SpeakerTexts = tuple[str, str]
 """Two texts: a description of speaker A and one of speaker B, or what a docstring says of them."""
 
 _TEXTS = tomllib.loads((Path(__file__).parent / "paper_prompts.toml").read_text(encoding="utf-8"))
@@ -53,7 +53,7 @@ GREETINGS: Sequence[str] = _TEXTS["greetings"]
 """The first messages that Llama's program draws from."""
 AGES = (18, 25, 32, 40, 50, 60, 70)
 """The ages in years that A's is drawn from."""
-PARTS: dict[Program, Parts] = {program: (parts[0], parts[-1]) for program, parts in _TEXTS["parts"].items()}
+PARTS: dict[Program, SpeakerTexts] = {program: (parts[0], parts[-1]) for program, parts in _TEXTS["parts"].items()}
 """What each program says of the two speakers, before ``{name}`` and the like are filled in."""
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
@@ -65,7 +65,7 @@ class Remembered(Utterance):
     """When it was written, as "2024-05-01 18:30"; None where that is unknown."""
 
 
-def log(messages: Sequence[Utterance]) -> str:
+def chat_log(messages: Sequence[Utterance]) -> str:
     """The messages as lines "Name: message", the remembered ones before a blank line and with their times."""
     lines = []
     for message in messages:
@@ -89,7 +89,7 @@ def filled(template: str, **values: object) -> str:
 def speakers(stimulus: ConversationStimulus, options: Mapping[str, Any]) -> tuple[str, str]:
     """(name of the next speaker, name of the other). The next is the side in ``options["speaker"]``, or else who did
     not speak last."""
-    first, second = stimulus.names or SIDES
+    first, second = stimulus.names or SPEAKER_LETTERS
     side = options.get("speaker")
     if side is None:
         first_spoke_last = bool(stimulus.history) and stimulus.history[-1].speaker == first
@@ -228,13 +228,15 @@ def ages(stimulus: ConversationStimulus, sample: int) -> tuple[int, int]:
     return first, numbers.choice((max(18, first - 5), first, min(70, first + 5)))
 
 
-def chat_instructions(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> Parts:
+def chat_instructions(
+    stimulus: ConversationStimulus, draw: Draw, program: Program, parts: SpeakerTexts | None
+) -> SpeakerTexts:
     """(system message, beginning of the user's text): ``parts``, or the program's, filled in. The beginning is "" in
     one-sided programs."""
     texts = parts or PARTS[program]
     if program in ONE_SIDED:
         side = _side(speakers(stimulus, draw.options)[0], stimulus)
-        system = _filled_part(texts[side], stimulus, draw, side, SIDES)
+        system = _filled_part(texts[side], stimulus, draw, side, SPEAKER_LETTERS)
         begins = ""
     else:
         starter = _side(_starter(stimulus, draw), stimulus)
@@ -246,7 +248,7 @@ def chat_instructions(stimulus: ConversationStimulus, draw: Draw, program: Progr
     return system, begins
 
 
-def chat_names(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> list[str]:
+def chat_names(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: SpeakerTexts | None) -> list[str]:
     """What the prompt calls people: the next speaker, the other, and whomever it tells the model to "act as". Replies
     may begin with any of them as a label."""
     names = _names(stimulus, draw, program)
@@ -268,7 +270,7 @@ def chat_request(
     history: Sequence[Utterance],
     sampling: Sampling,
     program: Program,
-    parts: Parts | None = None,
+    parts: SpeakerTexts | None = None,
     *,
     opening: str | None = None,
 ) -> TextRequest:
@@ -296,7 +298,9 @@ def chat_request(
     return TextRequest(messages=(ChatMessage("system", system), *messages), sampling=sampling)
 
 
-def _llama_messages(stimulus: ConversationStimulus, history: Sequence[Utterance], names: Parts) -> list[ChatMessage]:
+def _llama_messages(
+    stimulus: ConversationStimulus, history: Sequence[Utterance], names: SpeakerTexts
+) -> list[ChatMessage]:
     """Every message as the user's, after its speaker's letter. The conversation's first message has no letter."""
     texts = [f"{names[_side(message.speaker, stimulus)]}: {message.text}" for message in history]
     if history and len(history) == len(stimulus.history):
@@ -304,14 +308,16 @@ def _llama_messages(stimulus: ConversationStimulus, history: Sequence[Utterance]
     return [ChatMessage("user", text) for text in texts]
 
 
-def _dialogue_text(stimulus: ConversationStimulus, history: Sequence[Utterance], names: Parts, speaker: int) -> str:
+def _dialogue_text(
+    stimulus: ConversationStimulus, history: Sequence[Utterance], names: SpeakerTexts, speaker: int
+) -> str:
     """Each message, and on a new line the name of whoever speaks after it: at the end ``speaker``, 0 or 1."""
     next_sides = [*(_side(message.speaker, stimulus) for message in history[1:]), speaker]
     texts = [f"{message.text}\n{names[side]}:" for message, side in zip(history, next_sides, strict=False)]
     return "".join(texts)
 
 
-def _filled_part(template: str, stimulus: ConversationStimulus, draw: Draw, side: int, names: Parts) -> str:
+def _filled_part(template: str, stimulus: ConversationStimulus, draw: Draw, side: int, names: SpeakerTexts) -> str:
     persona = stimulus.personas[side] if stimulus.personas else ""
     if not persona:
         template = template.replace(" is {persona} and", "").replace(" and is {persona}", "")
@@ -321,13 +327,17 @@ def _filled_part(template: str, stimulus: ConversationStimulus, draw: Draw, side
 
 
 def _side(speaker: str, stimulus: ConversationStimulus) -> int:
-    names = stimulus.names or SIDES
-    return (names if speaker in names else SIDES).index(speaker)
+    names = stimulus.names or SPEAKER_LETTERS
+    return (names if speaker in names else SPEAKER_LETTERS).index(speaker)
 
 
-def _names(stimulus: ConversationStimulus, draw: Draw, program: Program) -> Parts:
+def _names(stimulus: ConversationStimulus, draw: Draw, program: Program) -> SpeakerTexts:
     if program == "llama-3.3":
-        return SIDES
+        return SPEAKER_LETTERS
     if program == "claude":
-        return SIDES if _side(_starter(stimulus, draw), stimulus) == 0 else (SIDES[1], SIDES[0])
-    return stimulus.names or SIDES
+        return (
+            SPEAKER_LETTERS
+            if _side(_starter(stimulus, draw), stimulus) == 0
+            else (SPEAKER_LETTERS[1], SPEAKER_LETTERS[0])
+        )
+    return stimulus.names or SPEAKER_LETTERS

@@ -62,10 +62,10 @@ def written(request: TextRequest, text: str) -> str:
 
 def next_speaker(stimulus: ConversationStimulus, draw: Draw) -> str:
     """The name of whoever begins the pseudo-dialogue: the one who does not have the history's last message."""
-    first, second = stimulus.names or prompts.SIDES
+    first, second = stimulus.names or prompts.SPEAKER_LETTERS
     if not stimulus.history:
         return prompts.speakers(stimulus, {"speaker": stimulus.who_starts or draw.options.get("speaker")})[0]
-    return second if stimulus.history[-1].speaker in (first, prompts.SIDES[0]) else first
+    return second if stimulus.history[-1].speaker in (first, prompts.SPEAKER_LETTERS[0]) else first
 
 
 def read_topics(text: str, names: Sequence[str] = ()) -> list[str]:
@@ -112,12 +112,12 @@ def read_messages(
 
 
 def _personas(stimulus: ConversationStimulus) -> list[str]:
-    names = stimulus.names or prompts.SIDES
+    names = stimulus.names or prompts.SPEAKER_LETTERS
     return [f"{name} is {persona}." for name, persona in zip(names, stimulus.personas or (), strict=False) if persona]
 
 
 def _log(history: Sequence[Utterance]) -> list[str]:
-    return [f"This is what they wrote:\n{prompts.log(history)}"] if history else []
+    return [f"This is what they wrote:\n{prompts.chat_log(history)}"] if history else []
 
 
 def _instruction(stimulus: ConversationStimulus, draw: Draw) -> str:

@@ -19,7 +19,7 @@ from pydantic import Field, TypeAdapter
 from agents.answers import TurnAnswer, WordAnswer, is_blank
 from agents.contract import Draw, Finding, Reply, Settings
 from agents.errors import InputError, short_text
-from agents.language.prompts import GREETED, SIDES
+from agents.language.prompts import GREETED, SPEAKER_LETTERS
 from agents.language.pseudo_dialogue import read_messages
 from agents.language.words.replies import no_word
 from agents.stimuli import ConversationStimulus, Stimulus
@@ -61,7 +61,7 @@ def _labels_of(name: str, side: str | None = None) -> set[str]:
 def short_names(names: Sequence[str], speaker: str) -> tuple[set[str], set[str]]:
     """(labels of ``speaker``, labels of the other): the whole name, its first word, its initial, and the letter
     A or B."""
-    sides = dict(zip(names, SIDES, strict=False))
+    sides = dict(zip(names, SPEAKER_LETTERS, strict=False))
     own = _labels_of(speaker, sides.get(speaker))
     others = [_labels_of(name, sides.get(name)) for name in names if name != speaker]
     return own, set().union(*others) - own
@@ -223,7 +223,7 @@ def _peoples_lengths(record: str) -> list[int]:
     return [len(message["text"].split()) for message in messages if (message.get("agent") or "").startswith("human")]
 
 
-def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
+def read_message_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
     """The lengths in words that the settings' file holds; () without a file. In a file of records only people's
     messages count. Raises InputError."""
     path = None if settings is None else settings.lengths

@@ -24,7 +24,7 @@ from agents.language.engines.clients import ServerModel
 from agents.language.engines.openai import OpenAIEngine, ServerSettings
 from agents.language.words import vectors as word_vectors
 from agents.language.words import vocabulary
-from agents.language.words.rules import CUE, RuleSettings, judge, letters
+from agents.language.words.rules import CUE, RuleSettings, apply_rules, letters
 from agents.language.words.vectors import Case, Metric, NearestWords, forms
 from agents.models import checkpoints, hub, model_folders
 from agents.models.loading import load_part, load_pretrained
@@ -53,7 +53,7 @@ class EmbeddingSettings(RuleSettings):
 
 
 E = TypeVar("E", bound=EmbeddingSettings)
-Ranking = tuple[dict[str, dict[str, Any]], list[tuple[int, Skipped]]]
+RankedWords = tuple[dict[str, dict[str, Any]], list[tuple[int, Skipped]]]
 """The acceptable words in order, each with the vocabulary's word and its distance; and the skipped words, each with the
 number of acceptable words before it."""
 
@@ -105,7 +105,7 @@ class EmbeddingAgent(Agent[E], Traced):
         """For each cue the word of the draw's rank. Equal cues are searched once."""
         import torch
 
-        rankings: dict[str, Ranking | AnswerError] = {}
+        rankings: dict[str, RankedWords | AnswerError] = {}
         vectors: dict[str, NDArray[np.floating]] = {}
         cues = list(dict.fromkeys(batch))
         for cue, vector in zip(cues, self.cue_vectors(cues), strict=True):
@@ -136,12 +136,12 @@ class EmbeddingAgent(Agent[E], Traced):
         del self._nearest
         super().close()
 
-    def _ranking(self, cue: str, words: Iterator[tuple[str, float]]) -> Ranking:
+    def _ranking(self, cue: str, words: Iterator[tuple[str, float]]) -> RankedWords:
         ranked: dict[str, dict[str, Any]] = {}
         skipped: list[tuple[int, Skipped]] = []
         same = letters(cue)
         for word, distance in words:
-            judged = judge(word, cue, self.settings)
+            judged = apply_rules(word, cue, self.settings)
             rule = CUE if word == same else judged.rule
             if rule is not None:
                 skipped.append((len(ranked), Skipped(word=word, rule=rule)))
@@ -152,7 +152,7 @@ class EmbeddingAgent(Agent[E], Traced):
         return ranked, skipped
 
 
-def _reply(ranking: Ranking | AnswerError, rank: int) -> Reply | AnswerError:
+def _reply(ranking: RankedWords | AnswerError, rank: int) -> Reply | AnswerError:
     if isinstance(ranking, AnswerError):
         return ranking
     ranked, skipped = ranking
@@ -200,7 +200,8 @@ class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
         path = Path(self.settings.checkpoint).expanduser()
         if not path.is_file():
             raise UnavailableError(
-                f"{self.settings.checkpoint}: no such file; {SOURCES}; then --set {self.name}.checkpoint=PATH"
+                f"{self.settings.checkpoint}: no such file; {SOURCES}; then name the file by the setting "
+                f"{self.name}.checkpoint=PATH (--set)"
             )
         return path.absolute()
 

@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 
 from agents.errors import UnavailableError, short_text
-from agents.models.model_folders import SPARE, TEXTS, model_files
-from agents.models.weight_files import FILES
+from agents.models.model_folders import SPARE, TEXT_PATTERNS, model_files
+from agents.models.weight_files import WEIGHT_SUFFIXES
 
 HUB_ID = re.compile(r"(?!.*(--|\.\.))[A-Za-z0-9]([\w.-]*\w)?(/[A-Za-z0-9]([\w.-]{0,94}\w)?)?", re.ASCII)
 
@@ -71,7 +71,7 @@ def find(checkpoint: str, revision: str | None = None) -> Path:
 
         with contextlib.suppress(OSError, ValueError, errors.LocalEntryNotFoundError):
             folder = snapshot_download(
-                checkpoint, revision=revision, local_files_only=True, allow_patterns=TEXTS, ignore_patterns=SPARE
+                checkpoint, revision=revision, local_files_only=True, allow_patterns=TEXT_PATTERNS, ignore_patterns=SPARE
             )
             if COMMIT.fullmatch(Path(folder).name):
                 return Path(folder)
@@ -109,7 +109,7 @@ def local_path(checkpoint: str) -> Path | None:
             return path.absolute()
     except (OSError, RuntimeError, ValueError) as error:  # too long, not allowed; ~ of nobody
         raise UnavailableError(f"{checkpoint[:200]} cannot be read: {short_text(error)}") from None
-    if not HUB_ID.fullmatch(checkpoint) or checkpoint.endswith((*FILES, ".git")):
+    if not HUB_ID.fullmatch(checkpoint) or checkpoint.endswith((*WEIGHT_SUFFIXES, ".git")):
         raise UnavailableError(f"{checkpoint[:200]}: no such file or folder")
     return None
 

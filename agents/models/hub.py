@@ -10,7 +10,7 @@ from agents.contract import Download
 from agents.errors import UnavailableError, short_text
 from agents.models import checkpoints, model_folders, smollm2
 from agents.models.checkpoints import COMMIT, PACKAGED, PINNED
-from agents.models.model_folders import SPARE, TEXTS, TORCH_INDEX, licence, licence_of
+from agents.models.model_folders import SPARE, TEXT_PATTERNS, TORCH_INDEX, licence, licence_of
 
 OPEN_CLIP = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 TORCH = "pytorch_model*.bin"
@@ -75,7 +75,7 @@ def _chosen(names: Sequence[str]) -> list[str]:
     def fits(name: str, patterns: Sequence[str]) -> bool:
         return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
-    return [name for name in names if fits(name, [*TEXTS, CARD, *weights]) and not fits(name, spare)]
+    return [name for name in names if fits(name, [*TEXT_PATTERNS, CARD, *weights]) and not fits(name, spare)]
 
 
 @contextlib.contextmanager

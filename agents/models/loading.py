@@ -54,13 +54,13 @@ def dtype_for(precision: str, device: torch.device, folder: Path) -> torch.dtype
         return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
     if device.type != "cuda":
         return torch.float32
-    config = model_folders.described(folder / "config.json")
+    config = model_folders.read_object(folder / "config.json")
     return torch.float16 if "float16" in (config.get("dtype"), config.get("torch_dtype")) else torch.bfloat16
 
 
 def missing_quantizer(folder: Path) -> str | None:
     """What a checkpoint's quantised weights need that is not here, in transformers' words; or None."""
-    quantization = model_folders.described(folder / "config.json").get("quantization_config")
+    quantization = model_folders.read_object(folder / "config.json").get("quantization_config")
     if not quantization:
         return None
     if not isinstance(quantization, dict):
@@ -108,8 +108,8 @@ def unusable_template(folder: Path) -> str | None:
 def chat_template(folder: Path) -> tuple[str | None, dict[str, str]]:
     """The template, in Jinja, by which the tokenizer or processor of a folder makes a prompt of a chat, or None; and
     the tokens that it may name, such as ``bos_token``. Raises OSError."""
-    tokenizer_config = model_folders.described(folder / "tokenizer_config.json")
-    others = (model_folders.described(folder / name) for name in ("processor_config.json", "chat_template.json"))
+    tokenizer_config = model_folders.read_object(folder / "tokenizer_config.json")
+    others = (model_folders.read_object(folder / name) for name in ("processor_config.json", "chat_template.json"))
     template = next(filter(None, (file.get("chat_template") for file in (tokenizer_config, *others))), None)
     if isinstance(template, list):  # several, by name
         template = {named["name"]: named["template"] for named in template}.get("default")
@@ -126,7 +126,7 @@ def no_template(folder: Path) -> str:
     """A sentence for a folder without a chat template: what it means, and what to do instead."""
     return (
         f"{folder} has no chat template: the model was not trained to chat; to continue texts, use gpt2-completion "
-        f"with --set gpt2-completion.checkpoint={folder}"
+        f"with the setting gpt2-completion.checkpoint={folder} (--set)"
     )
 
 

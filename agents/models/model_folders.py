@@ -11,7 +11,7 @@ from typing import Any
 
 from agents.errors import short_text
 from agents.models import plain_files
-from agents.models.weight_files import FILES, some
+from agents.models.weight_files import WEIGHT_SUFFIXES, some
 
 # What a folder must have, each as alternatives in the order of transformers; an index stands for the shards it lists.
 WEIGHTS = "model.safetensors|model.safetensors.index.json|pytorch_model.bin|pytorch_model.bin.index.json"
@@ -28,7 +28,7 @@ NO_GGUF = (
 )
 
 # What is downloaded of a repository's top folder: the texts, and the weights without repetitions.
-TEXTS = ["*.json", "*.txt", "*.model", "*.jinja"]
+TEXT_PATTERNS = ["*.json", "*.txt", "*.model", "*.jinja"]
 
 TORCH_INDEX = "pytorch_model.bin.index.json"
 
@@ -100,7 +100,7 @@ def _unread(files: Collection[str]) -> str:
     """What to do about files of weights of another form."""
     if converted := sorted(name for name in files if name.lower().endswith(GGUF)):
         return f"; {some(converted)} {NO_GGUF} (docs/servers.md)"
-    others = sorted(name for name in files if name.endswith(FILES))
+    others = sorted(name for name in files if name.endswith(WEIGHT_SUFFIXES))
     return f"; {some(others)} is not read: save the model as safetensors, by save_pretrained" if others else ""
 
 
@@ -140,7 +140,7 @@ def _damage(path: Path) -> str | None:
     return None
 
 
-def described(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
     """The object in a JSON file; {} where there is none or it is damaged, which :func:`problem` reports."""
     try:
         return _json(path)
@@ -161,9 +161,9 @@ def _json(path: Path) -> dict[str, Any]:
 
 def has_image_processor(folder: Path) -> bool:
     """Whether a configuration in the folder prepares pictures, so that the model sees."""
-    images = described(folder / "preprocessor_config.json")
+    images = read_object(folder / "preprocessor_config.json")
     return not images.keys().isdisjoint(("image_processor_type", "image_mean")) or bool(
-        described(folder / "processor_config.json").get("image_processor")
+        read_object(folder / "processor_config.json").get("image_processor")
     )
 
 
@@ -194,7 +194,9 @@ def model_files(path: Path) -> list[Path]:
 
     def is_read(file: Path) -> bool:
         is_hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
-        is_model = file.suffix in FILES or any(fnmatch.fnmatchcase(file.name, pattern) for pattern in TEXTS)
+        is_model = file.suffix in WEIGHT_SUFFIXES or any(
+            fnmatch.fnmatchcase(file.name, pattern) for pattern in TEXT_PATTERNS
+        )
         is_about = file.name.startswith(("README", "LICENSE", "NOTICE"))
         return is_model and not is_about and not is_hidden and file.is_file()
 

@@ -89,11 +89,11 @@ def _fits_by_itself(name: str, value: Any) -> bool:
         case "logit_scale_init_value":
             return type(value) is float
         case "position_embedding_type":
-            return value == "absolute"
+            return isinstance(value, str) and value == "absolute"
         case "prefix" | "transformers_version":
             return isinstance(value, str)
         case "pruned_heads":
-            return value == {}
+            return isinstance(value, dict) and not value
         case "task_specific_params":
             return isinstance(value, dict)
         case "image_grid_pinpoints":

@@ -201,7 +201,7 @@ class PretrainedAgent(CheckpointAgent[P]):
             path = checkpoints.find(self.settings.checkpoint, self.settings.revision)
         except checkpoints.NotFetchedError as error:
             fetch = f"run `turinglike fetch {self.typed or self.name}` where there is a network"
-            return f"{error}: {fetch}, or give a local copy with --set {self.name}.checkpoint=PATH"
+            return f"{error}: {fetch}, or give a local copy by the setting {self.name}.checkpoint=PATH (--set)"
         except UnavailableError as error:
             return str(error)
         wrong = self.folder_problem(path)

@@ -8,7 +8,7 @@ import itertools
 import json
 import math
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,9 +38,13 @@ class Architecture:
     parameters: int
     """Weights."""
     files: Mapping[str, Any]
-    """The content of its JSON files, by their names."""
+    """The content of its JSON files, by their names; "clip/config.json" stands in a folder for a part."""
     tokenizer: str | None = None
     """The tokenizer's name in ``tokenizers.json``; None: it has none."""
+    tokenizer_part: str = ""
+    """The part in whose folder the tokenizer stands; "": it stands beside the model's own files."""
+    bare_tokenizer: bool = False
+    """Whether the tokenizer is ``vocab.json`` and ``merges.txt`` alone, as OFA's dictionary is."""
 
 
 def published_name(checkpoint: str) -> str:
@@ -62,50 +66,68 @@ def architecture(checkpoint: str, kinds: Sequence[str] = ()) -> Architecture:
     if name in fitting:
         return fitting[name]
     what = f"no architecture of {name} is known here" if name else f"{checkpoint} does not say of which checkpoint"
-    choice = f": --set AGENT.checkpoint={RANDOM}:NAME, with {' or '.join(fitting)}" if fitting else ""
+    choice = f": set AGENT.checkpoint={RANDOM}:NAME (--set), with {' or '.join(fitting)}" if fitting else ""
     raise UnavailableError(f"random weights: {what}{choice}")
 
 
 def make_folder(made: Architecture) -> tempfile.TemporaryDirectory[str]:
-    """A temporary folder of transformers' form with everything but weights; it goes with the object, or the process."""
+    """A temporary folder of transformers' form with everything but weights; it goes with the object, or the process.
+    A model of several parts has a folder for each of the others in it."""
     temporary = tempfile.TemporaryDirectory(prefix="turinglike-random-", ignore_cleanup_errors=True)
     folder = Path(temporary.name)
     for name, content in made.files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(json.dumps(content))
     if made.tokenizer is not None:
+        part = folder / made.tokenizer_part
+        part.mkdir(exist_ok=True)
         description = json.loads((DESCRIBED / "tokenizers.json").read_text("utf-8"))[made.tokenizer]
-        make_tokenizer(description).save_pretrained(folder)
-    (folder / weight_files.MARKER).touch()
+        if made.bare_tokenizer:
+            _make_bpe(description).model.save(str(part))
+        else:
+            make_tokenizer(description).save_pretrained(part)
+    for part in (folder, *filter(Path.is_dir, folder.iterdir())):
+        (part / weight_files.MARKER).touch()
     return temporary
 
 
 def is_made(folder: Path) -> bool:
     """Whether it comes from :func:`make_folder`."""
     files = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    return weight_files.MARKER in files and not any(name.endswith(weight_files.FILES) for name in files)
+    return weight_files.MARKER in files and not any(name.endswith(weight_files.WEIGHT_SUFFIXES) for name in files)
 
 
 def load_random(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> Any:
     """The model of a folder of :func:`make_folder` with drawn weights, in evaluation mode and without gradients. The
     same folder and device give the same weights."""
-    import torch
     from transformers import AutoConfig, GenerationConfig
-    from transformers.initialization import no_init_weights
 
     is_auto = hasattr(cls, "from_config")
     config = (AutoConfig if is_auto else cls.config_class).from_pretrained(folder, local_files_only=True)
+    make_model = cls.from_config if is_auto else cls._from_config
+    model = draw(lambda: make_model(config, dtype=dtype), device, dtype)
+    if (folder / "generation_config.json").exists():
+        model.generation_config = GenerationConfig.from_pretrained(folder, local_files_only=True)
+    return model
+
+
+def draw(make_module: Callable[[], Any], device: torch.device, dtype: torch.dtype) -> Any:
+    """The module that ``make_module`` gives, with drawn weights, in evaluation mode and without gradients. It is made
+    on ``device`` and in ``dtype``, so that no copy of it stands elsewhere."""
+    import torch
+    from transformers.initialization import no_init_weights
+
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
         with device, no_init_weights():
-            model = (cls.from_config if is_auto else cls._from_config)(config, dtype=dtype)
+            module = make_module()
     finally:
         torch.set_default_dtype(before)
-    model.tie_weights()  # a part of the initialisation that is left out
-    fill(model)
-    if (folder / "generation_config.json").exists():
-        model.generation_config = GenerationConfig.from_pretrained(folder, local_files_only=True)
-    return model.eval().requires_grad_(False)
+    if hasattr(module, "tie_weights"):  # a part of the initialisation that is left out
+        module.tie_weights()
+    fill(module)
+    return module.eval().requires_grad_(False)
 
 
 def fill(module: torch.nn.Module) -> None:

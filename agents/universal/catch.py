@@ -93,7 +93,7 @@ ITEMS = (
     "temporary",
 )
 """What such a list has."""
-Prepared = tuple[Stimulus, tuple[int, int]]
+CatchInput = tuple[Stimulus, tuple[int, int]]
 """A stimulus, with its picture's frame (width, height) in pixels."""
 
 
@@ -135,7 +135,10 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
         path = self.settings.scanpaths
         if self.settings.scanpath == "point" or (path is not None and path.is_file()):
             return None
-        return f"{self.name}.scanpath is other_image: name a file of scanpaths with --set {self.name}.scanpaths=FILE"
+        return (
+            f"{self.name}.scanpath is other_image: name a file of scanpaths by the setting {self.name}.scanpaths=FILE "
+            "(--set)"
+        )
 
     def open(self) -> None:
         """Read the scanpaths of other images. Raises UnavailableError."""
@@ -151,14 +154,14 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
             return {}
         return {"scanpaths_sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
-    def prepare(self, stimulus: Stimulus) -> Prepared:
+    def prepare(self, stimulus: Stimulus) -> CatchInput:
         """The stimulus with its frame. Raises ImageError."""
         if not isinstance(stimulus, AttentionStimulus):
             return stimulus, FRAME
         header = stimulus.image.header()
         return stimulus, (header.width, header.height)
 
-    def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+    def respond(self, batch: Sequence[CatchInput], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         """An answer for each stimulus, or the error ``no_absent_object`` or ``no_other_image``."""
         replies: list[Reply | Exception] = []
         for prepared, draw in zip(batch, draws, strict=True):

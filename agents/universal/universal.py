@@ -15,7 +15,7 @@ from agents.language.hosts import LocalAgent, ServerAgent, TemplateSettings
 from agents.stimuli import TASKS, ConversationStimulus, Stimulus, WordStimulus
 from agents.vision import picture_replies as replies
 from agents.vision.captions import Flag, flags
-from agents.vision.llava_next import INSTRUCTIONS, LENGTHS, Lengths, drawn_length
+from agents.vision.llava_next import CAPTION_LENGTHS, INSTRUCTIONS, Lengths, drawn_length
 from agents.word_boundaries import count_words
 
 SENT = ("PNG", "JPEG", "WEBP", "GIF")
@@ -27,8 +27,8 @@ FIXATIONS = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """A stimulus with its picture as it is sent."""
+class SentPicture:
+    """The file of a picture in a form that models take, with what is asked about it."""
 
     stimulus: Stimulus
     """What is asked: the task, and what goes with it, such as the target of a search."""
@@ -55,7 +55,7 @@ class UniversalSettings(ChatPromptSettings):
     """The most tokens of a caption."""
     scanpath_tokens: int = Field(1024, ge=1, le=100_000)
     """The most tokens of a scanpath."""
-    lengths: Lengths = LENGTHS
+    lengths: Lengths = CAPTION_LENGTHS
     """Lengths in words, from which a draw is made: COCO's, others, or a file of records of people's captions."""
     reject: tuple[Flag, ...] = ("too_few_words", "too_many_words")
     """Flags for which a caption is drawn again; the record has all flags anyway."""
@@ -82,21 +82,21 @@ class UniversalAgent(ChatAgent):
         return declared.replace(attempts=attempts, filters=(*declared.filters, *filters))
 
     def prepare(self, stimulus: Stimulus) -> Any:
-        """A :class:`Picture` if there is an image, else the stimulus. Raises ImageError."""
+        """A :class:`SentPicture` if there is an image, else the stimulus. Raises ImageError."""
         if isinstance(stimulus, WordStimulus | ConversationStimulus):
             return stimulus
-        return Picture(stimulus, *stimulus.images()[0].sendable(SENT))
+        return SentPicture(stimulus, *stimulus.images()[0].sendable(SENT))
 
     def fitted_request(self, stimulus: Any, draw: Draw) -> TextRequest:
         """The question about a picture, or as for a chat model. Raises AnswerError."""
-        if not isinstance(stimulus, Picture):
+        if not isinstance(stimulus, SentPicture):
             return super().fitted_request(stimulus, draw)
         question, tokens = self._question(stimulus, draw)
         message = ChatMessage("user", question, stimulus.data, self.settings.image_detail)
         sampling = Sampling(self.settings.picture_temperature, max_tokens=tokens)
         return self._adapted(stimulus.stimulus, TextRequest(messages=(message,), sampling=sampling))
 
-    def _question(self, picture: Picture, draw: Draw) -> tuple[str, int]:
+    def _question(self, picture: SentPicture, draw: Draw) -> tuple[str, int]:
         """(the papers' question about a picture, the most tokens of its answer)."""
         settings = self.settings
         task = picture.stimulus.task
@@ -112,7 +112,7 @@ class UniversalAgent(ChatAgent):
         return question, settings.scanpath_tokens
 
     def _reply(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
-        if not isinstance(stimulus, Picture):
+        if not isinstance(stimulus, SentPicture):
             return super()._reply(stimulus, draw, request, text)
         task = stimulus.stimulus.task
         written = text.text[:READ]

@@ -16,7 +16,7 @@ from agents.models.loading import dtype_for, load_part, load_pretrained, told_of
 from agents.models.pretrained import PretrainedAgent
 from agents.stimuli import CaptionStimulus, ColorStimulus, ObjectStimulus, Stimulus
 from agents.vision.captions import C, Flag, flags
-from agents.vision.pixels import Prepared, check_shape
+from agents.vision.pixels import ProcessorInput, check_shape
 from agents.word_boundaries import count_words
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class CaptionAgent(PretrainedAgent[C]):
     """The name of the model's class in transformers."""
     keeps_end: ClassVar[bool] = False
     """Whether the token that ends a caption is a part of it, as a full stop is."""
-    _pixels: Callable[[NDArray[np.uint8]], Prepared]  # set by ``open``
+    _pixels: Callable[[NDArray[np.uint8]], ProcessorInput]  # set by ``open``
     _positions: tuple[int, int] | None = None  # for text, and those that its start and the image take; None: no limit
 
     def __init__(self, settings: C, name: str) -> None:
@@ -140,12 +140,12 @@ class CaptionAgent(PretrainedAgent[C]):
         self._check_positions()
         self.drop_folder()
 
-    def prepare(self, stimulus: Stimulus) -> Prepared:
+    def prepare(self, stimulus: Stimulus) -> ProcessorInput:
         """The image's tensors. Raises ImageError, and AnswerError for an image that is too thin."""
         assert isinstance(stimulus, CaptionStimulus | ColorStimulus | ObjectStimulus)
         return self._pixels(stimulus.image.decode())
 
-    def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+    def respond(self, batch: Sequence[ProcessorInput], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         """A caption of each image. Images of one shape are encoded together, and samples of an image share its
         features."""
         import torch
@@ -175,7 +175,7 @@ class CaptionAgent(PretrainedAgent[C]):
     # what a family gives
 
     @abstractmethod
-    def _encode(self, images: Sequence[Prepared]) -> Any:
+    def _encode(self, images: Sequence[ProcessorInput]) -> Any:
         """The encoder's features, each image once."""
 
     @abstractmethod
@@ -187,7 +187,7 @@ class CaptionAgent(PretrainedAgent[C]):
 
         return load_pretrained(getattr(transformers, self.model_class), folder, self._device, self._dtype)
 
-    def _row(self, image: int, prepared: Prepared, draw: Draw) -> CaptionRow:
+    def _row(self, image: int, prepared: ProcessorInput, draw: Draw) -> CaptionRow:
         if not self._drawn:
             return CaptionRow(image, self.settings.prompt)
         return CaptionRow(image, self.settings.prompt, draw.seed, attempt=draw.attempt)
@@ -195,13 +195,13 @@ class CaptionAgent(PretrainedAgent[C]):
     def _rules(self) -> list[Any]:
         return []
 
-    def _group_key(self, prepared: Prepared) -> tuple[int, ...]:
+    def _group_key(self, prepared: ProcessorInput) -> tuple[int, ...]:
         """Equal for images that are encoded together."""
         return tuple(prepared["pixel_values"].shape)
 
     # what all families share
 
-    def _process(self, pixels: NDArray[np.uint8]) -> Prepared:
+    def _process(self, pixels: NDArray[np.uint8]) -> ProcessorInput:
         if getattr(self._images.size, "shortest_edge", None):
             check_shape(pixels)
         inputs = self._images(images=[pixels], input_data_format="channels_last", return_tensors="pt")
@@ -221,7 +221,7 @@ class CaptionAgent(PretrainedAgent[C]):
             )
 
     def _describe(
-        self, distinct: Sequence[Prepared], features: Any, items: Sequence[Prepared], draws: Sequence[Draw]
+        self, distinct: Sequence[ProcessorInput], features: Any, items: Sequence[ProcessorInput], draws: Sequence[Draw]
     ) -> list[Reply | Exception]:
         from transformers import LogitsProcessorList
 
@@ -343,7 +343,7 @@ class CaptionAgent(PretrainedAgent[C]):
     def _prompts(self, rows: Sequence[CaptionRow], start: list[int]) -> list[Tensor]:
         return self._moved([start + self._ids(row.prompt) for row in rows], [row.image for row in rows])
 
-    def _stack(self, images: Sequence[Prepared]) -> Tensor:
+    def _stack(self, images: Sequence[ProcessorInput]) -> Tensor:
         import torch
 
         return torch.stack(self._moved(*(image["pixel_values"] for image in images))).to(self._dtype)

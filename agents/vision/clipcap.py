@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from agents.contract import GIB, Declaration
+from agents.models import random_weights
 from agents.vision.captioner import CaptionRow
 from agents.vision.captions import CaptionSettings
 from agents.vision.parts_captioner import PartsCaptioner
-from agents.vision.pixels import Prepared
+from agents.vision.pixels import ProcessorInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +56,11 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
     source = "download the authors' file, which github.com/rmokady/CLIP_prefix_caption links"
     last_types = ("gpt2",)
 
+    def architecture(self) -> random_weights.Architecture:
+        """What is drawn with random weights, of the mapper that the settings name. Raises UnavailableError for one that
+        is not known."""
+        return random_weights.architecture(self.settings.checkpoint, [f"clipcap_{self.settings.mapper}"])
+
     def open(self) -> None:
         """As the base class does; also find the full stop, which ends a caption. Raises UnavailableError."""
         super().open()
@@ -65,11 +71,11 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
     def _load_model(self, folder: Path) -> Any:
         from agents.vision.clipcap_network import load_clipcap
 
-        model = load_clipcap(folder, self._clip, self._gpt, self.settings.mapper).to(self._device, self._dtype)
+        model = load_clipcap(folder, self._clip, self._gpt, self.settings.mapper, self._device, self._dtype)
         self._positions = model.gpt.config.n_positions, model.clip_project.prefix_length
         return model
 
-    def _encode(self, images: Sequence[Prepared]) -> Tensor:
+    def _encode(self, images: Sequence[ProcessorInput]) -> Tensor:
         return self._model.prefix(self._stack(images))  # type: ignore[no-any-return]
 
     def _config(self, returned: int) -> GenerationConfig:

@@ -1,6 +1,7 @@
 """ClipCap's network (Mokady et al. 2021, arXiv 2111.09734), by the authors' names of weights, and their beam
 search."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +12,7 @@ from torch.nn import functional
 from transformers import GenerationConfig, GPT2Config, GPT2LMHeadModel, LogitsProcessor, StoppingCriteria
 
 from agents.errors import UnavailableError
-from agents.models import weight_files
+from agents.models import random_weights, weight_files
 from agents.models.loading import load_pretrained
 from agents.vision.beams import BeamSums
 from agents.vision.clip_towers import CPU, load_tower, output_size
@@ -127,18 +128,35 @@ class ClipCapModel(nn.Module):
         return self.clip_project(features)  # type: ignore[no-any-return]
 
 
-def load_clipcap(path: Path, clip: Path, gpt: Path, kind: MapperName) -> Any:
-    """A :class:`ClipCapModel` in float32 on the CPU, of the authors' file at ``path``, a tower and a GPT-2. Raises
-    UnavailableError if the parts do not fit."""
+def load_clipcap(
+    path: Path, clip: Path, gpt: Path, kind: MapperName, device: torch.device = CPU, dtype: torch.dtype = torch.float32
+) -> Any:
+    """A :class:`ClipCapModel` on ``device`` in ``dtype``: of the authors' file at ``path``, a tower and a GPT-2.
+    Folders of :func:`random_weights.make_folder` give random weights. Raises UnavailableError if parts do not fit."""
+    tower: Any
+    if random_weights.is_made(path):
+        language = load_pretrained(GPT2LMHeadModel, gpt, device, dtype)
+        tower = load_tower(clip, device, dtype)
+        mapper = _draw_mapper(path, output_size(tower), language.config.n_embd, kind, device, dtype)
+        return ClipCapModel(tower, mapper, language).eval()
     path = weight_files.weights_file(path)
     weights = weight_files.read_weights(path)
     language = _load_gpt(weights, gpt, path)
     mapper = _load_mapper(weights, language.config.n_embd, kind, path)
-    tower: Any = load_tower(clip)
+    tower = load_tower(clip)
     features = output_size(tower)
     if features != mapper.features:
         raise UnavailableError(f"{path} maps {mapper.features} features of an image, the tower {clip} has {features}")
-    return ClipCapModel(tower, mapper, language).eval()
+    return ClipCapModel(tower, mapper, language).eval().to(device, dtype)
+
+
+def _draw_mapper(
+    folder: Path, features: int, width: int, kind: MapperName, device: torch.device, dtype: torch.dtype
+) -> Mapper:
+    sizes = json.loads((folder / "config.json").read_bytes())["mapper_config"]
+    made = TransformerMapper if kind == "transformer" else PerceptronMapper
+    mapper: Mapper = random_weights.draw(lambda: made(features=features, width=width, **sizes), device, dtype)
+    return mapper
 
 
 def _load_mapper(weights: Mapping[str, Tensor], width: int, kind: MapperName, path: Path) -> Mapper:

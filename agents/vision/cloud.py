@@ -41,7 +41,7 @@ class ServiceSettings(Settings):
     """How often a request is tried again, after waits of 0.8 s, 1.6 s and so on to a minute."""
 
 
-Picture = tuple[Task, bytes, str]
+PictureFile = tuple[Task, bytes, str]
 """A picture on its way: the task, the file's bytes, and whether they are the original's or a PNG made of it."""
 S = TypeVar("S", bound=ServiceSettings)
 
@@ -90,16 +90,16 @@ class PictureService(Agent[S]):
             if not os.environ.get(key, "").strip():
                 return (
                     f"{self.service} wants a key, and the environment variable {key} holds none: set it where the "
-                    "agent runs (before Ray is started there, if --address names a cluster)"
+                    "agent runs (on a cluster, before Ray is started there)"
                 )
         return super().missing()
 
-    def prepare(self, stimulus: Stimulus) -> Picture:
+    def prepare(self, stimulus: Stimulus) -> PictureFile:
         """The file as it will be sent. Raises ImageError."""
         data, form, _ = stimulus.image.sendable(self.formats)  # type: ignore[union-attr]
         return stimulus.task, data, form
 
-    async def respond_one(self, prepared: Picture, draw: Draw) -> Reply:
+    async def respond_one(self, prepared: PictureFile, draw: Draw) -> Reply:
         """The service's answer, in a thread. Raises AnswerError."""
         task, data, form = prepared
         reply = await asyncio.get_running_loop().run_in_executor(self._threads, self._patiently, task, data)
@@ -316,7 +316,9 @@ class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
         """What the base class says; also that no resource is named."""
         if self.settings.endpoint is None:
             example = "https://NAME.cognitiveservices.azure.com"
-            return f"{self.name} asks a resource of yours: --set {self.name}.endpoint={example}"
+            return (
+                f"{self.name} asks a resource of yours: name it by the setting {self.name}.endpoint={example} (--set)"
+            )
         return super().missing()
 
     def connect(self) -> Any:

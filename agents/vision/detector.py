@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 STEP = 2.0**-20
 """Scores are compared in steps of this size, so that a batch's rounding does not decide between two labels."""
-NAMELESS = frozenset({"__background__", "N/A"})
+NO_NAMES = frozenset({"__background__", "N/A"})
 """Classes that are none: COCO has 80 classes, numbered with gaps up to 90."""
 
 
@@ -205,7 +205,7 @@ def pick(detections: Detections, names: Sequence[str], size: tuple[int, int], se
     ranked = sorted(
         (-round(score / STEP), number, [round(edge) for edge in box], index)
         for index, (number, score, box) in enumerate(zip(classes, scores, corners, strict=True))
-        if names[number] not in NAMELESS
+        if names[number] not in NO_NAMES
     )
     kept: list[int] = []
     labels: list[str] = []

@@ -9,7 +9,7 @@ from agents.contract import GIB, Declaration
 from agents.errors import UnavailableError
 from agents.vision.captioner import CaptionAgent, CaptionRow, LengthNorm
 from agents.vision.captions import CaptionSettings
-from agents.vision.pixels import ClipPixels, Prepared
+from agents.vision.pixels import ClipPixels, ProcessorInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,7 +50,7 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         model.git.forward = self._read_text
         return model
 
-    def _encode(self, images: Sequence[Prepared]) -> Tensor:
+    def _encode(self, images: Sequence[ProcessorInput]) -> Tensor:
         return self._model.git.image_encoder(self._stack(images)).last_hidden_state  # type: ignore[no-any-return]
 
     def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
@@ -123,7 +123,7 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
         decoder.register_forward_pre_hook(_add_mask, with_kwargs=True)
         return model
 
-    def _encode(self, images: Sequence[Prepared]) -> Tensor:
+    def _encode(self, images: Sequence[ProcessorInput]) -> Tensor:
         return self._model.vision_model(pixel_values=self._stack(images))[0]  # type: ignore[no-any-return]
 
     def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
@@ -180,7 +180,7 @@ class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
         self._positions = text.max_position_embeddings, config.num_query_tokens + 1
         return model
 
-    def _encode(self, images: Sequence[Prepared]) -> Tensor:
+    def _encode(self, images: Sequence[ProcessorInput]) -> Tensor:
         model = self._model
         patches = model.vision_model(self._stack(images)).last_hidden_state
         queries = model.query_tokens.expand(len(images), -1, -1)

@@ -26,7 +26,7 @@ from agents.stimuli import Stimulus, Task
 from agents.vision.captioner import CaptionAgent, CaptionRow
 from agents.vision.captions import CaptionSettings
 from agents.vision.picture_replies import COLOR, OBJECTS, unparsable
-from agents.vision.pixels import Prepared
+from agents.vision.pixels import ProcessorInput
 from agents.word_boundaries import count_words
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ Lengths = Annotated[
     Field(min_length=1),
 ]
 """Lengths in words: numbers, or a file of records from which those of people's captions are read."""
-LENGTHS: Lengths = (8, 9, 9, 10, 10, 10, 11, 11, 12, 13, 14, 16)
+CAPTION_LENGTHS: Lengths = (8, 9, 9, 10, 10, 10, 11, 11, 12, 13, 14, 16)
 """Lengths of COCO's captions, in words."""
 
 
@@ -82,7 +82,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
 
         prompt: str = INSTRUCTIONS
         """The instructions; {words} stands for the drawn number of words."""
-        lengths: Lengths = LENGTHS
+        lengths: Lengths = CAPTION_LENGTHS
         """Lengths in words, from which the number is drawn: COCO's, others, or a file of people's records."""
         least_words: int = Field(10, ge=1, le=1000)
         """A smaller drawn length is raised to this."""
@@ -108,7 +108,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         parts = {"image_processor": self._images, "tokenizer": self._tokenizer}
         self._processor = load_part(LlavaNextProcessor, self.folder(), "processor", **parts)
 
-    def prepare(self, stimulus: Stimulus) -> Prepared:
+    def prepare(self, stimulus: Stimulus) -> ProcessorInput:
         """The image's tensors, with the number of its tokens, the stimulus's id and the task. Raises ImageError,
         AnswerError."""
         prepared = super().prepare(stimulus)
@@ -116,11 +116,11 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         length = len(marks) // len(self._processor.image_token)
         return {**prepared, "length": length, "id": stimulus.id, "task": stimulus.task}
 
-    def _group_key(self, prepared: Prepared) -> tuple[int, ...]:
+    def _group_key(self, prepared: ProcessorInput) -> tuple[int, ...]:
         # Of lengths within a quarter of each other, at most a fifth is padding.
         return () if self._device.type == "cuda" else (int(math.log(prepared["length"], 1.25)),)
 
-    def _row(self, image: int, prepared: Prepared, draw: Draw) -> CaptionRow:
+    def _row(self, image: int, prepared: ProcessorInput, draw: Draw) -> CaptionRow:
         row = super()._row(image, prepared, draw)
         if question := QUESTIONS.get(prepared["task"]):
             return replace(row, prompt=question)
@@ -131,7 +131,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         return replace(row, prompt=row.prompt.replace("{words}", str(limit)), limit=limit)
 
     def _describe(
-        self, distinct: Sequence[Prepared], features: Any, items: Sequence[Prepared], draws: Sequence[Draw]
+        self, distinct: Sequence[ProcessorInput], features: Any, items: Sequence[ProcessorInput], draws: Sequence[Draw]
     ) -> list[Reply | Exception]:
         replies = super()._describe(distinct, features, items, draws)
         places = [place for place, item in enumerate(items) if item["task"] in QUESTIONS]
@@ -161,7 +161,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         self._use_tokens(model, start=tokenizer.bos_token_id, end=tokenizer.eos_token_id, pad=tokenizer.pad_token_id)
         return model
 
-    def _encode(self, images: Sequence[Prepared]) -> list[Tensor]:
+    def _encode(self, images: Sequence[ProcessorInput]) -> list[Tensor]:
         import torch
 
         alike: dict[int, list[int]] = {}

@@ -109,7 +109,7 @@ def gray_with_a_hue(stimulus: Stimulus, reply: Reply) -> Finding | None:
     return Finding("gray_with_a_hue", False, found)
 
 
-class Box(NamedTuple):
+class ColorBox(NamedTuple):
     """A box of bins, with its pixels."""
 
     low: RGB
@@ -150,7 +150,7 @@ def histogram(pixels: NDArray[np.uint8], quality: int = 1) -> NDArray[np.int64]:
     return counts.reshape(SIDE, SIDE, SIDE)
 
 
-def median_cut(counts: NDArray[np.int64], n: int) -> list[Box]:
+def median_cut(counts: NDArray[np.int64], n: int) -> list[ColorBox]:
     """The boxes of a histogram that are not empty, the largest population times volume first. How many there are
     follows the reference, which cuts once less or once more than ``n`` says."""
     used = [np.flatnonzero(counts.any(axis=axes)) for axes in ((1, 2), (0, 2), (0, 1))]
@@ -159,7 +159,7 @@ def median_cut(counts: NDArray[np.int64], n: int) -> list[Box]:
     r, g, b = used
     low = (int(r[0]), int(g[0]), int(b[0]))
     high = (int(r[-1]) + 1, int(g[-1]) + 1, int(b[-1]) + 1)
-    boxes = [Box(low, high, int(counts.sum()))]
+    boxes = [ColorBox(low, high, int(counts.sum()))]
     # Ties follow the reference's queue: a stable ascending sort, taken from the end.
     boxes = _cut_repeatedly(counts, boxes, -(-3 * n // 4) - 1, attrgetter("population"))
     # The second phase counts its boxes from 1 up to what is missing, and so makes one cut less, or one too many.
@@ -167,7 +167,9 @@ def median_cut(counts: NDArray[np.int64], n: int) -> list[Box]:
     return [box for box in boxes if box.population]
 
 
-def _cut_repeatedly(counts: NDArray[np.int64], boxes: list[Box], cuts: int, key: Callable[[Box], int]) -> list[Box]:
+def _cut_repeatedly(
+    counts: NDArray[np.int64], boxes: list[ColorBox], cuts: int, key: Callable[[ColorBox], int]
+) -> list[ColorBox]:
     for _ in range(max(1, cuts)):
         boxes.sort(key=key)
         if boxes[-1].population == 1:  # a single pixel is not cut, and stays first: nothing would change any more
@@ -177,7 +179,7 @@ def _cut_repeatedly(counts: NDArray[np.int64], boxes: list[Box], cuts: int, key:
     return boxes[::-1]
 
 
-def _cut_box(counts: NDArray[np.int64], box: Box) -> tuple[Box, Box]:
+def _cut_box(counts: NDArray[np.int64], box: ColorBox) -> tuple[ColorBox, ColorBox]:
     """Cuts across the longest side (r, g, b), beyond the median into the longer part."""
     sides = [high - low for low, high in zip(box.low, box.high, strict=True)]
     axis = sides.index(max(sides))
@@ -197,22 +199,22 @@ def _cut_box(counts: NDArray[np.int64], box: Box) -> tuple[Box, Box]:
     high = list(box.high)
     low[axis] = high[axis] = box.low[axis] + plane + 1
     return (
-        Box(box.low, (high[0], high[1], high[2]), below[plane]),
-        Box((low[0], low[1], low[2]), box.high, total - below[plane]),
+        ColorBox(box.low, (high[0], high[1], high[2]), below[plane]),
+        ColorBox((low[0], low[1], low[2]), box.high, total - below[plane]),
     )
 
 
-def _profile(counts: NDArray[np.int64], box: Box, axis: int) -> NDArray[np.int64]:
+def _profile(counts: NDArray[np.int64], box: ColorBox, axis: int) -> NDArray[np.int64]:
     inside = counts[tuple(slice(low, high) for low, high in zip(box.low, box.high, strict=True))]
     across = tuple(other for other in range(3) if other != axis)
     return np.asarray(inside.sum(axis=across), dtype=np.int64)
 
 
-def _mean(counts: NDArray[np.int64], box: Box) -> RGB:
+def _mean(counts: NDArray[np.int64], box: ColorBox) -> RGB:
     return _mean_along(counts, box, 0), _mean_along(counts, box, 1), _mean_along(counts, box, 2)
 
 
-def _mean_along(counts: NDArray[np.int64], box: Box, axis: int) -> int:
+def _mean_along(counts: NDArray[np.int64], box: ColorBox, axis: int) -> int:
     """The mean of red (``axis`` 0), green (1) or blue (2) of a box's pixels, 0 to 255, rounded down."""
     middles = np.arange(box.low[axis], box.high[axis]) * BIN + BIN // 2
     return int(_profile(counts, box, axis) @ middles) // box.population

@@ -13,11 +13,10 @@ from pydantic import Field
 from agents.answers import CaptionAnswer
 from agents.contract import GIB, Declaration, Reply
 from agents.errors import UnavailableError
-from agents.models import checkpoints
 from agents.vision.captioner import CaptionAgent, CaptionRow
 from agents.vision.captions import CaptionSettings
 from agents.vision.parts_captioner import PartsCaptioner
-from agents.vision.pixels import ClipPixels, Prepared
+from agents.vision.pixels import ClipPixels, ProcessorInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,7 +79,7 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
 
         half = (0.5, 0.5, 0.5)  # as in data/mm_data/caption_dataset.py
         self._pixels = ClipPixels(self.settings.image_size, half, half, squeezed=True)
-        self._tokenizer = load_tokenizer(checkpoints.find(*self._named("dictionary")))
+        self._tokenizer = load_tokenizer(self.part_path("dictionary"))
 
     def load(self, device: str) -> None:
         """As the base class does; also mark the codes of images and the coordinates as no words. Raises
@@ -98,8 +97,7 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
     def _load_model(self, folder: Path) -> Any:
         from agents.vision.ofa_fairseq import load_ofa
 
-        model: Any = load_ofa(folder)
-        model.to(self._device, self._dtype)
+        model: Any = load_ofa(folder, self._device, self._dtype)
         config = model.config
         size = len(self._tokenizer)
         if size != config.vocab_size:
@@ -112,7 +110,7 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
             model.register_forward_hook(lambda _, args, output: replace(output, logits=output.logits / heat))
         return model
 
-    def _encode(self, images: Sequence[Prepared]) -> OFAEncoderOutput:
+    def _encode(self, images: Sequence[ProcessorInput]) -> OFAEncoderOutput:
         question = self._tokenizer(self.settings.prompt)["input_ids"]
         [tokens] = self._moved([question] * len(images))
         return self._model.encoder(tokens, self._stack(images))  # type: ignore[no-any-return]
@@ -127,12 +125,15 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         config = super()._config(returned)
         if not self.settings.count_prompt:
             config.min_new_tokens = None  # see FairseqEnd
-            config.max_new_tokens = self.settings.max_tokens + 1  # and the end
+            end = 0 if self.random else 1
+            config.max_new_tokens = self.settings.max_tokens + end
         return config
 
     def _rules(self) -> list[Any]:
         from agents.vision.ofa_fairseq import FairseqEnd
 
+        if self.random:  # its texts have no end that could be forced
+            return []
         settings = self.settings
         least = 0 if settings.count_prompt else settings.min_tokens
         most = None if settings.count_prompt else settings.max_tokens

@@ -11,11 +11,14 @@ from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, RobertaTokenizer
 
 from agents.errors import UnavailableError, short_text
-from agents.models import weight_files
+from agents.models import random_weights, weight_files
+from agents.models.loading import load_pretrained
 from agents.vision.beams import BeamSums
 from agents.vision.ofa_network import RESNET_BLOCKS, OFAConfig, OFAModel
 from agents.vision.weights import INERT, Inert, assign, layers_of
 
+CPU = torch.device("cpu")
+"""Where a file is read."""
 Weights = Mapping[str, Tensor]
 """Tensors by name."""
 
@@ -45,9 +48,11 @@ OWN_TOKENS = CODES + BINS
 """All tokens that are no words."""
 
 
-def load_ofa(path: Path) -> OFAModel:
-    """The model in float32 on the CPU, its sizes read from the shapes of its weights. Raises UnavailableError for
-    another architecture."""
+def load_ofa(path: Path, device: torch.device = CPU, dtype: torch.dtype = torch.float32) -> OFAModel:
+    """The model on ``device`` in ``dtype``, its sizes read from the shapes of its weights; a folder of
+    :func:`random_weights.make_folder` gives random weights. Raises UnavailableError for another architecture."""
+    if random_weights.is_made(path):
+        return load_pretrained(OFAModel, path, device, dtype)  # type: ignore[no-any-return]
     path = weight_files.weights_file(path)
     weights = _read_weights(path)
     config = _infer_config(weights, path)
@@ -56,7 +61,8 @@ def load_ofa(path: Path) -> OFAModel:
     kept = {name: value for name, value in weights.items() if not UNUSED.fullmatch(name)}
     assign(model, kept, path)
     model.generation_config = GenerationConfig.from_model_config(config)
-    return model
+    moved: OFAModel = model.to(device, dtype)
+    return moved
 
 
 def _empty(*_: object) -> OrderedDict[object, object]:

@@ -137,7 +137,7 @@ def position_bias(queries: Tensor, keys: Tensor, heads: int) -> Tensor:
     return torch.matmul(split_heads(queries, heads) * scale, split_heads(keys, heads).transpose(2, 3))
 
 
-class Source:
+class Attended:
     """What a decoder attends to, each image once: ``states`` [B, S, D] and ``positions`` [1, S, D]. Each layer's keys
     and values are kept here once they are computed, so that all beams of an image share them."""
 
@@ -155,14 +155,14 @@ class OFAEncoderOutput(ModelOutput):
 
     last_hidden_state: Tensor | None = None
     """States [B, S, D], as transformers wants to see them."""
-    source: Source | None = None
+    source: Attended | None = None
     """The same as the decoder reads them."""
 
     def rows(self, images: list[int] | Tensor) -> OFAEncoderOutput:
         """A new output with the states of these ``images``, numbers or a tensor of them."""
         assert self.source is not None
         states = self.source.states[images]
-        return OFAEncoderOutput(states, Source(states, self.source.positions))
+        return OFAEncoderOutput(states, Attended(states, self.source.positions))
 
 
 class OFAAttention(nn.Module):
@@ -187,7 +187,7 @@ class OFAAttention(nn.Module):
             key, value = cache.update(key, value, self.layer)
         return self._mix(split_heads(self.q_proj(states), self.heads), key, value, bias)
 
-    def attend(self, states: Tensor, bias: Tensor, source: Source) -> Tensor:
+    def attend(self, states: Tensor, bias: Tensor, source: Attended) -> Tensor:
         """Attention to the source of n rows per image: states [B x n, q, D] to the same shape. ``bias`` is [1, heads, 1
         or n x q, S]."""
         if self.layer not in source.keys:
@@ -243,7 +243,9 @@ class DecoderLayer(EncoderLayer):
         self.cross_attn_layer_norm = nn.LayerNorm(width)
         self.cross_attn_mid_layer_norm = nn.LayerNorm(width)
 
-    def decode(self, states: Tensor, bias: Tensor, source: Source, source_bias: Tensor, cache: Cache | None) -> Tensor:
+    def decode(
+        self, states: Tensor, bias: Tensor, source: Attended, source_bias: Tensor, cache: Cache | None
+    ) -> Tensor:
         """States [B x n, q, D] to the same shape; ``bias`` is for themselves, ``source_bias`` for the source."""
         states = self.attend_itself(states, bias, cache)
         attended = self.cross_attn.attend(self.cross_attn_layer_norm(states), source_bias, source)
@@ -309,7 +311,7 @@ class OFAEncoder(nn.Module):
             bias[:, :, len(grid) :, len(grid) :] += bucket_bias(token_table, token_offsets)
             states = layer(states, bias)
         states = self.layer_norm(states)
-        return OFAEncoderOutput(states, Source(states, positions))
+        return OFAEncoderOutput(states, Attended(states, positions))
 
 
 class OFADecoder(nn.Module):
@@ -333,7 +335,7 @@ class OFADecoder(nn.Module):
         self.layer_norm = nn.LayerNorm(width)
         self.token_rel_pos_table_list = _tables(count, 2 * config.token_bucket_size - 1, heads)
 
-    def forward(self, embedded: Tensor, source: Source, cache: Cache | None) -> Tensor:
+    def forward(self, embedded: Tensor, source: Attended, cache: Cache | None) -> Tensor:
         """Embeddings [B, q, D] of tokens that are not in the ``cache`` to states [B, q, D]."""
         config = self.config
         heads = self.config.decoder_attention_heads

@@ -13,7 +13,7 @@ from agents.models import model_folders
 from agents.vision.captioner import CaptionRow, LengthNorm
 from agents.vision.captions import CaptionSettings
 from agents.vision.parts_captioner import PartsCaptioner
-from agents.vision.pixels import Prepared
+from agents.vision.pixels import ProcessorInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +83,7 @@ class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
             self._length_penalty = LengthNorm(settings.length_penalty, more=prompt, cut=settings.max_tokens)
         return model
 
-    def _encode(self, images: Sequence[Prepared]) -> Tensor:
+    def _encode(self, images: Sequence[ProcessorInput]) -> Tensor:
         return self._model.see(self._stack(images))  # type: ignore[no-any-return]
 
     def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:

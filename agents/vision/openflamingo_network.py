@@ -1,6 +1,7 @@
 """OpenFlamingo's network (Awadalla et al. 2023, arXiv 2308.01390), after Flamingo (Alayrac et al. 2022, arXiv
 2204.14198, section 3.1)."""
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from transformers import CLIPVisionModel, GPTNeoXForCausalLM
 
 from agents.errors import UnavailableError
-from agents.models import weight_files
+from agents.models import random_weights, weight_files
 from agents.models.loading import load_pretrained
 from agents.vision.multi_head import attention
 from agents.vision.weights import assign, layers_of
@@ -192,8 +193,13 @@ class OpenFlamingo(nn.Module):
 def load_openflamingo(
     path: Path, clip: Path, gpt: Path, tokens: int, device: torch.device, dtype: torch.dtype, *, as_in_papers: bool
 ) -> OpenFlamingo:
-    """The model on ``device`` in ``dtype``. ``tokens`` is the number of tokens with OpenFlamingo's own. Raises
-    UnavailableError if the parts do not fit."""
+    """The model on ``device`` in ``dtype``. ``tokens`` is the number of tokens with OpenFlamingo's own. Folders of
+    :func:`random_weights.make_folder` give random weights. Raises UnavailableError if the parts do not fit."""
+    if random_weights.is_made(path):
+        tower = load_pretrained(CLIPVisionModel, clip, device, dtype)
+        language = load_pretrained(GPTNeoXForCausalLM, gpt, device, dtype)
+        trained = _draw_trained(path, language.config, tower.config.hidden_size, device, dtype)
+        return OpenFlamingo(tower, language, trained, as_in_papers=as_in_papers).eval()
     path = weight_files.weights_file(path)
     weights = _trained(weight_files.read_weights(path))
     tower = load_pretrained(CLIPVisionModel, clip, device, dtype)
@@ -211,6 +217,20 @@ def load_openflamingo(
         trained = Trained(language.config.hidden_size, tower.config.hidden_size, places, latents, depth)
     assign(trained, weights, path)
     return OpenFlamingo(tower, language, trained.to(device, dtype), as_in_papers=as_in_papers).eval()
+
+
+def _draw_trained(folder: Path, text: Any, seen: int, device: torch.device, dtype: torch.dtype) -> Trained:
+    """What training makes, for a language model of the configuration ``text`` and a tower of width ``seen``. Gates keep
+    the 0 of the beginning of training: the image is computed with, and does not change the text."""
+    sizes = json.loads((folder / "config.json").read_bytes())
+    every = sizes["cross_attn_every_n_layers"]
+    places = range(every - 1, text.num_hidden_layers, every)
+    latents = sizes["latents"]
+    depth = sizes["depth"]
+    trained: Trained = random_weights.draw(
+        lambda: Trained(text.hidden_size, seen, places, latents, depth), device, dtype
+    )
+    return trained
 
 
 def _trained(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

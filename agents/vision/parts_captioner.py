@@ -44,6 +44,13 @@ class PartsCaptioner(CaptionAgent[C]):
         folders = [checkpoints.find(*self._named(part)) for part in self.parts]
         return [weight_files.weights_file(folders[0]), *folders[1:]]
 
+    def part_path(self, part: str) -> Path:
+        """Where the part lies that a setting names; with random weights in the temporary folder, whatever the setting
+        says. Raises UnavailableError."""
+        if not self.random:
+            return checkpoints.find(*self._named(part))
+        return self.folder() if part == self.parts[0] else self.folder() / part
+
     def missing(self) -> str | None:
         """What the base class says; also the first part that is not here, with how to get it."""
         if self.random or self.declares.missing_package() is not None:
@@ -52,7 +59,7 @@ class PartsCaptioner(CaptionAgent[C]):
             how = f"run `turinglike fetch {self.name}` where there is a network"
             if part == "checkpoint" and self.source is not None:
                 how = self.source
-            how = f"{how}, or give a local copy with --set {self.name}.{part}=PATH"
+            how = f"{how}, or give a local copy by the setting {self.name}.{part}=PATH (--set)"
             try:
                 path = checkpoints.find(*self._named(part))
             except UnavailableError as error:
@@ -62,6 +69,8 @@ class PartsCaptioner(CaptionAgent[C]):
 
     def fetch(self) -> Sequence[Download]:
         """Download the parts in order, so that what no hub has is told first. Raises UnavailableError."""
+        if self.random:
+            return ()
         return [hub.fetch(*self._named(part)) for part in self.parts]  # first what no hub has
 
     def open(self) -> None:
@@ -70,8 +79,8 @@ class PartsCaptioner(CaptionAgent[C]):
 
         from agents.vision.clip_towers import input_size
 
-        self._clip = checkpoints.find(*self._named("clip"))
-        self._gpt = checkpoints.find(*self._named("language_model"))
+        self._clip = self.part_path("clip")
+        self._gpt = self.part_path("language_model")
         self._pixels = ClipPixels(input_size(self._clip))
         self._tokenizer = load_part(AutoTokenizer, self._gpt, "tokenizer")
 

@@ -18,7 +18,7 @@ CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
 """CLIP's means of red, green and blue, from 0 to 1."""
 CLIP_DEVIATION = (0.26862954, 0.26130258, 0.27577711)
 """CLIP's standard deviations of the three."""
-Prepared = dict[str, Any]
+ProcessorInput = dict[str, Any]
 """Tensors of an image by name, without the batch's dimension."""
 
 
@@ -48,7 +48,7 @@ class ClipPixels:
         normalise = transforms.Normalize(mean, deviation)
         self._transform = transforms.Compose([resize, transforms.CenterCrop(size), transforms.ToTensor(), normalise])
 
-    def __call__(self, pixels: NDArray[np.uint8]) -> Prepared:
+    def __call__(self, pixels: NDArray[np.uint8]) -> ProcessorInput:
         """``pixel_values``, fp32 [3, size, size], of pixels [height, width, 3]. Raises AnswerError if too thin."""
         if not self.squeezed:
             check_shape(pixels)

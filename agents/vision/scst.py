@@ -10,10 +10,11 @@ from pydantic import Field
 
 from agents.contract import GIB, Declaration
 from agents.errors import AnswerError, UnavailableError
+from agents.models.loading import load_pretrained
 from agents.vision.captioner import CaptionRow
 from agents.vision.captions import CaptionSettings
 from agents.vision.parts_captioner import PartsCaptioner
-from agents.vision.pixels import Prepared
+from agents.vision.pixels import ProcessorInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,15 +69,22 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
 
     def open(self) -> None:
         """Read the words. Raises UnavailableError."""
-        from agents.vision.scst_network import make_word_tokenizer, read_words
+        from agents.vision.scst_network import SCSTConfig, frequent_words, make_word_tokenizer, read_words
 
         self._pixels = _whole_picture
-        self._tokenizer = make_word_tokenizer(read_words(self.folder() / FILES[1]))
+        if self.random:
+            words = frequent_words(SCSTConfig.from_pretrained(self.folder()).vocab_size)
+        else:
+            words = read_words(self.folder() / FILES[1])
+        self._tokenizer = make_word_tokenizer(words)
 
     def _load_model(self, folder: Path) -> Any:
-        from agents.vision.scst_network import END, load_scst
+        from agents.vision.scst_network import END, SCSTModel, load_scst
 
-        model = load_scst(*self.weight_paths()).to(self._device, self._dtype)
+        if self.random:
+            model = load_pretrained(SCSTModel, folder, self._device, self._dtype)
+        else:
+            model = load_scst(*self.weight_paths()).to(self._device, self._dtype)
         words = len(self._tokenizer) - 1
         rows = model.config.vocab_size - 1
         if words != rows:
@@ -84,23 +92,24 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
         self._use_tokens(model, start=END, end=END, pad=END)
         return model
 
-    def _group_key(self, prepared: Prepared) -> tuple[int, ...]:
+    def _group_key(self, prepared: ProcessorInput) -> tuple[int, ...]:
         return ()  # pictures of any size: the ResNet's features are of a single size
 
-    def _encode(self, images: Sequence[Prepared]) -> Tensor:
+    def _encode(self, images: Sequence[ProcessorInput]) -> Tensor:
         import torch
 
         pictures = self._moved(*(image["pixel_values"] for image in images))
         return torch.cat([self._model.features(picture[None]) for picture in pictures])
 
     def _config(self, returned: int) -> GenerationConfig:
-        from agents.vision.scst_network import UNKNOWN
+        from agents.vision.scst_network import UNKNOWN_WORD
 
         config = super()._config(returned)
         if self.width > 1:  # the published search goes on to the last token, and takes no unknown word
             config.early_stopping = self.settings.early_stopping or "never"
             last = len(self._tokenizer) - 1
-            config.suppress_tokens = [last] if self._tokenizer.convert_ids_to_tokens(last) == UNKNOWN else None
+            is_barred = self._tokenizer.convert_ids_to_tokens(last) == UNKNOWN_WORD and not self.random
+            config.suppress_tokens = [last] if is_barred else None  # random weights have a rule of this kind already
         return config
 
     def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
@@ -117,7 +126,7 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
         return generated, 1
 
 
-def _whole_picture(pixels: NDArray[np.uint8]) -> Prepared:
+def _whole_picture(pixels: NDArray[np.uint8]) -> ProcessorInput:
     import torch
 
     height, width, _ = pixels.shape

@@ -22,7 +22,7 @@ END = 0
 """The token that begins a text, ends it and pads it."""
 END_WORD = "<end>"
 """How that token is written."""
-UNKNOWN = "UNK"
+UNKNOWN_WORD = "UNK"
 """The word for words that were too rare in training."""
 
 
@@ -66,7 +66,7 @@ class MeanFeatures(ResNet):
         return x.mean(3).mean(2)  # type: ignore[no-any-return]
 
 
-class State(Cache):
+class LstmState(Cache):
     """The LSTM's hidden state and cell, each [rows, width], in the form of transformers' caches."""
 
     def __init__(self, hidden: Tensor, cell: Tensor) -> None:
@@ -93,19 +93,19 @@ class Decoder(nn.Module):
         self._core = nn.ModuleDict({"i2h": nn.Linear(inputs, 5 * width), "h2h": nn.Linear(width, 5 * width)})
         self.logit = nn.Linear(width, config.vocab_size)
 
-    def begin(self, features: Tensor) -> State:
+    def begin(self, features: Tensor) -> LstmState:
         """The state after the image's ``features`` [rows, 2048]."""
         nothing = features.new_zeros(len(features), self.logit.in_features)
-        state = State(nothing, nothing)
+        state = LstmState(nothing, nothing)
         self._step(self.fc_embed(features), state)
         return state
 
-    def forward(self, tokens: Tensor, state: State) -> Tensor:
+    def forward(self, tokens: Tensor, state: LstmState) -> Tensor:
         """Logits [rows, vocabulary] after a token per row; changes ``state``."""
         self._step(self.embed(tokens), state)
         return self.logit(state.hidden)  # type: ignore[no-any-return]
 
-    def _step(self, x: Tensor, state: State) -> None:
+    def _step(self, x: Tensor, state: LstmState) -> None:
         sums = self._core["i2h"](x) + self._core["h2h"](state.hidden)
         gates, first, second = sums.split([3 * state.hidden.shape[1], *2 * [state.hidden.shape[1]]], dim=1)
         enter, keep, leave = gates.sigmoid().chunk(3, dim=1)
@@ -186,13 +186,22 @@ def read_words(path: Path) -> list[str]:
     return [END_WORD, *map(str, words)]
 
 
+def frequent_words(count: int) -> list[str]:
+    """As many words as :func:`read_words` gives of a model with ``count`` tokens, the end first: English ones by
+    frequency, and the unknown word last, as in the published file. They stand in for its words."""
+    from wordfreq import top_n_list
+
+    words = [word for word in top_n_list("en", 4 * count) if word.isascii() and word.isalpha()]
+    return [END_WORD, *words[: count - 2], UNKNOWN_WORD]
+
+
 def make_word_tokenizer(words: list[str]) -> PreTrainedTokenizerFast:
     """A tokenizer for which every word is a token."""
     from tokenizers import Tokenizer, models
 
     numbers = {word: number for number, word in enumerate(words)}
     return PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer(models.WordLevel(numbers, UNKNOWN)),
+        tokenizer_object=Tokenizer(models.WordLevel(numbers, UNKNOWN_WORD)),
         eos_token=END_WORD,
         clean_up_tokenization_spaces=False,
     )

@@ -22,7 +22,7 @@ from agents.catalogue.named_models import ANTHROPIC_MODEL, SERVER_MODEL
 from agents.catalogue.selection import read_names, resolve
 from agents.contract import Entry
 from agents.errors import LASTING, AgentStoppedError, InputError, Problem
-from judging.judges.built_in import PRESETS
+from judging.judges.built_in import JUDGE_PRESETS
 from judging.trial_sets.trial_set import TRIALS_FILE, check_trials, key_path, read_trial_key
 from serving.files.words import count
 from serving.generation.generate import GenerateOptions, generate
@@ -250,7 +250,7 @@ def _single_cues(tasks: Set[str]) -> Iterator[str]:
     """The judges of one of ``tasks`` that declare ``single_cue``: ours as ``built_in.toml`` has them, then those of
     packages. Whoever cannot be made with its default settings is left out."""
     entries = catalogue.entries()
-    ours = [preset["name"] for preset in PRESETS.values()]
+    ours = [preset["name"] for preset in JUDGE_PRESETS.values()]
     for name in dict.fromkeys([*ours, *entries]):
         if name not in entries or "judgement" not in entries[name].tasks:
             continue

@@ -6,10 +6,10 @@ from typing import Any
 
 from agents.contract import Entry
 
-PRESETS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("built_in.toml").read_text("utf-8"))
+JUDGE_PRESETS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("built_in.toml").read_text("utf-8"))
 
 
 def __getattr__(name: str) -> Entry:
-    if name not in PRESETS:
+    if name not in JUDGE_PRESETS:
         raise AttributeError(f"built_in.toml has no {name}")
-    return Entry(tasks=("judgement",), **PRESETS[name])
+    return Entry(tasks=("judgement",), **JUDGE_PRESETS[name])

@@ -104,7 +104,7 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
                 embedder.folder_of(self.settings.checkpoint)
         except checkpoints.NotFetchedError as error:
             fetch = f"run `turinglike fetch {self.name}` where there is a network"
-            return f"{error}: {fetch}, or give a local copy with --set {self.name}.checkpoint=PATH"
+            return f"{error}: {fetch}, or give a local copy by the setting {self.name}.checkpoint=PATH (--set)"
         except UnavailableError as error:
             return str(error)
         if "words" in needs:
@@ -114,7 +114,7 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         if "pictures" in needs and not self._picture_weights().is_file():
             return (
                 f"ResNet18's weights {self._picture_weights().name} are not on this machine: run `turinglike fetch "
-                f"{self.name}`, or do without pictures by --set {self.name}.pictures=none"
+                f"{self.name}`, or do without pictures by the setting {self.name}.pictures=none (--set)"
             )
         return None
 
@@ -188,14 +188,16 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
             case "attention_prediction":
                 fixations = count(len(trial["answer"]["fixations"]), "fixation")
                 least = features.LENGTHS["first10"]
-                wider = f"with --set {self.name}.path=padded15 it judges shorter ones too"
+                wider = f"with the setting {self.name}.path=padded15 (--set) it judges shorter ones too"
                 return f"a scanpath of {fixations}: {self.name} judges those of {least} at least; {wider}"
             case "conversation":
                 return f"no sentence of {features.LEAST_WORDS} words at least"
             case "word_association":
                 return "the word or its cue has no vector"
             case "color_estimation" if "image" not in trial:
-                return f"the trial has no picture; --set {self.name}.pictures=none judges by the word alone"
+                return (
+                    f"the trial has no picture; the setting {self.name}.pictures=none (--set) judges by the word alone"
+                )
         return "the answer has no text"
 
     def new_model(self) -> Any:

@@ -20,7 +20,7 @@ from agents.models import weight_files
 from agents.models.loading import load_weights
 from agents.sentence_boundaries import sentences
 from agents.word_boundaries import count_words
-from judging.trial_sets.cues import Trial, texts
+from judging.trial_sets.cues import Trial, judged_texts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,7 +73,7 @@ def _stacked(rows: Sequence[Sequence[NDArray[np.float64]]]) -> Features:
 
 def embedded_texts(trial: Trial) -> list[str]:
     """The texts of a trial that are embedded: labels in one, a word and its cue, sentences of a speaker, a caption."""
-    answered = texts(trial)
+    answered = judged_texts(trial)
     match trial["asked"]:
         case "object_detection":
             return [", ".join(answered)]

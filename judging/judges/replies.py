@@ -8,7 +8,7 @@ from typing import Any, Literal
 from agents.answers import VerdictAnswer
 from agents.language.words.replies import is_apology
 
-Word = Literal["human", "machine"]
+VerdictWord = Literal["human", "machine"]
 
 READ = 20_000  # characters of a reply, the last, that are read
 _QUOTES = r"[\"'‘“*_`\s]*"
@@ -100,7 +100,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
             yield {name.lower(): field for name, field in value.items()}
 
 
-def read_summary(text: str, count: int, *, any_case: bool = False) -> list[Word] | None:
+def read_summary(text: str, count: int, *, any_case: bool = False) -> list[VerdictWord] | None:
     """The verdicts on ``count`` items in the papers' "Summary of Classifications"; None unless each has exactly one."""
     headings = list(_SUMMARY.finditer(text))
     part = _BOTH.sub("", text[headings[-1].end() :][:READ]) if headings else ""
@@ -129,7 +129,7 @@ def read_summary(text: str, count: int, *, any_case: bool = False) -> list[Word]
     return [verdict for _, verdict in items] if is_complete else None
 
 
-def read_answer(text: str, *, any_case: bool = False) -> Word | None:
+def read_answer(text: str, *, any_case: bool = False) -> VerdictWord | None:
     """The verdict after the papers' "Answer:", or that is all of the first line; best before the justification."""
     flags = re.IGNORECASE if any_case else 0
     for part in (re.split("Justification", text, maxsplit=1, flags=flags)[0], text):
@@ -142,7 +142,7 @@ def read_answer(text: str, *, any_case: bool = False) -> Word | None:
     return None
 
 
-def read_identity(text: str, speaker: Literal["A", "B"]) -> Word | None:
+def read_identity(text: str, speaker: Literal["A", "B"]) -> VerdictWord | None:
     """Whom a reply takes the speaker for ("A: human, B: AI")."""
     words = _SPEAKERS[speaker].findall(text[-READ:])
     return _verdict(words[-1]) if words else None
@@ -154,5 +154,5 @@ def why_none(text: str, finish: str) -> Literal["refused", "unparsed"]:
     return "refused" if refused else "unparsed"
 
 
-def _verdict(word: str) -> Word:
+def _verdict(word: str) -> VerdictWord:
     return "human" if word.lower() in ("human", "2") else "machine"

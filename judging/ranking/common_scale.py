@@ -12,7 +12,7 @@ import numpy as np
 from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
-from judging.ranking.ranking import KEPT, VERDICTS_FILE, RankedAgent, RankedJudge, Ranking
+from judging.ranking.ranking import KEPT_COLUMNS, VERDICTS_FILE, RankedAgent, RankedJudge, Ranking
 from judging.scores.verdicts import open_verdicts, read_verdicts, single_cues
 from judging.statistics.jackknife import Floats
 from judging.statistics.tables import NO_FIGURE, Estimate, Table
@@ -23,7 +23,7 @@ from serving.files.csv_tables import read_back, unguarded
 if TYPE_CHECKING:
     import pandas as pd
 
-    from judging.ranking.model import Fit
+    from judging.ranking.model import Posterior
 
 Folder = str | PathLike[str]
 BEFORE = "before: "  # in the names of an earlier ranking's folders, if these are not the same that have grown
@@ -96,12 +96,12 @@ def _read(folders: Sequence[Path], key: Path | None, prior: Path | None, say: Ca
     earlier ranking, whose posterior they make this model's prior. Raises InputError."""
     import pandas as pd
 
-    old = pd.DataFrame(columns=[*KEPT]) if prior is None else _earlier(prior)
+    old = pd.DataFrame(columns=[*KEPT_COLUMNS]) if prior is None else _earlier(prior)
     runs = open_verdicts(folders, key)
     table = read_verdicts(runs)
     table = counted(table[table["excluded"].isna() & (table["sample"] == 0) & table["verdict"].isin(VERDICTS)])
     table = table[~table["catch"].astype(bool) & table["repeat_of"].isna() & table["beside_truth"].isna()]
-    table = table[~table["judge"].isin(single_cues(runs))].drop_duplicates(["judge", "trial"])[[*KEPT]]
+    table = table[~table["judge"].isin(single_cues(runs))].drop_duplicates(["judge", "trial"])[[*KEPT_COLUMNS]]
     table = table.map(lambda cell: read_back(cell) if isinstance(cell, str) else cell)  # as --prior will read it
     # What is known goes whatever its verdict: to go by that would select. People without a name have several answers.
     same = ["asked", "judge", "agent", "stimulus"]
@@ -124,17 +124,17 @@ def _earlier(ranking: Path) -> pd.DataFrame:
 
     file = ranking / VERDICTS_FILE
     try:
-        verdicts = pd.read_csv(file, dtype=str, keep_default_na=False)[[*KEPT]].map(unguarded)
+        verdicts = pd.read_csv(file, dtype=str, keep_default_na=False)[[*KEPT_COLUMNS]].map(unguarded)
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError):
         verdicts = pd.DataFrame({"truth": ["unknown"], "verdict": ["unknown"]})
     if not verdicts[["truth", "verdict"]].isin(VERDICTS).all(axis=None):
-        raise InputError(f"{file} is not a table that `turinglike rank --out` wrote")
+        raise InputError(f"{file} is not the table of verdicts that a ranking has")
     return verdicts
 
 
-def _agents(task: str, verdicts: pd.DataFrame, result: Fit) -> list[RankedAgent]:
+def _agents(task: str, verdicts: pd.DataFrame, result: Posterior) -> list[RankedAgent]:
     """People first, then by humanness."""
     rows = []
     draws = result.draws
@@ -157,7 +157,7 @@ def _agents(task: str, verdicts: pd.DataFrame, result: Fit) -> list[RankedAgent]
     return [rows[0], *sorted(rows[1:], key=lambda row: -row.humanness.value)]
 
 
-def _judges(task: str, verdicts: pd.DataFrame, result: Fit) -> list[RankedJudge]:
+def _judges(task: str, verdicts: pd.DataFrame, result: Posterior) -> list[RankedJudge]:
     number = verdicts["judge"].value_counts()
     draws = result.draws
     rows = [

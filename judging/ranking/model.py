@@ -68,7 +68,7 @@ LIMITS = f"limits: R-hat {RHAT}, {ESS} effective draws, {DIVERGENT:.1%} divergen
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class Posterior:
     """Draws of the posterior of a task's model."""
 
     agents: Sequence[str]
@@ -82,7 +82,7 @@ class Fit:
     """R-hat (``rhat``), the effective number of draws (``ess``), ``divergent`` of all ``draws``, ``is_converged``."""
 
 
-def fit(verdicts: pd.DataFrame, tries: Sequence[tuple[int, float]] = TRIES, chains: int = CHAINS) -> Fit:
+def fit(verdicts: pd.DataFrame, tries: Sequence[tuple[int, float]] = TRIES, chains: int = CHAINS) -> Posterior:
     """The model of a task's verdicts on single answers, fitted by NUTS in ``chains``; the same draws each time.
 
     A try is the number of draws of a chain, after as many to adapt, and the rate of acceptance to aim at. The next of
@@ -115,7 +115,7 @@ def fit(verdicts: pd.DataFrame, tries: Sequence[tuple[int, float]] = TRIES, chai
             break
     of_draws = {name: samples[name].reshape(number, -1) for name in (*FIGURES, "right")}
     checks = {"rhat": rhat, "ess": ess, "divergent": divergent, "draws": number, "is_converged": is_converged}
-    return Fit(names[AGENTS], names["judges"], of_draws, checks)
+    return Posterior(names[AGENTS], names["judges"], of_draws, checks)
 
 
 def _levels(verdicts: pd.DataFrame) -> tuple[dict[str, list[str]], dict[str, Codes]]:

@@ -25,7 +25,17 @@ if TYPE_CHECKING:
 FORM = "turinglike.ranking/1"
 RANKING_FILE = "ranking.json"
 VERDICTS_FILE = "verdicts.csv"
-KEPT = ("asked", "folder", "judge", "judge_kind", "trial", "stimulus", "truth", "agent", "verdict")  # of a verdict
+KEPT_COLUMNS = (
+    "asked",
+    "folder",
+    "judge",
+    "judge_kind",
+    "trial",
+    "stimulus",
+    "truth",
+    "agent",
+    "verdict",
+)  # of a verdict
 MOST = 40  # judges in the figure
 
 
@@ -84,7 +94,7 @@ class Ranking:
     convergence: Mapping[str, Mapping[str, float]]
     """By task R-hat (``rhat``), effective draws (``ess``), ``draws``, ``divergent`` ones, and ``is_converged``."""
     verdicts: pd.DataFrame
-    """The verdicts that were ranked by, with those of an earlier ranking: the columns :data:`KEPT`."""
+    """The verdicts that were ranked by, with those of an earlier ranking: the columns :data:`KEPT_COLUMNS`."""
     remarks: Sequence[str]
     """What was fitted, task by task, and what could not be."""
 
@@ -120,7 +130,7 @@ class Ranking:
             self.agents.write_csv(made / "agents.csv")
             self.judges.write_csv(made / "judges.csv")
             with (made / VERDICTS_FILE).open("w", encoding="utf-8", newline="") as file:
-                write_rows(file, KEPT, self.verdicts[[*KEPT]].itertuples(index=False, name=None))
+                write_rows(file, KEPT_COLUMNS, self.verdicts[[*KEPT_COLUMNS]].itertuples(index=False, name=None))
             (made / "ranking.svg").write_text(self._figure(), encoding="utf-8")
             (made / RANKING_FILE).write_bytes(orjson.dumps(as_json(values), option=orjson.OPT_APPEND_NEWLINE))
 

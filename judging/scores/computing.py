@@ -12,18 +12,18 @@ from agents.stimuli import TASKS
 from judging.judges.papers_classifiers import differences_from_paper
 from judging.scores.conclusions import Conclusion, conclude
 from judging.scores.papers.published import CLASSIFIER, Paper, beside_published, kind
-from judging.scores.papers.significance import Agreement, agreement, all_tests
-from judging.scores.score_tables import BOUNDS, EMPTY, Alike, PerceivedSex, ScoreTables
+from judging.scores.papers.significance import Agreement, agreement, papers_tests
+from judging.scores.score_tables import BOUNDS, EMPTY, Alike, CatchRate, PerceivedSex, ScoreTables
 from judging.statistics.answer_statistics import answer_statistics, caption_measures
 from judging.statistics.by_margin import ByMargin, rankings
-from judging.statistics.contrasts import AgainstPeople, StatisticalTest
+from judging.statistics.contrasts import AgainstPeople, StatisticalTest, between_judges, judge_tests
 from judging.statistics.jackknife import rates
 from judging.statistics.ledger import LedgerRow, SettingsByJudge, ledger
 from judging.statistics.measures import ALL, LOG_LINEAR, Correction, Score, clusters, summarize
 from judging.statistics.pass_rate import pass_rates
 from judging.statistics.populations import Population
 from judging.statistics.tables import Estimate, Table
-from judging.statistics.verdict_table import ELSEWHERE, CatchRate, JudgedAnswers, by_judge, counted
+from judging.statistics.verdict_table import ELSEWHERE, JudgedAnswers, by_judge, counted
 from judging.trial_sets.trial_set import VERDICTS
 
 if TYPE_CHECKING:
@@ -145,7 +145,11 @@ def _score_task(task: str, of_phases: pd.DataFrame, choices: _Choices, figures: 
     figures.scores += of_judges
     figures.ledger += ledger(of_task, of_judges, choices.settings, choices.cues)
     figures.agreement[task] = agreement(of_task)
-    tests = all_tests(of_phases, agents, choices.by, choices.bounds)
+    tests: dict[str, Sequence[StatisticalTest]] = {
+        **judge_tests(of_phases, agents, choices.by, choices.bounds),
+        **papers_tests(of_phases, agents, choices.by),
+        "between_judges": between_judges(of_task),
+    }
     figures.tests[task] = {name: Table(of_kind) for name, of_kind in tests.items()}
     figures.conclusions[task] = Table(_concluded(of_judges, tests["against_people"], choices))
 
@@ -181,6 +185,19 @@ def perceived_sexes(task: str, judge: str, verdicts: pd.DataFrame) -> list[Perce
         PerceivedSex(task, judge, whose, int(number), Estimate(*of_kind))
         for whose, number, of_kind in zip(kinds, result.number, figures, strict=True)
     ]
+
+
+def catch_rates(table: pd.DataFrame) -> Table[CatchRate]:
+    """By task, kind and truth, of all people together, excluded ones too, and of each other judge."""
+    catch = table[table["catch"] & (table["sample"] == 0) & table["verdict"].isin(VERDICTS)]
+    rows = []
+    for (task, swapped, truth), verdicts in catch.groupby(["asked", "swapped", "truth"]):
+        name = "swapped" if swapped else "catch"
+        for judge, part in by_judge(verdicts):
+            right = float((part["verdict"] == part["truth"]).mean())
+            trials = int(part.groupby("judge")["trial"].nunique().sum())
+            rows.append(CatchRate(task, name, truth, judge, int(part["judge"].nunique()), trials, right))
+    return Table(rows)
 
 
 def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[Alike]:

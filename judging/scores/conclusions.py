@@ -7,8 +7,7 @@ not pass*, and the sentence names what it takes to decide: more judges, stimuli 
 guard against judges. One that says the same of every answer tests nothing. A trained judge may fall below 0.5 by its
 folds alone, so that this is no finding. Who changes an outcome changes what papers would print."""
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from judging.statistics.contrasts import ALPHA, AgainstPeople
@@ -30,9 +29,6 @@ SCOPE = (
     "This decision is for judges, stimuli and people who answered like these: where there are several, they count as "
     "drawn. `turinglike study status` decides for these stimuli alone, so that the two may differ."
 )
-
-
-Reasons = Sequence[tuple[str, str]]  # of an agent: a headline and its reasons for each outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,22 +147,3 @@ def _why_open(test: AgainstPeople, rate: Estimate, bounds: float, within: str, i
     if rate.low > 0.5 or rate.high < 0.5:
         return f", which Holm's correction for {test.family} tests does not confirm"
     return ""
-
-
-def sentences(conclusions: Iterable[Conclusion]) -> dict[str, Reasons]:
-    """By agent a headline and its reasons for each outcome."""
-    by_agent: dict[str, dict[str, list[Conclusion]]] = defaultdict(lambda: defaultdict(list))
-    for row in conclusions:
-        by_agent[row.agent][row.outcome].append(row)
-    return {
-        agent: [
-            (
-                f"{agent} {outcome}"
-                if len(outcomes) == 1
-                else f"Judged by {' and '.join(row.judge for row in rows)}, {agent} {outcome}",
-                "; ".join(row.why for row in rows),
-            )
-            for outcome, rows in outcomes.items()
-        ]
-        for agent, outcomes in by_agent.items()
-    }

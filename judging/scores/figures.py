@@ -22,8 +22,8 @@ from judging.scores.svg import (
     MACHINE,
     MARKERS,
     beyond_usual,
+    figure_labels,
     label,
-    labels,
     numbers_in_order,
     svg,
     width_for,
@@ -162,7 +162,7 @@ def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
         marks.append(axis.errorbar(value, heights, xerr=bars, markersize=5, elinewidth=1.4, **_style(number)))
     axis.set(xlim=(-0.01, 1.01), ylim=(top, -0.7), xlabel="trials judged rightly; bars: 95 % intervals")
     axis.set_xticks(np.linspace(0, 1, 5), ["0", "25 %", "chance", "75 %", "100 %"])
-    axis.set_yticks([place for place, _, _ in names], labels([name for _, name, _ in names]))
+    axis.set_yticks([place for place, _, _ in names], figure_labels([name for _, name, _ in names]))
     for text, (_, _, weight) in zip(axis.get_yticklabels(), names, strict=True):
         text.set_fontweight(weight)
     axis.spines[["top", "right", "left"]].set_visible(False)
@@ -172,7 +172,7 @@ def _overview(scores: Sequence[Score], bounds: float, figure: Any) -> None:
 
 def _by_agent(scores: Sequence[Score], figure: Any) -> None:
     rated = list(filter(_is_known, without_repetition(scores)))
-    names = labels(["people", *(score.name for score in rated)])
+    names = figure_labels(["people", *(score.name for score in rated)])
     figure.set_size_inches(width_for(names), 1.2 + 0.32 * (1 + len(rated)))
     matrix, dots = figure.subplots(1, 2, width_ratios=(1, 2), sharey=True)
     shares = [scores[0].shares_of_people, *(score.shares_of_machines for score in rated)]
@@ -274,7 +274,7 @@ def _over(panels: Panels, what: str, figure: Any) -> None:
     texts = [f"{place:.15g}" if are_numbers else label(str(place)) for place in places]
     is_long = not is_scale and sum(map(len, texts)) > 24
     longer = beyond_usual(texts) if is_long else 0  # letters, tilted below each panel
-    longest = max(map(len, labels(names)))  # letters of the key beside the panels
+    longest = max(map(len, figure_labels(names)))  # letters of the key beside the panels
     width = max(2.6, 1.2 + 0.085 * longest) + (2 + 0.16 * min(room, 30) + 0.075 * longer) * across
     figure.set_size_inches(width, 0.9 + (2.3 + 0.045 * longer) * down)
     axes = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
@@ -297,7 +297,7 @@ def _over(panels: Panels, what: str, figure: Any) -> None:
         axis.remove()
     axes[0].set_ylabel(f"{what} (dotted: 0.5)")
     marks = [Line2D([], [], **styles[name] | {"linestyle": "none"}) for name in names]
-    _legend(figure, marks, labels(names), loc="outside right upper")
+    _legend(figure, marks, figure_labels(names), loc="outside right upper")
 
 
 def _by_trained_on(scores: Sequence[Score], figure: Any) -> None:
@@ -312,7 +312,7 @@ def _by_trained_on(scores: Sequence[Score], figure: Any) -> None:
     for axis, of_panel in zip(axes, panels, strict=True):
         rates = {(score.value, score.agent): score.detectability.value for score in of_panel}
         shares = [[rates.get((taught_by, agent), math.nan) for agent in judged] for taught_by in trained]
-        key = _matrix(axis, shares, labels(judged), labels(trained))
+        key = _matrix(axis, shares, figure_labels(judged), figure_labels(trained))
         axis.set(
             ylabel="trained on", title=f"{TASK_NAMES[of_panel[0].task]}, {label(of_panel[0].judge)}: detectability"
         )

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judging.scores.conclusions import SCOPE, Reasons
+from judging.scores.conclusions import SCOPE
 from judging.scores.figures import CAPTION_TASK, CAPTIONS, OVERVIEW, PASS_RATES, figure_of, without_repetition
 from judging.scores.methods import CORRECTION_IN_WORDS
 from judging.scores.page_content import (
     AgreementSection,
     CaptionSection,
     ColumnSection,
+    DescribedSvg,
     JudgeSection,
-    Page,
     PairsSection,
-    Picture,
     PopulationSection,
     PublishedSection,
+    Reasons,
+    ScorePage,
     TaskSection,
 )
 from judging.scores.papers.published import published
@@ -84,7 +85,7 @@ def page(
         )
         for column in sorted(tables.by.distinct("column"))
     ]
-    content = Page(
+    content = ScorePage(
         links=_links(tables),
         correction=CORRECTION_IN_WORDS[tables.dprime_correction],
         conclusions=[(TASK_NAMES[task], of_task) for task, of_task in reasons.items() if of_task],
@@ -109,8 +110,8 @@ def page(
     return render("judging.scores", "scores.html", title="Scores", page=content)
 
 
-def _picture(figures: Mapping[str, str], name: str, label: str) -> Picture | None:
-    return Picture(figures[name], label) if name in figures else None
+def _picture(figures: Mapping[str, str], name: str, label: str) -> DescribedSvg | None:
+    return DescribedSvg(figures[name], label) if name in figures else None
 
 
 def _links(tables: ScoreTables) -> list[tuple[str, str]]:
@@ -203,7 +204,7 @@ def _judge_section(rows: Table[Score], figures: Mapping[str, str]) -> JudgeSecti
         of_people=count(first.of_people, "verdict"),
         of_machines=f"{first.of_machines:,}",
         is_one_word=first.is_one_word,
-        figure=Picture(
+        figure=DescribedSvg(
             figures[f"{first.task}-{first.judge}"], f"Scores by {first.judge}: the table below has the figures"
         ),
         grid=Table(without_repetition(rows)).grid(view, f"{first.judge}: estimates and 95 % intervals"),

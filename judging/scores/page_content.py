@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from judging.scores.conclusions import Reasons
 from judging.statistics.tables import Estimate, Grid
 
+Reasons = Sequence[tuple[str, str]]  # of an agent: a headline and its reasons for each outcome
 FITS = "display:block;max-width:100%;height:auto"
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class DescribedSvg:
     """An SVG with its description for those who do not see it."""
 
     svg: str
@@ -42,7 +42,7 @@ class JudgeSection:
     """How many on machines' answers, without the noun."""
     is_one_word: bool
     """Whether the judge said the same of every answer, so that the section warns."""
-    figure: Picture
+    figure: DescribedSvg
     """The rates of each agent."""
     grid: Grid
     """By agent the rates, d', criterion and counts."""
@@ -54,7 +54,7 @@ class CaptionSection:
 
     note: str
     """A sentence on how many references there are."""
-    figure: Picture | None
+    figure: DescribedSvg | None
     """Detectability over BLEU and CIDEr-D; None where it was not drawn."""
     grid: Grid
     """The measures of people and of each agent."""
@@ -114,7 +114,7 @@ class TaskSection:
 class PairsSection:
     """Pairs of conversations: pass rates and what goes with them; None where there is nothing to show."""
 
-    figure: Picture | None
+    figure: DescribedSvg | None
     """Pass rates over turns."""
     rates: Grid
     """Pass rates by judge, agent, turns and mode."""
@@ -164,14 +164,14 @@ class ColumnSection:
 
     column: str
     """The column's name, which links within the page go to."""
-    figure: Picture | None
+    figure: DescribedSvg | None
     """Detectability at each value; None where it was not drawn."""
     grid: Grid
     """By task, judge and value the rates of all agents together."""
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ScorePage:
     """What the page of scores shows, in its order."""
 
     links: Sequence[tuple[str, str]]
@@ -182,12 +182,12 @@ class Page:
     """By task its name for readers and, agent by agent, headlines with their reasons."""
     scope: str
     """A sentence on whom the conclusions hold for; "" without conclusions."""
-    overview: Picture | None
+    overview: DescribedSvg | None
     """Detectability of each agent by each judge; None where it was not drawn."""
     bounds: str
     """Within which detectability an agent passes, such as "45 to 55 %"."""
     tasks: Sequence[TaskSection]
-    """A section for each task with scores."""
+    """Tables and figures, task by task in the order of the papers."""
     pairs: PairsSection | None
     """None where no pairs of conversations were judged."""
     populations: Sequence[PopulationSection]
@@ -198,7 +198,7 @@ class Page:
     """A section for each column that scores were asked by."""
     others: Sequence[Grid]
     """Tables of their own at the end: confidence, catch trials, trials shown twice and the like."""
-    who: Picture | None
+    who: DescribedSvg | None
     """What the people who judged say about themselves; None where they were not asked."""
     methods: str
     """A paragraph for a section on methods; "" for none."""

@@ -9,15 +9,22 @@ from typing import get_args
 
 from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
-from judging.scores.computing import compute_scores
+from judging.scores.computing import catch_rates, compute_scores
 from judging.scores.methods import methods
 from judging.scores.papers.published import Paper
 from judging.scores.score_tables import BOUNDS, ScoreTables
 from judging.scores.scores import Scores
-from judging.scores.verdicts import holds_answers, open_verdicts, read_answers, read_verdicts, settings_of, single_cues
+from judging.scores.verdicts import (
+    holds_answers,
+    open_verdicts,
+    read_answers,
+    read_verdicts,
+    settings_of,
+    single_cues,
+    with_columns,
+)
 from judging.statistics.measures import LOG_LINEAR, Correction
 from judging.statistics.populations import read_populations
-from judging.statistics.verdict_table import catch_rates, with_columns
 from judging.trial_sets.same_rules import SameRules
 from judging.trial_sets.trial_set import VERDICTS
 

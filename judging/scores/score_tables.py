@@ -17,7 +17,6 @@ from judging.statistics.measures import LOG_LINEAR, Correction, Score
 from judging.statistics.pass_rate import PassRates
 from judging.statistics.populations import Population
 from judging.statistics.tables import Estimate, Table
-from judging.statistics.verdict_table import CatchRate
 
 BOUNDS = 0.05  # around a detectability of 0.5: of 0.45 to 0.55, as the papers have it
 
@@ -50,6 +49,26 @@ class PerceivedSex:
     """How many of these answers' verdicts name a sex."""
     male: Estimate
     """The share that names male, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatchRate:
+    """How often catch trials were judged rightly (2025 paper, Table S3); a trial counts once for each judge."""
+
+    task: str
+    """The task that was answered."""
+    kind: str
+    """Either "catch", or "swapped" for scanpaths on another picture."""
+    truth: str
+    """Whose the answers are: "human" or "machine"."""
+    judge: str
+    """Who judged; "people" are all people together, excluded ones too."""
+    judges: int
+    """How many judges that is."""
+    trials: int
+    """How many trials they judged."""
+    right: float
+    """The share that was judged rightly, 0 to 1."""
 
 
 EMPTY: Table[Any] = Table(())

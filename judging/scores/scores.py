@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from judging.scores.conclusions import SCOPE, Reasons, sentences
+from judging.scores.conclusions import SCOPE, Conclusion
 from judging.scores.figures import OVERVIEW, figures, overview, who_judged, without_repetition
 from judging.scores.page import page
+from judging.scores.page_content import Reasons
 from judging.scores.score_tables import ScoreTables
 from judging.scores.verdicts import further_verdicts
-from judging.statistics.populations import sentences as population_sentences
+from judging.statistics.populations import population_sentences
 from judging.statistics.tables import Grid, Table, as_json
 from judging.statistics.verdict_table import PEOPLE, TASK_NAMES
 from serving.files.csv_tables import write_rows
@@ -50,7 +52,7 @@ class Scores:
     @cached_property
     def reasons(self) -> Mapping[str, Sequence[Reasons]]:
         """By task, agent by agent, each outcome as a headline with its reasons."""
-        return {task: [*sentences(rows).values()] for task, rows in self.tables.conclusions.items()}
+        return {task: [*headlines(rows).values()] for task, rows in self.tables.conclusions.items()}
 
     @cached_property
     def differences(self) -> Mapping[str, Sequence[str]]:
@@ -168,6 +170,25 @@ class Scores:
         svg = overview(self.tables, self._cues()).get(OVERVIEW, "")
         tables = "".join(grid.html() for grid in self.grids())
         return f"<ul>{items}</ul>{svg[svg.find('<svg') :] if svg else ''}{tables}"
+
+
+def headlines(conclusions: Iterable[Conclusion]) -> dict[str, Reasons]:
+    """By agent a headline and its reasons for each outcome."""
+    by_agent: dict[str, dict[str, list[Conclusion]]] = defaultdict(lambda: defaultdict(list))
+    for row in conclusions:
+        by_agent[row.agent][row.outcome].append(row)
+    return {
+        agent: [
+            (
+                f"{agent} {outcome}"
+                if len(outcomes) == 1
+                else f"Judged by {' and '.join(row.judge for row in rows)}, {agent} {outcome}",
+                "; ".join(row.why for row in rows),
+            )
+            for outcome, rows in outcomes.items()
+        ]
+        for agent, outcomes in by_agent.items()
+    }
 
 
 def _exclusions(verdicts: pd.DataFrame) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 from agents.errors import printable
 from judging.statistics.jackknife import Floats
 from judging.statistics.tables import Estimate
-from judging.statistics.verdict_table import PREFIX
+from judging.statistics.verdict_table import PUBLISHED_PREFIX
 
 # of Okabe and Ito's colours, which the colour-blind tell apart
 HUMAN = "#0072b2"
@@ -48,10 +48,10 @@ def svg(draw: Callable[[Any], None]) -> str:
     return buffer.getvalue().replace(INK, "currentColor")
 
 
-def labels(names: Sequence[str]) -> list[str]:
+def figure_labels(names: Sequence[str]) -> list[str]:
     """The names as a figure has them: of published machines without their prefix, unless another one has such a
     name."""
-    short = [name.removeprefix(PREFIX) for name in names]
+    short = [name.removeprefix(PUBLISHED_PREFIX) for name in names]
     return [label(name if short.count(brief) > 1 else brief) for name, brief in zip(names, short, strict=True)]
 
 

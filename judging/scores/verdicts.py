@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from agents.answers import VerdictAnswer
 from agents.errors import InputError, Problem
 from judging.statistics.measures import ALL, NAMELESS
-from judging.statistics.verdict_table import ELSEWHERE, FEEDBACK, PEOPLE, PREFIX, TEST, UNJUDGED
+from judging.statistics.verdict_table import AND, BOTH, ELSEWHERE, FEEDBACK, PEOPLE, PUBLISHED_PREFIX, TEST, UNJUDGED
 from judging.trial_sets.trial_set import (
     TRIALS_FILE,
     Keys,
@@ -41,6 +41,9 @@ OUR_ROWS = frozenset(
     {PEOPLE, ALL, "all agents", "people's answers", "human"}
 )  # what our tables call rows that are no single machine
 STIMULI = "stimuli.jsonl"  # a run's
+PLAIN_COLUMNS = ("length", "place", "phase", "agent", "folder")  # columns of all verdicts that scores may be told by
+# No columns to score by.
+OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch", "swapped", "repeat_of", "sample")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ def _told_apart(rows: Keys) -> Keys:
         for truth, agent in (("truth", "agent"), ("beside_truth", "beside_agent")):
             is_ours = row[agent] in OUR_ROWS or str(row[agent]).startswith("human:")
             if row[truth] == "machine" and is_ours:
-                changed[agent] = f"{PREFIX}{row[agent]}"
+                changed[agent] = f"{PUBLISHED_PREFIX}{row[agent]}"
         apart[trial] = changed
     return apart
 
@@ -131,6 +134,28 @@ def read_verdicts(runs: Sequence[JudgedRun]) -> pd.DataFrame:
     if not rows:
         raise InputError(f"{', '.join(str(run.folder.path) for run in runs)}: no verdicts")
     return pd.DataFrame.from_records(rows)
+
+
+def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[str]]:
+    """The table with the columns of ``by`` under the names that it has there, and these names; ``A*B`` has the values
+    of both, and with ``agent`` those of machines alone. Raises InputError for what no verdict has."""
+    listed = [name.strip(f" {AND}") for name in names.split(",") if name.strip(f" {AND}")]
+    columns = {name.removeprefix("meta.").removeprefix("judge."): name for name in table.columns if "." in name}
+    columns |= {name: name for name in table.columns if "." not in name and name not in (*OUTCOMES, "part")}
+    column_of = {name: column for name, column in columns.items() if table[column].notna().any()}
+    unknown = [part for name in listed for part in name.split(AND) if part not in column_of]
+    if unknown:
+        there = [name for name in PLAIN_COLUMNS if name in column_of]
+        there += [name for name, column in column_of.items() if name != column]
+        raise InputError(f"by: the verdicts have no {', '.join(unknown)}; they have {', '.join(there)}")
+    table = table.assign(**{part: table[column_of[part]] for name in listed for part in name.split(AND)})
+    for name in listed:
+        if AND in name:
+            factors = name.split(AND)
+            texts = [table[part].astype(str) for part in factors]
+            is_known = table[factors].notna().all(axis=1) & ((table["truth"] == "machine") | ("agent" not in factors))
+            table[name] = texts[0].str.cat(texts[1:], sep=BOTH).where(is_known)
+    return table, listed
 
 
 def read_answers(runs: Sequence[JudgedRun]) -> list[dict[str, Any]]:
@@ -170,7 +195,8 @@ def further_verdicts(table: pd.DataFrame) -> list[str]:
     named = count(len(judges), "person", "people")
     sentence = (
         f"{count(len(further), 'verdict')} of {named} are further ones on the same trials and count only in "
-        "samples.csv; if rows of practice or of other pages were imported, import the file again with --rows"
+        "samples.csv; if rows of practice or of other pages were imported, import the file again without them "
+        "(`import --rows`)"
     )
     nameless = [judge for judge in judges if judge in NAMELESS]
     if nameless:

@@ -38,7 +38,7 @@ LONGEST_GRAM = 4  # of n-grams
 SIGMA = 6.0
 Words = Sequence[str]
 Grams = Counter[tuple[str, ...]]
-Pair = tuple[Words, Sequence[Words]]  # a caption, its references
+CaptionWithReferences = tuple[Words, Sequence[Words]]  # a caption, its references
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ def plain_words(text: str) -> Words:
     return words(text)
 
 
-def bleu(pairs: Sequence[Pair]) -> float | None:
+def bleu(pairs: Sequence[CaptionWithReferences]) -> float | None:
     """BLEU-4 of a corpus, 0 to 100. None where no caption has four words. There is no 4-gram then that could be
     in a reference. Programs say 0 (sacrebleu), 3 (pycocoevalcap) or 1e-75 (nltk) even of captions that are equal."""
     from sacrebleu.metrics.bleu import BLEU
@@ -306,19 +306,19 @@ def _clipped_cosine(first: Mapping[tuple[str, ...], float], second: Mapping[tupl
     return product / lengths if lengths else 0.0
 
 
-def _each_beside_the_others(captions: Sequence[Words]) -> list[Pair]:
+def _each_beside_the_others(captions: Sequence[Words]) -> list[CaptionWithReferences]:
     if len(captions) < 2:
         return []
     return [(words, [*captions[:place], *captions[place + 1 :]]) for place, words in enumerate(captions)]
 
 
-def _measured(pairs: Sequence[Pair], cider: CiderD) -> tuple[float | None, float | None]:
+def _measured(pairs: Sequence[CaptionWithReferences], cider: CiderD) -> tuple[float | None, float | None]:
     if not pairs:
         return None, None
     return bleu(pairs), float(np.mean([cider.score(words, references) for words, references in pairs]))
 
 
-def _why_no_bleu(pairs: Sequence[Pair]) -> str | None:
+def _why_no_bleu(pairs: Sequence[CaptionWithReferences]) -> str | None:
     if pairs and all(len(words) < LONGEST_GRAM for words, _ in pairs):
         return f"no BLEU-4: every caption has fewer than {LONGEST_GRAM} words"
     return None

@@ -9,6 +9,7 @@ why ("no test: …") and ``p`` is None.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
@@ -21,7 +22,7 @@ from scipy.special import stdtr, stdtrit
 from judging.statistics.jackknife import CONFIDENCE, ROUNDING, Cells, Codes, Floats, Jackknife, jackknife, of_judges
 from judging.statistics.measures import BETWEEN, DETECTABILITY, clusters, is_right, on_common_trials, rates_of_judges
 from judging.statistics.tables import NO_FIGURE, Estimate
-from judging.statistics.verdict_table import AND, by_judge
+from judging.statistics.verdict_table import AND, by_judge, counted
 from judging.trial_sets.trial_set import VERDICTS
 
 if TYPE_CHECKING:
@@ -113,6 +114,22 @@ class ByColumn(StatisticalTest):
     """The other value, or "the others"; "" for a slope."""
     difference: Estimate
     """Detectability at ``value`` minus that ``beside`` it, -1 to 1; of a slope, its change by 1 of the column."""
+
+
+def judge_tests(
+    verdicts: pd.DataFrame, agents: Sequence[str], by: Sequence[str], bounds: float | None = None
+) -> dict[str, list[StatisticalTest]]:
+    """The tests of a task's ``verdicts``, of all phases, by kind: those of :func:`agent_tests` and ``by_columns``,
+    judge by judge. People are not compared with each other.
+
+    ``by`` are the columns that verdicts are told apart by. ``bounds`` were stated beforehand."""
+    tests: dict[str, list[StatisticalTest]] = defaultdict(list)
+    for judge, of_phases in by_judge(verdicts):
+        by_columns = corrected([test for name in by for test in by_column(counted(of_phases, name), name)])
+        kinds = {**agent_tests(counted(of_phases), agents, bounds), "by_columns": by_columns}
+        for name, of_kind in kinds.items():
+            tests[name] += [replace(test, judge=judge) for test in of_kind]
+    return tests
 
 
 def agent_tests(

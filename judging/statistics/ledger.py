@@ -83,9 +83,9 @@ def ledger(
                 (score.human_human + score.machine_machine) / number if number else None,
                 people / number if number else None,
                 best,
-                difference(verdicts, judge, None if judge in cues else best),
+                detectability_difference(verdicts, judge, None if judge in cues else best),
                 same,
-                difference(verdicts, judge, same),
+                detectability_difference(verdicts, judge, same),
             )
         )
     return rows
@@ -103,7 +103,7 @@ def folds_in_words(settings: Mapping[str, Any]) -> str | None:
     return ", ".join(clauses)
 
 
-def difference(verdicts: pd.DataFrame, judge: str, other: str | None) -> Estimate:
+def detectability_difference(verdicts: pd.DataFrame, judge: str, other: str | None) -> Estimate:
     """The detectability of a judge minus the ``other``'s, in points, on the trials of both; NaN without any."""
     if other is None or other == judge:
         return NO_FIGURE

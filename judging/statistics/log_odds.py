@@ -29,7 +29,7 @@ class Slope(NamedTuple):
     """Whether a value of the covariate separates right from wrong verdicts, so that ``p`` is exact."""
 
 
-class Counts(NamedTuple):
+class CountsByPlace(NamedTuple):
     """Verdicts by distinct place of the covariate, ascending; all three are [places].
 
     A place is a value of the covariate minus the least, in parts of their range."""
@@ -86,26 +86,26 @@ def slope_of_log_odds(values: Floats, right: Floats) -> Slope | None:
     return slope._replace(change=in_units.significant())
 
 
-def _counts(values: Floats, right: Floats) -> Counts:
+def _counts(values: Floats, right: Floats) -> CountsByPlace:
     distinct, place = np.unique(values, return_inverse=True)
     size = len(distinct)
     number_right = np.bincount(place, right, size).astype(np.float64)
     total = np.bincount(place, minlength=size).astype(np.float64)
-    return Counts((distinct - distinct[0]) / (distinct[-1] - distinct[0]), number_right, total)
+    return CountsByPlace((distinct - distinct[0]) / (distinct[-1] - distinct[0]), number_right, total)
 
 
-def _mirrored(counts: Counts) -> Counts:
-    return Counts(-counts.places[::-1], counts.right[::-1], counts.total[::-1])
+def _mirrored(counts: CountsByPlace) -> CountsByPlace:
+    return CountsByPlace(-counts.places[::-1], counts.right[::-1], counts.total[::-1])
 
 
-def _is_separated(counts: Counts) -> bool:
+def _is_separated(counts: CountsByPlace) -> bool:
     """Whether no wrong verdict lies above a right one; true as well where all are right, or all wrong."""
     lowest_right = counts.places[counts.right > 0].min(initial=np.inf)
     highest_wrong = counts.places[counts.right < counts.total].max(initial=-np.inf)
     return bool(highest_wrong <= lowest_right)
 
 
-def _fitted(counts: Counts) -> Slope:
+def _fitted(counts: CountsByPlace) -> Slope:
     from statsmodels.genmod import families
     from statsmodels.genmod.generalized_linear_model import GLM
     from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
@@ -119,7 +119,7 @@ def _fitted(counts: Counts) -> Slope:
     return Slope(Estimate(float(fit.params[1]), low, high), float(fit.pvalues[1]), False)
 
 
-def _exact(counts: Counts, sign: int) -> Slope:
+def _exact(counts: CountsByPlace, sign: int) -> Slope:
     """The exact slope of verdicts that are separated with a positive slope; ``sign`` is -1 for mirrored verdicts."""
     orders = _log_ways(counts.right.sum(), counts.total.sum())
     without_slope = float(np.exp(_log_ways(counts.right, counts.total).sum() - orders))
@@ -141,7 +141,7 @@ def _exact(counts: Counts, sign: int) -> Slope:
     return Slope(Estimate(sign * np.inf, *ends), min(max(2 * without_slope, LEAST_P), 1.0), True)
 
 
-def _chance(counts: Counts, slope: float) -> float:
+def _chance(counts: CountsByPlace, slope: float) -> float:
     """The probability, given ``slope`` and the number of right verdicts, that the right ones are at the largest values.
 
     Any intercept gives the same. This one makes the expected number right equal the observed, so the divisor is never

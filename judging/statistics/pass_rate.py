@@ -89,7 +89,7 @@ class PassRate(Judged):
 
 
 @dataclass(frozen=True, slots=True)
-class Control:
+class ControlPairs:
     """Verdicts on pairs with two machines or none, where no answer is right."""
 
     judge: str
@@ -130,7 +130,7 @@ class PassRates:
     """By judge, agent, turns and mode."""
     by: Table[PassRate]
     """The same by judge and each value of a column, over all agents."""
-    controls: Table[Control]
+    controls: Table[ControlPairs]
     """By judge, pairs of two machines and of none."""
     tests: Table[ByColumn]
     """Tests of detectability by columns: agent, turns, mode, and those that were asked for."""
@@ -156,7 +156,7 @@ def pass_rates(
     agents = sorted(pairs["agent"].unique())
     rates = list[PassRate]()
     by_columns = list[PassRate]()
-    controls = list[Control]()
+    controls = list[ControlPairs]()
     tests = list[ByColumn]()
     for judge, of_judge in by_judge(pairs):
         clustered = of_judge.assign(stimulus=_connected(of_judge))
@@ -181,7 +181,7 @@ def pass_rates(
         for truth, part in of_judge.groupby("truth"):
             judged = part[part["verdict"].isin(VERDICTS)]
             first = float((judged["verdict"] == "machine").mean())
-            controls.append(Control(judge, 2 if truth == "machine" else 0, len(judged), first))
+            controls.append(ControlPairs(judge, 2 if truth == "machine" else 0, len(judged), first))
     return PassRates(
         Table(rates, omit=("task", "column", "value")),
         Table(by_columns, omit=("task", "agent", "turns", "mode")),

@@ -15,9 +15,8 @@ from agents.language.embedder import Embedder
 from agents.language.minilm import PACKAGE
 from judging.statistics.answer_statistics import plain_words
 from judging.statistics.jackknife import Floats
-from serving.runs.answer_numbers import RETURN_RADIUS, in_widths, texts
+from serving.runs.answer_numbers import RETURN_RADIUS, AnswerFields, in_widths, texts
 
-Answer = Mapping[str, Any]
 Vectors = Mapping[str, NDArray[np.float32]]
 CELLS = 64  # of a frame's side
 OF_CENTRE = 0.3  # of a picture's density, beside Gaussians of a degree: the likeliest for 1,199 people's paths
@@ -49,7 +48,7 @@ class Measure:
 
     name: str
     """As tables call it, with its unit."""
-    relation: Callable[[Sequence[Answer]], Any]
+    relation: Callable[[Sequence[AnswerFields]], Any]
     """Takes answers; gives what sets of them are compared by, such as shares of words or distances."""
     compare: Callable[[Any, Floats, Floats], Floats]
     """Takes a relation and two sets, weights [draws, answers]; gives a value by draw, NaN where there is none."""
@@ -78,24 +77,24 @@ class Maps(NamedTuple):
     """[paths] how many fixations after the first."""
 
 
-def measures_of(task: str, answers: Sequence[Answer]) -> list[Measure]:
+def measures_of(task: str, answers: Sequence[AnswerFields]) -> list[Measure]:
     """The measures of a task with these ``answers``. Raises UnavailableError without the sentence model."""
     share = (0, 1)
-    alike = Measure("answers alike", shares, probability_alike, limits=share)
-    of_words = [alike, Measure("entropy (bits)", shares, entropy, as_many, least=2)]
+    alike = Measure("answers alike", answer_shares, probability_alike, limits=share)
+    of_words = [alike, Measure("entropy (bits)", answer_shares, entropy, as_many, least=2)]
     if task in ("color_estimation", "object_detection"):
-        variation = partial(Measure, relation=shares, compare=total_variation, is_distance=True, limits=share)
+        variation = partial(Measure, relation=answer_shares, compare=total_variation, is_distance=True, limits=share)
         of_all = variation("total variation over stimuli", is_pooled=True)
         return [variation("total variation", least=2), of_all, *of_words]
     if task == "attention_prediction":
         apart = Measure("energy distance of fixations", path_distances, energy_distance, is_distance=True)
-        of_centre = partial(maps, centres(answers))
+        of_centre = partial(fixation_maps, centres(answers))
         any_value = (-math.inf, math.inf)
         return [Measure("information gain (bits)", of_centre, information_gain, one_out, limits=any_value), apart]
     vectors = _embedder().vectors(list(chain.from_iterable(map(texts_of, answers))))
     energy = partial(Measure, relation=partial(distances, vectors), compare=energy_distance, is_distance=True)
     if task == "word_association":
-        of_several = partial(Measure, relation=shares, least=2, limits=share)
+        of_several = partial(Measure, relation=answer_shares, least=2, limits=share)
         divergence = of_several("Jensen-Shannon divergence (bits)", compare=jensen_shannon, is_distance=True)
         rare = of_several("rare answers covered", compare=rare_covered)
         return [divergence, energy("energy distance"), rare, *of_words]
@@ -108,12 +107,12 @@ def _embedder() -> Embedder:
     return Embedder(PACKAGE, "mean", "cpu")
 
 
-def texts_of(answer: Answer) -> list[str]:
+def texts_of(answer: AnswerFields) -> list[str]:
     """The words, labels or messages of an answer."""
     return texts(answer["answer"], answer.get("speaker"))
 
 
-def shares(answers: Sequence[Answer]) -> Floats:
+def answer_shares(answers: Sequence[AnswerFields]) -> Floats:
     """[answers, distinct words or labels]; each row adds up to 1."""
     words = list(map(texts_of, answers))
     distinct = sorted(set(chain.from_iterable(words)))
@@ -160,14 +159,14 @@ def rare_covered(relation: Floats, first: Floats, second: Floats) -> Floats:
     return np.where(number > 0, covered / np.maximum(number, 1), np.nan)
 
 
-def distances(vectors: Vectors, answers: Sequence[Answer]) -> Floats:
+def distances(vectors: Vectors, answers: Sequence[AnswerFields]) -> Floats:
     """[answers, answers]: Euclidean between embeddings; of several messages the mean, to themselves too."""
     words = list(map(texts_of, answers))
     rows = np.array([vectors[word] for of_answer in words for word in of_answer], dtype=np.float64)
     return _mean_distances(rows, list(map(len, words)))
 
 
-def path_distances(answers: Sequence[Answer]) -> Floats:
+def path_distances(answers: Sequence[AnswerFields]) -> Floats:
     """[answers, answers]: the mean distance of their fixations after the first, in widths of the frame."""
     paths = [in_widths(answer["answer"])[1:] for answer in answers]
     return _mean_distances(np.vstack(paths), list(map(len, paths)))
@@ -188,7 +187,7 @@ def energy_distance(relation: Floats, first: Floats, second: Floats) -> Floats:
     return -np.asarray(((gap @ relation) * gap).sum(axis=1))
 
 
-def pairwise_bleu(answers: Sequence[Answer]) -> Floats:
+def pairwise_bleu(answers: Sequence[AnswerFields]) -> Floats:
     """[answers, references]: sentence BLEU-4, 0 to 100, of each answer's words with another as its reference."""
     sentences = [" ".join(chain.from_iterable(map(plain_words, texts_of(answer)))) for answer in answers]
     return np.array([[_bleu(sentence, reference) for reference in sentences] for sentence in sentences])
@@ -209,7 +208,7 @@ def self_bleu(relation: Floats, first: Floats, second: Floats) -> Floats:
     return np.asarray(pairs / np.maximum(number * (number - 1), 1))
 
 
-def centres(answers: Sequence[Answer]) -> Mapping[str, Floats]:
+def centres(answers: Sequence[AnswerFields]) -> Mapping[str, Floats]:
     """By picture people's density of fixations [cells] on the other pictures."""
     from scipy.ndimage import gaussian_filter
 
@@ -222,7 +221,7 @@ def centres(answers: Sequence[Answer]) -> Mapping[str, Floats]:
     return {on: (density + even[on]).ravel() / (density + even[on]).sum() for on, density in on_others.items()}
 
 
-def _cells(answer: Answer) -> Floats:
+def _cells(answer: AnswerFields) -> Floats:
     """The number of fixations [down, across] after the first, which is forced."""
     points = np.array(answer["answer"]["fixations"][1:]) / answer["answer"]["frame"] * CELLS
     across, down = np.clip(points, 0, CELLS - 1).astype(int).T
@@ -231,7 +230,7 @@ def _cells(answer: Answer) -> Floats:
     return counts
 
 
-def maps(centre: Mapping[str, Floats], answers: Sequence[Answer]) -> Maps:
+def fixation_maps(centre: Mapping[str, Floats], answers: Sequence[AnswerFields]) -> Maps:
     """The maps of the paths on a picture; ``centre`` has for each stimulus where people look in other pictures."""
     from scipy.ndimage import gaussian_filter
 

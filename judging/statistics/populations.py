@@ -25,11 +25,12 @@ from agents.stimuli import TASKS
 from judging.statistics.answer_statistics import longest_excerpts
 from judging.statistics.contrasts import ALPHA, holm
 from judging.statistics.jackknife import ROUNDING, Floats
-from judging.statistics.population_measures import Answer, Measure, measures_of
+from judging.statistics.population_measures import Measure, measures_of
 from judging.statistics.tables import NO_FIGURE, Estimate, Table
 from judging.trial_sets.candidates import AnswerReader
 from judging.trial_sets.same_rules import SameRules
 from serving.files.words import count
+from serving.runs.answer_numbers import AnswerFields
 
 # of an interval as many stimuli, or groups of them
 SPLITS = 200
@@ -73,10 +74,10 @@ class Population:
     """How many tests were corrected together: a task's agents and measures."""
 
 
-class Answered(NamedTuple):
+class AnswersOfBoth(NamedTuple):
     """The answers to a stimulus, people's first."""
 
-    answers: Sequence[Answer]
+    answers: Sequence[AnswerFields]
     """People's answers, then the agent's."""
     people: int
     """How many of them are people's."""
@@ -121,10 +122,10 @@ def read_populations(folders: Sequence[Path], rules: SameRules | None = None) ->
     return populations(answers)
 
 
-def populations(answers: Iterable[Answer]) -> Table[Population]:
+def populations(answers: Iterable[AnswerFields]) -> Table[Population]:
     """By task each agent's measures, on stimuli that two people at least answered. An answer has ``asked``,
     ``stimulus``, ``truth``, ``agent``, ``speaker`` and ``answer``."""
-    by_task: dict[str, list[Answer]] = defaultdict(list)
+    by_task: dict[str, list[AnswerFields]] = defaultdict(list)
     for answer in answers:
         if len(answer["answer"].get("fixations", "12")) > 1:  # the first is forced
             by_task[answer["asked"]].append(answer)
@@ -140,15 +141,15 @@ def populations(answers: Iterable[Answer]) -> Table[Population]:
     return Table(rows)
 
 
-def _by_agent(answers: Sequence[Answer]) -> Mapping[str, list[Answered]]:
-    people: dict[str, list[Answer]] = defaultdict(list)
-    machines: dict[str, dict[str, list[Answer]]] = defaultdict(lambda: defaultdict(list))
+def _by_agent(answers: Sequence[AnswerFields]) -> Mapping[str, list[AnswersOfBoth]]:
+    people: dict[str, list[AnswerFields]] = defaultdict(list)
+    machines: dict[str, dict[str, list[AnswerFields]]] = defaultdict(lambda: defaultdict(list))
     for answer in answers:
         by_stimulus = people if answer["truth"] == "human" else machines[answer["agent"]]
         by_stimulus[answer["stimulus"]].append(answer)
     return {
         agent: [
-            Answered([*people[on], *answered], len(people[on]), len(answered))
+            AnswersOfBoth([*people[on], *answered], len(people[on]), len(answered))
             for on, answered in by_stimulus.items()
             if len(people.get(on, ())) > 1
         ]
@@ -156,7 +157,7 @@ def _by_agent(answers: Sequence[Answer]) -> Mapping[str, list[Answered]]:
     }
 
 
-def _rows(task: str, agent: str, measures: Sequence[Measure], stimuli: Sequence[Answered]) -> Iterator[Population]:
+def _rows(task: str, agent: str, measures: Sequence[Measure], stimuli: Sequence[AnswersOfBoth]) -> Iterator[Population]:
     for measure in measures:
         chance = np.random.default_rng(0)
         usable = [answered for answered in stimuli if answered.agent >= measure.least]
@@ -179,7 +180,7 @@ def _rows(task: str, agent: str, measures: Sequence[Measure], stimuli: Sequence[
 def _compared_sets(
     measure: Measure,
     relation: Any,
-    group: Sequence[Answered],
+    group: Sequence[AnswersOfBoth],
     permutations: int,
     draws: int,
     chance: np.random.Generator,
@@ -199,7 +200,7 @@ def _compared_sets(
 
 
 def _compared(
-    measure: Measure, groups: Sequence[Sequence[Answered]], chance: np.random.Generator
+    measure: Measure, groups: Sequence[Sequence[AnswersOfBoth]], chance: np.random.Generator
 ) -> tuple[Floats, Floats, float]:
     """The measure's values [3, groups], the difference [groups], and its p.
 
@@ -257,7 +258,7 @@ def _estimate(values: Floats, low: float, high: float) -> Estimate:
     return Estimate(mean, max(mean - half, low), min(mean + half, high))
 
 
-def sentences(rows: Iterable[Population]) -> Iterator[str]:
+def population_sentences(rows: Iterable[Population]) -> Iterator[str]:
     """What is said of each agent of a task, by two kinds of evidence that may disagree.
 
     ``holm`` is of these stimuli: who gave which answer is permuted within each of them, and of a distance it is

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agents.errors import InputError, UnavailableError, printable
 from judging.study.design.settings import FILE, read_settings
+from judging.study.export import export_study
 from judging.study.folder import Study
 from judging.study.kinds import material_of
 from judging.study.log.codes import hashed
@@ -22,11 +23,10 @@ from judging.study.log.files import (
     append_lines,
     forget,
     read_exports,
-    read_person,
     read_personal,
-    read_state,
 )
 from judging.study.log.participant_events import StudyClosed
+from judging.study.log.state import read_state
 from judging.study.meetings.material import MeetingMaterial
 from judging.study.new_study import new_study
 from judging.study.pages.material import Material
@@ -34,14 +34,14 @@ from judging.study.pages.phrases import phrase_warnings, read_phrases
 from judging.study.pages.trial_material import TrialMaterial
 from judging.study.results import status as study_status
 from judging.study.serving_study import ServedStudy
-from serving.files.atomic_files import lock, write_json
+from serving.files.atomic_files import lock
 from serving.files.output_paths import refuse_existing
 from serving.files.terminal import print_json, print_line
 from serving.files.timestamps import now
 from serving.files.words import count
 
 if TYPE_CHECKING:
-    from judging.study.results.planning import Measure
+    from judging.study.results.planning import PlannedMeasure
 
 T = TypeVar("T")
 
@@ -133,7 +133,7 @@ def show_status(study: Path, *, json: bool) -> None:
 def plan_judges(
     study: Path | None,
     half_width: float | None = None,
-    measure: Measure | None = None,
+    measure: PlannedMeasure | None = None,
     agents: int | None = None,
     per_judge: int | None = None,
     stimuli: int | None = None,
@@ -216,30 +216,6 @@ def _plan_of(folder: Path) -> str:
     text = source.read_text("utf-8")
     hashes = [f"SHA-256 of {FILE}: {hashed(text)}", f"SHA-256 of the answer key: {material.sha256}"]
     return "\n".join([*lines, *hashes, "", text])
-
-
-def export_study(study: Path, out: Path, *, personal: bool, judge: str | None, force: bool) -> None:
-    """Write what counts as a run folder, or with ``judge`` all that is kept of one person. Raises InputError."""
-    if judge is not None:
-        if personal:
-            raise InputError("study export: --judge also writes the personal data of this person: leave --personal out")
-        refuse_existing([out], force=force)
-        write_json(out, read_person(study, judge))
-        print_line(f"{out}: everything that the study keeps about {judge}")
-        return
-    material = material_of(study)
-    exported = Study(study).export(out, personal=personal, force=force)
-    following = {
-        "trial": f"score {out} -o {out}-scores",
-        "test": f"score {out / 'verdicts'} -o scores",
-    }.get(material.kind, f"trials RUN {out} -o trials")
-    what = "verdict" if material.kind in ("trial", "test") else "answer"
-    if exported.left_out and isinstance(material, MeetingMaterial):
-        print_line(f"{material.meetings} that are left out: {exported.left_out}")
-    if not exported.number:
-        print_line(f"no answer counts: {out} contains only participants.csv, which says who is paid")
-        return
-    print_line(f"{out}: {count(exported.number, what)}; next: turinglike {following}")
 
 
 def make_kit(study: Path, number: int, out: Path) -> None:

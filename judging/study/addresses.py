@@ -10,7 +10,7 @@ from judging.study.pages.page_answers import read_panel_id
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class OpenedAddress:
     """What an address says about who has opened it.
 
     People share browsers: the cookie says who was here last, the address who is here now. So an id decides before
@@ -44,7 +44,7 @@ def read_address(
     link: str | None,
     panel_id: str | None,
     parameters: Mapping[str, str | None],
-) -> Address:
+) -> OpenedAddress:
     """The address by what a page found in it: a ``link``'s token, a panel's id, and other ``parameters``.
 
     ``links`` are the hashes of the links that were made. An unknown link is nobody's where people enter by links, and
@@ -52,7 +52,7 @@ def read_address(
     """
     token = hashed(link) if link else None
     sent = {name: read_panel_id(parameters.get(name), name) for name in settings.parameters}
-    return Address(
+    return OpenedAddress(
         link=token if settings.entry == "links" or token in links else None,
         panel_id=read_panel_id(panel_id, settings.worker) if settings.worker and panel_id is not None else None,
         parameters={name: value for name, value in sent.items() if value},

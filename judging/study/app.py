@@ -11,10 +11,10 @@ from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from agents.errors import StorageError
-from judging.study.log.files import read_personal, read_state
-from judging.study.log.state import Judge
+from judging.study.log.files import read_personal
+from judging.study.log.state import Judge, read_state
 from judging.study.meetings.lobby import Lobby
-from judging.study.pages.material import TYPES
+from judging.study.pages.material import MEDIA_TYPES
 from judging.study.pages.page_answers import BadAnswer, Refused
 from judging.study.pages.phrases import phrases_sent
 from judging.study.results.status import status_of
@@ -149,7 +149,7 @@ def create_app(
         path = media_of(study, judge).get(name)
         if path is None:
             raise ApiError(404, "not_found", "there is no such file")
-        kind = TYPES.get(name.rpartition(".")[2], "octet-stream")
+        kind = MEDIA_TYPES.get(name.rpartition(".")[2], "octet-stream")
         headers = {**HEADERS, "cache-control": "private, max-age=86400, immutable"}
         return Response(path.read_bytes(), media_type=f"image/{kind}", headers=headers)
 

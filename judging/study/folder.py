@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from judging.study.design.settings import read_settings
+from judging.study.export import Exported, export
 from judging.study.kinds import material_of
-from judging.study.log.files import EXPORTS, append, read_exports, read_personal, read_state
-from judging.study.results.export import export
+from judging.study.log.files import read_exports, read_personal
+from judging.study.log.state import read_state
 from judging.study.results.status import status_of
-from serving.files.timestamps import now
-
-
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """What an export wrote to the folder ``path``; may stand where a path is wanted.
-
-    ``number`` counts the verdicts, or answers of participants, that it holds; with 0 there is ``participants.csv``
-    alone, which says who is paid. ``left_out`` says which meetings of live tests were void, and is empty without any.
-    """
-
-    path: Path
-    number: int
-    left_out: str
-
-    def __fspath__(self) -> str:
-        return str(self.path)
 
 
 class Study:
@@ -62,7 +45,4 @@ class Study:
         ``personal`` adds panels' ids and what people said of themselves; ``force`` replaces an earlier export. The
         study notes where the export lies, so that `turinglike study forget` can name it. Raises InputError and
         StorageError."""
-        folder = Path(out)
-        number, left_out = export(self.path, material_of(self.path), folder, personal=personal, force=force)
-        append(self.path / EXPORTS, [{"at": now(), "out": str(folder.resolve())}])
-        return Exported(folder, number, left_out)
+        return export(self.path, material_of(self.path), Path(out), personal=personal, force=force)

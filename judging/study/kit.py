@@ -14,9 +14,9 @@ import orjson
 from agents.errors import InputError
 from judging.study.design.settings import StudySettings
 from judging.study.log.codes import draw_code
-from judging.study.log.participant_events import Answered, ConsentAnswered
+from judging.study.log.participant_events import ConsentAnswered, StepAnswer
 from judging.study.log.state import Judge
-from judging.study.pages.material import TYPES
+from judging.study.pages.material import MEDIA_TYPES
 from judging.study.pages.page_answers import BadAnswer, visible
 from judging.study.pages.phrases import phrases_sent
 from judging.study.serving_study import ServedStudy
@@ -32,7 +32,7 @@ POLICY = (
 )
 LEFT = "left"
 """Stands in a file in place of answers: the judge has left, and what earlier files had of them is deleted."""
-Answers = list[dict[str, Any]]
+KitAnswers = list[dict[str, Any]]
 """The answers of a judge in a file: ``step``, ``answer`` as the page sends it, and the time ``at``."""
 
 
@@ -96,7 +96,7 @@ def _judge(study: ServedStudy, judge: Judge) -> dict[str, Any]:
 
 
 def _data_address(path: Path) -> str:
-    kind = TYPES.get(path.suffix[1:], "octet-stream")
+    kind = MEDIA_TYPES.get(path.suffix[1:], "octet-stream")
     return f"data:image/{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
@@ -132,7 +132,7 @@ async def import_answers(study: ServedStudy, paths: Sequence[Path]) -> dict[str,
     return added
 
 
-def _check(study: ServedStudy, judge: Judge, answers: Answers, path: Path) -> None:
+def _check(study: ServedStudy, judge: Judge, answers: KitAnswers, path: Path) -> None:
     for step, answer in enumerate(answers):
         where = f"{path}: judge {judge.code}, step {step}"
         if step == len(judge.steps):
@@ -148,13 +148,13 @@ def _check(study: ServedStudy, judge: Judge, answers: Answers, path: Path) -> No
             raise InputError(f"{where}: who does not agree answers nothing more")
 
 
-def _said(answer: Answered) -> dict[str, Any]:
+def _said(answer: StepAnswer) -> dict[str, Any]:
     """What a judge said, as it is read now: older versions kept a reason that shows nothing as it was sent."""
     answered = answer.model_dump(exclude_unset=True, exclude={"event", "judge", "at", "step", "consent", "seconds"})
     return {**answered, "reason": visible(answered["reason"])} if "reason" in answered else answered
 
 
-def _read(path: Path) -> tuple[str, dict[str, Answers], set[str]]:
+def _read(path: Path) -> tuple[str, dict[str, KitAnswers], set[str]]:
     try:
         saved = orjson.loads(path.read_bytes())
         body = saved["body"]
@@ -162,7 +162,7 @@ def _read(path: Path) -> tuple[str, dict[str, Answers], set[str]]:
             raise ValueError("it is damaged: its checksum is another")
         content = orjson.loads(body)
         both = {str(judge["judge"]): judge["answers"] for judge in content["judges"]}
-        judges: dict[str, Answers] = {code: answers for code, answers in both.items() if answers != LEFT}
+        judges: dict[str, KitAnswers] = {code: answers for code, answers in both.items() if answers != LEFT}
         for answers in judges.values():
             for number, answer in enumerate(answers):
                 has_zone = datetime.fromisoformat(answer["at"]).tzinfo is not None

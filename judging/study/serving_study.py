@@ -15,13 +15,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from agents.errors import InputError
-from judging.study.addresses import Address, read_address
+from judging.study.addresses import OpenedAddress, read_address
 from judging.study.design.settings import JudgesSettings
 from judging.study.kinds import lobby_of
 from judging.study.log.codes import draw_code, hashed
 from judging.study.log.files import read_links
 from judging.study.log.participant_events import (
-    Answered,
     AnswerReturned,
     Blocked,
     BreakOver,
@@ -35,19 +34,20 @@ from judging.study.log.participant_events import (
     ScreenSeen,
     SessionBegan,
     SettingsChosen,
+    StepAnswer,
 )
 from judging.study.log.state import Judge, State, count_pages
 from judging.study.log.steps import Instructions, MaterialStep, Page, Step, with_breaks
 from judging.study.log.study_log import StudyLog
 from judging.study.pages.material import Material
-from judging.study.pages.page_answers import BadAnswer, Refused, Sent, ToldError, parsed, read_questions
+from judging.study.pages.page_answers import BadAnswer, Refused, Sent, ToldError, parsed_answer, read_questions
 from judging.study.pages.trial_material import TrialMaterial
 from serving.files.timestamps import now
 
 Side = Annotated[int, Field(ge=1, le=20_000)]
 
 
-class Device(Sent):
+class BrowserDevice(Sent):
     """What a browser tells of its device."""
 
     touch: bool
@@ -59,7 +59,7 @@ class Device(Sent):
 class InstructionsAnswer(Sent):
     """What the page of instructions sends."""
 
-    device: Device | None = None
+    device: BrowserDevice | None = None
     """The pointer and the screen; None where the page does not tell them."""
 
 
@@ -173,11 +173,11 @@ class ServedStudy:
 
     def _address(
         self, link: str | None, panel_id: str | None, parameters: Mapping[str, str | None] | None = None
-    ) -> Address:
+    ) -> OpenedAddress:
         links = read_links(self.folder) if link else set[str]()
         return read_address(self.settings.judges, links, link, panel_id, parameters or {})
 
-    def _judge_of(self, address: Address) -> Judge | None:
+    def _judge_of(self, address: OpenedAddress) -> Judge | None:
         """The judge who has the id, or else the link. Raises Refused for a link of somebody with another id."""
         for code, judge in self.state.judges.items():
             if address.panel_id and self.log.panel_id(code) == address.panel_id:
@@ -282,7 +282,7 @@ class ServedStudy:
         await self.log.note(event)
         return Receipt(is_new=True, truth=self.material.truth(step))
 
-    def checked(self, judge: Judge, number: int, answer: Any, at: str) -> tuple[Answered, dict[str, str]]:
+    def checked(self, judge: Judge, number: int, answer: Any, at: str) -> tuple[StepAnswer, dict[str, str]]:
         """The event of an answer to the step of a number, and what the participant says of themselves in it.
 
         Nothing is kept yet. Raises Refused where a meeting goes on, BadAnswer and ToldError.
@@ -295,7 +295,7 @@ class ServedStudy:
                 return self._end_of_meeting(judge, number, answer, at), {}
             return self.material.read(judge, number, answer, at), {}
         if isinstance(step, Instructions):
-            device = parsed(InstructionsAnswer, answer).device
+            device = parsed_answer(InstructionsAnswer, answer).device
             seen = {} if device is None else {"device": ScreenSeen(touch=device.touch, screen=device.screen)}
             return InstructionsRead(judge=judge.code, at=at, step=number, kind="instructions", **seen), {}
         if step.kind == "break":
@@ -306,7 +306,7 @@ class ServedStudy:
             return self._consent(judge, number, answer, at), {}
         return self._questions(judge, step, number, answer, at)
 
-    def _end_of_meeting(self, judge: Judge, number: int, answer: dict[str, Any], at: str) -> Answered:
+    def _end_of_meeting(self, judge: Judge, number: int, answer: dict[str, Any], at: str) -> StepAnswer:
         """The end of a meeting, or of the time in the lobby where nobody came."""
         assert self.lobby is not None
         meeting = self.lobby.result(judge)

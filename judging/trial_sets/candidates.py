@@ -21,7 +21,7 @@ from agents.errors import InputError
 from agents.images import Image
 from agents.stimuli import Asked, ShownAnswer
 from judging.trial_sets.people_twice import PeopleTwice
-from judging.trial_sets.same_rules import PEOPLE, SameRules
+from judging.trial_sets.same_rules import ANSWERING_PEOPLE, SameRules
 from serving.conversations.scenario import speaker_name
 from serving.runs.answer_numbers import texts
 from serving.runs.path_frames import PathsOnPictures, records_file
@@ -107,7 +107,7 @@ class Candidate:
         )
 
 
-class Line(NamedTuple):
+class MessageLine(NamedTuple):
     """A message of a conversation."""
 
     speaker: Letter
@@ -229,7 +229,7 @@ class AnswerReader:
     def _rules_for(self, record: RunRecord) -> tuple[SameRules, str]:
         """The rules that an answer passes, and who gave it."""
         rules = self._no_rules if record["kind"] == "control" else self.rules
-        return rules, PEOPLE if record["kind"] == "human" else record["agent"]
+        return rules, ANSWERING_PEOPLE if record["kind"] == "human" else record["agent"]
 
     def _visible(self, record: RunRecord, stimulus: AnsweredStimulus, answer: Any) -> ShownAnswer | None:
         """What judges see of an answer in words; None where nothing is left of it. Catch trials pass no rules: they are
@@ -332,7 +332,7 @@ def _with_whom(speakers: Mapping[Letter, str], letter: Letter) -> dict[str, str]
     return {"partner": "a person" if is_person(others[0]) else others[0], "type": "-".join(letters)}
 
 
-def messages_of(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Line] | None:
+def messages_of(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[MessageLine] | None:
     """The messages, the stimulus's history first; None if more than two speak."""
     messages: list[tuple[str, str, str, float | None]] = [(speaker, text, "", None) for speaker, text in _history(row)]
     before: float | None = None
@@ -343,10 +343,10 @@ def messages_of(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Line
     letters = _letters([speaker for speaker, *_ in messages])
     if letters is None:
         return None
-    return [Line(letters[speaker], text, agent, delay) for speaker, text, agent, delay in messages]
+    return [MessageLine(letters[speaker], text, agent, delay) for speaker, text, agent, delay in messages]
 
 
-def pseudo_turns(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Sequence[Line]]:
+def pseudo_turns(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Sequence[MessageLine]]:
     """The turns that an agent, of two the first, wrote beforehand; a new topic begins a turn."""
     speakers = [speaker for speaker, _ in _history(row)]
     letters = _letters([*speakers, *(message.speaker for message in answer.messages)]) or {}
@@ -356,13 +356,13 @@ def pseudo_turns(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Seq
     written = [
         turn
         for _, of_topic in groupby(messages, key=lambda message: message.topic)
-        for turn in turns([Line(letters[message.speaker], message.text, "", None) for message in of_topic])
+        for turn in turns([MessageLine(letters[message.speaker], message.text, "", None) for message in of_topic])
     ]
     wanted = row.get("pseudo")
     return written[: wanted["topics"] * wanted["turns"]] if wanted else written
 
 
-def turns(lines: Sequence[Line]) -> list[Sequence[Line]]:
+def turns(lines: Sequence[MessageLine]) -> list[Sequence[MessageLine]]:
     """What a speaker says before the other does."""
     return [list(turn) for _, turn in groupby(lines, key=lambda line: line.speaker)]
 
@@ -372,7 +372,7 @@ def is_person(agent: str) -> bool:
     return agent.partition(":")[0] == "human"
 
 
-def as_shown(lines: Sequence[Line]) -> ShownAnswer:
+def as_shown(lines: Sequence[MessageLine]) -> ShownAnswer:
     """Messages as judges see them: speakers A and B, each message in one line."""
     return ShownAnswer.model_validate(
         {"messages": [{"speaker": line.speaker, "text": " ".join(line.text.split())} for line in lines]}

@@ -75,14 +75,14 @@ def sentences_on_task(task: str, numbers: Mapping[str, Any], rows: Sequence[Keye
     if task != "conversation" and (one_side["people"] or one_side["machines"]):  # talks are stimuli of their own
         yield (
             f"  only people answered {count(one_side['people'], 'stimulus', 'stimuli')}, and only machines "
-            f"{one_side['machines']:,}. A judge may learn this; --common leaves these stimuli out"
+            f"{one_side['machines']:,}. A judge may learn this; common (--common) leaves these stimuli out"
         )
     alike = numbers["alike"]
     if alike["answers"]:
         yield (
             f"  {count(alike['answers'], 'answer')} had an equal answer to the same stimulus by somebody else: people "
             f"and machines gave the same answer {count(alike['of_people_and_machines'], 'time')}, several machines "
-            f"{count(alike['of_several_machines'], 'time')}. --unique keeps one of the equal answers"
+            f"{count(alike['of_several_machines'], 'time')}. unique (--unique) keeps one of the equal answers"
         )
     if numbers["self_disclosed"]:
         yield f"  {count(numbers['self_disclosed'], 'answer')} say that a machine wrote them, as 'I am an AI' does"
@@ -117,7 +117,7 @@ def _blindness(entry: Mapping[str, Any]) -> str:
     visible = numbers.format(**entry["shown"])
     warning = ""
     if entry["hidden"]["p"] < 0.05:
-        warning = ". They may give machines away, or this is chance, as in one set in 20: draw with another --seed"
+        warning = ". They may give machines away, or this is chance, as in one set in 20: draw with another seed"
     return (
         f"by orders, names and files alone, a classifier has a detectability of {hidden}{warning}. "
         f"By the answers' length, numbers and punctuation, it has {visible}"

@@ -29,8 +29,7 @@ from judging.trial_sets.drawing import (
     one_sided,
     unique,
 )
-from judging.trial_sets.pairs import LENGTHS as PAIR_LENGTHS
-from judging.trial_sets.pairs import draw_pair_list, draw_pairs, read_dialogues
+from judging.trial_sets.pairs import PAIR_LENGTHS, draw_pair_list, draw_pairs, read_dialogues
 from judging.trial_sets.same_rules import SameRules
 from judging.trial_sets.trial_set import WITHOUT_PICTURE, JudgesList, write_trial_set
 from serving.files.words import count
@@ -268,7 +267,8 @@ def _refuse_pictures_of_a_part(task: Asked, answers: Sequence[Candidate]) -> Non
         whose = "people's" if without[0].truth == "human" else f"{without[0].agent}'s"
         raise InputError(
             f"{task}: no run has the picture of {count(len(without), 'answer')}, of {len(answers):,} ({whose} to "
-            f"{without[0].stimulus.id!r}, for one); give the set's stimuli these names as `benchmark_id`, or --common"
+            f"{without[0].stimulus.id!r}, for one); give the set's stimuli these names as `benchmark_id`, or draw "
+            "with common (--common)"
         )
 
 

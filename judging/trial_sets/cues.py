@@ -38,21 +38,21 @@ def grouped_folds(groups: Sequence[Hashable], classes: Sequence[Hashable], folds
     return np.array([fold_of[group] for group in groups], dtype=np.int64)
 
 
-def texts(trial: Trial) -> list[str]:
+def judged_texts(trial: Trial) -> list[str]:
     """The judged texts, of a conversation the judged speaker's."""
     return answer_numbers.texts(trial["answer"], trial.get("speaker"))
 
 
 def length(trial: Trial) -> list[float]:
     """Numbers of letters, words, texts and fixations."""
-    answered = texts(trial)
+    answered = judged_texts(trial)
     text = " ".join(answered)
     return [len(text), count_words(text), len(answered), len(trial["answer"].get("fixations") or ())]
 
 
 def punctuation(trial: Trial) -> list[float]:
     """Numbers of capitals, punctuation marks, digits, and letters beyond ASCII."""
-    text = " ".join(texts(trial))
+    text = " ".join(judged_texts(trial))
     foreign = sum(not letter.isascii() for letter in text)
     marks = sum(letter in string.punctuation for letter in text)
     return [sum(map(str.isupper, text)), marks, sum(map(str.isdigit, text)), foreign]
@@ -63,11 +63,11 @@ def frequencies(trials: Sequence[Trial]) -> list[list[float]]:
     from wordfreq import zipf_frequency
     from wordfreq.tokens import tokenize
 
-    answers = [orjson.dumps(texts(trial)) for trial in trials]
+    answers = [orjson.dumps(judged_texts(trial)) for trial in trials]
     number = Counter(answers)
     rows = []
     for trial, answer in zip(trials, answers, strict=True):
-        words = tokenize(" ".join(texts(trial)), "en")
+        words = tokenize(" ".join(judged_texts(trial)), "en")
         zipf = [zipf_frequency(word, "en") for word in words] or [0.0]
         rows.append([sum(zipf) / len(zipf), min(zipf), float(number[answer] - 1)])
     return rows

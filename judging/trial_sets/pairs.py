@@ -14,7 +14,7 @@ from judging.trial_sets.candidates import (
     AnswerReader,
     Candidate,
     Letter,
-    Line,
+    MessageLine,
     RunRecord,
     as_shown,
     is_person,
@@ -25,11 +25,11 @@ from judging.trial_sets.candidates import (
 )
 from judging.trial_sets.drawing import Order, arrange, half, least_used, shares
 
-LENGTHS = (3, 10)
+PAIR_LENGTHS = (3, 10)
 
 
 @dataclass(frozen=True, slots=True)
-class Dialogue:
+class PairCandidate:
     """A conversation that may stand beside another one."""
 
     stimulus: AnsweredStimulus
@@ -46,9 +46,9 @@ class Dialogue:
     """In small letters; the stimulus's id where nothing names a topic."""
     mode: str
     """"ping-pong" or "burst", in which somebody may send several messages in a row."""
-    turns: Sequence[Sequence[Line]]
+    turns: Sequence[Sequence[MessageLine]]
     """The messages by turns; a turn has all that one says before the other one does."""
-    pseudo: Sequence[Sequence[Line]]
+    pseudo: Sequence[Sequence[MessageLine]]
     """Turns that a machine wrote beforehand."""
 
     def is_heard(self, number: int) -> bool:
@@ -73,7 +73,7 @@ class Pairs:
         return [pair for pairs in self.cells.values() for pair in pairs]
 
 
-def read_dialogues(reader: AnswerReader) -> list[Dialogue]:
+def read_dialogues(reader: AnswerReader) -> list[PairCandidate]:
     """The conversations without catch trials. Raises InputError."""
     dialogues = []
     for record, stimulus in reader.answered(("conversation",)):
@@ -90,7 +90,7 @@ def read_dialogues(reader: AnswerReader) -> list[Dialogue]:
     return dialogues
 
 
-def _dialogue(record: RunRecord, stimulus: AnsweredStimulus) -> Dialogue | None:
+def _dialogue(record: RunRecord, stimulus: AnsweredStimulus) -> PairCandidate | None:
     answer = ConversationAnswer.model_validate(record["answer"])
     lines = messages_of(answer, stimulus.row)
     if lines is None:
@@ -101,7 +101,7 @@ def _dialogue(record: RunRecord, stimulus: AnsweredStimulus) -> Dialogue | None:
     by_turns = turns(lines)
     raw: dict[str, Any] = record["raw"] if isinstance(record["raw"], dict) else {}
     is_burst = any(len(turn) > 1 for turn in by_turns)
-    return Dialogue(
+    return PairCandidate(
         stimulus,
         agents[speaker] if speaker is not None else "~".join(agents[letter] for letter in sorted(agents)),
         bool(machines),
@@ -115,7 +115,7 @@ def _dialogue(record: RunRecord, stimulus: AnsweredStimulus) -> Dialogue | None:
 
 
 def draw_pairs(
-    dialogues: Sequence[Dialogue],
+    dialogues: Sequence[PairCandidate],
     lengths: Sequence[int],
     chance: random.Random,
     *,
@@ -126,11 +126,11 @@ def draw_pairs(
 ) -> Pairs:
     """The pairs of each length in turns, of every agent ``per_agent`` or equally many; ``every``: all there are."""
     drawn = Pairs()
-    people: dict[tuple[str, str], list[Dialogue]] = defaultdict(list)
+    people: dict[tuple[str, str], list[PairCandidate]] = defaultdict(list)
     for dialogue in dialogues:
         if not dialogue.has_machine:
             people[dialogue.topic, dialogue.mode].append(dialogue)
-    machines: dict[str, list[Dialogue]] = {agent: [] for agent in sorted(agents)}
+    machines: dict[str, list[PairCandidate]] = {agent: [] for agent in sorted(agents)}
     for dialogue in dialogues:
         if dialogue.agent not in machines:
             continue
@@ -141,9 +141,9 @@ def draw_pairs(
                 f"conversations with a machine about a topic that people did not talk about in {dialogue.mode}"
             ] += 1
     used: Counter[int] = Counter()
-    paired: dict[int, Dialogue] = {}
+    paired: dict[int, PairCandidate] = {}
     for length in sorted(lengths, reverse=True):
-        both: dict[str, list[tuple[Dialogue, Dialogue]]] = {agent: [] for agent in machines}
+        both: dict[str, list[tuple[PairCandidate, PairCandidate]]] = {agent: [] for agent in machines}
         for agent, of_agent in machines.items():
             for dialogue in chance.sample(of_agent, len(of_agent)):
                 visible = length + len(dialogue.pseudo) if show_pseudo else length
@@ -188,7 +188,7 @@ def draw_pair_list(pairs: Pairs, number: int, used: Counter[int], chance: random
 
 
 def _placed(
-    both: Sequence[tuple[Dialogue, Dialogue]], length: int, chance: random.Random, show_pseudo: bool
+    both: Sequence[tuple[PairCandidate, PairCandidate]], length: int, chance: random.Random, show_pseudo: bool
 ) -> list[Candidate]:
     first = half(len(both), chance)
     places = [number < first for number in range(len(both))]
@@ -213,7 +213,7 @@ def _placed(
     return trials
 
 
-def _side(dialogue: Dialogue, visible: Sequence[Sequence[Line]]) -> Candidate:
+def _side(dialogue: PairCandidate, visible: Sequence[Sequence[MessageLine]]) -> Candidate:
     lines = [line for turn in visible for line in turn]
     letters: dict[Letter, Letter] = {"A": "A", "B": "B"} if lines[0].speaker == "A" else {"A": "B", "B": "A"}
     return Candidate(

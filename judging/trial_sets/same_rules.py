@@ -25,7 +25,7 @@ from agents.stimuli import Asked
 from agents.vision.picture_replies import read_caption, read_color, read_objects
 from serving.files.words import count, shown
 
-PEOPLE = "people"
+ANSWERING_PEOPLE = "people"
 LABELS = 3  # that judges see
 EXAMPLES = 4  # answers that a sentence shows
 HALF = 0.5  # of people's words: if the rules drop more, they are hardly English
@@ -41,7 +41,7 @@ GREY = re.compile(r"grey(?=\b|ish)")
 
 
 @dataclass(slots=True)
-class Tally:
+class RuleTally:
     """What the rules did with the answers of one agent, or of people, to one task."""
 
     answers: int = 0
@@ -58,12 +58,13 @@ class SameRules:
     def __init__(self, *, as_written: bool = False) -> None:
         self.as_written = as_written
         self._settings = RuleSettings()
-        self._tallies: dict[tuple[Asked, str], Tally] = {}
+        self._tallies: dict[tuple[Asked, str], RuleTally] = {}
         self._colors: dict[str, Counter[str]] = {}
 
     def word(self, written: str, cue: str, who: str) -> str:
-        """The word that judges see of an answer to ``cue`` by ``who`` (:data:`PEOPLE` or an agent); "" where the rules
-        drop it."""
+        """The word that judges see of an answer to ``cue``; "" where the rules drop it.
+
+        ``who`` has answered: :data:`ANSWERING_PEOPLE` or an agent."""
         plain = _in_a_line(written)
         if self.as_written or not plain:
             return plain
@@ -117,7 +118,7 @@ class SameRules:
         return seen
 
     def _told(self, task: Asked, who: str, written: str, read: str, reason: str = "") -> str:
-        tally = self._tallies.setdefault((task, who), Tally())
+        tally = self._tallies.setdefault((task, who), RuleTally())
         tally.answers += 1
         if not read:
             tally.left_out[f"{written}: {reason}"] += 1
@@ -134,16 +135,16 @@ class SameRules:
             has_news = any(tally.changed or tally.left_out for tally in tallies.values())
             if task != "word_association" and not has_news:
                 continue
-            for who in sorted(tallies, key=lambda name: (name != PEOPLE, name)):
+            for who in sorted(tallies, key=lambda name: (name != ANSWERING_PEOPLE, name)):
                 tally = tallies[who]
                 changed = f"{tally.changed.total():,} changed{_examples(list(tally.changed))}"
                 left_out = f"{tally.left_out.total():,} left out{_examples(list(tally.left_out))}"
                 lines.append(f"{name}: {count(tally.answers, 'answer')} from {who}, {changed}, {left_out}")
-        people = self._tallies.get(("word_association", PEOPLE), Tally())
+        people = self._tallies.get(("word_association", ANSWERING_PEOPLE), RuleTally())
         if people.left_out.total() > HALF * people.answers:
             lines.append(
-                "more than half of people's words are left out. The rules are for English; --as-written shows words as "
-                "they were written"
+                "more than half of people's words are left out. The rules are for English; as_written (--as-written) "
+                "shows words as they were written"
             )
         for who, colors in sorted(self._colors.items()):
             lines.append(

@@ -27,7 +27,7 @@ from agents.stimuli import ConversationStimulus, Mode, Task
 from serving.conversations.scenario import next_turn
 from serving.scheduling import machine
 from serving.scheduling.batch import BatchReply, PackedRequest
-from serving.scheduling.recovery import describe
+from serving.scheduling.recovery import describe_error
 from serving.scheduling.tasks import all_of
 from serving.scheduling.worker import NO_ROOM, Worker, WorkerSpec
 from serving.sets.stimulus_row import StimulusRow
@@ -90,7 +90,7 @@ def _main(function: Callable[..., None], arguments: tuple[Any, ...], writer: Con
     except BrokenPipeError:
         return  # nobody listens any more
     except Exception as error:
-        writer.send(("error", str(error) if isinstance(error, TuringlikeError) else describe(error)))
+        writer.send(("error", str(error) if isinstance(error, TuringlikeError) else describe_error(error)))
 
 
 def _end_with_parent() -> None:
@@ -138,7 +138,7 @@ class Window:
 
 
 @dataclass
-class Tally:
+class WindowTally:
     """What came back while ``window`` measured."""
 
     window: Window
@@ -244,15 +244,15 @@ class BareAgent:
         self._runner.close()
         self._worker.close()
 
-    def measure(self, size: int, seconds: float) -> Tally:
+    def measure(self, size: int, seconds: float) -> WindowTally:
         """Answer batches of ``size`` stimuli, two at once, for about ``seconds``; for an agent that batches by itself,
         ``size`` calls at once. Raises MemoryError where they do not fit, and FatalDeviceError."""
         return self._runner.run(self._measure(size, seconds))
 
-    async def _measure(self, size: int, seconds: float) -> Tally:
+    async def _measure(self, size: int, seconds: float) -> WindowTally:
         source = cycle(self.requests)
         continuous = self.agent.declaration().batches_by_itself
-        tally = Tally(Window(seconds, time.perf_counter(), together=size if continuous else 1))
+        tally = WindowTally(Window(seconds, time.perf_counter(), together=size if continuous else 1))
         batch_size = 1 if continuous else size
         under_way = size if continuous else 2
 

@@ -1,4 +1,4 @@
-"""``turinglike bench``: measures one agent after the other. The table goes to stderr, the JSON to a file or stdout."""
+"""``turinglike bench``: measures agents alone or over a set. Tables go to stderr, the JSON to a file or stdout."""
 
 import contextlib
 import signal
@@ -13,76 +13,61 @@ from rich.console import Console
 from agents.capabilities import device_bytes
 from agents.catalogue.selection import checked_agents, read_names, resolve
 from agents.contract import GIB, Agent
-from agents.errors import InputError, TuringlikeError, UnavailableError, printable
-from agents.stimuli import Mode, Task
+from agents.errors import TuringlikeError, UnavailableError, printable
 from serving.bench import made_stimuli, results
 from serving.bench.bare import Setup
+from serving.bench.compare import compared, read_result
+from serving.bench.options import SECONDS, BenchOptions
 from serving.bench.results import BenchResult, Failed
+from serving.bench.scaling_plot import pictures
+from serving.bench.set_command import measure_set
 from serving.bench.sweep import sweep
 from serving.files.atomic_files import replacing
 from serving.files.output_paths import make_parent
 from serving.files.timestamps import now
 from serving.scheduling import interrupts, machine
-from serving.scheduling.placement import CONTEXT, DeviceChoice
-from serving.scheduling.recovery import describe
+from serving.scheduling.placement import CONTEXT
+from serving.scheduling.recovery import describe_error
 
 STIMULI = 1024  # for each task and mode
 RESULT_FILE = "bench.json"
 
 
-def bench(
-    agents: Sequence[str],
-    settings: Sequence[str],
-    config: Path | None,
-    sizes: tuple[int, ...] | None,
-    seconds: float,
-    device: DeviceChoice,
-    task: Task | None,
-    mode: Mode | None,
-    out: Path | None,
-) -> int:
-    """Measure ``agents`` and print the results; returns 0, 3 if an agent could not be measured, 130 or 143 after a
-    signal.
-
-    The arguments are the command's options: ``sizes`` are batch sizes (None: doubled while that brings anything),
-    ``seconds`` is measured for each, ``task`` and ``mode`` None are an agent's first. Raises InputError and
-    StorageError before anything is measured.
-    """
-    names = read_names("bench", ",".join(agents), "measured")
-    selection = resolve(names, settings, config, "bench")
-    result = BenchResult(now(), machine.host(), machine.device(device))
-    setups = []
-    for name, agent in checked_agents(selection.entries, selection.settings).items():
-        agent_task, agent_mode = _task_and_mode(name, agent, task, mode)
-        runs_on = "cuda:0" if result.device.kind == "cuda" and agent.declaration().device_memory > 0 else "cpu"
-        agent_settings = selection.settings.get(name, {})
-        setups.append(Setup(selection.entries[name], agent_settings, runs_on, agent_task, agent_mode, seconds))
-    if out is not None:
-        make_parent(out / RESULT_FILE)
+def bench(options: BenchOptions) -> int:
+    """Measure agents alone, or over a set, and print the results; returns 0, 3 if an agent could not be measured, 130
+    or 143 after a signal. Raises InputError and StorageError before anything is measured."""
+    options.check()
+    result = BenchResult(now(), machine.host(), machine.device(options.device))
+    earlier = None if options.compare is None else read_result(options.compare)
+    setups = [] if options.agents is not None else _setups(options, result)
+    if options.out is not None:
+        make_parent(options.out / RESULT_FILE)
     with interrupts.raised():
         try:
-            measure(setups, sizes, result)
+            if options.agents is None:
+                measure(setups, options.sizes, result)
+            else:
+                measure_set(options, result)
         except interrupts.Interrupted as ended:
             for number in interrupts.SIGNALS:  # a second would end this
                 signal.signal(number, signal.SIG_IGN)
             _log("ended; what was measured so far follows")
-            _write(result, out)
+            _write(result, earlier, options.out)
             return 128 + ended.number
-        _write(result, out)
+        _write(result, earlier, options.out)
     return 3 if result.failed else 0
 
 
-def _task_and_mode(name: str, agent: Agent[Any], task: Task | None, mode: Mode | None) -> tuple[Task, Mode | None]:
-    declared = agent.declaration()
-    tasks = [own for own in declared.tasks if task in (None, own)]
-    if not tasks:
-        raise InputError(f"--task {task}: {name} answers {', '.join(declared.tasks)}")
-    if tasks[0] != "attention_prediction":
-        return tasks[0], None
-    modes = [own for own in declared.modes if mode in (None, own)]
-    if not modes:
-        raise InputError(f"--mode {mode}: {name} answers {', '.join(declared.modes)}")
-    return tasks[0], modes[0]
+def _setups(options: BenchOptions, result: BenchResult) -> list[Setup]:
+    names = read_names("bench", ",".join(options.what), "measured")
+    selection = resolve(names, options.settings, options.config, "bench")
+    setups = []
+    for name, agent in checked_agents(selection.entries, selection.settings).items():
+        task, mode = made_stimuli.first_task(name, agent, options.task, options.mode)
+        runs_on = "cuda:0" if result.device.kind == "cuda" and agent.declaration().device_memory > 0 else "cpu"
+        agent_settings = selection.settings.get(name, {})
+        setups.append(Setup(selection.entries[name], agent_settings, runs_on, task, mode, options.seconds or SECONDS))
+    return setups
 
 
 def measure(setups: Sequence[Setup], sizes: Sequence[int] | None, result: BenchResult) -> None:
@@ -126,19 +111,26 @@ def _noted(result: BenchResult, name: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        message = str(error) if isinstance(error, TuringlikeError) else describe(error)
+        message = str(error) if isinstance(error, TuringlikeError) else describe_error(error)
         result.failed.append(Failed(name, message))
         _log(f"{name}: {message}")
 
 
-def _write(result: BenchResult, out: Path | None) -> None:
-    results.print_result(Console(stderr=True), result)
+def _write(result: BenchResult, earlier: BenchResult | None, out: Path | None) -> None:
+    console = Console(stderr=True)
+    results.print_result(console, result)
+    if earlier is not None:
+        for line in compared(earlier, result):
+            console.print(line, highlight=False, markup=False, emoji=False, soft_wrap=True)
     if out is None:
         if not sys.stdout.isatty():
             print(result.to_json().decode(), end="", flush=True)
         return
     with replacing(out / RESULT_FILE) as file:
         file.write(result.to_json())
+    for name, picture in pictures(result).items():
+        with replacing(out / name) as file:
+            file.write(picture.encode())
 
 
 def _log(text: str) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from agents.contract import Agent
+from agents.errors import InputError
 from agents.language.words import vocabulary
 from agents.stimuli import Mode, Stimulus, Task, parse_row
 from serving.conversations.scenario import NAMES, PERSONAS, SIDES, TOPICS
@@ -28,6 +30,21 @@ MESSAGES = (
     "I would make it simpler, and I would let more people take part in it.",
     "That is a good point. I once tried to learn more about it, but I gave up after a week.",
 ) * 2
+
+
+def first_task(name: str, agent: Agent[Any], task: Task | None, mode: Mode | None) -> tuple[Task, Mode | None]:
+    """The task and viewing mode in which an agent is measured: ``task`` and ``mode`` if given, else its first. Raises
+    InputError for what it does not answer."""
+    declared = agent.declaration()
+    tasks = [own for own in declared.tasks if task in (None, own)]
+    if not tasks:
+        raise InputError(f"--task {task}: {name} answers {', '.join(declared.tasks)}")
+    if tasks[0] != "attention_prediction":
+        return tasks[0], None
+    modes = [own for own in declared.modes if mode in (None, own)]
+    if not modes:
+        raise InputError(f"--mode {mode}: {name} answers {', '.join(declared.modes)}")
+    return tasks[0], modes[0]
 
 
 def write(path: Path, task: Task, mode: Mode | None, count: int) -> Path:

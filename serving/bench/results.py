@@ -1,4 +1,4 @@
-"""The results of ``turinglike bench``: as JSON ``turinglike.bench/4``, and as a table.
+"""The results of ``turinglike bench``: as JSON ``turinglike.bench/5``, and as a table.
 
 Names that end in ``_s`` are seconds or, of rates, a number in a second; names that end in ``_bytes`` are bytes.
 """
@@ -11,15 +11,18 @@ import orjson
 from rich.console import Console, RenderableType
 
 from agents import __version__
-from agents.contract import GIB, MIB
+from agents.contract import GIB
 from agents.errors import printable
 from agents.stimuli import Mode, Task
+from serving.bench import figures
+from serving.bench.run_results import MeasuredRuns
+from serving.bench.run_tables import run_table
 from serving.files.terminal import plain_table
 from serving.scheduling.machine import Device, Host
 
 
 @dataclass(frozen=True)
-class Size:
+class BatchSizeResult:
     """What was measured with one batch size."""
 
     batch_size: int
@@ -50,7 +53,7 @@ class Size:
 
 @dataclass
 class Measured:
-    """An agent's results."""
+    """What ``bench`` tells of one agent and one of its tasks."""
 
     agent: str
     """The agent's name."""
@@ -72,11 +75,11 @@ class Measured:
     """From the start of the process to the loaded agent."""
     first_answer_s: float = 0.0
     """From the start of the process to the first answer."""
-    sizes: list[Size] = field(default_factory=list)
+    sizes: list[BatchSizeResult] = field(default_factory=list)
     """The batch sizes, in the order in which they were measured."""
     stopped: str | None = None
     """Why no larger batch size was measured."""
-    best: Size | None = None
+    best: BatchSizeResult | None = None
     """The smallest batch size that is nearly as fast as the fastest one."""
 
 
@@ -101,14 +104,16 @@ class BenchResult:
     device: Device
     """What agents with weights ran on."""
     agents: list[Measured] = field(default_factory=list)
-    """The agents that were measured, in the order of the command line."""
+    """The agents that were measured alone, in the order of the command line."""
+    runs: list[MeasuredRuns] = field(default_factory=list)
+    """What was measured over a set, in the same order."""
     failed: list[Failed] = field(default_factory=list)
     """The agents for which there are no results, in the same order."""
     complete: bool = False
     """Whether everything was measured; False after Ctrl-C."""
     version: str = __version__
     """Turinglike's version."""
-    schema: Literal["turinglike.bench/4"] = "turinglike.bench/4"
+    schema: Literal["turinglike.bench/5"] = "turinglike.bench/5"
     """The form of ``bench.json``; its number grows when a key changes its meaning."""
 
     def to_json(self) -> bytes:
@@ -130,6 +135,8 @@ def _parts(result: BenchResult) -> Iterator[RenderableType]:
     yield f"{device.name}, {device.memory / GIB:.0f} GiB"
     for measured in result.agents:
         yield from _agent(measured)
+    for runs in result.runs:
+        yield from run_table(runs)
     for failed in result.failed:
         yield f"{failed.agent} failed: {failed.message}"
     if not result.complete:
@@ -139,7 +146,9 @@ def _parts(result: BenchResult) -> Iterator[RenderableType]:
 def _agent(measured: Measured) -> Iterator[RenderableType]:
     kind = measured.task if measured.mode is None else f"{measured.task}, {measured.mode}"
     weights = ", random weights" if measured.random_weights else ""
-    times = f"loaded in {_seconds(measured.load_s)}, first answer after {_seconds(measured.first_answer_s)}"
+    times = (
+        f"loaded in {figures.seconds(measured.load_s)}, first answer after {figures.seconds(measured.first_answer_s)}"
+    )
     yield ""
     yield f"{measured.agent} ({kind}; {measured.device}{weights}): {times}"
     table = plain_table("calls" if measured.continuous else "batch", *(header for header, _ in COLUMNS.values()))
@@ -154,35 +163,16 @@ def _agent(measured: Measured) -> Iterator[RenderableType]:
     if measured.stopped is not None:
         yield f"  {measured.stopped}"
     if measured.best is not None:
-        yield f"  best: {measured.best.batch_size}, {rate(measured.best.stimuli_s)} stimuli/s"
-
-
-def rate(value: float) -> str:
-    """A rate for people: whole with thousands marked from 1,000, below that with four digits."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.0f} %" if value >= 0.1 or value == 0 else f"{100 * value:.2g} %"
-
-
-def _seconds(value: float) -> str:
-    if value >= 1:
-        return f"{value:.3g} s"
-    return f"{1000 * value:.3g} ms" if value >= 0.001 else f"{1e6 * value:.3g} µs"
-
-
-def _memory(value: float) -> str:
-    return f"{value / GIB:.1f} GiB" if value >= GIB else f"{value / MIB:.0f} MiB"
+        yield f"  best: {measured.best.batch_size}, {figures.rate(measured.best.stimuli_s)} stimuli/s"
 
 
 COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {  # fields of Size: header, and how a value is printed
-    "stimuli_s": ("stimuli/s", rate),
-    "tokens_s": ("tokens/s", rate),
-    "fixations_s": ("fix/s", rate),
-    "p50_s": ("p50", _seconds),
-    "p95_s": ("p95", _seconds),
-    "busy": ("busy", _share),
-    "peak_host_bytes": ("host", _memory),
-    "peak_device_bytes": ("device", _memory),
+    "stimuli_s": ("stimuli/s", figures.rate),
+    "tokens_s": ("tokens/s", figures.rate),
+    "fixations_s": ("fix/s", figures.rate),
+    "p50_s": ("p50", figures.seconds),
+    "p95_s": ("p95", figures.seconds),
+    "busy": ("busy", figures.share),
+    "peak_host_bytes": ("host", figures.memory),
+    "peak_device_bytes": ("device", figures.memory),
 }

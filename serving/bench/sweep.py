@@ -8,7 +8,8 @@ from typing import Any
 from agents.capabilities import provenance_of
 from agents.errors import AgentStoppedError
 from serving.bench.bare import BareAgent, DiedError, Setup, in_child
-from serving.bench.results import Measured, Size, rate
+from serving.bench.figures import rate
+from serving.bench.results import BatchSizeResult, Measured
 from serving.runs.run_json import run_entry
 from serving.scheduling import machine
 from serving.scheduling.recovery import FatalDeviceError, release_memory
@@ -81,7 +82,7 @@ def measure_sizes(
                 break
 
 
-def best(sizes: Sequence[Size]) -> Size:
+def best(sizes: Sequence[BatchSizeResult]) -> BatchSizeResult:
     """The smallest batch size whose throughput is nearly (:data:`NEARLY`) the highest."""
     highest = max(size.stimuli_s for size in sizes)
     return min((size for size in sizes if size.stimuli_s >= NEARLY * highest), key=lambda size: size.batch_size)
@@ -96,7 +97,7 @@ def _doubling(bare: BareAgent) -> Iterator[int]:
     yield most
 
 
-def gained_nothing(sizes: Sequence[Size]) -> bool:
+def gained_nothing(sizes: Sequence[BatchSizeResult]) -> bool:
     """Whether the last two batch sizes brought hardly more than the best before them."""
     rates = [size.stimuli_s for size in sizes]
     return len(rates) > 2 and NEARLY * max(rates[-2:]) <= max(rates[:-2])
@@ -106,7 +107,7 @@ def _unit(measured: Measured) -> str:
     return "calls at once" if measured.continuous else "batch size"
 
 
-def _measure(setup: Setup, bare: BareAgent, size: int) -> Size:
+def _measure(setup: Setup, bare: BareAgent, size: int) -> BatchSizeResult:
     release_memory()
     torch: Any = sys.modules.get("torch")
     cuda = torch.cuda if torch is not None and setup.device.startswith("cuda") else None
@@ -119,7 +120,7 @@ def _measure(setup: Setup, bare: BareAgent, size: int) -> Size:
     if not tally.answered:
         raise AgentStoppedError(f"batch size {size}: no stimulus is answered: {tally.failure}")
     seconds = tally.seconds
-    return Size(
+    return BatchSizeResult(
         batch_size=size,
         stimuli_s=tally.answered / seconds,
         p50_s=tally.percentile(0.5),

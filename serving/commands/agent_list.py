@@ -23,7 +23,7 @@ WIDE = 120  # columns of a terminal with room for all columns of the list
 ENTRY_FIELDS = ("name", "summary", "source", "in_paper", "ran", "role", "licence", "tasks")
 
 
-def listed(task: str | None) -> list[dict[str, Any]]:
+def catalogue_rows(task: str | None) -> list[dict[str, Any]]:
     """A row for each agent of the catalogue that answers ``task`` (None: any task), by field.
 
     ``memory`` and ``device_memory`` are bytes; ``missing`` says what the agent lacks here, ``runs_here`` whether it can
@@ -72,7 +72,7 @@ def print_agents(
     that can run on this machine. Returns 0. Raises InputError for a name that is not in the catalogue."""
     if name is not None:
         return _print_agent(name, json=json)
-    rows = [row for row in listed(task) if not here or row["runs_here"]]
+    rows = [row for row in catalogue_rows(task) if not here or row["runs_here"]]
     if sort is not None:
         rows.sort(key=lambda row: (row["memory"] if sort == "size" else 0, row["name"]))
     if json:
@@ -198,7 +198,7 @@ def doctor(task: str | None) -> int:
     gpu = machine.gpu()
     free = machine.available() or here.memory
     disk = shutil.disk_usage(Path.home()).free
-    agents = listed(task)
+    agents = catalogue_rows(task)
     python = platform.python_version()
     graphics = f"{gpu.name} with {gpu.memory / GIB:.0f} GiB" if gpu else "no GPU"
     print(

@@ -148,6 +148,16 @@ def seconds(text: str) -> float:
     return real(text, 1e-9, 1e9)
 
 
+def minutes(text: str) -> float:
+    """A duration in minutes, above 0."""
+    return real(text, 1e-9, 1e6)
+
+
+def price(text: str) -> float:
+    """A price in any currency, from 0."""
+    return real(text, 0, 1e9)
+
+
 def share(text: str) -> float:
     """A part of a whole, from 0 to 1."""
     return real(text, 0, 1)

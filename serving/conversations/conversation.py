@@ -20,14 +20,14 @@ from agents.stimuli import ConversationStimulus
 from serving.conversations.journal import Turn, Turns, costs, turn_line
 from serving.conversations.pseudo import write_pseudo_dialogue
 from serving.conversations.scenario import SIDES, PairSettings, draw_scenario
-from serving.conversations.transcript import Instructions, Transcript, no_instructions
+from serving.conversations.transcript import InstructionsFor, Transcript, no_instructions
 from serving.runs.records import read_attempt
-from serving.scheduling.request import Attempt, Failure, Outcome, Request, Status
+from serving.scheduling.request import Attempt, Failure, Outcome, OutcomeStatus, Request
 from serving.scheduling.scheduler import Scheduler
 from serving.sets.stimulus_row import StimulusRow
 
 STRIDE = 10_000  # more than the attempts at all turns of a conversation
-Options = Mapping[str, Any]
+TurnOptions = Mapping[str, Any]
 """The options of a request: the speaker, the turn, and what a pseudo-dialogue asks for."""
 
 
@@ -43,7 +43,7 @@ class Conversation:
     """What follows from what filters find."""
     settings: PairSettings = field(default_factory=PairSettings)
     """The pair's settings."""
-    instructions: tuple[Instructions, Instructions] = (no_instructions, no_instructions)
+    instructions: tuple[InstructionsFor, InstructionsFor] = (no_instructions, no_instructions)
     """What each agent is told, for the filter of prompts that are said aloud."""
     writers: tuple[bool, bool] = (False, False)
     """Which agents write pseudo-dialogues."""
@@ -54,7 +54,7 @@ class Conversation:
     _replays: bool = field(init=False, default=True)
     _turns: list[Turn] = field(init=False, default_factory=list)  # of all attempts
     _attempts: list[Attempt] = field(init=False, default_factory=list)  # at turns and at the whole
-    _status: Status = field(init=False, default="ok")
+    _status: OutcomeStatus = field(init=False, default="ok")
     _error: Failure | None = field(init=False, default=None)
 
     async def run(self, scheduler: Scheduler) -> Outcome:
@@ -163,7 +163,7 @@ class Conversation:
     async def _write_pseudo(self, scheduler: Scheduler, transcript: Transcript, conversation_attempt: int) -> None:
         side = self.writers.index(True)
 
-        async def ask(number: int, options: Options) -> Turn:
+        async def ask(number: int, options: TurnOptions) -> Turn:
             turn = self._journalled_turn(conversation_attempt, number)
             if turn is None:
                 first_attempt = STRIDE * conversation_attempt
@@ -192,7 +192,13 @@ class Conversation:
         return turn
 
     async def _ask(
-        self, scheduler: Scheduler, transcript: Transcript, side: int, turn: int, options: Options, first_attempt: int
+        self,
+        scheduler: Scheduler,
+        transcript: Transcript,
+        side: int,
+        turn: int,
+        options: TurnOptions,
+        first_attempt: int,
     ) -> Outcome:
         of_turn = self.request._replace(
             agent=self.pair[side],

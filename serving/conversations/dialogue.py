@@ -36,15 +36,15 @@ from serving.scheduling.scheduler import Scheduler
 from serving.sets.stimulus_row import StimulusRow
 
 PSEUDO_TRIES = 5  # answers in a row that may bring nothing to a pseudo-dialogue
-PERSON = re.compile(r"human(?::[^\s~]{1,100})?")  # what a record may call the person
-Code = Literal["busy", "ended", "not_open"]
+PERSON_NAME = re.compile(r"human(?::[^\s~]{1,100})?")  # what a record may call the person
+RefusalCode = Literal["busy", "ended", "not_open"]
 
 
 class DialogueError(InputError):
     """A message that cannot be taken now. ``code`` says why: "busy" while the agent answers, "ended" after the last
     message, "not_open" before :meth:`Dialogue.open`, where the agent speaks first."""
 
-    def __init__(self, code: Code, message: str) -> None:
+    def __init__(self, code: RefusalCode, message: str) -> None:
         super().__init__(message)
         self.code = code
 

@@ -117,6 +117,18 @@ def as_conversation(outcome: Outcome) -> ConversationAnswer:
     return ConversationAnswer(messages=[Message(turn=turn, speaker=speaker, agent=outcome.request.agent, **fields)])
 
 
+def is_message(outcome: Outcome) -> bool:
+    """Whether an outcome is a message of a conversation, and no answer of its own. A failed one is none."""
+    return outcome.request.turn is not None and outcome.answer is not None
+
+
+def as_recorded(outcome: Outcome) -> Outcome:
+    """The outcome as a record has it: a message in the form of a conversation, anything else as it is."""
+    if is_message(outcome):
+        return outcome._replace(answer=as_conversation(outcome).model_dump_json().encode())
+    return outcome
+
+
 class DelaySettings(Settings):
     """How long a speaker takes over a message: reading the one before, thinking, and typing.
 

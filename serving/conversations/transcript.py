@@ -31,7 +31,7 @@ from agents.language.sent_messages import leading_label, short_names
 from agents.stimuli import ConversationStimulus, Utterance
 from serving.conversations.scenario import QUIET_S, SIDES, DelaySettings
 
-Instructions = Callable[[ConversationStimulus, Draw], str | None]
+InstructionsFor = Callable[[ConversationStimulus, Draw], str | None]
 """What an agent's prompt says before the messages, as :class:`agents.capabilities.Instructed`."""
 
 
@@ -39,12 +39,12 @@ def no_instructions(stimulus: ConversationStimulus, draw: Draw) -> None:
     """No instructions, for a person or an agent without a prompt."""
 
 
-def instructions_of(agent: Agent[Any]) -> Instructions:
+def instructions_of(agent: Agent[Any]) -> InstructionsFor:
     """What gives the texts that an agent's model reads before a conversation."""
     return agent.instructions if isinstance(agent, Instructed) else no_instructions
 
 
-class Event(NamedTuple):
+class DueEvent(NamedTuple):
     """Something that is due."""
 
     at: float
@@ -68,7 +68,7 @@ class Transcript:
     """With names and who starts, as :func:`serving.conversations.scenario.draw_scenario` gives them."""
     speakers: tuple[str, str]
     """The agents' names in records; a person is "human" or "human:NAME"."""
-    instructions: tuple[Instructions, Instructions] = (no_instructions, no_instructions)
+    instructions: tuple[InstructionsFor, InstructionsFor] = (no_instructions, no_instructions)
     """What the agents' prompts say."""
     policy: Policy = MEASURE
     """What each conversation filter leads to. With a person nothing is held back."""
@@ -150,15 +150,15 @@ class Transcript:
         return len(self.messages) >= self.stimulus.exchanges
 
     @property
-    def next_event(self) -> Event | None:
+    def next_event(self) -> DueEvent | None:
         """The earliest event that is due; None at the end, and while only a person can go on. Of events at one time,
         sending goes before calls, and A before B."""
         if self.ended:
             return None
-        events = [Event(typed[0].at, "send", side) for side, typed in enumerate(self.typing) if typed]
+        events = [DueEvent(typed[0].at, "send", side) for side, typed in enumerate(self.typing) if typed]
         for side in self.agents:
             if self.unread[side] is not None:
-                events.append(Event(self.heard_at[side] + self.quiet_s, "call", side))
+                events.append(DueEvent(self.heard_at[side] + self.quiet_s, "call", side))
         return min(events, key=lambda event: event.at, default=None)
 
     def shown(self) -> ConversationStimulus:

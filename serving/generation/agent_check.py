@@ -12,10 +12,10 @@ import orjson
 from agents.catalogue.selection import Selection, checked_agents
 from agents.errors import printable
 from serving.files.terminal import print_json
-from serving.generation.assignments import check_usage, nothing_to_answer, run_entries, tasks_asked
+from serving.generation.assignments import check_usage, nothing_to_answer, run_entries
 from serving.generation.prompt_check import check_prompts, form
 from serving.sets.checking import check_rows, print_report
-from serving.sets.kinds import Kind, is_asked, kind_of
+from serving.sets.kinds import Kind, is_asked, kind_of, tasks_asked
 from serving.sets.set_rows import Row, chosen_by
 from serving.sets.stimulus_set import read_rows
 

@@ -13,14 +13,14 @@ from agents.stimuli import ConversationType
 from serving.conversations.conversation import Conversation
 from serving.conversations.scenario import read_pair_settings
 from serving.conversations.transcript import instructions_of
-from serving.files.atomic_files import repair_tail
 from serving.runs.records import RecordHeader
-from serving.runs.resume import Maker, ResumeState
+from serving.runs.resume import ResumeState
 from serving.runs.run import Run
 from serving.runs.run_json import run_entry
 from serving.scheduling.request import Request
 from serving.scheduling.scheduler import WorkerOptions
-from serving.sets.kinds import Kind, is_asked, named
+from serving.sets.checking import CheckedSet
+from serving.sets.kinds import Kind, is_asked, named, tasks_asked
 
 
 @dataclass(slots=True)
@@ -69,6 +69,8 @@ class Assignment:
     """What its records have in common."""
     resume: ResumeState
     """The answers on disk."""
+    run_seed: int
+    """The run's seed, from which those of the answers come."""
     records: Path
     """The file of records."""
     journal: Path
@@ -93,25 +95,26 @@ class Assignment:
         """The number of missing answers to the first ``limit`` stimuli."""
         return self.total - self.resume.counts(limit).total() + self.retried
 
-    def requests(self, run: Run, options: GenerateOptions) -> Iterator[Request]:
+    def requests(self, stimuli: CheckedSet, options: GenerateOptions) -> Iterator[Request]:
         """The missing answers as requests, those of invalid rows among them, in the set's order. With
         ``options.retry_failed`` requests for answers that failed before come after all others."""
-        yield from self._requests(run, options, None, 1)
+        yield from self._requests(stimuli, options, None, 1)
         if options.retry_failed:
-            yield from self._requests(run, options, "failed", len(run.kinds) + 1)
+            yield from self._requests(stimuli, options, "failed", len(stimuli.kinds) + 1)
 
-    def valid_requests(self, run: Run, options: GenerateOptions) -> Iterator[Request]:
+    def valid_requests(self, stimuli: CheckedSet, options: GenerateOptions) -> Iterator[Request]:
         """The :meth:`requests` whose rows are valid, so that an agent can answer them."""
-        requests = self.requests(run, options)
-        if not run.invalid:
+        requests = self.requests(stimuli, options)
+        if not stimuli.invalid:
             return requests
-        return (request for request in requests if request.row.position not in run.invalid)
+        return (request for request in requests if request.row.position not in stimuli.invalid)
 
-    def _requests(self, run: Run, options: GenerateOptions, status: str | None, first: int) -> Iterator[Request]:
+    def _requests(
+        self, stimuli: CheckedSet, options: GenerateOptions, status: str | None, first: int
+    ) -> Iterator[Request]:
         """Requests for the answers that have ``status`` now, None for missing ones; ``order`` counts from ``first``."""
-        seed = run.meta["seed"]
-        kinds = {kind for kind in {*run.kinds.values()} if self.answers(kind)}
-        for row in islice(run.stimulus_rows(), options.limit):
+        kinds = {kind for kind in {*stimuli.kinds.values()} if self.answers(kind)}
+        for row in islice(stimuli.rows(), options.limit):
             if row.kind not in kinds:
                 continue
             for sample in range(options.samples):
@@ -122,35 +125,38 @@ class Assignment:
                         row=row,
                         name=self.name,
                         sample=sample,
-                        run_seed=seed,
+                        run_seed=self.run_seed,
                         order=first + row.position,
                         failed_before=self.resume.codes.get(key, ""),
                     )
 
 
 def share_out(
-    options: GenerateOptions, run: Run, positions: Mapping[tuple[str, str], int], kinds: Mapping[Kind, int]
+    options: GenerateOptions, run: Run, states: Mapping[str, ResumeState], kinds: Mapping[Kind, int]
 ) -> list[Assignment]:
-    """The agents' and pairs' shares of a run: ``positions`` of its stimuli by (task, id), numbers of ``kinds``. Raises
-    InputError for records that are not a run's, and for agents with nothing to answer."""
+    """The agents' and pairs' shares of a run: ``states`` of their files of records by name, the numbers of the
+    stimuli's ``kinds``. Raises InputError for agents with nothing to answer."""
     assignments = []
     problems = []
     for name in options.agents:
         members = catalogue.pair(name)
         described = run.meta["agents"][name]
         entry = {**described, "task": tasks_asked(described)}
-        header = RecordHeader.of(run.meta["run"], entry)
-        records = run.records_path(name)
-        tasks = entry["task"] if len(members) == 1 else ("conversation",)
-        maker = Maker(name, tasks, header.digest, entry.get("records"))
-        resume = ResumeState.read(records, positions, options.samples, maker, entry["samples"])
-        repair_tail(records)
-        assignment = Assignment(name, members, entry, header, resume, records, run.journal_path(name))
+        assignment = Assignment(
+            name=name,
+            members=members,
+            entry=entry,
+            header=RecordHeader.of(run.meta["run"], entry),
+            resume=states[name],
+            run_seed=run.meta["seed"],
+            records=run.records_path(name),
+            journal=run.journal_path(name),
+        )
         assignment.total = sum(number for kind, number in kinds.items() if assignment.answers(kind)) * options.samples
         if not assignment.total:
             problems.append(nothing_to_answer(str(options.source), name, entry, kinds))
         if options.retry_failed:
-            assignment.retried = resume.counts(options.limit)["failed"]
+            assignment.retried = assignment.resume.counts(options.limit)["failed"]
         assignments.append(assignment)
     if problems:
         raise InputError("agents have nothing to answer here: leave them out, or ask another task", problems)
@@ -158,21 +164,18 @@ def share_out(
 
 
 def check_usage(
-    names: Sequence[str], entries: Mapping[str, Entry], made: Mapping[str, Agent[Any]], samples: int, dashes: str = "--"
+    names: Sequence[str], entries: Mapping[str, Entry], made: Mapping[str, Agent[Any]], samples: int
 ) -> None:
-    """Raises InputError for unfit members or too many samples, UnavailableError for missing needs. ``dashes`` stand in
-    errors before the names of options; Python's arguments have none."""
+    """Raises InputError for unfit members or too many samples, UnavailableError for missing needs."""
     problems = [
-        Problem(
-            f"{dashes}agents", None, name, f"{member} does not converse: it answers {', '.join(entries[member].tasks)}"
-        )
+        Problem("agents", None, name, f"{member} does not converse: it answers {', '.join(entries[member].tasks)}")
         for name in names
         if len(members := catalogue.pair(name)) == 2
         for member in dict.fromkeys(members)
         if "conversation" not in entries[member].tasks
     ]
     problems += [
-        Problem(f"{dashes}samples", None, name, f"has at most {most} answers to one stimulus, as it is set")
+        Problem("samples", None, name, f"has at most {most} answers to one stimulus, as it is set")
         for name, agent in made.items()
         if (most := agent.declaration().max_samples) is not None and most < samples
     ]
@@ -198,11 +201,6 @@ def run_entries(
             pair = read_pair_settings(name, settings.get(name)).model_dump(mode="json")
         described[name] = run_entry(members, pair)
     return described
-
-
-def tasks_asked(entry: Mapping[str, Any]) -> list[str]:
-    """The tasks that an agent answers without a partner, or a pair; ``entry`` is its entry of ``run.json``."""
-    return [task for task in entry["task"] if "members" in entry or task != "conversation"]
 
 
 def nothing_to_answer(where: str, name: str, entry: Mapping[str, Any], kinds: Iterable[Kind]) -> Problem:

@@ -25,11 +25,12 @@ from serving.generation.assignments import (
     check_usage,
     run_entries,
     share_out,
-    tasks_asked,
 )
+from serving.generation.measurement import Measurement
 from serving.generation.progress import Progress, duration
 from serving.generation.prompt_check import check_prompts
 from serving.runs.opening import folder_of_run, prepare_run
+from serving.runs.resume import read_states
 from serving.runs.run import Run
 from serving.runs.run_json import checksum
 from serving.runs.store import Store
@@ -40,7 +41,8 @@ from serving.scheduling.request import Outcome
 from serving.scheduling.scheduler import ReplicaPool, Scheduler
 from serving.scheduling.tasks import all_of, cancel
 from serving.scheduling.this_process import ThisProcess
-from serving.sets.kinds import Kind, named
+from serving.sets.checking import CheckedSet
+from serving.sets.kinds import Kind, named, tasks_asked
 from serving.sets.set_rows import chosen_by
 
 __all__ = ["GenerateOptions", "generate"]
@@ -48,14 +50,20 @@ log = logging.getLogger("turinglike.scheduling")
 CONVERSATIONS = 1024  # of one pair that advance together
 
 
-def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequence[str] = ()) -> int:
-    """Run the command; returns its exit code. Proposes ``then`` at the end. Raises TuringlikeError and Interrupted."""
+def generate(
+    options: GenerateOptions,
+    report: Callable[[str], None],
+    then: Sequence[str] = (),
+    measurement: Measurement | None = None,
+) -> int:
+    """Run the command; returns its exit code. Proposes ``then`` at the end. ``measurement`` may end the run early, and
+    gets what is measured. Raises TuringlikeError and Interrupted."""
     began = time.monotonic()
     made = checked_agents(options.entries, options.settings)
     check_usage(options.agents, options.entries, made, options.samples)
     wants_ray = options.address is not None or options.replicas is not None
     if options.here and wants_ray:
-        raise InputError("--here answers in this process: leave --address and --replicas out")
+        raise InputError("here (--here) answers in this process: leave address and replicas out")
     if wants_ray:
         check_installed()
     machine.check_device(options.device, options.address)
@@ -71,7 +79,7 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
     ):
         if not options.quiet:
             print_warning(f"checking {options.source}")
-        run = prepare_run(
+        run, stimuli = prepare_run(
             options.out,
             options.source,
             task=options.task,
@@ -84,7 +92,7 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
         )
         if options.limit is not None:  # that many pictures, and each of them is asked every task of the run
             options.limit *= len(run.meta["set"].get("tasks", [None]))
-        generation = Generation(options, run, made, Store(check_lock))
+        generation = Generation(options, run, stimuli, made, Store(check_lock), measurement or Measurement())
         if generation.plan():
             generation.check_prompts()
             if options.here or (not wants_ray and generation.needs_no_workers()):
@@ -94,7 +102,7 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
                 interrupts.run(generation.execute)
             except ClusterError as error:
                 if not wants_ray and not generation.started:
-                    raise ClusterError(f"{error}, or with --here, which needs no Ray") from None
+                    raise ClusterError(f"{error}, or with here (--here), which needs no Ray") from None
                 raise
         else:
             report("nothing is left to answer")
@@ -116,11 +124,15 @@ class Generation:
     options: GenerateOptions
     """What the user asked for."""
     run: Run
-    """The run folder, whose set is checked."""
+    """The run folder."""
+    stimuli: CheckedSet
+    """The run's set."""
     agents: Mapping[str, Agent[Any]]
     """The agents by name, those of pairs among them."""
     store: Store
     """Writes records and journals; fails once the folder's lock is gone."""
+    measurement: Measurement
+    """Gets what is measured, and may end the run early."""
     here: bool = False
     """Whether agents answer in this process, without Ray."""
     started: bool = field(init=False, default=False)
@@ -142,11 +154,11 @@ class Generation:
 
     def plan(self) -> int:
         """Plan the missing answers; returns their number."""
-        run = self.run
         options = self.options
-        self.positions = {key: position for position, key in enumerate(run.kinds)}
-        self.kinds = Counter(islice(run.kinds.values(), options.limit))
-        self.assignments = share_out(options, run, self.positions, self.kinds)
+        self.positions = {key: position for position, key in enumerate(self.stimuli.kinds)}
+        self.kinds = Counter(islice(self.stimuli.kinds.values(), options.limit))
+        states = read_states(self.run, options.agents, self.positions, options.samples)
+        self.assignments = share_out(options, self.run, states, self.kinds)
         return sum(assignment.left(options.limit) for assignment in self.assignments)
 
     def check_prompts(self) -> None:
@@ -154,7 +166,7 @@ class Generation:
         options = self.options
         run = self.run
         asked = {work.name: work.entry for work in self.assignments if work.left(options.limit)}
-        rows = (row for position, row in enumerate(run.rows()) if position not in run.invalid)
+        rows = (row.json for row in self.stimuli.rows() if row.position not in self.stimuli.invalid)
         checked = check_prompts(asked, options.entries, options.settings, rows, run.root, run.meta["seed"])
         checked.refuse()
         for (name, member), prompt in checked.first.items():
@@ -191,6 +203,7 @@ class Generation:
         options = self.options
         self.cluster = ThisProcess.of(self.agents, options.device) if self.here else Cluster(options.address)
         self.scheduler = Scheduler(self.run.meta["seed"])
+        self.measurement.started = time.time()
         totals = {assignment.name: assignment.total for assignment in self.assignments}
         self.progress = Progress(self.counts, totals, quiet=options.quiet)
         shown = asyncio.create_task(self.progress.run())
@@ -206,15 +219,19 @@ class Generation:
                 left = [assignment for assignment in self.assignments if assignment.left(options.limit)]
                 work = asyncio.create_task(all_of(map(self._fulfil, left)))
                 watch = asyncio.create_task(self.cluster.watch())
+                over = asyncio.create_task(self.measurement.over())
                 try:
-                    await asyncio.wait({work, watch, writer}, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait({work, watch, writer, over}, return_when=asyncio.FIRST_COMPLETED)
                     for task in (writer, watch, work):
                         if task.done():
                             task.result()
                 finally:
-                    await cancel(work, watch)
+                    if not work.done():
+                        self.measurement.note_workers(self.scheduler, self.pool)
+                    await cancel(work, watch, over)
                     await self.pool.close()
                     await self.store.finish(writer)
+                    self.measurement.writing_s = self.store.writing_s
                     shown.cancel()
         finally:
             shown.cancel()
@@ -242,6 +259,7 @@ class Generation:
                 await asyncio.gather(*(self.pool.load(member) for member in dict.fromkeys(assignment.members)))
                 self._note_provenance(assignment)
                 self.progress.answering(assignment.name)
+                self.measurement.begin()
                 await self._write_invalid(assignment)
                 if assignment.is_pair:
                     await self._converse(assignment)
@@ -250,6 +268,8 @@ class Generation:
             except AgentStoppedError as error:
                 assignment.error = error
                 self.progress.stopped(assignment.name, str(error))
+            finally:
+                self.measurement.note_workers(self.scheduler, self.pool)
 
     def _note_provenance(self, assignment: Assignment) -> None:
         entry = self.run.meta["agents"][assignment.name]
@@ -263,17 +283,18 @@ class Generation:
         self.run.save()
 
     async def _answer(self, assignment: Assignment) -> None:
-        requests = assignment.valid_requests(self.run, self.options)
+        requests = assignment.valid_requests(self.stimuli, self.options)
         async with contextlib.aclosing(self.scheduler.stream(requests)) as outcomes:
             async for outcome in outcomes:
                 self._write(assignment, outcome)
                 await self.store.room()
 
     async def _write_invalid(self, assignment: Assignment) -> None:
-        if not self.run.invalid:
+        if not self.stimuli.invalid:
             return
-        for number, request in enumerate(assignment.requests(self.run, self.options)):
-            reason = self.run.invalid.get(request.row.position)
+        requests = assignment.requests(self.stimuli, self.options)
+        for number, request in enumerate(requests):
+            reason = self.stimuli.invalid.get(request.row.position)
             if reason is not None:
                 self._write(assignment, Outcome.failed(request, *reason))
                 await self.store.room()
@@ -303,7 +324,7 @@ class Generation:
 
         try:
             async with asyncio.TaskGroup() as group:
-                for request in assignment.valid_requests(self.run, self.options):
+                for request in assignment.valid_requests(self.stimuli, self.options):
                     conversation = pair.conversation(
                         request,
                         journalled=journalled.pop((request.row.id, request.sample), {}),
@@ -354,7 +375,7 @@ class Generation:
         if any(assignment.error for assignment in self.assignments):
             return 3
         counts = self.counts()
-        failed = self.run.skipped or any(counts[assignment.name]["failed"] for assignment in self.assignments)
+        failed = self.stimuli.skipped or any(counts[assignment.name]["failed"] for assignment in self.assignments)
         return 1 if failed else 0
 
 
@@ -373,7 +394,6 @@ def _summarize(generation: Generation, report: Callable[[str], None]) -> None:
         if not any(assignment.answers(kind) for assignment in generation.assignments):
             stimuli = f"{count} {'stimulus' if count == 1 else 'stimuli'}"
             report(f"{named([kind])}: {stimuli}, and none of these agents answers it")
-    if generation.run.skipped:
-        report(
-            f"{generation.run.skipped} rows have no record: id or task cannot be read, or an earlier row has this id"
-        )
+    if generation.stimuli.skipped:
+        skipped = generation.stimuli.skipped
+        report(f"{skipped} rows have no record: id or task cannot be read, or an earlier row has this id")

@@ -15,20 +15,20 @@ from serving.scheduling.request import Listener, Outcome
 from serving.scheduling.tasks import all_of, cancel
 
 PIECE = re.compile(r"\s*\S+|\s+$")  # the pieces that a whole answer is sent in; together they are its text
-Finish = Literal["stop", "length", "content_filter"]
+FinishReason = Literal["stop", "length", "content_filter"]
 """How an answer ended, by OpenAI's names."""
-FINISH: Mapping[str, Finish] = {"length": "length", "filtered": "content_filter"}  # by an answer's ``finish``
+FINISH: Mapping[str, FinishReason] = {"length": "length", "filtered": "content_filter"}  # by an answer's ``finish``
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ChoiceText:
     """One of the answers to a question."""
 
     index: int
     """The number of the choice, from 0; it is the sample, too."""
     text: str
     """The text, up to the first of the question's stops."""
-    finish: Finish
+    finish: FinishReason
     """How it ended."""
     answered: Answered
     """The agent's whole answer, with its record."""
@@ -56,7 +56,7 @@ class Usage:
     """Tokens of all answers together."""
 
     @classmethod
-    def of(cls, answers: Sequence[Answer]) -> "Usage":
+    def of(cls, answers: Sequence[ChoiceText]) -> "Usage":
         """The tokens of the answers to one question."""
         prompt_tokens = 0
         answer_tokens = 0
@@ -92,7 +92,7 @@ class Answering:
         self._texts = [""] * self._count  # of each answer, as far as it is known
         self._wake = asyncio.Event()
 
-    async def whole(self) -> list[Answer]:
+    async def whole(self) -> list[ChoiceText]:
         """All answers, by index. Raises ApiError for a failure of any."""
         return self._read(await self._answers([None] * self._count))
 
@@ -110,8 +110,8 @@ class Answering:
         if self._answering.done():
             self._answering.result()
 
-    async def pieces(self) -> AsyncGenerator[Piece | Answer, None]:
-        """The pieces of all answers as they are made; after the last piece of an answer the whole :class:`Answer`."""
+    async def pieces(self) -> AsyncGenerator[Piece | ChoiceText, None]:
+        """The pieces of all answers as they are made; behind the last piece of each the whole :class:`ChoiceText`."""
         sent: list[str | None] = [None] * self._count
 
         def piece(index: int, text: str) -> Piece:
@@ -142,7 +142,7 @@ class Answering:
         """End the asking, if it goes on."""
         await cancel(self._answering)
 
-    def more(self, answers: Sequence[Answer]) -> dict[str, Any]:
+    def more(self, answers: Sequence[ChoiceText]) -> dict[str, Any]:
         """The field "turinglike" of a response, which OpenAI's interface has not: the records, and what was ignored."""
         records = [orjson.Fragment(answer.answered.record.rstrip()) for answer in answers]
         return {"records": records, "ignored": self.question.ignored}
@@ -176,14 +176,14 @@ class Answering:
 
         return say
 
-    def _read(self, made: Sequence[Answered]) -> list[Answer]:
+    def _read(self, made: Sequence[Answered]) -> list[ChoiceText]:
         answers = []
         for index, answered in enumerate(made):
             text, finish = self._text(answered.outcome)
-            answers.append(Answer(index, text, finish, answered))
+            answers.append(ChoiceText(index, text, finish, answered))
         return answers
 
-    def _text(self, outcome: Outcome) -> tuple[str, Finish]:
+    def _text(self, outcome: Outcome) -> tuple[str, FinishReason]:
         fields = orjson.loads(outcome.answer or b"")
         match self._row.task:
             case "color_estimation":

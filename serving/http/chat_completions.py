@@ -10,7 +10,6 @@ from fastapi import APIRouter, Path, Request, Response
 from serving.http import openai_forms
 from serving.http.answering import Answering, Piece
 from serving.http.chat_requests import ChatRequest
-from serving.http.json_bodies import JsonRoute
 from serving.http.not_kept import Keep
 from serving.http.openai_forms import ANSWERED, envelope
 from serving.http.service import Service
@@ -18,7 +17,7 @@ from serving.http.service import Service
 
 def router(service: Service) -> APIRouter:
     """The routes ``/v1/models``, ``/v1/models/{name}`` and ``/v1/chat/completions`` of a service."""
-    routes = APIRouter(tags=["OpenAI's interface"], route_class=JsonRoute)
+    routes = APIRouter(tags=["OpenAI's interface"])
     began = int(time.time())
 
     def model(name: str) -> dict[str, Any]:

@@ -20,12 +20,11 @@ from agents import answers
 from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.stimuli import ConversationStimulus, PseudoDialogue
 from agents.stimulus_parts import WHOLE, Word
-from serving.conversations.dialogue import PERSON, BurstDialogue, Dialogue, DialogueError, FlaggedMessage
+from serving.conversations.dialogue import PERSON_NAME, BurstDialogue, Dialogue, DialogueError, FlaggedMessage
 from serving.conversations.scenario import QUIET_S, DelaySettings
 from serving.http.bodies import Body, Seed
 from serving.http.errors import POSTED, ApiError, agent_failed, documented, failure, unreadable
 from serving.http.guard import unless_gone
-from serving.http.json_bodies import JsonRoute
 from serving.http.not_kept import refuse_not_kept
 from serving.http.service import Service
 from serving.runs.records import Record, RecordedVerdict
@@ -40,7 +39,7 @@ ConversationId = Annotated[str, Path(alias="id", examples=["5d41402abc4b2a76b971
 
 
 def _person(who: str) -> str:
-    if PERSON.fullmatch(who) is None:
+    if PERSON_NAME.fullmatch(who) is None:
         raise PydanticCustomError("who", 'a person is called "human" or "human:NAME", without spaces')
     return who
 
@@ -87,7 +86,9 @@ class OpenRequest(Body):
     """In a burst dialogue: the seconds that the person must be quiet before the agent is asked."""
     person: Literal["A", "B"] = "A"
     """The person's side."""
-    who: Annotated[str, AfterValidator(_person)] = Field("human", json_schema_extra={"pattern": f"^{PERSON.pattern}$"})
+    who: Annotated[str, AfterValidator(_person)] = Field(
+        "human", json_schema_extra={"pattern": f"^{PERSON_NAME.pattern}$"}
+    )
     """What the record calls the person: "human", or "human:" and a name without spaces."""
     seed: Seed | None = None
     """The run's seed; the server's own by default."""
@@ -189,7 +190,7 @@ class OpenConversations:
 
 def router(service: Service, kept: OpenConversations) -> APIRouter:
     """The routes below ``/conversations`` of a service; ``kept`` holds the conversations."""
-    routes = APIRouter(tags=["conversations"], route_class=JsonRoute)
+    routes = APIRouter(tags=["conversations"])
 
     @routes.post(
         "/conversations",

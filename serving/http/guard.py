@@ -1,7 +1,10 @@
-"""What is checked of every request before its route sees it: its Host, its Origin, its key, its size and its speed.
+"""What is checked of every request before its route sees it: Host, Origin, key, size and speed, and what its body is.
 
 Host and Origin are checked even on this machine's own address. A page of another site, open in the same browser, could
 otherwise ask the server: directly, or under a name that its owner points to 127.0.0.1 (DNS rebinding).
+
+Texts are checked for half characters. JSON can write one: ``"\\ud83d"``, one of two parts of an emoji. Python reads it,
+but cannot write it as UTF-8, so that the answer, the record or the log would fail long after the request was taken.
 """
 
 import asyncio
@@ -14,14 +17,14 @@ import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from serving.http.errors import ApiError
+from serving.http.errors import ApiError, invalid
 
 log = logging.getLogger("turinglike.http")
 T = TypeVar("T")
@@ -33,6 +36,7 @@ OPEN_FOLDER = "/static/"  # likewise, with all that is in it
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?", re.ASCII)
 PORTS = {"http": ":80", "https": ":443"}
 CLOSE = {"connection": "close"}
+HALF = "holds half of a character (a lone surrogate, as of an emoji that was cut), which is no text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +200,48 @@ async def check_type(request: Request) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if request.method == "POST" and kind != "application/json":
         raise ApiError(415, "unsupported_type", "the body must be application/json")
+
+
+async def check_body(request: Request) -> None:
+    """As :func:`check_type`; raises ApiError 422, too, if a text or a key of the body holds half a character."""
+    await check_type(request)
+    if request.method == "POST":
+        body = await request.body()
+        # Without an escape and of ASCII alone, as images in base64 are, a body cannot have one.
+        if b"\\" in body or not body.isascii():
+            refuse_halves(await request.json())
+
+
+def refuse_halves(content: Any) -> None:
+    """Raises ApiError 422, with all places, if a text or a key of a JSON value holds half a character."""
+    problems = []
+    left: list[tuple[str, Any]] = [("", content)]
+    while left:
+        where, value = left.pop()
+        if isinstance(value, str):
+            if _is_half(value):
+                problems.append((where or "body", HALF))
+        elif isinstance(value, list):
+            for number, inside in enumerate(value):
+                left.append((f"{where}.{number}" if where else str(number), inside))
+        elif isinstance(value, dict):
+            for key, inside in value.items():
+                if _is_half(key):
+                    problems.append((where or "body", f"a key {HALF}"))
+                else:
+                    left.append((f"{where}.{key}" if where else key, inside))
+    if problems:
+        raise invalid(problems[::-1])
+
+
+def _is_half(text: str) -> bool:
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 async def unless_gone(request: Request, work: Awaitable[T]) -> T:

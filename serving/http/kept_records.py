@@ -14,11 +14,13 @@ from typing import Any
 from agents.answers import ConversationAnswer, Message
 from agents.errors import StorageError
 from agents.stimuli import ConversationStimulus
-from serving.conversations.scenario import as_conversation, next_side
+from serving.conversations.dialogue import Dialogue
+from serving.conversations.scenario import as_conversation, is_message, next_side
 from serving.files.atomic_files import lock
 from serving.files.output_paths import make_parent
 from serving.http.errors import ApiError
 from serving.runs.opening import open_served
+from serving.runs.records import RecordHeader
 from serving.runs.run import PERSON, refuse_other_folder
 from serving.runs.store import Store
 from serving.scheduling.request import Outcome
@@ -27,8 +29,8 @@ log = logging.getLogger("turinglike.http")
 
 
 class KeptRecords:
-    """Writes records to an open run folder: :meth:`start`, :meth:`keep` again and again, ``await`` :meth:`close`.
-    ``run`` is the run's id."""
+    """Writes records to an open run folder. Call :meth:`start`, then :meth:`keep_answer` and :meth:`keep_dialogue` as
+    often as wanted, and ``await`` :meth:`close`. ``run`` is the run's id."""
 
     def __init__(self, folder: Path, run: str, store: Store) -> None:
         self.run = run
@@ -41,9 +43,23 @@ class KeptRecords:
         self._writer = asyncio.create_task(self._store.run())
         return self._writer
 
-    async def keep(self, name: str, record: bytes, row: bytes | None = None) -> None:
-        """Write the line ``record`` to the file of ``name``, and the stimulus's ``row``, if given, to ``asked.jsonl``;
-        return when both are on disk. Raises ApiError 503."""
+    async def keep_answer(self, outcome: Outcome, record: bytes, header: RecordHeader) -> None:
+        """Keep an answer's ``record``, a line of JSON, and its stimulus; return when both are on disk.
+
+        A message has another record here, with the agent's ``header``: that of the pair, which has the whole
+        conversation so far. Raises ApiError 503."""
+        kept = outcome
+        if is_message(outcome):
+            kept = conversation_so_far(outcome)
+            record = header.line(kept)
+        await self._keep(kept.request.answerer, record, outcome.request.row.json)
+
+    async def keep_dialogue(self, dialogue: Dialogue, header: RecordHeader) -> None:
+        """Keep the record of an open conversation so far; return when it is on disk. Raises ApiError 503."""
+        pair = pair_with_person(dialogue.agent, 1 - dialogue.person)
+        await self._keep(pair, await dialogue.record(header))
+
+    async def _keep(self, name: str, record: bytes, row: bytes | None = None) -> None:
         lines = [(self._folder / "records" / f"{name}.jsonl", record)]
         if row is not None:
             lines.insert(0, (self._folder / "asked.jsonl", row + b"\n"))
@@ -76,11 +92,6 @@ def kept_records(
     with lock(folder) as check:
         run = open_served(folder, seed, described, accept_changed_code)
         yield KeptRecords(folder, run.meta["run"], Store(check))
-
-
-def is_message(outcome: Outcome) -> bool:
-    """Whether an outcome is a message of a conversation, and no answer of its own. A failed one is none."""
-    return outcome.request.row.task == "conversation" and outcome.answer is not None
 
 
 def conversation_so_far(outcome: Outcome) -> Outcome:

@@ -13,7 +13,6 @@ from agents import __version__
 from serving.http.bodies import JSON, MOST_ITEMS, ResponseRequest, StreamRequest, row_of_request, rows_of_stream
 from serving.http.errors import POSTED
 from serving.http.guard import unless_gone
-from serving.http.json_bodies import JsonRoute
 from serving.http.not_kept import Keep
 from serving.http.service import Service
 from serving.runs.records import Record
@@ -24,7 +23,7 @@ NDJSON = "application/x-ndjson"
 def router(service: Service) -> APIRouter:
     """The routes ``/health``, ``/ready``, ``/metrics``, ``/agents``, ``/answers`` and ``/answers/stream`` of a
     service."""
-    routes = APIRouter(route_class=JsonRoute)
+    routes = APIRouter()
 
     @routes.get("/health", summary="Whether the server is alive", tags=["state"])
     async def health() -> dict[str, str]:

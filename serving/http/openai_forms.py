@@ -10,15 +10,15 @@ from fastapi.responses import StreamingResponse
 from starlette.requests import Request
 from starlette.responses import Response
 
-from serving.http.answering import Answer, Answering, Piece, Usage
+from serving.http.answering import Answering, ChoiceText, Piece, Usage
 from serving.http.bodies import JSON
 from serving.http.errors import POSTED, ApiError, documented, request_id
 from serving.http.guard import unless_gone
 from serving.http.openai_options import ignored_header
 
-EVENTS = "text/event-stream"
+EVENT_STREAM = "text/event-stream"
 ANSWERED: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The answers.", "content": {EVENTS: {}}},
+    200: {"description": "The answers.", "content": {EVENT_STREAM: {}}},
     **POSTED,
     **documented(502),
 }
@@ -64,7 +64,7 @@ async def streamed(
         head = {**head, "usage": None}
     headers = {**ignored_header(answering.question.ignored), **NO_STORE}
     events = _events(answering, head, content, has_usage, request_id(request))
-    return StreamingResponse(events, media_type=EVENTS, headers=headers)
+    return StreamingResponse(events, media_type=EVENT_STREAM, headers=headers)
 
 
 async def _events(
@@ -92,7 +92,7 @@ def _choice(index: int, content: Mapping[str, Any], finish: str | None) -> dict[
     return {"index": index, **content, "finish_reason": finish, "logprobs": None}
 
 
-def _usage(answers: Sequence[Answer]) -> dict[str, int]:
+def _usage(answers: Sequence[ChoiceText]) -> dict[str, int]:
     counted = Usage.of(answers)
     return {
         "prompt_tokens": counted.prompt,

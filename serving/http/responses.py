@@ -10,13 +10,12 @@ import orjson
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
-from serving.http.answering import Answer, Answering, Piece, Usage
+from serving.http.answering import Answering, ChoiceText, Piece, Usage
 from serving.http.bodies import JSON
 from serving.http.errors import ApiError, request_id
 from serving.http.guard import unless_gone
-from serving.http.json_bodies import JsonRoute
 from serving.http.not_kept import Keep
-from serving.http.openai_forms import ANSWERED, EVENTS, NO_STORE
+from serving.http.openai_forms import ANSWERED, EVENT_STREAM, NO_STORE
 from serving.http.openai_options import ignored_header
 from serving.http.response_requests import ResponsesRequest
 from serving.http.said_here import SaidHere
@@ -27,7 +26,7 @@ INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 def router(service: Service, said: SaidHere) -> APIRouter:
     """The route ``/v1/responses`` of a service; ``said`` remembers the answers."""
-    routes = APIRouter(tags=["OpenAI's interface"], route_class=JsonRoute)
+    routes = APIRouter(tags=["OpenAI's interface"])
 
     @routes.post(
         "/v1/responses",
@@ -44,7 +43,9 @@ def router(service: Service, said: SaidHere) -> APIRouter:
             [answer] = await unless_gone(request, answering.whole())
             return Response(orjson.dumps(made.answered(answer)), media_type=JSON, headers=headers)
         await unless_gone(request, answering.begin())
-        return StreamingResponse(made.events(request_id(request)), media_type=EVENTS, headers={**headers, **NO_STORE})
+        return StreamingResponse(
+            made.events(request_id(request)), media_type=EVENT_STREAM, headers={**headers, **NO_STORE}
+        )
 
     return routes
 
@@ -60,7 +61,7 @@ class _Response:
         self._created = int(time.time())
         self._events = 0
 
-    def answered(self, answer: Answer) -> dict[str, Any]:
+    def answered(self, answer: ChoiceText) -> dict[str, Any]:
         """The response with its answer, which is remembered under the message's id."""
         self._said.remember(self._message_id, answer.text)
         reason = INCOMPLETE.get(answer.finish)
@@ -140,7 +141,7 @@ class _Response:
             "usage": None,
         }
 
-    def _message(self, answer: Answer | None) -> dict[str, Any]:
+    def _message(self, answer: ChoiceText | None) -> dict[str, Any]:
         if answer is None:
             status = "in_progress"
         elif answer.finish in INCOMPLETE:

@@ -17,7 +17,7 @@ from agents.contract import Agent, is_installed
 from agents.errors import InputError
 from serving.http import chat_completions, conversations, native, page, responses, text_completions
 from serving.http.errors import EVERYWHERE, on_fault, on_http_error, on_invalid
-from serving.http.guard import LOOPBACK, FinishedRequest, Guard, Rules, check_type
+from serving.http.guard import LOOPBACK, FinishedRequest, Guard, Rules, check_body
 from serving.http.kept_records import KeptRecords
 from serving.http.monitoring import ServerLog
 from serving.http.said_here import SaidHere
@@ -75,7 +75,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         responses=EVERYWHERE,
-        dependencies=[Depends(check_type)],
+        dependencies=[Depends(check_body)],
         exception_handlers={
             HTTPException: on_http_error,
             RequestValidationError: on_invalid,

@@ -14,15 +14,15 @@ from agents.contract import Agent
 from agents.errors import AgentStoppedError, AnswerError, ClusterError, InputError, UnavailableError
 from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus
 from serving.conversations.dialogue import Dialogue
-from serving.conversations.scenario import as_conversation, next_turn
+from serving.conversations.scenario import as_recorded, next_turn
 from serving.http.errors import ApiError, agent_failed, failure, quotes_others
-from serving.http.kept_records import KeptRecords, conversation_so_far, is_message, pair_with_person
+from serving.http.kept_records import KeptRecords
 from serving.http.monitoring import Metrics
 from serving.runs.records import RecordHeader
 from serving.runs.run_json import run_entry
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.interrupts import declare_answers_here
-from serving.scheduling.recovery import describe
+from serving.scheduling.recovery import describe_error
 from serving.scheduling.request import Failure, Listener, Outcome, Request
 from serving.scheduling.scheduler import ReplicaPool, Scheduler, WorkerOptions
 from serving.scheduling.tasks import cancel
@@ -175,7 +175,7 @@ class Service:
             _log_failed(name, str(error))
         except Exception as error:  # in the words of libraries
             self._errors[name] = f"could not be loaded; {LOGGED}"
-            _log_failed(name, str(error) if isinstance(error, AgentStoppedError) else describe(error))
+            _log_failed(name, str(error) if isinstance(error, AgentStoppedError) else describe_error(error))
 
     async def loaded(self, name: str) -> float:
         """Wait until an agent is loaded, and return the seconds that are left for its answer. Raises ApiError 503 where
@@ -290,7 +290,7 @@ class Service:
             raise agent_failed(name, "has stopped") from None
         answered = self.answered(outcome)
         if kept_in is not None:
-            await self._keep(kept_in, answered)
+            await kept_in.keep_answer(outcome, answered.record, self.headers[name])
         elif self._kept is not None:
             self.metrics.not_kept(name)
             log.info("answer", extra={"about": {"agent": name, "not_kept": "as its request asked"}})
@@ -304,26 +304,12 @@ class Service:
             agent = outcome.request.agent
             log.error("answer", extra={"about": {"agent": agent, "code": error.code, "message": error.message}})
             shown = outcome._replace(error=Failure(error.code, failure(agent, error.code).detail))
-        if is_message(outcome):
-            shown = shown._replace(answer=as_conversation(outcome).model_dump_json().encode())
-        return Answered(outcome, self.headers[outcome.request.agent].line(shown))
-
-    async def _keep(self, kept: KeptRecords, answered: Answered) -> None:
-        """Keep an answer's record; of a message the record of the conversation so far, which is the pair's."""
-        outcome = answered.outcome
-        record = answered.record
-        name = outcome.request.answerer
-        if is_message(outcome):
-            outcome = conversation_so_far(outcome)
-            name = outcome.request.answerer
-            record = self.headers[outcome.request.agent].line(outcome)
-        await kept.keep(name, record, outcome.request.row.json)
+        return Answered(outcome, self.headers[outcome.request.agent].line(as_recorded(shown)))
 
     async def keep(self, dialogue: Dialogue) -> None:
         """Write the record of a conversation so far, if records are kept. Raises ApiError 503 where that fails."""
         if self._kept is not None:
-            record = await dialogue.record(self.headers[dialogue.agent])
-            await self._kept.keep(pair_with_person(dialogue.agent, 1 - dialogue.person), record)
+            await self._kept.keep_dialogue(dialogue, self.headers[dialogue.agent])
 
     async def stream(
         self,

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Request, Response
 from serving.http import openai_forms
 from serving.http.answering import Answering, Piece
 from serving.http.completion_requests import CompletionRequest
-from serving.http.json_bodies import JsonRoute
 from serving.http.not_kept import Keep
 from serving.http.openai_forms import ANSWERED, envelope
 from serving.http.service import Service
@@ -17,7 +16,7 @@ from serving.http.service import Service
 
 def router(service: Service) -> APIRouter:
     """The route ``/v1/completions`` of a service."""
-    routes = APIRouter(tags=["OpenAI's interface"], route_class=JsonRoute)
+    routes = APIRouter(tags=["OpenAI's interface"])
 
     @routes.post("/v1/completions", summary="The answer to a text, or to a cue", responses=ANSWERED)
     async def complete(asked: CompletionRequest, request: Request, keep: Keep) -> Response:

@@ -23,8 +23,8 @@ from agents.catalogue import pair as pair_of
 from agents.catalogue.selection import checked_agents, resolve
 from agents.errors import InputError
 from agents.stimuli import ConversationStimulus
-from serving.conversations.scenario import as_conversation, next_turn
-from serving.generation.assignments import ConversingPair, check_usage, nothing_to_answer, run_entries, tasks_asked
+from serving.conversations.scenario import as_recorded, next_turn
+from serving.generation.assignments import ConversingPair, check_usage, nothing_to_answer, run_entries
 from serving.library.typed_records import Records, TypedRecord, typed
 from serving.runs.records import RecordHeader
 from serving.scheduling.placement import DeviceChoice
@@ -33,17 +33,17 @@ from serving.scheduling.scheduler import ReplicaPool, Scheduler, WorkerOptions
 from serving.scheduling.tasks import all_of
 from serving.scheduling.this_process import ThisProcess
 from serving.sets.checked_stimuli import CheckedStimuli, check_stimuli
-from serving.sets.kinds import is_asked
+from serving.sets.kinds import is_asked, tasks_asked
 from serving.sets.stimulus_row import StimulusRow
 
 T = TypeVar("T")
-Settings = Mapping[str, Mapping[str, Any]]
+SettingsByAgent = Mapping[str, Mapping[str, Any]]
 """Settings by agent: ``{"mmcq": {"colors": 8}}``."""
 FOREVER = 7 * 24 * 3600.0  # seconds: only the caller ends what is computed in this process
 PROBLEMS_SHOWN = 50  # in a traceback
 
 
-class Material(TypedDict, total=False):
+class GivenStimuli(TypedDict, total=False):
     """What agents answer, where no set is given: one of ``images``, ``cues``, ``topics`` and ``messages``."""
 
     images: Any
@@ -66,11 +66,11 @@ def answer(
     agents: str | Sequence[str],
     stimuli: str | Path | Iterable[Any] | None = None,
     *,
-    settings: Settings | None = None,
+    settings: SettingsByAgent | None = None,
     config: str | Path | None = None,
     batch_size: int | None = None,
     device: DeviceChoice = "auto",
-    **material: Unpack[Material],
+    **material: Unpack[GivenStimuli],
 ) -> Records:
     """Ask one or several agents, or pairs ``a~b`` that converse, and return their records. ::
 
@@ -82,7 +82,7 @@ def answer(
     stimuli, seed and settings; only times differ.
 
     - ``stimuli``: the path of a set, or its rows as mappings. In their place, and for ``samples`` and ``seed``, see
-      :class:`Material`.
+      :class:`GivenStimuli`.
     - ``settings``: settings by agent, ``{"mmcq": {"colors": 8}}``; ``config``: a TOML file of them and of variants.
     - ``batch_size``: stimuli in a batch; None: as each agent says. It changes the speed, not the answers.
     - ``device``: "auto" (a GPU where there is one), "cpu" or "cuda".
@@ -101,7 +101,7 @@ def answer(
 def load(
     agents: str | Sequence[str],
     *,
-    settings: Settings | None = None,
+    settings: SettingsByAgent | None = None,
     config: str | Path | None = None,
     batch_size: int | None = None,
     device: DeviceChoice = "auto",
@@ -141,7 +141,7 @@ class Agents:
         self,
         agents: str | Sequence[str],
         *,
-        settings: Settings | None = None,
+        settings: SettingsByAgent | None = None,
         config: str | Path | None = None,
         assignments: Sequence[str] = (),
         batch_size: int | None = None,
@@ -163,7 +163,7 @@ class Agents:
             raise InputError(f"settings are given for agents that are not asked: {', '.join(sorted(strangers))}")
         self._agents = checked_agents(self.entries, self.settings)
         self._run_entries = run_entries(self.names, self.entries, self._agents, self.settings)
-        check_usage(self.names, self.entries, self._agents, 1, dashes="")
+        check_usage(self.names, self.entries, self._agents, 1)
         run = secrets.token_hex(6)
         self._headers = {name: RecordHeader.of(run, entry) for name, entry in self._run_entries.items()}
         self._process = ThisProcess.of(self._agents, device)
@@ -222,7 +222,7 @@ class Agents:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def answer(self, stimuli: str | Path | Iterable[Any] | None = None, **material: Unpack[Material]) -> Records:
+    def answer(self, stimuli: str | Path | Iterable[Any] | None = None, **material: Unpack[GivenStimuli]) -> Records:
         """The records of the loaded agents, as :func:`answer` gives them. Calls from several threads take turns."""
         with _explained():
             return self.answer_checked(self.check(stimuli, **material))
@@ -242,7 +242,7 @@ class Agents:
         has nothing to answer."""
         if not 0 <= seed < 2**53 or samples < 1:
             raise InputError(f"a seed is from 0 to 2**53 - 1, not {seed}, and samples are from 1, not {samples}")
-        check_usage(self.names, self.entries, self._agents, samples, dashes="")
+        check_usage(self.names, self.entries, self._agents, samples)
         tasks = {name: tasks_asked(entry) for name, entry in self._run_entries.items()}
         checked = check_stimuli(stimuli, images, cues, topics, messages, task, tasks)
         kinds = checked.kinds()
@@ -295,9 +295,7 @@ class Agents:
         return request
 
     def _record(self, name: str, outcome: Outcome) -> TypedRecord:
-        if outcome.request.turn is not None and outcome.answer is not None:
-            outcome = outcome._replace(answer=as_conversation(outcome).model_dump_json().encode())
-        return typed(self._headers[name].line(outcome), outcome.request.row.parsed)
+        return typed(self._headers[name].line(as_recorded(outcome)), outcome.request.row.parsed)
 
     def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
         if self._loop is None:

@@ -11,15 +11,14 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agents.errors import IdentityError, InputError, Problem
-from serving.files.atomic_files import lock, replacing, writing
+from serving.files.atomic_files import lock, writing
 from serving.runs.run import PERSON, Run, refuse_other_folder
 from serving.runs.run_json import changed_code, difference, new_run_json, read_run_json, take_code
-from serving.runs.stimulus_index import CheckedSet, Index, carry_over, load_index, save_index
+from serving.sets.checking import CheckedSet, check_set
 from serving.sets.set_rows import Choose
-from serving.sets.stimulus_set import read_rows
 
 
 @contextmanager
@@ -41,6 +40,15 @@ def folder_of_run(out: Path, names: Sequence[str]) -> Iterator[None]:
         raise
 
 
+class PreparedRun(NamedTuple):
+    """A run folder that is ready for the answers to a set."""
+
+    run: Run
+    """The folder, with its ``run.json``."""
+    stimuli: CheckedSet
+    """The set, whose rows are in the folder."""
+
+
 def prepare_run(
     folder: Path,
     source: Path,
@@ -52,47 +60,31 @@ def prepare_run(
     described: Mapping[str, dict[str, Any]],
     skip_invalid: bool = False,
     accept_changed_code: bool = False,
-) -> Run:
+) -> PreparedRun:
     """Check the set ``source``; make or continue the run folder, which the caller has locked. Raises InputError with
     every problem of the set, IdentityError if the folder was made from something else, StorageError."""
     meta = _load_meta(folder)
-    old: Index | None = None
-    if meta is not None:
-        if not meta["set"]:
-            raise InputError(f"{folder} holds what a server kept, and no set; choose another --out")
-        _same_seed_and_agents(folder, meta, seed, described, accept_changed_code)
-        old = load_index(folder)
     before = []
     agents = dict(described)
     if meta is not None:
+        if not meta["set"]:
+            raise InputError(f"{folder} holds what a server kept, and no set; choose another folder")
+        _same_seed_and_agents(folder, meta, seed, described, accept_changed_code)
         before = meta["set"].get("tasks", [])
         agents = {**meta["agents"], **described}
     if task is not None and source.is_dir():
-        tasks = _PictureTasks(before, agents, _always(task))  # beside it the run's other tasks are asked
-        rows = read_rows(source, None, choose=tasks)
-    else:
-        tasks = _PictureTasks(before, agents, choose)
-        rows = read_rows(source, task, choose=tasks)
-    try:
-        with replacing(folder / "stimuli.new") as file:
-            checked = CheckedSet(old or {}, file)
-            checked.add_all(rows, str(source), skip_invalid)
-        if old is not None:
-            carry_over(folder, old, checked.entries)
-        elif meta is not None and checked.sha256() != meta["set"].get("sha256"):
-            raise IdentityError(f"{folder} was made from another set, and has no index of it; give the set as it was")
-        with writing(f"to {folder}"):
-            (folder / "stimuli.new").replace(folder / "stimuli.jsonl")
-    finally:
-        (folder / "stimuli.new").unlink(missing_ok=True)
-    save_index(folder, checked.entries)
+        choose = _always(task)  # beside it the run's other tasks are asked
+        task = None
+    tasks = _PictureTasks(before, agents, choose)
+    earlier = None if meta is None else meta["set"]
+    stimuli = check_set(source, folder, task=task, choose=tasks, skip_invalid=skip_invalid, earlier=earlier)
     if meta is None:
         meta = new_run_json(secrets.token_hex(6), seed or 0, samples)
     meta["set"] = {
         "source": str(source),
-        "root": str(source.resolve() if source.is_dir() else source.resolve().parent),
-        "count": len(checked.entries),
-        "sha256": checked.sha256(),
+        "root": str(stimuli.root),
+        "count": len(stimuli.kinds),
+        "sha256": stimuli.sha256,
     }
     if tasks.all:
         meta["set"]["tasks"] = tasks.all
@@ -104,10 +96,8 @@ def prepare_run(
         kept["samples"] = max(samples, kept.get("samples", 1))
     meta["samples"] = max(samples, meta["samples"])
     run = Run(folder, meta)
-    run.invalid = checked.invalid
-    run.skipped = checked.skipped
     run.save()
-    return run
+    return PreparedRun(run, stimuli)
 
 
 def open_served(
@@ -135,7 +125,7 @@ def new_people_run(folder: Path, source: Path) -> Run:
     """Make a run folder for people's answers to the set ``source``, without agents. Raises as :func:`prepare_run`."""
     (folder / "records").mkdir(parents=True)
     with lock(folder):
-        run = prepare_run(folder, source, task=None, seed=0, samples=0, described={})
+        run = prepare_run(folder, source, task=None, seed=0, samples=0, described={}).run
     (folder / "lock").unlink()
     return run
 
@@ -169,7 +159,7 @@ class _PictureTasks:
             tasks = [task for task in self.all if task in entry["task"]]
             if len(tasks) > 1:
                 message = f"answers {' and '.join(tasks)}; each task needs a run of its own (--task)"
-                problems = [Problem("--agents", None, name, message)]
+                problems = [Problem("agents", None, name, message)]
                 raise InputError("in a run an agent has a single task about the same pictures", problems)
 
 
@@ -179,7 +169,7 @@ def _load_meta(folder: Path) -> dict[str, Any] | None:
         if orphans:
             raise InputError(
                 f"{folder} has records ({', '.join(orphans[:3])}) but no run.json that says what made them; "
-                "choose another --out"
+                "choose another folder"
             )
         return None
     meta = read_run_json(folder)
@@ -210,7 +200,10 @@ def _same_seed_and_agents(
         if before["digest"] != entry["digest"]:
             problems.append(Problem(where, None, f"agents.{name}", difference(before, entry)))
         elif changed_code(before, entry) and not accept_changed_code:
-            what = "the file of its class has changed since; --accept-changed-code goes on with it as it is now"
+            what = (
+                "the file of its class has changed since; accept_changed_code (--accept-changed-code) goes on with it "
+                "as it is now"
+            )
             problems.append(Problem(where, None, f"agents.{name}", what))
     if problems:
-        raise IdentityError(f"{folder} was made from something else; choose another --out", problems)
+        raise IdentityError(f"{folder} was made from something else; choose another folder", problems)

@@ -9,7 +9,7 @@ from agents.frames import WAY_OUT, Point, Sides, as_text, have_one_shape, lacks_
 from serving.files.words import count
 
 NAMED = 5  # scanpaths that a refusal names
-AGAIN = f"Import the answers again with {WAY_OUT}."
+AGAIN = f"Import the answers again (`import`) with {WAY_OUT}."
 OF_AGENTS = 'An agent says it in its answer: ScanpathAnswer(…, fit="stretch"), or fit="bars".'
 PICTURES = "Put the pictures where the run looks for them."
 IMPORTED = {"human": "humans", "published": "published"}  # kinds of records, and their files

@@ -1,8 +1,8 @@
 """Which answers a run folder has, so that a run goes on where it ended.
 
-A file of records grows in the order in which answers came. :class:`ResumeState` reads it once: which keys are there,
-with which status, and in which line. From that ``generate`` knows what is left, and at the end it puts the lines in the
-set's order.
+A file of records grows in the order in which answers came. :func:`read_states` reads each file once, before anything is
+asked: which keys are there, with which status, and in which line. From that ``generate`` knows what is left, and at the
+end :meth:`ResumeState.tidy` puts the lines in the set's order.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ import hashlib
 import mmap
 import sys
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
 from agents.errors import InputError
-from serving.files.atomic_files import replacing
+from serving.files.atomic_files import repair_tail, replacing
 from serving.files.words import shown
 from serving.runs.records import problems, structural_fault
-from serving.runs.run import numbered_lines, open_to_read
+from serving.runs.run import Run, numbered_lines, open_to_read
 from serving.runs.run_json import is_changed
+from serving.sets.kinds import tasks_asked
 
 AnswerKey = tuple[int, int]
 """The position of the stimulus in the set, and the sample."""
@@ -51,7 +52,7 @@ class Maker:
         if record["agent"] != self.name or record["task"] not in self.tasks:
             return f"is a record of {shown(record['agent'])} in {shown(record['task'])}: it belongs elsewhere"
         if record["provenance"].get("digest") != self.digest:
-            return "was made with other settings than run.json says; choose another --out"
+            return "was made with other settings than run.json says; choose another folder"
         return None
 
 
@@ -135,3 +136,20 @@ class ResumeState:
             with replacing(path) as out:
                 for line in [*(last[place] for place in sorted(last)), *others]:
                     out.write(content[starts[line] : starts[line + 1]])
+
+
+def read_states(
+    run: Run, names: Iterable[str], positions: Mapping[tuple[str, str], int], samples: int
+) -> dict[str, ResumeState]:
+    """What a run's files of records have, by the ``names`` of agents and pairs; torn last lines are cut off.
+
+    ``positions`` are those of the run's stimuli by (task, id), ``samples`` are wanted of each. Raises InputError for
+    records that are not the run's."""
+    states = {}
+    for name in names:
+        entry = run.meta["agents"][name]
+        path = run.records_path(name)
+        maker = Maker(name, tasks_asked(entry), entry["digest"], entry.get("records"))
+        states[name] = ResumeState.read(path, positions, samples, maker, entry["samples"])
+        repair_tail(path)
+    return states

@@ -21,7 +21,6 @@ from serving.files.run_folder_names import OWN
 from serving.runs.records import people_record, structural_fault
 from serving.runs.run_json import read_run_json
 from serving.sets.kinds import Kind, kind_of
-from serving.sets.stimulus_row import StimulusRow
 
 IMPORTS = ("humans", "published")  # the files of imported records
 PERSON = "human"  # in records and names of pairs: a person
@@ -58,10 +57,6 @@ class Run:
         self.path = Path(path)
         self.meta = read_run_json(self.path) if meta is None else meta
         """The content of ``run.json``; :meth:`save` writes it."""
-        self.invalid: Mapping[int, tuple[str, str]] = {}
-        """Stimuli that cannot be asked, by position: (code, message). Known only after the set was checked."""
-        self.skipped = 0
-        """The rows of the set without a record. Known only after the set was checked."""
 
     @property
     def root(self) -> Path | None:
@@ -132,20 +127,6 @@ class Run:
         """Whether the run is of a set; what a server keeps and imports alone have none."""
         return bool(self.meta["set"]) or (self.path / "stimuli.jsonl").exists()
 
-    def rows(self) -> Iterator[bytes]:
-        """The lines of ``stimuli.jsonl``, without newlines and unread."""
-        with (self.path / "stimuli.jsonl").open("rb") as file:
-            for line in file:
-                yield line[:-1]
-
-    def stimulus_rows(self) -> Iterator[StimulusRow]:
-        """The rows as they are asked. Here, and nowhere else, a line meets its position, id and kind: :attr:`kinds` has
-        read these from the same lines."""
-        root = None if self.root is None else str(self.root)
-        keys_and_lines = zip(self.kinds.items(), self.rows(), strict=True)
-        for position, (((_, id), kind), line) in enumerate(keys_and_lines):
-            yield StimulusRow(id, kind, line, position, root)
-
     def stimuli(self) -> Iterator[dict[str, Any]]:
         """The set's rows. Raises InputError for damaged or missing rows."""
         path = self.path / "stimuli.jsonl"
@@ -180,7 +161,7 @@ def refuse_other_folder(path: Path) -> None:
     """Raise InputError for a folder that holds something else than a run."""
     names = [entry.name for entry in path.iterdir()] if path.is_dir() else []
     if "run.json" not in names and any(name not in OWN and name[0] != "." for name in names):
-        raise InputError(f"{path} is not empty and not a run folder; choose another --out")
+        raise InputError(f"{path} is not empty and not a run folder; choose another folder")
 
 
 def numbered_records(file: BinaryIO, path: Path, damage: Damage | None = None) -> Iterator[NumberedRecord]:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -67,6 +68,8 @@ class Store:
         self._interval = interval
         self.done: dict[Path, Counter[str]] = {}
         """The lines on disk, by file and kind."""
+        self.writing_s = 0.0
+        """Seconds spent on writing and syncing so far."""
         self._files: dict[Path, _File] = {}
         self._buffered = 0
         self._room = asyncio.Event()
@@ -126,7 +129,9 @@ class Store:
                 counts = file.counts
                 file.counts = Counter()
                 data = b"".join(lines)
+                began = time.perf_counter()
                 await asyncio.get_running_loop().run_in_executor(self._disk, file.append, data)
+                self.writing_s += time.perf_counter() - began
                 self.done[file.path] += counts
                 self._buffered -= len(data)
         if self._buffered <= BUFFER:

@@ -24,12 +24,12 @@ from serving.scheduling.recovery import (
     LONGEST_PAUSE,
     RELOADS,
     CircuitBreaker,
-    RepeatedReplies,
     WorkerLost,
-    describe,
+    describe_error,
     one_line,
 )
-from serving.scheduling.request import Failure, Status, Where
+from serving.scheduling.request import Failure, Outcome, OutcomeStatus, Timing, Where
+from serving.scheduling.server_replies import ServerReplies
 from serving.scheduling.tasks import cancel
 from serving.scheduling.this_process import LocalWorker
 from serving.scheduling.under_way import UnderWay
@@ -76,14 +76,17 @@ class Dispatcher:
         self.load_timeout = load_timeout
         self.provenance: dict[str, Any] | None = None
         self.stopped: AgentStoppedError | None = None
+        self.responding_s: dict[int, float] = {}
+        """Seconds in which workers called the agent, by the worker's number; calls at once are summed."""
+        self.threads = 1
+        """The threads of a worker that prepare stimuli."""
         self._make_worker = make_worker
         self._queue: list[tuple[int, int, UnderWay]] = []  # a heap: order, number of arrival, request
         self._arrivals = itertools.count()
         self._suspects: deque[UnderWay] = deque()
         self._replicas: list[_Replica] = []
         self._breaker = CircuitBreaker() if breaker else None
-        self._repeats = RepeatedReplies()
-        self._ignored: set[str] = set()  # what the server ignores, as the user was told
+        self._server_replies = ServerReplies(agent.name)
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -126,6 +129,7 @@ class Dispatcher:
             worker.kill()
             return
         replica = _Replica(worker, number)
+        self.responding_s.setdefault(number, 0.0)
         self._replicas.append(replica)
         self._run_in_background(self._watch(replica))
         self.dispatch()
@@ -152,7 +156,7 @@ class Dispatcher:
     def submit(self, request: UnderWay) -> None:
         """Put a request into the queue; it leaves with :meth:`dispatch`."""
         if self.stopped is not None:
-            request.end("unanswered")
+            _end(request, "unanswered")
             return
         request.queued_at = asyncio.get_running_loop().time()
         heapq.heappush(self._queue, (request.order, next(self._arrivals), request))
@@ -205,7 +209,7 @@ class Dispatcher:
     def _end_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.stop(AgentStoppedError(f"agent {self.name} was stopped by an internal error: {describe(error)}"))
+            self.stop(AgentStoppedError(f"agent {self.name} was stopped by an internal error: {describe_error(error)}"))
 
     async def _call(self, replica: _Replica, batch: list[UnderWay]) -> None:
         sent_at = asyncio.get_running_loop().time()
@@ -263,6 +267,7 @@ class Dispatcher:
         worker = Where(replica.worker.host, replica.worker.device, reply.size)
         created = now()
         responding = round(reply.responding, 6)
+        self.responding_s[replica.number] += responding
         for request, packed in zip(batch, reply.replies, strict=True):
             if request.is_cancelled:
                 continue
@@ -282,7 +287,7 @@ class Dispatcher:
             try:
                 is_rejected = _is_rejected(request, self.declared)
             except Exception as error:  # a filter is an agent's own code: what it raises fails this request alone
-                self._fail(request, Failure("filter_failed", describe(error)))
+                self._fail(request, Failure("filter_failed", describe_error(error)))
                 return
         if is_rejected and request.attempt + 1 < self.declared.attempts:
             request.attempt += 1
@@ -297,29 +302,16 @@ class Dispatcher:
     def _fail(self, request: UnderWay, error: Failure) -> None:
         self._finish(request, "failed", error)
 
-    def _finish(self, request: UnderWay, status: Status, error: Failure | None = None) -> None:
+    def _finish(self, request: UnderWay, status: OutcomeStatus, error: Failure | None = None) -> None:
         if self.stopped is not None:
-            request.end("unanswered")
+            _end(request, "unanswered")
             return
-        self._note_server(request)
-        request.end(status, error)
+        self._server_replies.note(request)
+        _end(request, status, error)
         if self._breaker is not None:
             code, message = error or (None, "")
             if why := self._breaker.note(code, request.request.failed_before):
                 self.stop(AgentStoppedError(f"agent {self.name} was stopped: {why}: {message}"))
-
-    def _note_server(self, request: UnderWay) -> None:
-        """Tell the user what the replies to a request show of a server that says 200 and does something else."""
-        replies = request.server_replies()
-        if not replies:
-            return
-        if self._repeats.note(request.question(), replies):
-            log.warning("%s: the server's replies repeat each other: it draws nothing, or temperature is 0", self.name)
-        for _, raw in replies:
-            for name in raw.get("ignored") or ():
-                if name not in self._ignored:
-                    log.warning("%s: the server ignores %s; `ignored` in records says where", self.name, name)
-                    self._ignored.add(name)
 
     def stop(self, error: AgentStoppedError) -> None:
         """End the agent: workers are killed, and open requests come back unanswered."""
@@ -336,7 +328,7 @@ class Dispatcher:
         self._suspects.clear()
         self._queue.clear()
         for request in left:
-            request.end("unanswered")
+            _end(request, "unanswered")
 
     async def close(self) -> None:
         """End the agent, and wait for what still runs."""
@@ -344,6 +336,28 @@ class Dispatcher:
         if self._timer is not None:
             self._timer.cancel()
         await cancel(*(task for task in self._tasks if task is not asyncio.current_task()))
+
+
+def _end(request: UnderWay, status: OutcomeStatus, error: Failure | None = None) -> None:
+    """Make the outcome and deliver it, if somebody waits for it. A failure has no answer."""
+    if request.is_cancelled:
+        return
+    reply = request.reply
+    outcome = Outcome(  # by position, in the order of its fields: by keywords it takes twice as long
+        request.request,
+        status,
+        request.seed,
+        request.number,
+        request.answer if status in ("ok", "rejected") else None,
+        reply.raw,
+        error,
+        reply.sha256,
+        request.attempts,
+        Timing(request.waiting, request.preparing, request.responding),
+        request.worker,
+        request.created,
+    )
+    request.deliver(request, outcome)
 
 
 def _is_rejected(request: UnderWay, declared: Declaration) -> bool:

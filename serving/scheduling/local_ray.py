@@ -31,7 +31,7 @@ LONGEST = 18  # characters of the folder that they stand in; a socket's path has
 PATIENCE = 200  # seconds
 PATIENT = {"RAY_gcs_server_port_wait_time_s": f"{PATIENCE}", "RAY_agent_register_timeout_ms": f"{PATIENCE}000"}
 ESSENTIAL = ("raylet", "gcs_server")
-OPTIONS: dict[str, Any] = {"include_dashboard": False, "object_store_memory": 256 * 1024 * 1024}  # of ray.init
+RAY_OPTIONS: dict[str, Any] = {"include_dashboard": False, "object_store_memory": 256 * 1024 * 1024}  # of ray.init
 ENVIRONMENT = {
     "RAY_AUTH_MODE": "token",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # the switch by which Ray listens on the loopback alone
@@ -92,7 +92,7 @@ class RayHead:
         # Ray opens its files and sockets to everybody: they are in a folder that only this user may enter.
         base = tempfile.gettempdir()
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base if len(base) <= LONGEST else "/tmp"))
-        options = json.dumps({**OPTIONS, "_temp_dir": str(folder / "ray")})
+        options = json.dumps({**RAY_OPTIONS, "_temp_dir": str(folder / "ray")})
         try:
             process = subprocess.Popen(
                 [sys.executable, __file__, options],

@@ -106,10 +106,10 @@ class Room:
             self._replicas[need.agent, place.node, gpu] += sign
 
 
-Places = dict[str, tuple[Place, ...]]
+PlacesByAgent = dict[str, tuple[Place, ...]]
 
 
-def place_all(needs: Sequence[Need], room: Room) -> Places | None:
+def place_all(needs: Sequence[Need], room: Room) -> PlacesByAgent | None:
     """Places for all replicas, the largest first; None unless all fit."""
     largest_first = sorted(needs, key=lambda need: (-need.devices, -need.device_memory, -need.memory))
     for spread in (True, False):
@@ -174,7 +174,7 @@ class Admission:
     """What each agent takes, by name."""
     unload: Callable[[str], Awaitable[None]]
     """Ends an agent that no group needs any more."""
-    places: Places = field(init=False, default_factory=dict)
+    places: PlacesByAgent = field(init=False, default_factory=dict)
     """Where each placed agent's replicas are."""
     _all_fit: bool = field(init=False)
     _room: Room = field(init=False)

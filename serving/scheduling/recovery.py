@@ -22,8 +22,8 @@ import gc
 import re
 import sys
 import traceback
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,10 +34,6 @@ DEATHS = 3  # of workers that had the request alone, after which it fails
 FIRST = 20  # failures with one code from the start on, after which the agent stops
 IN_A_ROW = 50  # failures with one code anywhere, after which the agent stops
 RELOADS = 3  # attempts to load a lost worker again, in a run
-LONG = 20  # characters of a text that is hardly drawn twice
-WEIGHT = 5  # what a long text counts that is drawn twice; a short one counts 1
-ENOUGH = 30  # the count that shows that a server draws nothing
-QUESTIONS = 1000  # questions that are remembered for that
 LONGEST_PAUSE = 60.0  # seconds between two attempts to load a lost worker
 Cause = Literal["worker_died", "out_of_memory", "timeout", "device_error"]
 
@@ -112,7 +108,7 @@ class WorkerLost(Exception):
     @classmethod
     def by_timeout(cls, seconds: float) -> WorkerLost:
         """For a batch that took longer than ``seconds``."""
-        return cls("timeout", f"no answer within {seconds:g} s; give it more with --timeout")
+        return cls("timeout", f"no answer within {seconds:g} s; give it more with timeout (--timeout)")
 
 
 async def load_in_time(
@@ -122,7 +118,7 @@ async def load_in_time(
     try:
         return await loading
     except TimeoutError:
-        why = f"was not loaded within {seconds:g} s; give it more with --load-timeout"
+        why = f"was not loaded within {seconds:g} s; give it more with load_timeout (--load-timeout)"
     except Exception as error:
         why = f"could not be loaded: {one_line(error)}"
     except BaseException:
@@ -159,44 +155,7 @@ class CircuitBreaker:
         return f"{IN_A_ROW} answers in a row failed with {code}" if self.in_a_row >= IN_A_ROW else None
 
 
-@dataclass
-class RepeatedReplies:
-    """Notices a server that draws nothing: the same question, asked with other seeds, has the same text each time. A
-    word tells less than a long text: models are often sure of it."""
-
-    shown: int = 0
-    """How much speaks for it so far; -1 once the server has drawn something."""
-    first: dict[bytes, tuple[int, str]] = field(default_factory=dict)
-    """The seed and text of the first reply to each question."""
-
-    def note(self, question: bytes, replies: Iterable[tuple[int, Mapping[str, Any]]]) -> bool:
-        """Note the replies to a question, each with its seed, as records keep them. Returns True once, where all texts
-        so far were equal."""
-        if self.shown < 0 or self.shown >= ENOUGH:
-            return False
-        for seed, raw in replies:
-            text = raw.get("text")
-            if not isinstance(text, str) or not text.strip():
-                continue
-            if question not in self.first:
-                if len(self.first) < QUESTIONS:
-                    self.first[question] = seed, text
-                continue
-            first_seed, first_text = self.first[question]
-            if seed == first_seed:
-                continue
-            if text != first_text:
-                self.shown = -1
-                self.first.clear()
-                return False
-            if len(text) >= LONG:
-                self.shown += WEIGHT
-            else:
-                self.shown += 1
-        return self.shown >= ENOUGH
-
-
-def describe(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Type, message and place of an error in a line."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from agents.contract import Finding, derive_seed
 from serving.sets.stimulus_row import StimulusRow
 
-Status = Literal["ok", "rejected", "failed", "unanswered"]
+OutcomeStatus = Literal["ok", "rejected", "failed", "unanswered"]
 """How a request ended. "rejected": a filter rejected the last attempt. "unanswered": its agent stopped before."""
 Listener = Callable[[str], None]
 """Is called with the whole text of an answer so far, each time that it has grown."""
@@ -118,7 +118,7 @@ class Outcome(NamedTuple):
 
     request: Request
     """What was asked, of whom."""
-    status: Status
+    status: OutcomeStatus
     """How it ended; "ok" has an answer, "failed" an error."""
     seed: int
     """The last attempt's."""

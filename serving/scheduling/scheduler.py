@@ -19,6 +19,7 @@ from serving.scheduling.placement import (
     Admission,
     DeviceChoice,
     Need,
+    Place,
     fits,
     fitting_replicas,
     gpu_share,
@@ -297,10 +298,13 @@ class ReplicaPool:
         environment = {key: os.environ[key] for key in keys if key in os.environ}
         spec = WorkerSpec(options.entries[name], options.settings.get(name, {}), self.root, environment=environment)
 
+        def threads(place: Place) -> int:
+            return max(1, nodes[place.node].cpus // self.admission.workers_on(place.node))
+
         def make_worker(number: int) -> ReplicaWorker:
             place = places[number]  # also of a replacement
             node = nodes[place.node]
-            here = replace(spec, threads=max(1, node.cpus // self.admission.workers_on(place.node)))
+            here = replace(spec, threads=threads(place))
             resources = {"memory": float(need.memory)}
             if place.gpus:
                 limit = self.admission.device_limit(name, place)
@@ -317,6 +321,7 @@ class ReplicaPool:
             load_timeout=options.load_timeout,
             breaker=self.breaker,
         )
+        dispatcher.threads = threads(places[0])
         self.scheduler.dispatchers[name] = dispatcher
         each = sizes(need.memory, need.devices, need.device_memory)
         log.debug("%s: %d workers with %s each, batches of %d", name, len(places), each, dispatcher.batch_size)

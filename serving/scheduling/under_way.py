@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
-
-import orjson
 
 from agents.contract import Finding
 from serving.scheduling.batch import NO_REPLY, PackedReply, PackedRequest
-from serving.scheduling.request import Attempt, Failure, Outcome, Request, Status, Timing, Where
+from serving.scheduling.request import Attempt, Outcome, Request, Where
 
 
 @dataclass(slots=True, eq=False)
@@ -97,44 +93,3 @@ class UnderWay:
         self.is_cancelled = True
         if self.request.row.files is not None:
             self.request = self.request._replace(row=replace(self.request.row, files=None, stimulus=None))
-
-    def end(self, status: Status, error: Failure | None = None) -> None:
-        """Make the outcome and deliver it, if somebody waits for it. A failure has no answer."""
-        if self.is_cancelled:
-            return
-        request = self.request
-        reply = self.reply
-        outcome = Outcome(  # by position, in the order of its fields: by keywords it takes twice as long
-            request,
-            status,
-            self.seed,
-            request.first_attempt + self.attempt,
-            self.answer if status in ("ok", "rejected") else None,
-            reply.raw,
-            error,
-            reply.sha256,
-            self.attempts,
-            Timing(self.waiting, self.preparing, self.responding),
-            self.worker,
-            self.created,
-        )
-        self.deliver(self, outcome)
-
-    def question(self) -> bytes:
-        """A hash, the same for the samples and attempts that ask the same."""
-        request = self.request
-        asked = orjson.dumps([request.name, request.turn, request.options], default=str)
-        return hashlib.sha256(request.row.json + asked).digest()
-
-    def server_replies(self) -> list[tuple[int, dict[str, Any]]]:
-        """Seed and raw reply of each attempt that a server's model wrote; nothing where none did."""
-        raws = [(attempt.seed, attempt.raw) for attempt in self.attempts] if self.attempts else []
-        if not raws or self.attempts[-1].number != self.number:
-            raws.append((self.seed, self.reply.raw))
-        replies = []
-        for seed, raw in raws:
-            if raw is not None and b'"model":' in raw:  # most raws are of no server, and parsing takes its time
-                fields = orjson.loads(raw)
-                if isinstance(fields, dict) and "model" in fields:
-                    replies.append((seed, fields))
-        return replies

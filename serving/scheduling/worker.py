@@ -32,7 +32,7 @@ from agents.models import loading
 from serving.files.json_values import clean
 from serving.scheduling import machine
 from serving.scheduling.batch import NO_REPLY, NOBODY, BatchReply, Listeners, PackedReply, PackedRequest
-from serving.scheduling.recovery import FatalDeviceError, describe, is_fatal, is_out_of_memory, release_memory
+from serving.scheduling.recovery import FatalDeviceError, describe_error, is_fatal, is_out_of_memory, release_memory
 from serving.scheduling.request import Listener
 from serving.sets.stimulus_row import StimulusRow
 
@@ -213,7 +213,7 @@ class Worker:
             if is_out_of_memory(error):
                 prepared.error = AnswerError("out_of_memory", NO_ROOM)
             else:
-                prepared.error = AnswerError("prepare_failed", describe(error))
+                prepared.error = AnswerError("prepare_failed", describe_error(error))
         try:
             if stimulus is None or not stimulus.images():  # the row is its own canonical form
                 prepared.sha256 = hashlib.sha256(row.json).hexdigest()
@@ -280,10 +280,10 @@ def _decoded_size(row: StimulusRow) -> int:
 def _without_traceback(error: Exception) -> Exception:
     """An error without the traceback that holds tensors. Raises FatalDeviceError."""
     if is_fatal(error):
-        raise FatalDeviceError(describe(error)) from None
+        raise FatalDeviceError(describe_error(error)) from None
     if is_out_of_memory(error):
         return MemoryError(NO_ROOM)
-    return error if isinstance(error, AnswerError) else AnswerError("respond_failed", describe(error))
+    return error if isinstance(error, AnswerError) else AnswerError("respond_failed", describe_error(error))
 
 
 def _pack(reply: Reply | Exception, prepared: _Prepared) -> PackedReply:
@@ -306,7 +306,7 @@ def _pack(reply: Reply | Exception, prepared: _Prepared) -> PackedReply:
         content = str(error)
     except Exception as error:
         code = "respond_failed"
-        content = describe(error)
+        content = describe_error(error)
     return PackedReply(code, content, raw, prepared.sha256, prepared.seconds, is_blank)
 
 

@@ -1,26 +1,36 @@
-"""Checking a stimulus set in a single pass."""
+"""Checking a stimulus set in a single pass.
+
+A run's set is checked by :func:`check_set`, which keeps it in the run folder. The command ``check`` keeps nothing
+(:func:`check_unasked`), and what a Python program asks stays in memory
+(:mod:`serving.sets.checked_stimuli`).
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import orjson
 
 from agents.attention.scanpath import misplaced
-from agents.errors import ImageError, Problem
+from agents.errors import IdentityError, ImageError, InputError, Problem
 from agents.images import Image
 from agents.stimuli import AttentionStimulus
+from serving.files.atomic_files import replacing, writing
 from serving.files.terminal import print_json
 from serving.files.words import count
-from serving.sets.set_rows import PICTURE_TASKS, Row
+from serving.sets.kinds import Kind, kind_of
+from serving.sets.set_rows import OTHER_TASK, PICTURE_TASKS, Choose, Row
+from serving.sets.stimulus_index import UNREAD, Index, StimulusKey, carry_over, load_index, save_index, sha256_of
+from serving.sets.stimulus_row import StimulusRow
 from serving.sets.stimulus_set import read_rows
 
 NO_TASK_YET = "of no task yet"
@@ -82,6 +92,106 @@ def check_rows(
             if row.task is not None:
                 result.tasks[row.task] += 1
     return result
+
+
+@dataclass(slots=True)
+class CheckedSet:
+    """The set of a run, whose checked rows stand in the run folder."""
+
+    path: Path
+    """The file ``stimuli.jsonl``: a row in canonical JSON on each line. Invalid rows stand there as they came."""
+    root: Path
+    """The folder in which the paths of pictures begin."""
+    kinds: dict[StimulusKey, Kind] = field(default_factory=dict)
+    """The kinds of the rows, in their order."""
+    invalid: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """Why rows cannot be asked (code, message), by their positions. They stand in the set, and have failed records."""
+    skipped: int = 0
+    """Rows that are left out: without a readable id or task, or with an id that stands earlier."""
+    sha256: str = ""
+    """A hash over all that the set shows, as :func:`serving.sets.stimulus_index.sha256_of`."""
+
+    def rows(self) -> Iterator[StimulusRow]:
+        """The rows as they are asked, invalid ones among them. Only here does a line meet its position, id and kind."""
+        root = str(self.root)
+        with self.path.open("rb") as file:
+            for position, (((_, id), kind), line) in enumerate(zip(self.kinds.items(), file, strict=True)):
+                yield StimulusRow(id, kind, line[:-1], position, root)
+
+
+def check_set(
+    source: Path,
+    folder: Path,
+    *,
+    task: str | None,
+    choose: Choose,
+    skip_invalid: bool,
+    earlier: Mapping[str, Any] | None,
+) -> CheckedSet:
+    """Check the set ``source``, and keep its rows and its index in a run's ``folder``.
+
+    ``task`` and ``choose`` are for rows that name no task, as in :func:`serving.sets.stimulus_set.read_rows`.
+    ``earlier`` is what ``run.json`` says of the set, None for a new run. Pictures that are as the run's index says are
+    not read again. Raises InputError with every problem, unless ``skip_invalid``; IdentityError where the folder was
+    made from another set; StorageError."""
+    resolved = source.resolve()
+    checked = CheckedSet(folder / "stimuli.jsonl", resolved if source.is_dir() else resolved.parent)
+    known = None if earlier is None else load_index(folder)
+    new = folder / "stimuli.new"
+    try:
+        with replacing(new) as file:
+            rows = read_rows(source, task, choose=choose)
+            result, index = _write_rows(rows, file, checked, known or {})
+            if result.total_problems and not skip_invalid:
+                raise _refusal(source, result)
+        if known is not None:
+            carry_over(folder, known, index)
+        elif earlier is not None and sha256_of(index) != earlier.get("sha256"):
+            raise IdentityError(f"{folder} was made from another set, and has no index of it; give the set as it was")
+        with writing(f"to {folder}"):
+            new.replace(checked.path)
+    finally:
+        new.unlink(missing_ok=True)
+    save_index(folder, index)
+    checked.sha256 = sha256_of(index)
+    return checked
+
+
+def _write_rows(rows: Iterator[Row], file: BinaryIO, checked: CheckedSet, known: Index) -> tuple[CheckResult, Index]:
+    """Check ``rows``, write them to ``file``, and note in ``checked`` what they are."""
+    index: Index = {}
+
+    def add(row: Row, content: bytes | None, signature: int) -> None:
+        if row.id is None or row.task is None:
+            checked.skipped += 1
+            return
+        key = row.task, row.id
+        if row.problems:
+            reasons = "; ".join(str(problem) for problem in row.problems[:3])
+            checked.invalid[len(index)] = ("invalid_stimulus", reasons)
+        index[key] = (UNREAD if content is None else content[:8].hex(), signature)
+        checked.kinds[key] = kind_of(orjson.loads(row.raw) if row.stimulus is None else vars(row.stimulus))
+        file.write((row.canonical or row.raw) + b"\n")
+
+    def known_content(task: str, id: str, signature: int) -> bytes | None:
+        content, before = known.get((task, id), (UNREAD, 0))
+        return bytes.fromhex(content) if content != UNREAD and before == signature else None
+
+    result = check_rows(rows, hash_images=True, on_row=add, known=known_content)
+    checked.skipped += result.duplicates
+    return result, index
+
+
+def _refusal(source: Path, result: CheckResult) -> InputError:
+    problems = [*dict.fromkeys(result.problems)]  # a picture's are the same in every task
+    total = result.total_problems - len(result.problems) + len(problems)
+    if all(problem.field == "task" and OTHER_TASK in problem.message for problem in problems):
+        others = f"{count(total, 'row')} with another task than the one that is asked"
+        return InputError(f"{source}: {others}: leave out task (--task), which is for rows that name none")
+    found = count(total, "problem")
+    return InputError(
+        f"{source}: {found}; nothing was started (skip_invalid, --skip-invalid, goes on without them)", problems
+    )
 
 
 def check_unasked(path: Path, *, task: str | None, deep: bool) -> CheckResult:

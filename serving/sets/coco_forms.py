@@ -95,7 +95,7 @@ class Coco(BaseModel):
         ]
 
 
-class Search(BaseModel):
+class CocoTrial(BaseModel):
     """A trial of COCO-Search18 or COCO-FreeView."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
@@ -120,7 +120,7 @@ class Search(BaseModel):
         return f"{self.target}/{self.name}" if self.target else self.name
 
 
-class SearchPath(Search):
+class SearchPath(CocoTrial):
     """A trial with a person's scanpath, whose three lists are equally long."""
 
     subject: int | str
@@ -139,5 +139,5 @@ class SearchPath(Search):
         return self
 
 
-SEARCHES = TypeAdapter(list[Search])
+SEARCHES = TypeAdapter(list[CocoTrial])
 PATHS = TypeAdapter(list[SearchPath])

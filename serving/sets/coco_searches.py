@@ -9,7 +9,7 @@ from agents.frames import WAY_OUT, Fit, as_text, box_to_picture, lacks_fit
 from agents.images import Image
 from serving.files.terminal import print_line
 from serving.files.words import count
-from serving.sets.coco_forms import SEARCH_FRAME, Search
+from serving.sets.coco_forms import SEARCH_FRAME, CocoTrial
 
 Frame = tuple[int, int]  # width, height
 PRESENCE = {"present": True, "absent": False}  # by an entry's condition
@@ -21,7 +21,7 @@ class Searches:
     pixels of ``frame``, or without one in pixels of the pictures. Raises InputError."""
 
     def __init__(
-        self, entries: Sequence[Search], source: Path, images: Path, frame: Frame | None, fit: Fit | None
+        self, entries: Sequence[CocoTrial], source: Path, images: Path, frame: Frame | None, fit: Fit | None
     ) -> None:
         self._entries = entries
         self._source = source

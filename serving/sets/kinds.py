@@ -27,6 +27,11 @@ def is_asked(entry: Mapping[str, Any], kind: Kind) -> bool:
     return task in entry.get("task", ()) and (mode is None or mode in entry.get("modes", (mode,)))
 
 
+def tasks_asked(entry: Mapping[str, Any]) -> list[str]:
+    """The tasks that an agent answers without a partner, or a pair; ``entry`` is its entry of ``run.json``."""
+    return [task for task in entry["task"] if "members" in entry or task != "conversation"]
+
+
 def named(kinds: Iterable[Kind]) -> str:
     """Kinds for a person: "attention_prediction (search), image_captioning"."""
     return ", ".join(sorted(task if mode is None else f"{task} ({mode})" for task, mode in kinds))

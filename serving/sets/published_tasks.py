@@ -5,7 +5,7 @@ from pathlib import Path
 from agents.errors import InputError
 from agents.stimuli import Task
 
-SHORT: dict[str, Task] = {  # the published benchmark's names of tasks
+SHORT_IN_FILES: dict[str, Task] = {  # the published benchmark's names of tasks
     "caption": "image_captioning",
     "word": "word_association",
     "color": "color_estimation",
@@ -17,12 +17,14 @@ SHORT: dict[str, Task] = {  # the published benchmark's names of tasks
 def task_of_file(path: Path, task: str | None) -> Task:
     """``task``, else the task in the file's name. Raises InputError where neither says it, and for conversations, of
     which no table and no benchmark's file holds any."""
-    tasks: dict[str, Task] = {**SHORT, "attention": "attention_prediction"}
-    tasks |= {name: name for name in SHORT.values()}
+    tasks: dict[str, Task] = {**SHORT_IN_FILES, "attention": "attention_prediction"}
+    tasks |= {name: name for name in SHORT_IN_FILES.values()}
     name = (task or path.stem).lower()
     if name in tasks:
         return tasks[name]
-    names = ", ".join([*SHORT, "attention"] if task is None else ["caption", "word", "color", "object", "attention"])
+    names = ", ".join(
+        [*SHORT_IN_FILES, "attention"] if task is None else ["caption", "word", "color", "object", "attention"]
+    )
     if task is None:
         names += ", judgement"
         raise InputError(f"the file's name, {path.stem!r}, says no task; say with --task which: {names}")

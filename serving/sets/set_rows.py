@@ -18,8 +18,8 @@ from serving.files.words import shown
 
 META = "meta."  # of the names of columns
 SIMPLE = (str, int, float, NoneType)
-OTHER_TASK = "but --task says"
-"""What a row's problem says where the row names a task, and the command another."""
+OTHER_TASK = "but the task that is asked is"
+"""What a row's problem says where the row names a task, and the caller another."""
 CONTENT = ("image", "cue", "topic")  # fields whose content is the id of a row without an id
 FILE_NAME = "file_name"  # of a picture, in the metadata of an ImageFolder
 ID_DIGITS = 16

@@ -80,7 +80,7 @@ def _folder_rows(path: Path, where: str, task: str | None, choose: Choose | None
     elif choose is not None:
         tasks = choose(tasks_of(["image"]))
     if not tasks:
-        raise InputError(f"{where}: a folder of images; say with --task what is to be answered")
+        raise InputError(f"{where}: a folder of images; say with task (--task) what is to be answered")
     for name in tasks:
         if name not in PICTURE_TASKS:
             raise InputError(f"{where}: {name} shows no image; its set is a JSONL or CSV file, not a folder")

@@ -30,11 +30,11 @@ from serving.runs.stimulus_lookup import WARNING, StimulusLookup, common_stimuli
 from serving.runs.words_by_rules import changed_by_rules
 from serving.sets.kinds import Kind, is_asked, kind_of
 from serving.viewer.alarms import Alarms
-from serving.viewer.index import Codes, Index
+from serving.viewer.index import ValueNumbers, ViewerIndex
 from serving.viewer.provenance import about_run
 from serving.viewer.records import as_compared, well_formed
 from serving.viewer.scanpaths import TASK, ViewedScanpaths
-from serving.viewer.statistics import UNKNOWN, Labelled, Statistics
+from serving.viewer.statistics import UNKNOWN_PERSON, Labelled, Statistics
 
 CHUNK = 300_000  # bytes of records: a larger chunk ends, and the next begins
 SEARCHED = 24_000_000  # characters of answers, over all records, that the index holds for the search
@@ -44,7 +44,7 @@ Put = Callable[[str, bytes], object]  # takes a chunk's name ("0", "1", …, "in
 
 
 @dataclass(slots=True)
-class Tally:
+class RecordTally:
     """Counts of a group's records of one task; a group is an agent, or all people."""
 
     kind: str
@@ -64,7 +64,7 @@ class Tally:
 
     def row(self) -> list[Any]:
         """The counts for the page: [kind, participants, ok, rejected, failed, expected, attempts]."""
-        participants = len(self.names - {UNKNOWN})
+        participants = len(self.names - {UNKNOWN_PERSON})
         return [self.kind, participants, self.ok, self.rejected, self.failed, self.expected, self.attempts]
 
 
@@ -92,9 +92,9 @@ class Gathered:
     _record_labels: array[int] = field(default_factory=lambda: array("I"))
     _offsets: array[int] = field(default_factory=lambda: array("Q"))  # in the spool; the last one is its end
     # agents and people
-    _agents: Codes = field(default_factory=Codes)  # their names on the page
+    _agents: ValueNumbers = field(default_factory=ValueNumbers)  # their names on the page
     _labels: dict[tuple[int, str], int] = field(default_factory=dict)  # by run (-1: a person) and agent
-    _tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)  # by group and task
+    _tallies: dict[tuple[str, str], RecordTally] = field(default_factory=dict)  # by group and task
     _failures: dict[tuple[str, str], list[Any]] = field(default_factory=dict)  # by agent and code: number, first one
     # pictures
     _picture_numbers: dict[tuple[int, str], int] = field(default_factory=dict)  # by run and name
@@ -169,7 +169,7 @@ class Gathered:
             label = self._label(run, {"agent": name, "kind": agent.get("kind", "machine")})
             for task, number in numbers.items():
                 if number and isinstance(samples, int):
-                    tally = Tally(str(agent.get("kind", "machine")), expected=number * samples)
+                    tally = RecordTally(str(agent.get("kind", "machine")), expected=number * samples)
                     self._tallies[[*self._agents][label], task] = tally
 
     def _label(self, run: int, record: Mapping[str, Any]) -> int:
@@ -201,7 +201,7 @@ class Gathered:
     def write(self, put: Put, *, pictures: Callable[[int, Image], str | None]) -> None:
         """Make the data and hand them to ``put``: the chunks "0", "1", …, then "index". ``pictures`` shows a picture of
         that number, and returns why it cannot be shown, or None."""
-        index = Index()
+        index = ViewerIndex()
         statistics = Statistics(len(self._rows))
         order = np.argsort(np.asarray(self._record_places), kind="stable")
         bounds = np.searchsorted(np.asarray(self._record_places)[order], np.arange(len(self._rows) + 1))
@@ -248,7 +248,7 @@ class Gathered:
     def _count(self, place: int, label: str, record: Mapping[str, Any]) -> None:
         kind = str(record["kind"])
         task = record["task"]
-        tally = self._tallies.setdefault(("people" if kind == "human" else label, task), Tally(kind))
+        tally = self._tallies.setdefault(("people" if kind == "human" else label, task), RecordTally(kind))
         if kind == "human":
             tally.names.add(label)
         setattr(tally, record["status"], getattr(tally, record["status"]) + 1)
@@ -264,7 +264,7 @@ class Gathered:
             self._sha256.setdefault(picture, digest)
 
     def _index(
-        self, index: Index, statistics: Statistics, pictures: Callable[[int, Image], str | None]
+        self, index: ViewerIndex, statistics: Statistics, pictures: Callable[[int, Image], str | None]
     ) -> dict[str, Any]:
         pictures_shown = [self._picture(number, image, pictures) for number, image in enumerate(self.pictures)]
         names = [*self._agents]

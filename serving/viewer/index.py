@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 
 from serving.runs.words_by_rules import in_words
-from serving.viewer.records import flags_of, one_line
+from serving.viewer.records import answer_line, flags_of
 
 COLUMNS = ("mode", "type", "asked", "source")  # fields of a stimulus that the page can filter by, beside its ``meta``
 MOST_COLUMNS = 30  # fields that the page can filter by
@@ -20,27 +20,27 @@ MOST_VALUES = 300  # a field with more values is not offered
 STATUSES = ("ok", "rejected", "failed")
 
 
-class Codes(dict[str, int]):
+class ValueNumbers(dict[str, int]):
     """A number for each value, from 0 in the order in which they come."""
 
     def __missing__(self, value: str) -> int:
         return self.setdefault(value, len(self))
 
 
-class Index:
+class ViewerIndex:
     """Takes in stimuli in their order, each after its records, and gives :meth:`columns`."""
 
     def __init__(self) -> None:
         self.chunks = [0]  # the first stimulus of each chunk, and where the last one ends
-        self.tasks = Codes()
-        self.texts = Codes()
-        self.flags = Codes()
+        self.tasks = ValueNumbers()
+        self.texts = ValueNumbers()
+        self.flags = ValueNumbers()
         self.per_stimulus: dict[str, list[Any]] = {name: [] for name in ("id", "task", "title", "picture", "alike")}
         self.per_record: dict[str, array[int]] = {
             name: array("i") for name in ("agent", "sample", "status", "flags", "text", "attempts")
         }
         self.first = array("I", [0])
-        self.meta: dict[str, tuple[Codes, array[int]]] = {}
+        self.meta: dict[str, tuple[ValueNumbers, array[int]]] = {}
         self.flags["[]"]
 
     def record(
@@ -49,7 +49,7 @@ class Index:
         """Take in a record of the agent with that label. Its answer is kept in a line of ``longest`` characters;
         ``by_rules`` is what the papers' rules make of a word, or None."""
         columns = self.per_record
-        line = in_words(one_line(record), by_rules)
+        line = in_words(answer_line(record), by_rules)
         columns["agent"].append(agent)
         columns["sample"].append(min(record["sample"], 2**31 - 1))
         columns["status"].append(STATUSES.index(record["status"]))
@@ -74,7 +74,7 @@ class Index:
         place = len(self.first) - 1
         for name, value in columns.items():
             if isinstance(value, str | int | float) and (name in self.meta or len(self.meta) < MOST_COLUMNS):
-                codes, column = self.meta.setdefault(name, (Codes(), array("i")))
+                codes, column = self.meta.setdefault(name, (ValueNumbers(), array("i")))
                 column.extend([-1] * (place - len(column)))
                 column.append(codes[value[:200] if isinstance(value, str) else orjson.dumps(value).decode()])
         self.first.append(self.first[-1] + records)

@@ -13,7 +13,7 @@ from serving.runs.words_by_rules import word_by_rules
 from serving.viewer.statistics import Labelled
 
 
-def one_line(record: Mapping[str, Any]) -> str:
+def answer_line(record: Mapping[str, Any]) -> str:
     """A record's answer in a line of text, or why there is none: "3 fixations", "red", "timeout: …"."""
     answer = record["answer"]
     if record["status"] == "failed":

@@ -18,7 +18,7 @@ from agents.answers import COLORS
 from serving.runs.answer_numbers import cliffs_delta, likeness, numbers, words_of
 
 PEOPLE = "people"
-UNKNOWN = "human:unknown"  # people who are not told apart: each sample is another person's
+UNKNOWN_PERSON = "human:unknown"  # people who are not told apart: each sample is another person's
 PERSONS = 12  # people whose answers to a stimulus are compared with each other and with agents'
 SAMPLES = 3  # answers of an agent to a stimulus that are compared
 LABELS = 25  # words in a figure of frequencies
@@ -118,7 +118,7 @@ class Statistics:
         """Note how alike each two answers to a stimulus are; returns the mean over all pairs, None without a pair."""
         answers: dict[str, list[Mapping[str, Any]]] = defaultdict(list)  # by who answered
         for agent, record in parsed:
-            who = f"{agent}#{record['sample']}" if agent == UNKNOWN else agent  # people who are not told apart
+            who = f"{agent}#{record['sample']}" if agent == UNKNOWN_PERSON else agent  # people who are not told apart
             if record["kind"] != "control" and len(answers[who]) < SAMPLES:
                 answers[who].append(record)
         people = [who for who, records in answers.items() if records[0]["kind"] == "human"]

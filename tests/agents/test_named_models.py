@@ -84,7 +84,7 @@ def test_a_variant_of_a_model_and_two_models_of_equal_names(tmp_path: Path) -> N
     for names in (["hf:a/Model", "hf:b/Model"], ["openai:chat"]):
         with pytest.raises(InputError) as caught:
             resolve(names, [], None)
-        assert f'--config: [NAME] agent = "{names[-1]}"' in str(caught.value.problems[0])
+        assert f'(--config): [NAME] agent = "{names[-1]}"' in str(caught.value.problems[0])
 
 
 @pytest.mark.parametrize(

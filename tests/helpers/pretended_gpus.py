@@ -31,7 +31,7 @@ def place_all(send: Callable[[Any], None], cases: dict[str, tuple[dict[str, dict
 
 
 async def _place_all(send: Callable[[Any], None], cases: dict[str, Any]) -> None:
-    local_ray.OPTIONS |= {"num_gpus": GPUS, "num_cpus": 4}
+    local_ray.RAY_OPTIONS |= {"num_gpus": GPUS, "num_cpus": 4}
     clusters._gpu_memory = lambda ray, node_id: MEMORY
     cluster = Cluster()
     await cluster.start()

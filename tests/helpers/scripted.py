@@ -14,7 +14,7 @@ from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.conversation import STRIDE, Conversation
 from serving.conversations.scenario import PairSettings
-from serving.scheduling.request import Attempt, Outcome, Request, Status, Where
+from serving.scheduling.request import Attempt, Outcome, OutcomeStatus, Request, Where
 from serving.sets.stimulus_row import StimulusRow
 
 Script = Callable[[int, int], str]  # (turn, attempt in seeds) -> what is said
@@ -25,7 +25,7 @@ NOTED = Finding("noted", False, "x")
 class Scripted:
     """Answers as a scheduler does, at once; counts what it is asked."""
 
-    def __init__(self, script: Script, own: Mapping[tuple[int, int], Status] | None = None) -> None:
+    def __init__(self, script: Script, own: Mapping[tuple[int, int], OutcomeStatus] | None = None) -> None:
         self.script = script
         self.own = own or {}  # how an agent's own filters or an error end a turn, by (turn, first attempt)
         self.asked: list[tuple[int, int]] = []

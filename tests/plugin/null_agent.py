@@ -41,6 +41,8 @@ class NullSettings(Settings):
     """Seconds that each call takes."""
     load_s: float = Field(0.0, ge=0)
     """Seconds that loading takes."""
+    prepare_s: float = Field(0.0, ge=0)
+    """Seconds that preparing a stimulus takes."""
 
 
 def _answer(task: Task, draw: Draw) -> BaseModel:
@@ -85,6 +87,11 @@ class NullAgent(Agent[NullSettings]):
         time.sleep(self.settings.load_s)
         if self.settings.fail_load:
             raise RuntimeError("told to fail while loading")
+
+    def prepare(self, stimulus: Stimulus) -> Stimulus:
+        if self.settings.prepare_s:
+            time.sleep(self.settings.prepare_s)
+        return stimulus
 
     def respond(self, batch: Sequence[Stimulus], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         settings = self.settings

@@ -26,7 +26,7 @@ CHANNELS_AT_ONCE = 32  # on the CPU: sums are in float64, and the table of a map
 
 
 @dataclass(frozen=True, slots=True)
-class Pooling:
+class EccentricPooling:
     """Rings of pooling whose windows grow with the distance from the fovea. Raises ValueError where a ring has no
     width."""
 
@@ -73,7 +73,7 @@ class Pooling:
         return side % STRIDE == 0 and all(window == STRIDE for _, window in self.rings(side))
 
 
-def pooled(features: torch.Tensor, pooling: Pooling) -> torch.Tensor:
+def pooled(features: torch.Tensor, pooling: EccentricPooling) -> torch.Tensor:
     """Square maps [batch, channels, side, side], pooled."""
     import torch
     from torch.nn import functional
@@ -95,7 +95,7 @@ def pooled(features: torch.Tensor, pooling: Pooling) -> torch.Tensor:
 
 
 @lru_cache(maxsize=64)
-def _corners(pooling: Pooling, side: int, device: torch.device) -> tuple[list[torch.Tensor], torch.Tensor]:
+def _corners(pooling: EccentricPooling, side: int, device: torch.device) -> tuple[list[torch.Tensor], torch.Tensor]:
     """Each window's four corners in the table of sums, and its number of cells [outputs, outputs, 1]."""
     import numpy as np
     import torch

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from agents.answers import ScanpathAnswer
-from agents.attention.models.eccentric_pooling import Pooling, pooled
+from agents.attention.models.eccentric_pooling import EccentricPooling, pooled
 from agents.attention.models.fixations import Pixel, Plan, cell_centre
 from agents.attention.models.inhibition import TAKEN, InhibitedPaths
 from agents.attention.models.vgg import Preprocessing, memory_format, normalise
@@ -39,7 +39,7 @@ class EccNet:
     """VGG16 with five pools, for views of ``side`` pixels (a multiple of 16) of images uint8 [1, 3, height, width]."""
 
     def __init__(
-        self, features: nn.Sequential, pooling: Sequence[Pooling], side: int, preprocessing: Preprocessing
+        self, features: nn.Sequential, pooling: Sequence[EccentricPooling], side: int, preprocessing: Preprocessing
     ) -> None:
         self.pooling = pooling
         self.side = side

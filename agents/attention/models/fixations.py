@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Stop = Literal["target", "maximum", "exhausted"]
+StopRule = Literal["target", "maximum", "exhausted"]
 Box = tuple[float, float, float, float]
 Pixel = tuple[int, int]
 
@@ -74,7 +74,7 @@ class Paths:
         self.plans = plans
         self.selection = selection
         self.fixations = [[(plan.frame[0] // 2, plan.frame[1] // 2)] for plan in plans]
-        self.stops: list[Stop | None] = [None] * len(plans)
+        self.stops: list[StopRule | None] = [None] * len(plans)
         self.errors: dict[int, AnswerError] = {}
 
     def going(self) -> list[int]:

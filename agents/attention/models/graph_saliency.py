@@ -25,8 +25,8 @@ from agents.attention.models.resizing import area_weights, cubic_weights, min_ma
 from agents.models.transfer import uploaded
 
 Normalisation = Literal["power", "graph"]
-Program = Literal["ours", "harel"]
-Weights = tuple[float, float, float]
+SaliencyProgram = Literal["ours", "harel"]
+ChannelWeights = tuple[float, float, float]
 
 LEVELS = (2, 3, 4)
 SMALLEST_SIDE = 3  # of a pyramid level
@@ -48,8 +48,8 @@ _CONES = ((0.15514, 0.54312, -0.03286), (-0.15514, 0.45684, 0.03286), (0.0, 0.0,
 def saliency(
     images: Tensor,
     normalisation: Normalisation = "power",
-    weights: Weights = (1.0, 1.0, 1.0),
-    program: Program = "ours",
+    weights: ChannelWeights = (1.0, 1.0, 1.0),
+    program: SaliencyProgram = "ours",
 ) -> Tensor:
     """Maps, float64 [batch, height, width] from 0 to 1 (uniform images: 0), of ``images`` uint8 [batch, height, width,
     3]. ``weights`` are for colour, intensity and orientation."""
@@ -69,7 +69,7 @@ def saliency(
     return _to_frame(total, images.shape[1], images.shape[2], program)
 
 
-def features(images: Tensor, program: Program = "ours") -> tuple[Tensor, list[int]]:
+def features(images: Tensor, program: SaliencyProgram = "ours") -> tuple[Tensor, list[int]]:
     """Feature maps [batch, maps, rows, columns], in units of full scale, and each map's channel (0, 1 or 2)."""
     height, width = images.shape[1:3]
     rows = max(1, round(GRID_SIDE * height / max(height, width)))
@@ -103,7 +103,7 @@ def _opponent(device: torch.device) -> Tensor:
     return uploaded([rows / rows.abs().sum(1, keepdim=True)], device)[0]
 
 
-def _pyramid(images: Tensor, program: Program) -> list[Tensor]:
+def _pyramid(images: Tensor, program: SaliencyProgram) -> list[Tensor]:
     """Linear light ("harel": stored values) and intensity at each level used, [batch, 4, ...] in 0..1."""
     height, width = images.shape[1:3]
     deepest = max(k for k in range(LEVELS[-1] + 1) if k == 0 or min(height, width) >> k >= SMALLEST_SIDE)
@@ -116,7 +116,7 @@ def _pyramid(images: Tensor, program: Program) -> list[Tensor]:
     return [levels[k] for k in LEVELS if k in levels] or [levels[deepest]]
 
 
-def _planes(images: Tensor, program: Program) -> Iterator[Tensor]:
+def _planes(images: Tensor, program: SaliencyProgram) -> Iterator[Tensor]:
     code = torch.arange(256, dtype=torch.float64, device=images.device) / 255
     values = code if program == "harel" else _linear(code)
     for channel in images.unbind(3):
@@ -219,7 +219,7 @@ def _nearness(rows: int, columns: int, sigma: float, device: torch.device) -> Te
     return uploaded([torch.exp(-squared / (2 * spread**2))], device)[0]
 
 
-def _to_frame(master: Tensor, height: int, width: int, program: Program) -> Tensor:
+def _to_frame(master: Tensor, height: int, width: int, program: SaliencyProgram) -> Tensor:
     rows, columns = master.shape[1:]
     ramp = _ramp(rows, MAP_BORDER, master.device)[:, None] * _ramp(columns, MAP_BORDER, master.device)
     spread = BLUR_SIGMA * max(rows, columns)
@@ -230,7 +230,7 @@ def _to_frame(master: Tensor, height: int, width: int, program: Program) -> Tens
     return min_max(resize(blurred, height, width, program))
 
 
-def resize(planes: Tensor, height: int, width: int, program: Program = "ours") -> Tensor:
+def resize(planes: Tensor, height: int, width: int, program: SaliencyProgram = "ours") -> Tensor:
     """Planes [..., rows, columns] at another size: by area or bicubically, or by Matlab's imresize."""
     rows, columns = planes.shape[-2:]
     down = _resizing_weights(rows, height, program, planes.device)
@@ -240,7 +240,7 @@ def resize(planes: Tensor, height: int, width: int, program: Program = "ours") -
     return (down @ planes) @ across.T
 
 
-def _resizing_weights(source: int, length: int, program: Program, device: torch.device) -> Tensor:
+def _resizing_weights(source: int, length: int, program: SaliencyProgram, device: torch.device) -> Tensor:
     """Weights [length, source] that make ``length`` cells of a side of ``source`` cells."""
     if program == "harel":
         return cubic_weights(source, length, "mirrored", device)

@@ -53,7 +53,7 @@ MEMORIES = {"natural": Memory(0.02, 0.5), "waldo": Memory(0.017, 0.47), "array":
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class TermWeights:
     """The weights of the score's three terms, and how inhibition fades."""
 
     map: float = 1.0
@@ -76,7 +76,7 @@ def saccade_prior(viewing: str) -> NDArray[np.float64]:
 
 
 def returning_scanpaths(
-    maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], priors: Tensor, weights: Weights
+    maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], priors: Tensor, weights: TermWeights
 ) -> list[ScanpathAnswer | AnswerError]:
     """A scanpath or AnswerError ``bad_map`` for each of the ``maps`` [batch, 64, 64]; ``priors`` [batch, 128, 128]."""
     paths = _ReturningPaths(maps, plans, memories, priors, weights)
@@ -89,7 +89,7 @@ class _ReturningPaths(DevicePaths):
     """Memory is the larger of floor x max g_i and max decay**age_i g_i, g_i the Gaussian around fixation i."""
 
     def __init__(
-        self, maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], priors: Tensor, weights: Weights
+        self, maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], priors: Tensor, weights: TermWeights
     ) -> None:
         super().__init__(plans, "maximum, fading inhibition", maps.device)
         self.fixations = [[_pixel(START, plan.frame)] for plan in plans]
@@ -140,7 +140,7 @@ def _pixel(cell: int, frame: Pixel) -> Pixel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class SeenStimulus:
     """What the network sees of a stimulus."""
 
     pictures: Sequence[Tensor] = ()
@@ -151,7 +151,7 @@ class Seen:
     """In search the target, float32 [3, side, side] in 0..255."""
 
 
-def maps(features: nn.Sequential, seen: Sequence[Seen], method: similarity.Method, border: int) -> Tensor:
+def maps(features: nn.Sequential, seen: Sequence[SeenStimulus], method: similarity.Method, border: int) -> Tensor:
     """The map of each stimulus, float64 [stimuli, 64, 64] from 0 to 1, on the device of VGG16's ``features``."""
     device = next(features.parameters()).device
     result = torch.empty((len(seen), GRID, GRID), dtype=torch.float64, device=device)

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from agents.contract import Address
 from agents.language.engines.clients import ServerEngine, encoded
-from agents.language.engines.reply_parts import Parts
+from agents.language.engines.reply_parts import ReplyParts
 from agents.language.engines.server_replies import ServerReply, ServerText
 from agents.language.engines.server_settings import ClientSettings, KeyVariable
 from agents.language.engines.text_request import ChatMessage, Finish, TextRequest
@@ -63,7 +63,7 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
         return self._text(
             reply,
             request.sampling,
-            Parts(None, text),
+            ReplyParts(None, text),
             FINISH.get(reply.stop_reason, "stop"),
             self._cleared("\n\n".join(block.thinking for block in reply.content if block.thinking)),
             prompt_tokens=reply.count("input_tokens"),

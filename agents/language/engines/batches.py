@@ -11,7 +11,7 @@ TOKENS_PER_STEP = {"cpu": 32, "cuda": 400}
 """How many tokens of a prompt take as long as a step's reading of all weights, by device. The CPU's was measured."""
 
 
-class Row(Protocol):
+class GroupedText(Protocol):
     """What grouping needs to know of a text."""
 
     @property
@@ -27,7 +27,7 @@ class Row(Protocol):
         """The prompt's tokens."""
 
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=GroupedText)
 
 
 def cheapest(rows: Sequence[R], per_step: int) -> list[list[R]]:

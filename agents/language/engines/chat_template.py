@@ -46,9 +46,12 @@ SWITCHES: Mapping[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
 (values that close it, values that open it). Which of them a template knows is found by rendering."""
 OPENING = "(the chat begins)"
 """An example of a first user message."""
-USE_OPENING = f'give it a first user message: --set AGENT.opening="{OPENING}"'
+USE_OPENING = f'give it a first user message by the setting AGENT.opening="{OPENING}" (--set)'
 """What helps where a template refuses chats that the assistant begins."""
-IN_A_ROW = "it takes no two messages of one speaker in a row, as other programs send none: --set AGENT.program=gpt-4o"
+IN_A_ROW = (
+    "it takes no two messages of one speaker in a row, and other programs send none: use the setting "
+    "AGENT.program=gpt-4o (--set)"
+)
 """What helps where a template refuses two messages of a speaker in a row."""
 
 

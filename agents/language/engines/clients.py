@@ -23,8 +23,8 @@ from agents.capabilities import Traced
 from agents.contract import Agent
 from agents.errors import AnswerError, Code, UnavailableError, cleared, code_of, quoted
 from agents.language.engines import reasoning
-from agents.language.engines.reply_parts import Parts
-from agents.language.engines.server_replies import ServerReply, ServerText, parsed, reason
+from agents.language.engines.reply_parts import ReplyParts
+from agents.language.engines.server_replies import ServerReply, ServerText, parsed_reply, reason
 from agents.language.engines.server_settings import ClientSettings
 from agents.language.engines.text_request import Engine, Finish, Sampling
 from agents.loopback import client_options
@@ -102,7 +102,7 @@ class ServerEngine(Engine, Generic[S]):
                 return None
             return (
                 f"the environment variable {name} holds no key for {self._settings.base_url}: set it where the agent "
-                "runs (before Ray is started there, if --address names a cluster)"
+                "runs (on a cluster, before Ray is started there)"
             )
         if not KEY.fullmatch(key):
             return f"the environment variable {name} holds something that cannot be a key: spaces or odd characters"
@@ -135,7 +135,7 @@ class ServerEngine(Engine, Generic[S]):
         try:
             async with asyncio.timeout(settings.patience_s):
                 response = await create(extra_headers={**self.headers, **headers}, **sent)
-            return parsed(form, response.http_response.content), response.retries_taken + 1
+            return parsed_reply(form, response.http_response.content), response.retries_taken + 1
         except (library.APIError, TimeoutError, ValidationError) as error:
             failure = self._failure(library, error)
         refused = failure.refused
@@ -192,7 +192,7 @@ class ServerEngine(Engine, Generic[S]):
         return other if name in self._refused and other not in self._refused else name
 
     def _text(
-        self, reply: ServerReply, sampling: Sampling, parts: Parts, finish: Finish, thought: str, **more: Any
+        self, reply: ServerReply, sampling: Sampling, parts: ReplyParts, finish: Finish, thought: str, **more: Any
     ) -> ServerText:
         """The answer of ``parts`` up to the first stop. Raises AnswerError where no answer can be told from what the
         model thinks."""

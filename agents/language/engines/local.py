@@ -12,7 +12,7 @@ from agents.language.engines import reasoning
 from agents.language.engines.chat_template import DATE, ChatTemplate
 from agents.language.engines.pictures import load_reader
 from agents.language.engines.reply_form import learned
-from agents.language.engines.reply_parts import Parts, ReplyForm
+from agents.language.engines.reply_parts import ReplyForm, ReplyParts
 from agents.language.engines.text_request import (
     UNLIMITED,
     ChatMessage,
@@ -205,7 +205,7 @@ class LocalEngine(Engine):
     def _begun(self, prompt: Sequence[int]) -> str:
         return self._form.begun(self._decode_all(prompt[-PROMPT_END:]))
 
-    def _parts(self, begun: str, tokens: Sequence[int], *, is_whole: bool) -> Parts:
+    def _parts(self, begun: str, tokens: Sequence[int], *, is_whole: bool) -> ReplyParts:
         """What the model thinks and what it answers, without special tokens."""
         raw = self._decode_all(tokens)
         parts = self._form.parts(raw, begun, is_whole=is_whole)

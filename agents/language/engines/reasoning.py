@@ -7,7 +7,7 @@ from typing import Literal
 
 from agents.contract import Finding, Reply
 from agents.errors import AnswerError
-from agents.language.engines.reply_parts import Parts, ReplyForm, closed
+from agents.language.engines.reply_parts import ReplyForm, ReplyParts, closed
 from agents.language.engines.text_request import GeneratedText
 from agents.stimuli import Stimulus
 
@@ -33,7 +33,7 @@ MUSE = re.compile(r"\s*to=(?:self|user)(?=[^\s<])")
 """MuseGlimmer without its marks."""
 
 
-def parted(text: str, thinks: Thinks = "marks", *, is_whole: bool = True, has_thought: bool = False) -> Parts:
+def parted(text: str, thinks: Thinks = "marks", *, is_whole: bool = True, has_thought: bool = False) -> ReplyParts:
     """The parts of a server's text.
 
     - ``thinks``: how thoughts are told, see :data:`Thinks`
@@ -41,7 +41,7 @@ def parted(text: str, thinks: Thinks = "marks", *, is_whole: bool = True, has_th
     - ``has_thought``: the server sent the thoughts apart from the text
     """
     if thinks == "none":
-        return Parts(None, text)
+        return ReplyParts(None, text)
     if not has_thought:
         if (left := _without_marks(text, is_whole=is_whole)) is not None:
             return left
@@ -50,29 +50,29 @@ def parted(text: str, thinks: Thinks = "marks", *, is_whole: bool = True, has_th
     return SERVED.parts(text, is_whole=is_whole, has_thought=has_thought)
 
 
-def _without_marks(text: str, *, is_whole: bool) -> Parts | None:
+def _without_marks(text: str, *, is_whole: bool) -> ReplyParts | None:
     """The parts of a text that has lost its marks, or None."""
     thought, final, answer = text.rpartition("assistantfinal")
     begins = HARMONY.match(text)
     if (answer_begins := FINAL.match(text)) is not None:
-        return Parts(None, text[answer_begins.end() :])
+        return ReplyParts(None, text[answer_begins.end() :])
     if final:
         answer = NAMED_FORM.sub("", answer, count=1) if NAMED_FORM.match(answer) else answer
-        return Parts(thought[begins.end() :] if begins else thought, answer)
+        return ReplyParts(thought[begins.end() :] if begins else thought, answer)
     if begins is not None:
         fault = "the reply begins with gpt-oss's channel of analysis, and no answer follows" if is_whole else None
-        return Parts(text[begins.end() :], None, fault=fault)
+        return ReplyParts(text[begins.end() :], None, fault=fault)
     if "thinkresponse" in text or text.rstrip().endswith("responsemessage"):  # Kimi K3
         thought, parts_it, answer = text.rpartition("thinkresponse")
-        return Parts(thought if parts_it else None, answer.rstrip().removesuffix("responsemessage"))
+        return ReplyParts(thought if parts_it else None, answer.rstrip().removesuffix("responsemessage"))
     if (begins := MUSE.match(text)) is not None:
         thought, parts_it, answer = text.partition("to=user")
         thought = thought.strip().removeprefix("to=self").removesuffix("assistant")
-        return Parts(thought or None, answer if parts_it else None)
+        return ReplyParts(thought or None, answer if parts_it else None)
     found = GEMMA.match(text) or SOLAR.search(text)
     if found is None:
         return None
-    return Parts(None, text, fault=f"{found[0].strip()!r} in the reply is left of marks that the server took out")
+    return ReplyParts(None, text, fault=f"{found[0].strip()!r} in the reply is left of marks that the server took out")
 
 
 def reasoning_mark(stimulus: Stimulus, reply: Reply) -> Finding | None:

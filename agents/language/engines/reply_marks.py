@@ -124,7 +124,7 @@ NEXT_SPEAKERS = ("<|user|>", "<|observation|>", "<|system|>", "<|assistant|>")
 """The next speaker's mark, which ends a turn of GLM, Phi and Reka if it stands at the end of a text or of a line."""
 CERTAIN_ENDS = re.compile(r"<sep> ?human:|<extra_id_1>User|<\uff5c[^<>\uff5c\s]{1,40}\uff5c>")
 """What ends a turn in a form that nobody writes in a sentence. Marks in wide strokes are DeepSeek's and Hunyuan's."""
-HEADS = re.compile(
+PROMPT_HEADS = re.compile(
     r"\s*(?:<bos>|<\|begin_of_text\|>|<\uff5cbegin\u2581of\u2581sentence\uff5c>|\[gMASK\]|<sop>|<\|startoftext\|>"
     r"|<\|im_start\|>assistant\n|<\|start_header_id\|>assistant<\|end_header_id\|>\n*|<start_of_turn>model\n"
     r"|<\uff5cAssistant\uff5c>|<\|assistant\|>\n?|\[\|assistant\|\])+"

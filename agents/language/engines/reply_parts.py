@@ -24,9 +24,9 @@ from agents.language.engines.reply_marks import (
     BOX,
     CERTAIN_ENDS,
     CHANNEL,
-    HEADS,
     LABEL,
     NEXT_SPEAKERS,
+    PROMPT_HEADS,
     RECIPIENT,
     TAG,
     THOUGHTS,
@@ -41,7 +41,7 @@ QUOTES = tuple("`'\"“”‘’«»(„*")
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ReplyParts:
     """The parts of a reply, or of the beginning of one."""
 
     thought: str | None
@@ -80,7 +80,7 @@ class ReplyForm:
             return tags[-1][0]
         return ""
 
-    def parts(self, text: str, begun: str = "", *, is_whole: bool = True, has_thought: bool = False) -> Parts:
+    def parts(self, text: str, begun: str = "", *, is_whole: bool = True, has_thought: bool = False) -> ReplyParts:
         """The parts of ``text``.
 
         - ``begun``: the mark with which the prompt began the reply
@@ -107,14 +107,14 @@ class ReplyForm:
                 is_worded = mark in WORDED_THOUGHTS and mark not in self.worded and begun != mark.opens
                 if is_worded and is_whole:
                     break
-                return Parts(_joined([*thoughts, inside]), None)
+                return ReplyParts(_joined([*thoughts, inside]), None)
             thoughts.append(inside[:index])
             # The mark that closes a thought may open the answer.
             is_shared = any(answer.opens == close for answer in self.answers)
             rest = inside[index if is_shared else index + len(close) :]
         return self._answer(rest, thoughts, is_whole=is_whole, has_thought=has_thought)
 
-    def _answer(self, rest: str, thoughts: list[str], *, is_whole: bool, has_thought: bool) -> Parts:
+    def _answer(self, rest: str, thoughts: list[str], *, is_whole: bool, has_thought: bool) -> ReplyParts:
         start = rest.lstrip()
         is_after = bool(thoughts) or has_thought
         wrappers = [mark for mark in ANSWERS_AFTER_THOUGHT if is_after or _is_wrapped(start, mark)]
@@ -126,7 +126,7 @@ class ReplyForm:
             answer = start[len(mark.opens) :]
             ends = (*ends, *mark.closes)
         elif thoughts and not is_whole and self.may_begin(start):
-            return Parts(_joined(thoughts), None)
+            return ReplyParts(_joined(thoughts), None)
         elif thoughts:
             answer = start
         index, _ = _earliest(answer, ends)
@@ -138,7 +138,7 @@ class ReplyForm:
         if mark is not None:
             answer = answer.strip() if is_ended else answer.lstrip()
         answer = _unboxed(answer)
-        return Parts(_joined(thoughts) if thoughts else None, answer, is_ended, self._fault(answer))
+        return ReplyParts(_joined(thoughts) if thoughts else None, answer, is_ended, self._fault(answer))
 
     def _thought_at(self, start: str) -> Mark | None:
         """The mark of a thought that begins ``start``. One that closes a thought closes an empty one there."""
@@ -230,7 +230,7 @@ def turn_end(answer: str) -> int:
 def _without_head(text: str) -> str:
     """Without what begins a text or an assistant's turn. <s> begins one where no </s> stands but at the end: HTML
     strikes words out by both."""
-    head = HEADS.match(text)
+    head = PROMPT_HEADS.match(text)
     text = text[head.end() :] if head is not None else text
     if text.lstrip().startswith("<s>") and "</s>" not in text.rstrip()[:-4]:
         return text.lstrip()[3:]
@@ -244,7 +244,7 @@ def _is_wrapped(text: str, mark: Mark) -> bool:
     return whole.startswith(mark.opens) and whole.endswith(close) and whole.count(close) == whole.count(mark.opens) == 1
 
 
-def closed(text: str, form: ReplyForm) -> Parts:
+def closed(text: str, form: ReplyForm) -> ReplyParts:
     """The parts of a reply that begins within a thought, which ends at whatever mark of ``form`` closes it first."""
     tags = [tag for tag in TAG.finditer(text) if tag[1]]
     places = [(tag.start(), tag[0]) for tag in tags[:1]]
@@ -254,7 +254,7 @@ def closed(text: str, form: ReplyForm) -> Parts:
             if index >= 0:
                 places.append((index, close))
     if not places:
-        return Parts(text, None)
+        return ReplyParts(text, None)
     index, close = min(places)
     is_shared = any(answer.opens == close for answer in form.answers)
     parts = form.parts(text[index if is_shared else index + len(close) :], has_thought=True)

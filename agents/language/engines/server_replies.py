@@ -48,7 +48,7 @@ class ServerReply(BaseModel):
         return value if isinstance(value, int) and value >= 0 else None
 
 
-def parsed(form: type[R], content: bytes) -> R:
+def parsed_reply(form: type[R], content: bytes) -> R:
     """A reply's body as ``form``. Raises ValidationError.
 
     A server may cut a text within a character that JSON writes in two halves. The half becomes U+FFFD, as strict

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from agents.contract import Settings
-from agents.language.filters.texts import disclosures, farewell, key, labels, quoted
+from agents.language.filters.texts import disclosures, farewell, key, labels, quoted_beginning
 from agents.language.sent_messages import leading_label, short_names
 from agents.sentence_boundaries import sentence_ends, sentences
 from agents.word_boundaries import words
@@ -127,7 +127,7 @@ def _empty(judged: JudgedMessages, _: str, text: str) -> str | None:
     count = sum(letter not in _EMPTY and unicodedata.category(letter) not in _INVISIBLE for letter in text)
     if count >= judged.settings.empty:
         return None
-    return quoted(text) if text.strip() else "no text"
+    return quoted_beginning(text) if text.strip() else "no text"
 
 
 def _too_short(judged: JudgedMessages, _: str, text: str) -> str | None:
@@ -155,7 +155,7 @@ def _word_loop(judged: JudgedMessages, _: str, text: str) -> str | None:
             equal = sum(1 for _ in run)
             if same and equal >= length * (times - 1):
                 phrase = " ".join(spoken[start : start + length])
-                return f"{quoted(phrase)} {equal // length + 1} times in a row"
+                return f"{quoted_beginning(phrase)} {equal // length + 1} times in a row"
             start += equal
     return None
 
@@ -212,19 +212,19 @@ def _other_speaker(judged: JudgedMessages, speaker: str, text: str) -> str | Non
     speakers = {*judged.names, *(name for name, _ in judged.messages)}
     others = labels(text, speakers - {speaker})
     if len(others) >= judged.settings.other_speaker:
-        return f"{quoted(f'{others[0]}:')} {'once' if len(others) == 1 else f'{len(others)} times'}"
+        return f"{quoted_beginning(f'{others[0]}:')} {'once' if len(others) == 1 else f'{len(others)} times'}"
     return _short_label(judged, speaker, text, ("other", "nobody"))
 
 
 def _prompt_echo(judged: JudgedMessages, speaker: str, text: str) -> str | None:
     if (mark := _TEMPLATE.search(text)) is not None:
-        return f"{quoted(mark.group())} of a chat template"
+        return f"{quoted_beginning(mark.group())} of a chat template"
     if (place := _PLACEHOLDER.search(text)) is not None:
-        return f"the placeholder {quoted(place.group())}"
+        return f"the placeholder {quoted_beginning(place.group())}"
     if named := labels(text, [speaker, *_ROLES]):
-        return f"the label {quoted(f'{named[0]}:')}"
+        return f"the label {quoted_beginning(f'{named[0]}:')}"
     if echo := _echo(text, [judged.prompts.get(speaker) or ""], judged.settings.prompt_echo):
-        return f"{quoted(echo)} of the prompt"
+        return f"{quoted_beginning(echo)} of the prompt"
     return _short_label(judged, speaker, text, ("own",))
 
 
@@ -239,12 +239,12 @@ def _echo(text: str, sources: Sequence[str], run: int) -> str | None:
 def _short_label(judged: JudgedMessages, speaker: str, text: str, whose: Collection[str]) -> str | None:
     names = list(judged.names) if isinstance(judged.names, Sequence) else []
     label = leading_label(text, *short_names(names, speaker))
-    return f"the label {quoted(label.written)}" if label is not None and label.whose in whose else None
+    return f"the label {quoted_beginning(label.written)}" if label is not None and label.whose in whose else None
 
 
 def _self_disclosure(judged: JudgedMessages, _: str, text: str) -> str | None:
     pieces = disclosures(text)
-    return quoted(pieces[0]) if len(pieces) >= judged.settings.self_disclosure else None
+    return quoted_beginning(pieces[0]) if len(pieces) >= judged.settings.self_disclosure else None
 
 
 _OF_MESSAGES: Mapping[str, Callable[[JudgedMessages, str, str], str | None]] = {
@@ -275,7 +275,9 @@ def _repeated_sentence(judged: JudgedMessages) -> dict[int, Match]:
                 here.setdefault((speaker, " ".join(spoken)), sentence)
         counts.update(here.keys())
         if here and counts[most := max(here, key=counts.__getitem__)] >= times:
-            findings[i] = Match(counts[most], f"{quoted(here[most])} in {counts[most]} messages from {speaker}")
+            findings[i] = Match(
+                counts[most], f"{quoted_beginning(here[most])} in {counts[most]} messages from {speaker}"
+            )
     return findings
 
 
@@ -311,14 +313,14 @@ def _same_message(judged: JudgedMessages) -> dict[int, Match]:
         message = (speaker, key(text))
         counts[message] += 1
         if counts[message] >= judged.settings.same_message:
-            findings[i] = Match(counts[message], f"{quoted(text)} {counts[message]} times from {speaker}")
+            findings[i] = Match(counts[message], f"{quoted_beginning(text)} {counts[message]} times from {speaker}")
     return findings
 
 
 def _early_exit(judged: JudgedMessages) -> dict[int, Match]:
     last = min(len(judged.messages), judged.total - judged.settings.early_exit)
     return {
-        index: Match(0, f"{quoted(leave)}, {judged.total - index - 1} messages before the end")
+        index: Match(0, f"{quoted_beginning(leave)}, {judged.total - index - 1} messages before the end")
         for index in range(judged.first, last)
         if (leave := farewell(judged.messages[index][1])) is not None
     }
@@ -330,7 +332,7 @@ def _partner_echo(judged: JudgedMessages) -> dict[int, Match]:
         speaker, text = judged.messages[index]
         others = [line for name, line in judged.messages[:index] if name != speaker][-_PARTNERS_LAST:]
         if echo := _echo(text, others, judged.settings.partner_echo):
-            findings[index] = Match(0, f"{quoted(echo)} of the other speaker")
+            findings[index] = Match(0, f"{quoted_beginning(echo)} of the other speaker")
     return findings
 
 
@@ -340,7 +342,7 @@ def _cut_off(judged: JudgedMessages) -> dict[int, Match]:
         text = judged.messages[index][1].rstrip()
         rest = text[max(sentence_ends(text), default=0) :]
         if len(words(rest)) >= judged.settings.cut_off and not rest.endswith(")"):  # "(laughs)" is complete
-            findings[index] = Match(0, f"{quoted(rest.strip())} at the limit of tokens")
+            findings[index] = Match(0, f"{quoted_beginning(rest.strip())} at the limit of tokens")
     return findings
 
 

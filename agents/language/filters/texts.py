@@ -144,7 +144,7 @@ def labels(text: str, names: Collection[str]) -> list[str]:
     ]
 
 
-def quoted(text: str) -> str:
+def quoted_beginning(text: str) -> str:
     """A text's beginning on one line, in quotation marks, of at most 60 characters."""
     line = " ".join(text[: 4 * _QUOTED].split())
     return f"“{line}”" if len(line) <= _QUOTED and len(text) <= 4 * _QUOTED else f"“{line[:_QUOTED].rstrip()}…”"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from agents.answers import Skipped, WordAnswer
 from agents.contract import Finding
-from agents.language.words.rules import CUE, RuleSettings, is_stop_word, judge, letters
+from agents.language.words.rules import CUE, RuleSettings, apply_rules, is_stop_word, letters
 from agents.stimuli import WordStimulus
 
 MOST = 10
@@ -108,7 +108,7 @@ def word_answer(stimulus: WordStimulus, text: str, rules: RuleSettings, *, cut: 
     skipped: list[Skipped] = []
     for reading in _readings(text, stimulus.cue, cut):
         for word in reading:
-            judged = judge(word, stimulus.cue, rules)
+            judged = apply_rules(word, stimulus.cue, rules)
             rule = CUE if letters(word) == letters(stimulus.cue) else judged.rule
             question = _QUESTION if len(reading) > 2 else _QUESTION - _ORDINARY
             if rule is None and len(reading) > 1 and letters(word) in question:
@@ -132,7 +132,7 @@ def read_word(text: str, cue: str, rules: RuleSettings) -> tuple[str, str | None
         return answer.word, None
     if answer.skipped:
         return "", answer.skipped[0].rule
-    return "", judge(text, cue, rules).rule or "no_word"
+    return "", apply_rules(text, cue, rules).rule or "no_word"
 
 
 def no_word(answer: WordAnswer, text: str) -> Finding | None:

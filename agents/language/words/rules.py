@@ -65,7 +65,7 @@ class JudgedWord:
     """The rule that dropped it, or None."""
 
 
-def judge(text: str, cue: str, settings: RuleSettings) -> JudgedWord:
+def apply_rules(text: str, cue: str, settings: RuleSettings) -> JudgedWord:
     """What the rules make of ``text`` as an answer to ``cue``: its form, and the first rule that it breaks."""
     rules = settings.rules
     word = letters(text) if "letters" in rules else text
@@ -105,7 +105,7 @@ def is_known(word: str, most_frequent: int) -> bool:
     """Whether WordNet, or wordfreq's ``most_frequent`` words, have the word, which is in small letters."""
     if vocabulary.in_wordnet(word):
         return True
-    rank = vocabulary.rank(word)
+    rank = vocabulary.frequency_rank(word)
     return rank is not None and rank < most_frequent
 
 

@@ -61,7 +61,7 @@ def all_words() -> frozenset[str]:
     return frozenset(_frequencies())
 
 
-def rank(word: str) -> int | None:
+def frequency_rank(word: str) -> int | None:
     """The word's place by frequency, from 0; None if it is unknown."""
     entry = _frequencies().get(word)
     return None if entry is None else entry[0]

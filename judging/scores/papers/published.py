@@ -16,7 +16,7 @@ from judging.judges.papers_classifiers import differences_from_paper
 from judging.statistics.ledger import SettingsByJudge
 from judging.statistics.measures import ALL, Score
 from judging.statistics.tables import Estimate, Table
-from judging.statistics.verdict_table import PEOPLE, PREFIX
+from judging.statistics.verdict_table import PEOPLE, PUBLISHED_PREFIX
 
 Paper = Literal["2022", "2025"]
 PAPERS: tuple[Paper, ...] = get_args(Paper)
@@ -146,7 +146,7 @@ def kind(judge: str, settings: SettingsByJudge, cues: Collection[str] = ()) -> s
 
 def stands_for(agent: str, task: str) -> str | None:
     """The papers' name of an agent that answered a task."""
-    imported = agent.removeprefix(PREFIX).casefold()
+    imported = agent.removeprefix(PUBLISHED_PREFIX).casefold()
     for entry in published()["agents"]:
         if task in entry["asked"] and (imported in entry["imported"] or agent in entry["ours"]):
             return str(entry["name"])
@@ -161,7 +161,7 @@ def _other_agents(cell: Mapping[str, Any], agent: str, agents: Sequence[str]) ->
             yield f"without {', '.join(lacking)}"
         if more := [name for name in agents if named[name] not in theirs]:
             yield f"also of {', '.join(more)}"
-    elif not agent.startswith(PREFIX):
+    elif not agent.startswith(PUBLISHED_PREFIX):
         with contextlib.suppress(InputError):  # a pair, or an agent that is not installed here
             if catalogue.get(agent).in_paper != "compared":
                 yield f"{agent} is not quite theirs: other weights or parts"

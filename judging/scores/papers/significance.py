@@ -1,4 +1,4 @@
-"""All tests of verdicts; those of the papers, which hold for these answers only; and how far judges agree."""
+"""The papers' own tests, which hold for these answers only; and how far judges agree."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from judging.statistics.contrasts import (
     AgainstHalf,
     Difference,
     StatisticalTest,
-    agent_tests,
-    between_judges,
-    by_column,
     corrected,
 )
 from judging.statistics.correctness import DIGITS, between_values, people_beside_judges, t_tests
@@ -47,17 +44,15 @@ class AmongAgents(StatisticalTest):
     """Kendall's W: 0 where judges do not agree on the order of agents, 1 where they do. None without a test."""
 
 
-def all_tests(
-    verdicts: pd.DataFrame, agents: Sequence[str], by: Sequence[str], bounds: float | None = None
-) -> dict[str, list[StatisticalTest]]:
-    """The tests of a task by kind; people are not compared with each other. ``bounds`` were stated beforehand."""
+def papers_tests(verdicts: pd.DataFrame, agents: Sequence[str], by: Sequence[str]) -> dict[str, list[StatisticalTest]]:
+    """The papers' own tests of a task's ``verdicts`` by kind, of all phases, judge by judge.
+
+    ``by`` are the columns that verdicts are told apart by."""
     tests: dict[str, list[StatisticalTest]] = defaultdict(list)
     for judge, of_phases in by_judge(verdicts):
         of_judge = counted(of_phases)
         columns = [(name, counted(of_phases, name)) for name in by]
         kinds: dict[str, Sequence[StatisticalTest]] = {
-            **agent_tests(of_judge, agents, bounds),
-            "by_columns": corrected([test for name, part in columns for test in by_column(part, name)]),
             "papers_over_judges": over_judges(of_judge, agents),
             "papers_among_agents": among_agents(of_judge, agents),
             "papers_between_agents": permutations(of_judge, agents),
@@ -67,9 +62,8 @@ def all_tests(
         }
         for name, of_kind in kinds.items():
             tests[name] += [replace(test, judge=judge) for test in of_kind]
-    of_tests = counted(verdicts)
-    tests["papers_t_tests"] += people_beside_judges(of_tests)
-    return {**tests, "between_judges": [*between_judges(of_tests)]}
+    tests["papers_t_tests"] += people_beside_judges(counted(verdicts))
+    return tests
 
 
 def over_judges(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AgainstHalf]:

@@ -14,7 +14,7 @@ from judging.trial_sets.composing import PRESETS, Preset
 OF_TESTS = ("online", "interrogation")
 """The presets of live tests."""
 Tables = tuple[dict[str, Any], dict[str, Any]]
-FEEDBACK: Mapping[Asked, tuple[int, int, float]] = {
+FEEDBACK_PAGES: Mapping[Asked, tuple[int, int, float]] = {
     "image_captioning": (80, 40, 0.25),
     "word_association": (80, 40, 0.125),
     "conversation": (29, 16, 0.1),
@@ -36,7 +36,7 @@ def preset(name: str, task: Asked) -> Tables:
     if name == "feedback":
         of_2025, exclude = preset("2025", task)
         prior = {"prior_told": task == "conversation"}  # Figure 7K, L256
-        return of_2025 | prior | dict(zip(("number", "feedback", "catch"), FEEDBACK[task], strict=True)), exclude
+        return of_2025 | prior | dict(zip(("number", "feedback", "catch"), FEEDBACK_PAGES[task], strict=True)), exclude
     trials: dict[str, Any] = {"number": PRESETS["2025"][task], "practice": 2, "catch": 0.1}
     if task == "attention_prediction":
         trials["play_once"] = True

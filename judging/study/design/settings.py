@@ -28,7 +28,7 @@ from judging.study.design.tables import (
     Questions,
     Roles,
     RolesOfAll,
-    Table,
+    StudyTable,
     TalkSettings,
     Tests,
     Texts,
@@ -43,7 +43,7 @@ FILE = "study.toml"
 """The name of the file in a study's folder."""
 
 
-class _Study(Table):
+class _Study(StudyTable):
     """What all kinds of ``study.toml`` have."""
 
     schema_: Annotated[Literal["turinglike.study/1"], Field(alias="schema")]

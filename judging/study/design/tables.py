@@ -19,17 +19,17 @@ OBJECT_TASKS: tuple[Asked, ...] = ("color_estimation", "object_detection", "atte
 """The tasks whose stimuli have objects to ask about."""
 Before = Literal["age", "gender", "education", "country", "native_language", "ai_experience"]
 After = Literal["engaging", "difficult", "comments"]
-FIELDS: tuple[str, ...] = get_args(Before)
+ASKED_BEFORE: tuple[str, ...] = get_args(Before)
 """Questions before the study's own steps, which are columns of ``participants.csv``."""
 CLOSING: tuple[str, ...] = get_args(After)
 """Questions behind the study's own steps, which are columns of ``participants.csv``."""
-Text = Annotated[str, Field(max_length=20_000)]
+PageText = Annotated[str, Field(max_length=20_000)]
 Count = Annotated[int, Field(ge=0, le=10_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0, le=3600)]
 Number = Annotated[int, Field(ge=1, le=1000)]
 Exchanges = Annotated[int, Field(ge=1, le=100)]
-Code = Annotated[str, Field(max_length=100)]
+ShortText = Annotated[str, Field(max_length=100)]
 Parameter = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
 Key = Annotated[str, Field(pattern=r"^[a-z0-9]$")]
 
@@ -41,7 +41,7 @@ def _plain(name: object) -> object:
         raise ValueError(str(error)) from None
 
 
-Name = Annotated[str, BeforeValidator(_plain), Field(pattern=r"^([a-z0-9][a-z0-9._-]*)?$")]
+AgentName = Annotated[str, BeforeValidator(_plain), Field(pattern=r"^([a-z0-9][a-z0-9._-]*)?$")]
 Server = Annotated[str, Field(pattern=r"^https?://\S+$")]
 
 
@@ -51,7 +51,7 @@ def refuse(is_broken: bool, why: str) -> None:
         raise PydanticCustomError("choices", "{why}", {"why": why})
 
 
-class Table(BaseModel):
+class StudyTable(BaseModel):
     """A table of ``study.toml``; a key that it does not have is an error."""
 
     model_config = ConfigDict(
@@ -59,20 +59,20 @@ class Table(BaseModel):
     )
 
 
-class Texts(Table):
+class Texts(StudyTable):
     """Texts of pages; an empty line begins a paragraph, an empty text leaves its page out."""
 
-    title: Text
+    title: PageText
     """The heading of all pages, and the browser's title."""
-    consent: Text = ""
+    consent: PageText = ""
     """What one agrees to before anything else."""
-    instructions: Text
+    instructions: PageText
     """What is to be done, before the first step."""
-    thanks: Text = ""
+    thanks: PageText = ""
     """Said at the end to who has finished."""
 
 
-class People(Table):
+class People(StudyTable):
     """Who takes part: the table ``judges`` or ``participants``."""
 
     wanted: Annotated[int, Field(ge=1, le=100_000)]
@@ -96,13 +96,13 @@ class People(Table):
 
     @model_validator(mode="after")
     def _can_be(self) -> People:
-        is_taken = not {"worker", "code", *FIELDS, *CLOSING}.isdisjoint(self.parameters)
+        is_taken = not {"worker", "code", *ASKED_BEFORE, *CLOSING}.isdisjoint(self.parameters)
         refuse(is_taken, "parameters: has the name of a column of participants.csv")
         refuse(self.most < self.wanted, "most: must not be below wanted")
         return self
 
 
-class Questions(Table):
+class Questions(StudyTable):
     """What participants are asked about themselves; the answers stand in ``personal.jsonl``."""
 
     before: list[Before] = Field(default_factory=list)
@@ -123,7 +123,7 @@ class Questions(Table):
         return self
 
 
-class Trials(Table):
+class Trials(StudyTable):
     """The trials of each judge, and what their page asks for."""
 
     number: Number
@@ -164,22 +164,22 @@ class Trials(Table):
         return self
 
 
-class End(Table):
+class End(StudyTable):
     """What somebody gets at the end, by which a panel pays."""
 
-    code: Code = ""
+    code: ShortText = ""
     """The code of all who finish; "" gives each a random one."""
-    failed_checks: Code = ""
+    failed_checks: ShortText = ""
     """The code of who finished with too few control questions right; "" gives that of all who finish."""
-    screened_out: Code = ""
+    screened_out: ShortText = ""
     """The code of who is out by an answer; "" gives none."""
-    no_consent: Code = ""
+    no_consent: ShortText = ""
     """The code of who declines or leaves; "" gives none."""
     redirect: Annotated[str, Field(pattern=r"^(https?://\S+)?$", max_length=2000)] = ""
     """An address to go to, in which {code}, {worker} and the names of ``parameters`` are replaced; "" for none."""
 
 
-class Exclude(Table):
+class Exclude(StudyTable):
     """Rules that mark verdicts as excluded; none is removed. No rule knows the truth, but that of catch trials."""
 
     finished: bool = True
@@ -200,14 +200,14 @@ class Exclude(Table):
     """Verdicts beside a control question that was answered wrongly."""
 
 
-class Analysis(Table):
+class Analysis(StudyTable):
     """What is decided by the verdicts, stated before the study."""
 
     bounds: Annotated[float, Field(ge=0, lt=0.5)] = 0.0
     """An agent passes whose detectability is within 0.5 ± bounds; 0 decides on none."""
 
 
-class Answers(Table):
+class Answers(StudyTable):
     """The answers of each participant."""
 
     number: Number
@@ -216,10 +216,10 @@ class Answers(Table):
     """What the papers' form would refuse: it is to be answered anew, or is kept with a flag."""
 
 
-class TalkSettings(Table):
+class TalkSettings(StudyTable):
     """Conversations of participants with each other, and with an agent."""
 
-    agent: Name = ""
+    agent: AgentName = ""
     """The agent that converses with a share of the participants; "" for none."""
     server: Server = "http://127.0.0.1:8001/"
     """The address of the `turinglike serve` that answers for it."""
@@ -235,23 +235,23 @@ class TalkSettings(Table):
     """Whether it is asked afterwards for whom one takes the other."""
 
 
-class RolesOfAll(Table):
+class RolesOfAll(StudyTable):
     """What people are told of their part before a test."""
 
-    judge: Text
+    judge: PageText
     """Told to the judge."""
-    person_argues: Text
+    person_argues: PageText
     """Told to a person who is to be taken for one."""
 
 
 class Roles(RolesOfAll):
     """The same for online tests."""
 
-    person_deceives: Text
+    person_deceives: PageText
     """Told to a person who poses as a machine."""
 
 
-class TestsOfAll(Table):
+class TestsOfAll(StudyTable):
     """Live tests of either kind."""
 
     wanted: Annotated[int, Field(ge=1, le=100_000)]
@@ -309,21 +309,21 @@ class TimedTests(TestsOfAll):
     """Reasons among which judges choose; none are asked for where there are none."""
 
 
-class MachineAgents(Table):
+class MachineAgents(StudyTable):
     """The machines of online tests, by condition."""
 
     server: Server = "http://127.0.0.1:8001/"
     """The address of the `turinglike serve` that answers for them."""
-    machine_argues: Name = ""
+    machine_argues: AgentName = ""
     """Answers where the person poses as a machine: it argues that it is one."""
-    machine_deceives: Name = ""
+    machine_deceives: AgentName = ""
     """Answers where the machine poses as a person."""
 
 
-class Machines(Table):
+class Machines(StudyTable):
     """The machines of interrogations."""
 
     server: Server = "http://127.0.0.1:8001/"
     """The address of the `turinglike serve` that answers for them."""
-    machines: Annotated[list[Name], Field(max_length=100)] = Field(default_factory=list)
+    machines: Annotated[list[AgentName], Field(max_length=100)] = Field(default_factory=list)
     """Each is in equally many tests."""

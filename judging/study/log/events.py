@@ -30,7 +30,6 @@ from judging.study.log.meeting_events import (
     TestWithdrawn,
 )
 from judging.study.log.participant_events import (
-    Answered,
     AnswerReturned,
     Blocked,
     Joined,
@@ -39,6 +38,7 @@ from judging.study.log.participant_events import (
     Restarted,
     SessionBegan,
     SettingsChosen,
+    StepAnswer,
     StudyClosed,
 )
 
@@ -62,7 +62,7 @@ Event = Annotated[
     | StudyClosed
     | Joined
     | OfParticipant
-    | Answered
+    | StepAnswer
     | TalkBegan
     | InTalk
     | TestBegan

@@ -4,10 +4,8 @@
 personal links, ``exports.jsonl`` when the study was exported and how many people were deleted since.
 """
 
-import gc
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +26,6 @@ from judging.study.log.meeting_events import (
     TestVoid,
 )
 from judging.study.log.participant_events import SettingsChosen
-from judging.study.log.state import State
 from serving.files.atomic_files import repair_tail, replacing, sync_folder, writing
 from serving.files.timestamps import now
 
@@ -38,45 +35,14 @@ LINKS = "links.jsonl"
 EXPORTS = "exports.jsonl"
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """``event`` and its ``line`` in the file, without the newline. What stays in a file stays byte for byte."""
 
     event: Event
     line: bytes
 
 
-def read_state(folder: Path) -> State:
-    """The state of the study in a folder; a torn last line does not count. Raises InputError for a damaged file."""
-    state = State()
-    with _without_collection():
-        for number, event, _ in _events(folder / EVENTS):
-            try:
-                state.apply(event)
-            except (KeyError, IndexError, TypeError, ValueError) as error:
-                raise InputError(f"{folder / EVENTS}:{number}: is damaged: {error!r}") from None
-    return state
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Do without the garbage collector for a while, also in other threads.
-
-    A log of 100,000 events becomes some 500,000 objects, all of which stay. The collector would go through them again
-    and again and find nothing, which takes twice as long as the reading. At the end they are put among the old objects
-    (``freeze``, ``unfreeze``), or it would go through all of them at once.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.unfreeze()
-        if was_on:
-            gc.enable()
-
-
-def without(code: str, entries: Iterable[Entry]) -> Iterator[Entry]:
+def without(code: str, entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
     """The entries without a person, whose code it is.
 
     The person's conversations and tests stay: void, without content, and with "nobody" in the person's place. So others
@@ -115,13 +81,13 @@ def _with_nobody(people: Iterable[str], code: str) -> list[str]:
     return ["nobody" if person == code else person for person in people]
 
 
-def _changed(entry: Entry, fields: Mapping[str, Any]) -> Entry:
+def _changed(entry: LogEntry, fields: Mapping[str, Any]) -> LogEntry:
     line = orjson.dumps({**orjson.loads(entry.line), **fields})
-    return Entry(read_event(line), line)
+    return LogEntry(read_event(line), line)
 
 
-def _written(event: TalkVoid | TestVoid) -> Entry:
-    return Entry(event, event.line.rstrip(b"\n"))
+def _written(event: TalkVoid | TestVoid) -> LogEntry:
+    return LogEntry(event, event.line.rstrip(b"\n"))
 
 
 def forget(folder: Path, codes: Collection[str]) -> None:
@@ -134,7 +100,7 @@ def forget(folder: Path, codes: Collection[str]) -> None:
     with replacing(folder / PERSONAL) as file:
         file.writelines(line + b"\n" for line in lines)
     repair_tail(folder / EVENTS)
-    entries: Iterable[Entry] = [Entry(event, line) for _, event, line in _events(folder / EVENTS)]
+    entries: Iterable[LogEntry] = [LogEntry(event, line) for _, event, line in read_events(folder / EVENTS)]
     for code in codes:
         entries = without(code, entries)
     with replacing(folder / EVENTS) as file:
@@ -173,7 +139,7 @@ def read_person(folder: Path, code: str) -> dict[str, Any]:
     sides: dict[str, str] = {}  # which speaker the person is in each conversation
     consents = dict[str, str]()
     events = list[dict[str, Any]]()
-    for _, event, line in _events(folder / EVENTS):
+    for _, event, line in read_events(folder / EVENTS):
         if isinstance(event, SettingsChosen) and event.consent is not None:
             consents[event.consent.sha256] = event.consent.text
         if isinstance(event, TalkBegan) and code in event.speakers:
@@ -187,20 +153,7 @@ def read_person(folder: Path, code: str) -> dict[str, Any]:
     return {"judge": code, "personal": read_personal(folder).get(code, {}), "consent": agreed, "events": events}
 
 
-def read_personal(folder: Path) -> dict[str, dict[str, Any]]:
-    """By participant, their answers about themselves, and a panel's id as ``worker``. Raises InputError."""
-    personal: dict[str, dict[str, Any]] = {}
-    for _, row in _rows(folder / PERSONAL):
-        personal.setdefault(str(row.get("judge")), {}).update(row.get("said", {}))
-    return personal
-
-
-def read_links(folder: Path) -> set[str]:
-    """The SHA-256 of each link's token. Raises InputError."""
-    return {str(row.get("link")) for _, row in _rows(folder / LINKS)}
-
-
-def _events(path: Path) -> Iterator[tuple[int, Event, bytes]]:
+def read_events(path: Path) -> Iterator[tuple[int, Event, bytes]]:
     """Every event of a study with the number of its line, and the line. Raises InputError for a damaged line.
 
     A last line that is no JSON is passed over: a disk that lost power may leave such.
@@ -214,6 +167,19 @@ def _events(path: Path) -> Iterator[tuple[int, Event, bytes]]:
                 return
             raise InputError(f"{path}:{number}: is damaged: {_fault(error)}") from None
         yield number, event, line
+
+
+def read_personal(folder: Path) -> dict[str, dict[str, Any]]:
+    """By participant, their answers about themselves, and a panel's id as ``worker``. Raises InputError."""
+    personal: dict[str, dict[str, Any]] = {}
+    for _, row in _rows(folder / PERSONAL):
+        personal.setdefault(str(row.get("judge")), {}).update(row.get("said", {}))
+    return personal
+
+
+def read_links(folder: Path) -> set[str]:
+    """The SHA-256 of each link's token. Raises InputError."""
+    return {str(row.get("link")) for _, row in _rows(folder / LINKS)}
 
 
 def _fault(error: ValidationError) -> str:

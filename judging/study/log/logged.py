@@ -10,7 +10,7 @@ Sex = Literal["female", "male"]
 # Examples, and no descriptions: these would stand in the schema in place of the docstrings of the fields.
 Time = Annotated[str, Field(examples=["2026-11-28T12:00:00.123Z"])]
 """When something happened: UTC with milliseconds."""
-Code = Annotated[str, Field(examples=["bcdfghjkmn"])]
+ParticipantCode = Annotated[str, Field(examples=["bcdfghjkmn"])]
 """The code of a participant, also of one who judges nothing."""
 Who = Annotated[str, Field(examples=["bcdfghjkmn", "llama-3.3-70b"])]
 """A participant's code or an agent's name."""

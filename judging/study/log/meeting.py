@@ -18,7 +18,7 @@ from judging.study.log.meeting_events import (
     Condition,
     InterrogationBegan,
     OnlineTestBegan,
-    Part,
+    PersonOrMachine,
     Speaker,
     TalkSaid,
     TalkVoid,
@@ -33,17 +33,17 @@ from judging.study.log.meeting_events import (
 )
 
 Pair = Literal["person machine", "two machines", "two people"]
-Act = Literal["ready", "ask", "answer", "judge"]
-Move = tuple[str, int, Act]
+ActKind = Literal["ready", "ask", "answer", "judge"]
+Move = tuple[str, int, ActKind]
 """Who is to do something; the side, which is 0 for the judge and 1 or 2 for an agent; what."""
-Cause = Literal["fault", "left", "away", "deleted"]
+VoidCause = Literal["fault", "left", "away", "deleted"]
 """Why a meeting is void: a machine failed, somebody else left, one left oneself, somebody had all deleted."""
-SIDES = (1, 2)
+AGENT_SIDES = (1, 2)
 # words of ``why`` in TalkVoid and TestVoid
 LEFT = "left"
 IDLE = "did nothing"
 FORGOTTEN = "forgotten"
-PARTS: Mapping[Pair, tuple[Part, Part]] = {
+PARTS_OF_PAIR: Mapping[Pair, tuple[PersonOrMachine, PersonOrMachine]] = {
     "person machine": ("person", "machine"),
     "two machines": ("machine", "machine"),
     "two people": ("person", "person"),
@@ -85,7 +85,7 @@ class Meeting(ABC):
         who, _, what = (self.void or "").partition(" ")
         return who if who in self.people and what in (LEFT, IDLE) else None
 
-    def cause(self) -> Cause | None:
+    def cause(self) -> VoidCause | None:
         """Why it is void; None where it is not. What is no person's doing is a fault of a machine or its server."""
         if self.void is None:
             return None
@@ -93,7 +93,7 @@ class Meeting(ABC):
             return "deleted"
         return "fault" if self.left_by() is None else "left"
 
-    def void_to(self, code: str) -> Cause | None:
+    def void_to(self, code: str) -> VoidCause | None:
         """As :meth:`cause`, told to one of its people: ``away`` where it was they who left."""
         return "away" if self.left_by() == code else self.cause()
 
@@ -177,7 +177,7 @@ class VerdictOnTest:
 class JudgedMeeting(Meeting):
     """A live test: a judge and two agents, whom the judge is to tell apart."""
 
-    parts: list[Part]
+    parts: list[PersonOrMachine]
     """What agents 1 and 2 are."""
     condition: Condition
     """Who poses as the other; in interrogations always the machine."""
@@ -213,7 +213,7 @@ class JudgedMeeting(Meeting):
     @property
     def pair(self) -> Pair:
         """What the two agents are together, in whichever order."""
-        return next(pair for pair, parts in PARTS.items() if sorted(parts) == sorted(self.parts))
+        return next(pair for pair, parts in PARTS_OF_PAIR.items() if sorted(parts) == sorted(self.parts))
 
     def part_of(self, code: str) -> str:
         """``the judge`` or ``an agent``."""
@@ -279,7 +279,7 @@ class OnlineTest(JudgedMeeting):
 
     def shown(self, clock: float) -> int:
         """The number of exchanges whose answers the judge sees at a time."""
-        complete = [number for number, answers in enumerate(self.answers) if len(answers) == len(SIDES)]
+        complete = [number for number, answers in enumerate(self.answers) if len(answers) == len(AGENT_SIDES)]
         return sum(self.shown_at(number) <= clock for number in complete)
 
     def is_over(self) -> bool:
@@ -289,8 +289,8 @@ class OnlineTest(JudgedMeeting):
     def due_of_readers(self, clock: float, reading: Collection[str]) -> list[Move]:
         """Answers to the last question; then a verdict or the next question, once both answers are shown."""
         number = len(self.questions)
-        if number and len(self.answers[-1]) < len(SIDES):
-            left = [(self.people[side], side) for side in SIDES if side not in self.answers[-1]]
+        if number and len(self.answers[-1]) < len(AGENT_SIDES):
+            left = [(self.people[side], side) for side in AGENT_SIDES if side not in self.answers[-1]]
             return [(who, side, "answer") for who, side in left if who not in reading]
         if self.shown(clock) < number or self.people[0] in reading:
             return []

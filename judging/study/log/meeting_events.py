@@ -7,12 +7,12 @@ or an agent's name.
 
 from typing import Literal
 
-from judging.study.log.logged import Clock, Code, HumanOrMachine, LoggedEvent, TalkId, TestId, Time, Who
+from judging.study.log.logged import Clock, HumanOrMachine, LoggedEvent, ParticipantCode, TalkId, TestId, Time, Who
 
 Speaker = Literal["A", "B"]
 Condition = Literal["person_deceives", "machine_deceives"]
 """Who poses as the other: the person as a machine, or the machine as a person."""
-Part = Literal["person", "machine"]
+PersonOrMachine = Literal["person", "machine"]
 """What an agent of a live test is."""
 WhyWithdrawn = Literal["interrupted", "ended"]
 """``interrupted``: somebody else wrote first. ``ended``: the conversation was over before."""
@@ -92,9 +92,9 @@ class _TestBegan(LoggedEvent):
     """Tells the beginning of a test from other lines of the log; only an interrogation's has ``seconds``."""
     test: TestId
     """The id of the test, numbered from 1 as tests begin."""
-    judge: Code
+    judge: ParticipantCode
     """The code of the participant who judges; "nobody" for one who had all deleted."""
-    parts: list[Part]
+    parts: list[PersonOrMachine]
     """What agents 1 and 2 are."""
     agents: list[str]
     """Agents 1 and 2, each a participant's code or a machine's name; "nobody" for somebody who had all deleted."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from judging.study.log.logged import Code, HumanOrMachine, Logged, LoggedEvent, Sex, Time
+from judging.study.log.logged import HumanOrMachine, Logged, LoggedEvent, ParticipantCode, Sex, Time
 from judging.study.log.steps import Step
 
 # the study as a whole
@@ -56,7 +56,7 @@ class Joined(LoggedEvent):
 
     event: Literal["joined"] = "joined"
     """Tells this kind of line from the others in the log."""
-    judge: Code
+    judge: ParticipantCode
     """The code drawn for the participant, which stands in all later events and in exports."""
     session: str
     """The SHA-256 of the token in the browser's cookie."""
@@ -82,7 +82,7 @@ class SessionBegan(LoggedEvent):
 
     event: Literal["session"] = "session"
     """Tells this kind of line from the others in the log."""
-    judge: Code
+    judge: ParticipantCode
     """The code of whoever was known again, by a personal link or a panel's id."""
     session: str
     """The SHA-256 of the token in the browser's cookie."""
@@ -95,7 +95,7 @@ class PageLoaded(LoggedEvent):
 
     event: Literal["loaded"] = "loaded"
     """Tells this kind of line from the others in the log."""
-    judge: Code
+    judge: ParticipantCode
     """The code of whoever reloaded."""
     at: Time
     """When the server sent the page."""
@@ -106,7 +106,7 @@ class Blocked(LoggedEvent):
 
     event: Literal["blocked"] = "blocked"
     """Tells this kind of line from the others in the log."""
-    judge: Code
+    judge: ParticipantCode
     """The code of whoever is out."""
     at: Time
     """When the server refused to go on."""
@@ -117,7 +117,7 @@ class Left(LoggedEvent):
 
     event: Literal["left"] = "left"
     """Tells this kind of line from the others in the log."""
-    judge: Code
+    judge: ParticipantCode
     """The code of whoever left, by which all that is theirs is found and deleted."""
     at: Time
     """When they asked for it; from then on none of their answers and meetings counts."""
@@ -128,7 +128,7 @@ class Restarted(LoggedEvent):
 
     event: Literal["restarted"] = "restarted"
     """Tells this kind of line from the others in the log."""
-    judge: Code
+    judge: ParticipantCode
     """The code of whoever began anew."""
     kept: int = Field(alias="from")
     """The number of answers that stay."""
@@ -146,7 +146,7 @@ class AnswerReturned(LoggedEvent):
 
     event: Literal["told"] = "told"
     """Tells this kind of line from the others in the log."""
-    judge: Code
+    judge: ParticipantCode
     """The code of whoever is to answer anew."""
     at: Time
     """When the answer came; from a kit, when it was given there."""
@@ -165,7 +165,7 @@ class StepDone(LoggedEvent):
 
     event: Literal["step"] = "step"
     """Tells this kind of line from the others in the log."""
-    judge: Code
+    judge: ParticipantCode
     """The code of whoever answered."""
     at: Time
     """When the answer came; from a kit, when it was given there."""
@@ -284,7 +284,7 @@ class TestEnded(StepDone):
     """The test's id; None where nobody came."""
 
 
-Answered = Annotated[
+StepAnswer = Annotated[
     ConsentAnswered
     | QuestionsAnswered
     | InstructionsRead

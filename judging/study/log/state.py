@@ -1,11 +1,16 @@
 """The state of a study, which is read from its events alone: the same events give the same state."""
 
+import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
+from agents.errors import InputError
 from judging.study.log.events import Event, OfParticipant
+from judging.study.log.files import EVENTS, read_events
 from judging.study.log.meeting import FORGOTTEN, Meeting, Talk, begun_test
 from judging.study.log.meeting_events import (
     InterrogationBegan,
@@ -24,7 +29,6 @@ from judging.study.log.meeting_events import (
     TestWithdrawn,
 )
 from judging.study.log.participant_events import (
-    Answered,
     AnswerReturned,
     Blocked,
     Consent,
@@ -36,6 +40,7 @@ from judging.study.log.participant_events import (
     Restarted,
     SessionBegan,
     SettingsChosen,
+    StepAnswer,
     StepDone,
     StimulusAnswered,
     StudyClosed,
@@ -72,7 +77,7 @@ class Judge:
     """The SHA-256 of a personal link's token."""
     kit: str | None = None
     """The id of the kit that has this list."""
-    answers: list[Answered] = field(default_factory=list)
+    answers: list[StepAnswer] = field(default_factory=list)
     """One for each step that is done, in order."""
     returned: list[AnswerReturned] = field(default_factory=list)
     """Answers that were to be replaced."""
@@ -204,7 +209,7 @@ class State:
                 judge.steps = event.steps
                 judge.answers = judge.answers[: event.kept]
 
-    def _take(self, judge: Judge, answer: Answered) -> None:
+    def _take(self, judge: Judge, answer: StepAnswer) -> None:
         judge.last_seen = answer.at
         if answer.step != len(judge.answers):
             return  # a step that is done already
@@ -241,6 +246,37 @@ class State:
         met = self.met(judge)
         counts = not met or any(meeting is not None and meeting.void is None for meeting in met)
         return judge.ended == "finished" and counts
+
+
+def read_state(folder: Path) -> State:
+    """The state of the study in a folder; a torn last line does not count. Raises InputError for a damaged file."""
+    state = State()
+    with _without_collection():
+        for number, event, _ in read_events(folder / EVENTS):
+            try:
+                state.apply(event)
+            except (KeyError, IndexError, TypeError, ValueError) as error:
+                raise InputError(f"{folder / EVENTS}:{number}: is damaged: {error!r}") from None
+    return state
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Do without the garbage collector for a while, also in other threads.
+
+    A log of 100,000 events becomes some 500,000 objects, all of which stay. The collector would go through them again
+    and again and find nothing, which takes twice as long as the reading. At the end they are put among the old objects
+    (``freeze``, ``unfreeze``), or it would go through all of them at once.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.unfreeze()
+        if was_on:
+            gc.enable()
 
 
 def meeting_ended(answer: TalkLeft | TestEnded) -> str | None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import orjson
 
 from judging.study.log.events import Event
-from judging.study.log.files import EVENTS, PERSONAL, forget, read_personal, read_state
-from judging.study.log.state import State
+from judging.study.log.files import EVENTS, PERSONAL, forget, read_personal
+from judging.study.log.state import State, read_state
 from serving.files.timestamps import now
 from serving.runs.store import Store
 

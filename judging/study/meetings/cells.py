@@ -8,22 +8,22 @@ from typing import get_args
 
 from judging.study.design.tables import Tests as TestSettings
 from judging.study.design.tables import TestsOfAll
-from judging.study.log.meeting import PARTS, OnlineTest, Pair
+from judging.study.log.meeting import PARTS_OF_PAIR, OnlineTest, Pair
 from judging.study.log.meeting_events import Condition
 
 
 def people_of(pair: Pair) -> int:
     """The number of participants that a test with such a pair needs, the judge included."""
-    return 1 + PARTS[pair].count("person")
+    return 1 + PARTS_OF_PAIR[pair].count("person")
 
 
 def shares_of_pairs(settings: TestsOfAll) -> dict[Pair, float]:
     """The wanted share of each kind of pair that there is at all."""
     alike = (1 - settings.two_machines - settings.two_people, settings.two_machines, settings.two_people)
-    return {pair: round(share, 9) for pair, share in zip(PARTS, alike, strict=True) if round(share, 9)}
+    return {pair: round(share, 9) for pair, share in zip(PARTS_OF_PAIR, alike, strict=True) if round(share, 9)}
 
 
-def shares(settings: TestSettings) -> tuple[dict[int, float], dict[Condition, float], dict[Pair, float]]:
+def wanted_shares(settings: TestSettings) -> tuple[dict[int, float], dict[Condition, float], dict[Pair, float]]:
     """The wanted share of each number of exchanges, of each condition, and of each kind of pair."""
     deceit = settings.person_deceives
     conditions = zip(get_args(Condition), (deceit, 1 - deceit), strict=True)
@@ -42,7 +42,7 @@ def next_cell(
     Of all cells the one is taken that lacks most to its share after the tests ``held``: first by the shares of its
     exchanges and its condition, then by that of the cell itself, then by chance.
     """
-    exchanges, conditions, pairs = shares(settings)
+    exchanges, conditions, pairs = wanted_shares(settings)
     cells = Counter((test.exchanges, test.condition, test.pair) for test in held)
     total = cells.total() + 1
 

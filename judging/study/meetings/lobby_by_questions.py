@@ -5,7 +5,7 @@ from typing import Any
 
 from agents.word_boundaries import count_words
 from judging.study.design.settings import OnlineSettings
-from judging.study.log.meeting import SIDES, OnlineTest
+from judging.study.log.meeting import AGENT_SIDES, OnlineTest
 from judging.study.log.meeting_events import OnlineTestBegan, TestAnswered, TestAsked
 from judging.study.meetings.acts import TextAct, VerdictAct
 from judging.study.meetings.agent_server import text_of
@@ -13,7 +13,7 @@ from judging.study.meetings.cells import next_cell
 from judging.study.meetings.lobby import View
 from judging.study.meetings.lobby_of_tests import JudgedLobby, Seats
 from judging.study.meetings.short_texts import shortened
-from judging.study.pages.page_answers import LONGEST_MESSAGE, parsed, tidy
+from judging.study.pages.page_answers import LONGEST_MESSAGE, parsed_answer, tidy
 from serving.files.timestamps import now
 
 
@@ -49,7 +49,7 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
             if side:
                 sides = (side,)
             elif number < both:
-                sides = SIDES
+                sides = AGENT_SIDES
             texts = [answers[agent].text for agent in sides if agent in answers]
             exchanges.append({"question": question.text, "answers": texts})
         verdicts = [
@@ -74,9 +74,9 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
         if (test.people[side], side, act) not in self.due(test) or turn != _turn(test, act):
             return "not_your_turn"
         if act == "judge":
-            await self.judge(test, parsed(VerdictAct, body))
+            await self.judge(test, parsed_answer(VerdictAct, body))
             return None
-        text = parsed(TextAct, body).text
+        text = parsed_answer(TextAct, body).text
         if act == "ask":
             await self._ask(test, text)
             return None

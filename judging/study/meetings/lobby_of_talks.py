@@ -20,7 +20,7 @@ from judging.study.meetings.acts import TextAct
 from judging.study.meetings.conversing import ConversingLobby
 from judging.study.meetings.lobby import View
 from judging.study.meetings.material import TalkMaterial
-from judging.study.pages.page_answers import parsed
+from judging.study.pages.page_answers import parsed_answer
 from serving.conversations.scenario import SIDES
 from serving.files.timestamps import now
 
@@ -108,7 +108,7 @@ class TalkLobby(ConversingLobby[Talk]):
         number = sum(message.speaker == SIDES[side] or not transcript.is_burst for message in talk.messages)
         if turn < number:
             return None  # it was sent before
-        text = parsed(TextAct, body).text
+        text = parsed_answer(TextAct, body).text
         if self.is_over(talk):
             return "talk_over"
         if turn > number or (not transcript.is_burst and transcript.unread[side] is None):

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 
 from judging.study.design.settings import TestsSettings
-from judging.study.log.meeting import IDLE, PARTS, JudgedMeeting, Move, Pair
+from judging.study.log.meeting import IDLE, PARTS_OF_PAIR, JudgedMeeting, Move, Pair
 from judging.study.log.meeting_events import (
     InterrogationBegan,
     OnlineTestBegan,
-    Part,
+    PersonOrMachine,
     TestJudged,
     TestLeft,
     TestReady,
@@ -43,7 +43,7 @@ class Seats(NamedTuple):
     """The kind of pair that was drawn: whether agents 1 and 2 are people, machines, or one of each."""
     judge: str
     """The code of the participant who judges."""
-    parts: list[Part]
+    parts: list[PersonOrMachine]
     """What agents 1 and 2 are."""
     persons: list[str]
     """The participants who are agents."""
@@ -112,7 +112,7 @@ class JudgedLobby(Lobby[J]):
             self.chance(f"people {begun}").shuffle(people)
             judge_code, *persons = people[: people_of(kind)]
             name = f"test-{begun + 1:05}"
-            parts = list(PARTS[kind])
+            parts = list(PARTS_OF_PAIR[kind])
             self.chance(name).shuffle(parts)
             await self.note(self.drawn(Seats(name, kind, judge_code, parts, persons), begun, counted))
 

@@ -13,13 +13,13 @@ from typing import Any
 from agents.answers import Message, Withdrawn
 from agents.stimuli import ConversationStimulus
 from judging.study.design.settings import InterrogationSettings
-from judging.study.log.meeting import SIDES, Interrogation
+from judging.study.log.meeting import AGENT_SIDES, Interrogation
 from judging.study.log.meeting_events import InterrogationBegan, TestSaid, TestWithdrawn
 from judging.study.meetings.acts import TimedTextAct, TimedVerdictAct
 from judging.study.meetings.conversing import ConversingLobby
 from judging.study.meetings.lobby import View
 from judging.study.meetings.lobby_of_tests import JudgedLobby, Seats
-from judging.study.pages.page_answers import parsed
+from judging.study.pages.page_answers import parsed_answer
 from serving.files.timestamps import now
 
 MOST_MESSAGES = 1000
@@ -41,7 +41,7 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
             test=seats.test,
             judge=seats.judge,
             parts=seats.parts,
-            agents=seats.agents(list(islice(cycle(machines), len(SIDES)))),
+            agents=seats.agents(list(islice(cycle(machines), len(AGENT_SIDES)))),
             seconds=round(60 * self.settings.tests.minutes, 3),
             at=now(),
         )
@@ -50,7 +50,7 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
         """The messages of both conversations to the judge, of the own one to an agent, and the time that is left."""
         clock = self.clock(test)
         mine = "B" if side else "A"
-        agents = (side,) if side else SIDES
+        agents = (side,) if side else AGENT_SIDES
         chats = [[{"mine": line.speaker == mine, "text": line.text} for line in test.lines(agent)] for agent in agents]
         return {
             "act": "say" if test.is_open(clock) else act,
@@ -63,12 +63,12 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
         """Take a message, or the verdict once the clock has stopped."""
         act = body.get("act")
         if act == "say":
-            return await self._said(test, side, parsed(TimedTextAct, {**body, "side": side or body.get("side")}))
+            return await self._said(test, side, parsed_answer(TimedTextAct, {**body, "side": side or body.get("side")}))
         if act == "judge" and test.judged and not side:
             return None  # it was sent before
         if (test.people[side], side, act) not in self.due(test):
             return "not_your_turn"
-        sent = parsed(TimedVerdictAct, body)
+        sent = parsed_answer(TimedVerdictAct, body)
         codes = [code for code in self.settings.tests.codes if code in sent.codes]
         await self.judge(test, sent, confidence=sent.confidence, codes=codes)
         return None
@@ -97,7 +97,7 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
 
     def machines(self, test: Interrogation) -> list[int]:
         """The machines, while the clock runs: they may always have something to say."""
-        return [side for side in SIDES if test.is_open(self.clock(test)) and test.parts[side - 1] == "machine"]
+        return [side for side in AGENT_SIDES if test.is_open(self.clock(test)) and test.parts[side - 1] == "machine"]
 
     async def play(self, test: Interrogation, side: int) -> None:
         """As in any conversation, until the clock stops; what is not sent by then is withdrawn."""

@@ -18,7 +18,7 @@ from judging.study.log.state import Judge
 from judging.study.log.steps import MaterialStep
 from judging.study.meetings.agent_server import served_agents
 from judging.study.pages.material import Material
-from judging.study.pages.page_answers import BadAnswer, Sent, WrittenOrNot, parsed
+from judging.study.pages.page_answers import BadAnswer, Sent, WrittenOrNot, parsed_answer
 from judging.study.pages.stimulus_material import SetMaterial
 
 
@@ -119,7 +119,7 @@ class TalkMaterial(SetMaterial, MeetingMaterial):
         """For whom somebody takes the other, where the study asks for it."""
         asked: dict[str, Any] = {}
         if self.settings.talk.guess:
-            asked = parsed(TalkAnswer, answer).model_dump()
+            asked = parsed_answer(TalkAnswer, answer).model_dump()
         elif answer:
             raise BadAnswer("has parts that no page sends")
         return TalkLeft(judge=judge.code, at=at, step=number, kind="talk", talk=meeting, **asked)

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from judging.study.design.settings import StudySettings
-from judging.study.log.participant_events import Answered
+from judging.study.log.participant_events import StepAnswer
 from judging.study.log.state import Judge
 from judging.study.log.steps import Instructions, MaterialKind, MaterialStep, Phase, Step
-from judging.study.pages.pool import Seen
+from judging.study.pages.pool import TimesSeen
 
-TYPES = {"jpeg": "jpeg", "jpg": "jpeg", "png": "png", "gif": "gif", "webp": "webp", "bmp": "bmp", "tiff": "tiff"}
+MEDIA_TYPES = {"jpeg": "jpeg", "jpg": "jpeg", "png": "png", "gif": "gif", "webp": "webp", "bmp": "bmp", "tiff": "tiff"}
 """Media types of pictures (after ``image/``) by the ending of their names."""
 
 
@@ -50,7 +50,7 @@ class Material(ABC):
         """What each participant does, in a line for whoever runs the study."""
         return f"{self.settings.task}: {self.number:,} for each participant"
 
-    def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
+    def steps(self, seen: TimesSeen, chance: random.Random) -> list[Step]:
         """A participant's steps from the instructions on; ``seen`` counts how many had each page."""
         return [Instructions(kind="instructions"), *(self.step() for _ in range(self.number))]
 
@@ -59,7 +59,9 @@ class Material(ABC):
         return MaterialStep(kind=self.kind, trials=list(trials), phase=phase, again=again)
 
     @abstractmethod
-    def read(self, judge: Judge, number: int, answer: dict[str, Any], at: str, meeting: str | None = None) -> Answered:
+    def read(
+        self, judge: Judge, number: int, answer: dict[str, Any], at: str, meeting: str | None = None
+    ) -> StepAnswer:
         """The event of an answer to a step of this kind, which is checked.
 
         ``number`` is the step's position and ``at`` the time of the answer. ``meeting`` is the id of the meeting that

@@ -95,7 +95,7 @@ class SentWithTime(Sent):
 A = TypeVar("A", bound=BaseModel)
 
 
-def parsed(kind: type[A], answer: Mapping[str, Any]) -> A:
+def parsed_answer(kind: type[A], answer: Mapping[str, Any]) -> A:
     """An answer as its model. Raises BadAnswer with all that is wrong."""
     try:
         return kind.model_validate(answer)

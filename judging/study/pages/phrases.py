@@ -10,7 +10,7 @@ from agents.errors import InputError
 from judging.study.design.settings import StudySettings
 from judging.trial_sets.about_judges import OPTIONS
 
-LATER = frozenset(
+LATER_PHRASES = frozenset(
     {
         "bad_address",
         "begin_again",
@@ -37,12 +37,12 @@ open."""
 
 
 def read_phrases(study: Path, settings: StudySettings) -> dict[str, str]:
-    """The pages' phrases by name. Raises InputError for a file that lacks any but those of ``LATER``."""
+    """The pages' phrases by name. Raises InputError for a file that lacks any but those of ``LATER_PHRASES``."""
     english = _english()
     own = _own(study, settings)
     if own is None:
         return english
-    wrong = sorted((english.keys() ^ own.keys()) - (LATER - own.keys()))
+    wrong = sorted((english.keys() ^ own.keys()) - (LATER_PHRASES - own.keys()))
     wrong += [name for name, text in own.items() if not isinstance(text, str)]
     if wrong:
         raise InputError(
@@ -54,7 +54,7 @@ def read_phrases(study: Path, settings: StudySettings) -> dict[str, str]:
 def phrase_warnings(study: Path, settings: StudySettings) -> list[str]:
     """Which phrases the pages say in English because the study's file lacks them."""
     own = _own(study, settings)
-    lacking = [] if own is None else sorted(LATER - own.keys())
+    lacking = [] if own is None else sorted(LATER_PHRASES - own.keys())
     if not lacking:
         return []
     return [

@@ -23,7 +23,7 @@ from judging.trial_sets.drawing import arrange, half, shares
 from judging.trial_sets.trial_set import TRIALS_FILE, VERDICTS, check_trials, key_path, read_trial_key
 from serving.files.words import count
 
-Seen = Mapping[tuple[str, ...], int]
+TimesSeen = Mapping[tuple[str, ...], int]
 """By the trials of a page, how many judges had it."""
 HOW_TO_CATCH = "run `turinglike generate SET --agents catch`, and make the trials again with this run, too"
 CATCH = ("catch", "swapped")
@@ -31,7 +31,7 @@ CATCH = ("catch", "swapped")
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class TrialPage:
     """What is shown at once."""
 
     trials: tuple[str, ...]
@@ -53,10 +53,10 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PageTurn:
     """A page in somebody's list."""
 
-    page: Page
+    page: TrialPage
     """What the judge sees in this turn."""
     phase: Phase
     """Whether the verdict counts, and whether the truth is shown after it."""
@@ -94,11 +94,11 @@ class TrialPool:
         self.key: dict[str, dict[str, Any]] = {name: rows[name] for name in self.trials}
         self.of_pairs = any(trial.beside is not None for trial in self.trials.values())
         self.pages = self._pages()
-        self.cells: dict[str, list[Page]] = defaultdict(list)
+        self.cells: dict[str, list[TrialPage]] = defaultdict(list)
         for page in self.pages:
             self.cells[page.cell].append(page)
 
-    def _pages(self) -> list[Page]:
+    def _pages(self) -> list[TrialPage]:
         by_excerpt: dict[object, list[str]] = defaultdict(list)
         together = self.settings.trials.choices != "one" and not self.of_pairs
         for name, trial in self.trials.items():
@@ -124,9 +124,12 @@ class TrialPool:
                     names_of_cell += machines
                 cell = " ".join(names_of_cell)
             people = keys[0].get(f"meta.{PEOPLE_OF_PAIR}")
-            pages.append(Page(tuple(names), cell, machines, keys[0]["stimulus"], is_catch, people))
+            pages.append(TrialPage(tuple(names), cell, machines, keys[0]["stimulus"], is_catch, people))
         if not pages:
-            raise InputError(f"{self.folder}: no excerpt has both its speakers among the trials; make the set --every")
+            raise InputError(
+                f"{self.folder}: no excerpt has both its speakers among the trials; make the trials again with every "
+                "answer (--every)"
+            )
         return pages
 
     def problems(self) -> list[str]:
@@ -207,7 +210,7 @@ class TrialPool:
         """Whether the set has catch trials of either kind."""
         return any(name in self.cells for name in CATCH)
 
-    def draw(self, seen: Seen, chance: random.Random) -> tuple[list[Turn], list[Page]]:
+    def draw(self, seen: TimesSeen, chance: random.Random) -> tuple[list[PageTurn], list[TrialPage]]:
         """A judge's list, and the examples of their instructions.
 
         ``seen`` counts the judges who had a page: those come first that fewer had. Catch trials are drawn before all
@@ -229,16 +232,16 @@ class TrialPool:
         learning = self._take(self._quota(wanted.feedback, used, chance), seen, used, stimuli, chance)
         tested = self._take(self._quota(wanted.number - wanted.feedback, used, chance), seen, used, stimuli, chance)
         order = arrange(tested, caught, round(wanted.repeats * wanted.number), chance)
-        turns = [Turn(page, "feedback") for page in chance.sample(learning, len(learning))]
-        turns += [Turn(page, "test", again) for page, again in order]
-        examples = list[Page]()  # last: of stimuli that the judge does not meet
+        turns = [PageTurn(page, "feedback") for page in chance.sample(learning, len(learning))]
+        turns += [PageTurn(page, "test", again) for page, again in order]
+        examples = list[TrialPage]()  # last: of stimuli that the judge does not meet
         if wanted.sample:
             for is_machine in (False, True):
                 plain = [page for page in self.pages if not page.catch and bool(page.agents) == is_machine]
                 if fit := [page for page in plain if stimuli.isdisjoint(page.known_by())]:
                     examples.append(chance.choice(fit))
                     stimuli |= examples[-1].known_by()
-        return [*(Turn(page, "practice") for page in chance.sample(practice, len(practice))), *turns], examples
+        return [*(PageTurn(page, "practice") for page in chance.sample(practice, len(practice))), *turns], examples
 
     def _quota(self, number: int, used: Mapping[str, int], chance: random.Random) -> dict[str, int]:
         cells = [name for name in self.cells if name not in CATCH]
@@ -254,19 +257,19 @@ class TrialPool:
         return {"human": people, **quota}
 
     def _take(
-        self, quota: Mapping[str, int], seen: Seen, used: Counter[str], stimuli: set[str], chance: random.Random
-    ) -> list[Page]:
+        self, quota: Mapping[str, int], seen: TimesSeen, used: Counter[str], stimuli: set[str], chance: random.Random
+    ) -> list[TrialPage]:
         """Pages by the numbers of ``quota``, cell by cell; adds to ``used`` and ``stimuli`` what they show.
 
         The cell with the fewest pages comes first, or the others might have taken its stimuli. Pages come by how many
         judges had them, then by how often their agents were used, then by chance. ``rank`` draws a number for every
         page of a cell, also for pages that are not taken: to draw fewer would change the later lists.
         """
-        taken: list[Page] = []
+        taken: list[TrialPage] = []
         for cell in sorted(quota, key=lambda name: len(self.cells.get(name, ()))):
             left = quota[cell]
 
-            def rank(page: Page) -> tuple[int, int, float]:
+            def rank(page: TrialPage) -> tuple[int, int, float]:
                 return seen.get(page.trials, 0), sum(used[agent] for agent in page.agents), chance.random()
 
             for page in sorted(self.cells.get(cell, ()), key=rank):

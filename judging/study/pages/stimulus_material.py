@@ -18,8 +18,8 @@ from judging.study.log.participant_events import StimulusAnswered
 from judging.study.log.state import Judge
 from judging.study.log.steps import Instructions, MaterialStep, Step
 from judging.study.pages.material import Material
-from judging.study.pages.page_answers import BadAnswer, SentWithTime, ToldError, Written, fastest_of, parsed
-from judging.study.pages.pool import Seen
+from judging.study.pages.page_answers import BadAnswer, SentWithTime, ToldError, Written, fastest_of, parsed_answer
+from judging.study.pages.pool import TimesSeen
 from serving.files.words import count
 from serving.sets.checking import check_rows
 from serving.sets.set_rows import Choose
@@ -118,7 +118,7 @@ class AskMaterial(SetMaterial):
                     problems.append(f"{name}: {error}")
         return problems
 
-    def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
+    def steps(self, seen: TimesSeen, chance: random.Random) -> list[Step]:
         """Stimuli in a random order; those come into the list that fewer participants have."""
         # Those come first that fewer have answered.
         drawn = sorted(self.stimuli, key=lambda name: (seen.get((name,), 0), chance.random()))[: self.number]
@@ -130,7 +130,7 @@ class AskMaterial(SetMaterial):
         """The texts, with the checks that they do not meet as ``flags``, or ToldError for them."""
         step = judge.steps[number]
         assert isinstance(step, MaterialStep)
-        sent = parsed(StimulusAnswer, answer)
+        sent = parsed_answer(StimulusAnswer, answer)
         texts = read_texts(self.settings.task, sent.answer)
         flags = self._flags(judge, step, texts, sent.rt)
         if flags and self.settings.answers.checks == "tell":

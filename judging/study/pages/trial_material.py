@@ -18,8 +18,15 @@ from judging.study.log.state import Judge
 from judging.study.log.steps import Instructions, MaterialStep, Step
 from judging.study.pages.controls import Control, read_controls, uncertain_options
 from judging.study.pages.material import Material
-from judging.study.pages.page_answers import LONGEST_REASON, ROUNDED, BadAnswer, SentWithTime, WrittenOrNot, parsed
-from judging.study.pages.pool import Seen, TrialPool
+from judging.study.pages.page_answers import (
+    LONGEST_REASON,
+    ROUNDED,
+    BadAnswer,
+    SentWithTime,
+    WrittenOrNot,
+    parsed_answer,
+)
+from judging.study.pages.pool import TimesSeen, TrialPool
 from judging.trial_sets.trial_set import TRIALS_FILE, VERDICTS, key_path
 from serving.files.words import count
 
@@ -117,7 +124,7 @@ class TrialMaterial(Material):
         trials = f"{count(self.number, 'trial')} for each judge"
         return f"{self.settings.task}: {trials}, drawn from these: {self.pool.numbers()}"
 
-    def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
+    def steps(self, seen: TimesSeen, chance: random.Random) -> list[Step]:
         """A list drawn from the pool, with its examples in the instructions."""
         turns, examples = self.pool.draw(seen, chance)
         trials = [self.step(*turn.page.trials, phase=turn.phase, again=turn.again) for turn in turns]
@@ -133,7 +140,7 @@ class TrialMaterial(Material):
         """The verdicts, and what the settings ask for beside them."""
         step = judge.steps[number]
         assert isinstance(step, MaterialStep)
-        sent = parsed(TrialAnswer, answer)
+        sent = parsed_answer(TrialAnswer, answer)
         settings = self.settings.trials
         control = self.control(step)
         if len(sent.verdicts) != len(step.trials):

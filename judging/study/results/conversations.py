@@ -12,7 +12,7 @@ from judging.study.log.participant_events import TalkLeft
 from judging.study.log.state import State
 from judging.study.meetings.material import TalkMaterial
 
-Record = dict[str, Any]
+RecordFields = dict[str, Any]
 """The keys of a run's record that a study knows."""
 
 
@@ -21,7 +21,7 @@ def agent_name(who: str, state: State) -> str:
     return f"human:{who}" if who in state.judges else who
 
 
-def conversations(state: State, material: TalkMaterial) -> Iterator[Record]:
+def conversations(state: State, material: TalkMaterial) -> Iterator[RecordFields]:
     """The conversations that came to their end, which is when all is said. Raises InputError where a topic is gone.
 
     Who closed the page at the questions after it has said nothing of the other (null). Void conversations, and those
@@ -34,7 +34,7 @@ def conversations(state: State, material: TalkMaterial) -> Iterator[Record]:
             continue
         people = [code for code in talk.people if code in state.judges]
         ended = {code: ends.get((talk.id, code)) for code in people}
-        raw: Record = {
+        raw: RecordFields = {
             "talk": talk.id,
             # what each says of the other
             "guesses": {code: None if end is None else end.guess for code, end in ended.items()},
@@ -44,7 +44,7 @@ def conversations(state: State, material: TalkMaterial) -> Iterator[Record]:
         yield {"stimulus": talk.stimulus, "raw": raw, **conversation(talk, talk.people, state, *_timed(talk))}
 
 
-def _timed(talk: Talk) -> tuple[list[Record], list[Record]]:
+def _timed(talk: Talk) -> tuple[list[RecordFields], list[RecordFields]]:
     """The messages that were sent, and those withdrawn, with seconds from the beginning."""
     began = datetime.fromisoformat(talk.at)
 
@@ -61,14 +61,18 @@ def _timed(talk: Talk) -> tuple[list[Record], list[Record]]:
     withdrawn = []
     for event in talk.withdrawn:
         why = "ended" if event.turn == len(messages) else "interrupted"
-        common: Record = {"turn": event.turn, "speaker": event.speaker, "at": seconds(event), "why": why}
+        common: RecordFields = {"turn": event.turn, "speaker": event.speaker, "at": seconds(event), "why": why}
         withdrawn += [{"text": text, **common} for text in event.texts]
     return messages, withdrawn
 
 
 def conversation(
-    meeting: Meeting, people: Sequence[str], state: State, messages: Sequence[Record], withdrawn: Sequence[Record]
-) -> Record:
+    meeting: Meeting,
+    people: Sequence[str],
+    state: State,
+    messages: Sequence[RecordFields],
+    withdrawn: Sequence[RecordFields],
+) -> RecordFields:
     """The record of a conversation of two ``people``, but for its stimulus.
 
     ``messages`` and ``withdrawn`` are those of :class:`agents.answers.ConversationAnswer`, without agents.
@@ -84,7 +88,7 @@ def conversation(
     }
 
 
-def numbered(records: Iterable[Record]) -> Iterator[Record]:
+def numbered(records: Iterable[RecordFields]) -> Iterator[RecordFields]:
     """The records with their sample numbers, from 0 for each agent and stimulus.
 
     The same two may meet again about the same stimulus, and two machines of a test may be the same agent.

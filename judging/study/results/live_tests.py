@@ -9,30 +9,30 @@ import orjson
 
 from agents.answers import VerdictAnswer, plain
 from agents.stimuli import ShownAnswer
-from judging.study.log.meeting import SIDES, Interrogation, Line, OnlineTest, VerdictOnTest
+from judging.study.log.meeting import AGENT_SIDES, Interrogation, Line, OnlineTest, VerdictOnTest
 from judging.study.log.state import State
-from judging.study.results.conversations import Record, agent_name, conversation, numbered
+from judging.study.results.conversations import RecordFields, agent_name, conversation, numbered
 from judging.trial_sets.candidates import AnsweredStimulus, Candidate, Letter, Truth, is_person
 from judging.trial_sets.trial_set import TRIALS_FILE, JudgesList, write_trial_set
 from serving.files.atomic_files import replacing
 from serving.runs.opening import new_people_run
 
-CONVERSATIONS = "conversations.jsonl"
+CONVERSATIONS_FILE = "conversations.jsonl"
 """The stimulus set of the tests, a row each."""
 Test = OnlineTest | Interrogation
 
 
 def write_tests(
-    made: Path, out: Path, tests: Sequence[Test], state: State, verdicts: Sequence[Record], seed: int
+    made: Path, out: Path, tests: Sequence[Test], state: State, verdicts: Sequence[RecordFields], seed: int
 ) -> None:
     """Write the tests into the folder ``made``, which will be ``out`` when all is done. Raises StorageError.
 
     ``verdicts`` are those of :func:`verdict_on_test`; ``seed`` draws the order of the trials.
     """
-    source = made / CONVERSATIONS
+    source = made / CONVERSATIONS_FILE
     with replacing(source) as file:
         file.writelines(orjson.dumps(_stimulus(test)) + b"\n" for test in tests)
-    conversations = [*numbered(_conversation_of_test(test, side, state) for test in tests for side in SIDES)]
+    conversations = [*numbered(_conversation_of_test(test, side, state) for test in tests for side in AGENT_SIDES)]
     run = _write_run(made / "conversations", source, out, conversations)
     of_tests = zip(tests, conversations[::2], conversations[1::2], strict=True)
     candidates = [(trial, False) for test, *both in of_tests for trial in _trials(test, both, made, run)]
@@ -46,7 +46,7 @@ def write_tests(
     _write_run(made / "verdicts", made / "trials" / TRIALS_FILE, out, named)
 
 
-def _write_run(folder: Path, source: Path, out: Path, records: Sequence[Record]) -> str:
+def _write_run(folder: Path, source: Path, out: Path, records: Sequence[RecordFields]) -> str:
     run = new_people_run(folder, source)
     run.write_records("humans", records)
     place = out.resolve() / source.relative_to(folder.parent)  # where it will be
@@ -56,16 +56,16 @@ def _write_run(folder: Path, source: Path, out: Path, records: Sequence[Record])
 
 
 def _stimulus(test: Test) -> dict[str, Any]:
-    most = max(1, *(len(test.lines(side)) for side in SIDES))
+    most = max(1, *(len(test.lines(side)) for side in AGENT_SIDES))
     row: dict[str, Any] = {"id": test.id, "task": "conversation", "who_starts": "A", "exchanges": most}
     if isinstance(test, Interrogation):
         return {**row, "mode": "burst", "meta": {"pair": test.pair, "minutes": f"{test.seconds / 60:g}"}}
     return {**row, "meta": {"condition": test.condition, "pair": test.pair, "exchanges": str(test.exchanges)}}
 
 
-def _conversation_of_test(test: Test, side: int, state: State) -> Record:
+def _conversation_of_test(test: Test, side: int, state: State) -> RecordFields:
     messages = [asdict(line) for line in test.lines(side)]
-    withdrawn: list[Record] = []
+    withdrawn: list[RecordFields] = []
     if isinstance(test, Interrogation):
         withdrawn = [
             {"speaker": "B", "at": event.clock, "turn": event.turn, "text": event.text, "why": event.why}
@@ -78,12 +78,12 @@ def _conversation_of_test(test: Test, side: int, state: State) -> Record:
     return {"stimulus": test.id, "raw": raw, **record}
 
 
-def _trials(test: Test, conversations: Sequence[Record], folder: Path, run: str) -> Iterator[Candidate]:
+def _trials(test: Test, conversations: Sequence[RecordFields], folder: Path, run: str) -> Iterator[Candidate]:
     """A trial for each verdict, of both conversations as the judge saw them then."""
     stimulus = AnsweredStimulus("conversation", test.id, _stimulus(test), folder, None, None)
     for number in [judged.exchanges for judged in test.judged]:
         both = []
-        for side, record in zip(SIDES, conversations, strict=True):
+        for side, record in zip(AGENT_SIDES, conversations, strict=True):
             lines = _lines_seen(test, side, number)
             agent = record["agent"].partition("~")[2]
             truth: Truth = "human" if is_person(agent) else "machine"
@@ -111,7 +111,7 @@ def _lines_seen(test: Test, side: int, exchanges: int | None) -> list[Line]:
 
 def verdict_on_test(
     test: Test, judged: VerdictOnTest, state: State, questions: Mapping[str, Mapping[str, Any]]
-) -> Record:
+) -> RecordFields:
     """The record of a verdict, but for its stimulus; ``questions`` has what participants say of themselves."""
     answer = {"verdict": judged.verdict, "confidence": judged.confidence, "reason": judged.reason}
     more = {"codes": judged.codes} if isinstance(test, Interrogation) else {"after": judged.exchanges}

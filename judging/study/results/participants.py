@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from judging.study.design.tables import CLOSING, FIELDS
+from judging.study.design.tables import ASKED_BEFORE, CLOSING
 from judging.study.log.meeting import Meeting
 from judging.study.log.participant_events import ConsentAnswered, TalkLeft, TestEnded
 from judging.study.log.state import Judge, State, meeting_ended
@@ -41,7 +41,7 @@ def write_participants(
         counting = [meeting for meeting in there if meeting.void is None and material.is_over(meeting)]
     counted = {who for meeting in counting for who in meeting.people}  # also who closed the page after it
     names = {meeting.id for meeting in counting}
-    columns = ("participant", "worker", *settings.judges.parameters, *COLUMNS, *of_meetings, *FIELDS, *CLOSING)
+    columns = ("participant", "worker", *settings.judges.parameters, *COLUMNS, *of_meetings, *ASKED_BEFORE, *CLOSING)
     excluded: dict[str, list[list[str]]] = defaultdict(list)
     for row in verdicts:
         if row["rules"] and row["phase"] != "practice":

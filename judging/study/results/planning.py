@@ -14,13 +14,13 @@ from agents.errors import InputError
 from judging.statistics.jackknife import CONFIDENCE, Clusters, Floats, rates
 from judging.statistics.measures import DETECTABILITY
 
-Measure = Literal["p_machine", "detectability"]
+PlannedMeasure = Literal["p_machine", "detectability"]
 """What the interval is of: P(said human | machine), or how well a judge tells both apart."""
 MOST_JUDGES = 1_000_000
 """A width that this number of judges does not reach is out of reach."""
 
-JUDGES = 0.0135
-STIMULI = 0.018
+JUDGES_VARIANCE = 0.0135
+STIMULI_VARIANCE = 0.018
 REST = 0.2185
 """The parts of the variance of a verdict's being right, together .25, that of a rate of a half.
 
@@ -31,7 +31,7 @@ is assumed, which is .4 of the verdicts' noise in a probit model.
 """
 
 
-def half_width(judges: int, per_human: float, per_machine: float, stimuli: int, measure: Measure) -> float:
+def half_width(judges: int, per_human: float, per_machine: float, stimuli: int, measure: PlannedMeasure) -> float:
     """Half the width of an agent's 95 % interval.
 
     ``per_human`` and ``per_machine`` are the verdicts of each judge on people's answers, and on those of each agent.
@@ -44,7 +44,7 @@ def half_width(judges: int, per_human: float, per_machine: float, stimuli: int, 
 
 def _variance_of_rate(per_judge: float, judges: int, stimuli: int) -> float:
     number = per_judge * judges
-    return JUDGES * _squares(number, judges) + STIMULI * _squares(number, stimuli) + REST / number
+    return JUDGES_VARIANCE * _squares(number, judges) + STIMULI_VARIANCE * _squares(number, stimuli) + REST / number
 
 
 def _squares(number: float, clusters: int) -> float:
@@ -54,7 +54,9 @@ def _squares(number: float, clusters: int) -> float:
     return (1 + over * (1 - over) / per_cluster**2) / clusters
 
 
-def plan(wanted: float, agents: int, per_judge: int, stimuli: int, *, measure: Measure) -> tuple[int | None, float]:
+def plan(
+    wanted: float, agents: int, per_judge: int, stimuli: int, *, measure: PlannedMeasure
+) -> tuple[int | None, float]:
     """The fewest judges that bring the half-width of each agent's interval to ``wanted``, and the one that is reached.
 
     None where no number of judges does, for the stimuli are too few. ``per_judge`` is the number of trials of a judge,
@@ -89,8 +91,8 @@ def simulate(
 
     def interval(detectability: float, confidence: float) -> tuple[float, float]:
         """The interval of the detectability that one simulated study finds."""
-        of_judge = math.sqrt(JUDGES) * chance.standard_normal((2, judges))
-        of_answer = math.sqrt(STIMULI) * chance.standard_normal((2, stimuli))
+        of_judge = math.sqrt(JUDGES_VARIANCE) * chance.standard_normal((2, judges))
+        of_answer = math.sqrt(STIMULI_VARIANCE) * chance.standard_normal((2, stimuli))
         order = chance.random((judges, stimuli)).argsort(axis=1)
         stimulus = np.hstack([order[:, : of_kinds[0]], order[:, ::-1][:, : of_kinds[1]]]).ravel()
         rate: Floats = detectability + of_judge[side, judge] + of_answer[side, stimulus]

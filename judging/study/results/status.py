@@ -12,7 +12,7 @@ from judging.study.log.state import Judge, State
 from judging.study.meetings.material import MeetingMaterial
 from judging.study.pages.material import Material
 from judging.study.pages.trial_material import TrialMaterial
-from judging.study.results.stopping import decide, detectabilities
+from judging.study.results.stopping import decide, detectability_by_judge
 from judging.study.results.verdict_rows import rows_of
 from serving.files.terminal import plain_table, print_line, print_table
 from serving.files.words import count
@@ -167,7 +167,7 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
         ended = [row for row in plain if row["phase"] == "test" and row["judge"] in finished]
         names = {name for page in material.pool.pages if not page.catch for name in page.agents}
         for name in agents.keys() & names:
-            decision = decide(detectabilities(ended, name), material.settings.analysis.bounds, len(names))
+            decision = decide(detectability_by_judge(ended, name), material.settings.analysis.bounds, len(names))
             agents[name] |= dict(zip(("decision", "judges"), decision, strict=True))
         if any("decision" in row for row in agents.values()):
             status["decided_for"] = DECIDED_FOR

@@ -46,7 +46,7 @@ def decide(detectabilities: Sequence[float], bounds: float, agents: int = 1) -> 
     return "open", len(detectabilities)
 
 
-def detectabilities(rows: Iterable[Mapping[str, Any]], agent: str) -> list[float]:
+def detectability_by_judge(rows: Iterable[Mapping[str, Any]], agent: str) -> list[float]:
     """The detectability of an agent by each judge with verdicts on people's answers and on the agent's.
 
     ``rows`` are those of :mod:`judging.study.results.verdict_rows`; judges come in their order.

@@ -13,7 +13,7 @@ from judging.study.pages.material import Material
 from judging.study.pages.page_answers import fastest_of
 from judging.study.pages.pool import TrialPool
 from judging.study.pages.trial_material import TrialMaterial
-from judging.study.results.conversations import Record
+from judging.study.results.conversations import RecordFields
 
 VerdictRow = dict[str, Any]
 """A row of ``verdicts.csv`` by its columns; ``rules`` is a list there, and booleans are not yet 0 and 1."""
@@ -45,7 +45,7 @@ def verdict_rows(
             yield row | {"rules": [*rules, *row["rules"]]}
 
 
-def verdict_record(row: VerdictRow, questions: Mapping[str, Any]) -> Record:
+def verdict_record(row: VerdictRow, questions: Mapping[str, Any]) -> RecordFields:
     """The record of a verdict in a run; ``questions`` is what the judge says about themselves, by question.
 
     ``raw`` has the columns of what the judge did. The truth is not among them, so that a run can be handed on while

@@ -49,13 +49,13 @@ OF_OTHER_PROGRAMS = {  # what is wrong with files of other forms, and what to do
     ".psydat": "is PsychoPy's own file; import the .csv beside it",
     ".zip": "is an archive; unpack it and import the files in it",
 }
-Entry = dict[str, Any]
+ImportEntry = dict[str, Any]
 """A file in ``import.json``, as :meth:`Source.summary` writes it."""
 Identity = tuple[str, str, str | None]
 """What tells a file from others: its SHA-256, its task, and the name of ``--name``."""
-AnswerKey = tuple[str, str, str]
+ImportedKey = tuple[str, str, str]
 """Task, agent and stimulus. One person may have several answers to one stimulus."""
-ResponsesByFile = dict[AnswerKey, dict[str, set[int]]]
+ResponsesByFile = dict[ImportedKey, dict[str, set[int]]]
 """Hashes of the raw responses, by the path of the file that they stand in."""
 
 
@@ -199,7 +199,7 @@ def _other_program(suffix: str, data: bytes) -> str:
     return OF_OTHER_PROGRAMS[suffix]
 
 
-def _earlier_entries(path: Path) -> list[Entry]:
+def _earlier_entries(path: Path) -> list[ImportEntry]:
     """The files of ``import.json``; [] where nothing was imported. Raises InputError for a file of another version."""
     try:
         content = orjson.loads(path.read_bytes())
@@ -221,7 +221,7 @@ class _Merged:
     """What the run holds after the import."""
 
     run: str  # its id
-    entries: list[Entry]  # all files, old and new, in the order of import.json
+    entries: list[ImportEntry]  # all files, old and new, in the order of import.json
     sources: Mapping[Identity, Source]  # the new files
     kept: Mapping[Identity, list[dict[str, Any]]]  # the records of files that stay
 
@@ -232,7 +232,7 @@ class _Merged:
     def records(self, kind: str) -> Iterator[dict[str, Any]]:
         """The records of a ``kind``, in the order of the files. ``sample`` numbers several answers of one agent to one
         stimulus, over all files."""
-        samples: Counter[AnswerKey] = Counter()
+        samples: Counter[ImportedKey] = Counter()
         for entry in self.entries:
             source = self.sources.get(_identity(entry))
             records = self.kept.get(_identity(entry), ()) if source is None else source.records(self.run)
@@ -244,7 +244,7 @@ class _Merged:
                     yield record
 
 
-def _merged(run: Run, before: list[Entry], sources: Sequence[Source], options: ImportOptions) -> _Merged:
+def _merged(run: Run, before: list[ImportEntry], sources: Sequence[Source], options: ImportOptions) -> _Merged:
     """The new files beside those that were imported before; they replace earlier imports of the same."""
     entries = list(before)
     by_identity: dict[Identity, Source] = {}

@@ -9,7 +9,7 @@ from typing import Any
 
 from agents.answers import ScanpathAnswer, plain
 from agents.errors import InputError
-from agents.frames import outside
+from agents.frames import Point, outside
 from serving.exchange.importing.people_table import TableRow
 from serving.exchange.importing.source import ImportOptions, Size, Source
 from serving.exchange.importing.table_reader import are_seconds, middle_of
@@ -19,8 +19,6 @@ LARGEST_SHARE = 3  # a larger coordinate with decimals is no share of a frame, h
 PLAUSIBLE = (20, 5_000)  # milliseconds: a median duration of fixations outside is told
 PERCENT = 100  # no coordinate in percent is larger
 MOSTLY_INSIDE = 0.95  # shares of a frame: at least this part of the coordinates lies from 0 to 1
-
-Point = list[float]  # [x, y]
 
 
 @dataclass(slots=True)

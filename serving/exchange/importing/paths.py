@@ -7,13 +7,14 @@ from itertools import pairwise
 from typing import Any
 
 from agents.errors import InputError
+from agents.frames import Point
 from agents.stimuli import Task
-from serving.exchange.importing.path_units import Path, Point, add_scaled
+from serving.exchange.importing.path_units import Path, add_scaled
 from serving.exchange.importing.people_table import TableRow
 from serving.exchange.importing.repeated_rows import tell_several_answers
 from serving.exchange.importing.source import listed, person
 from serving.exchange.importing.table_cells import NUMBER, CellText, is_empty, list_in, shortened
-from serving.exchange.importing.table_columns import ACROSS, DOWN, DURATIONS, ORDER, REPETITION, plain_name
+from serving.exchange.importing.table_columns import ACROSS, DOWN, DURATIONS, ORDER, REPETITION, plain_column
 from serving.exchange.importing.table_reader import TableReader
 from serving.exchange.importing.truth_column import machines_of
 from serving.files.words import count, shown
@@ -31,7 +32,7 @@ def add_paths(reader: TableReader) -> None:
     reader.name_stimuli()
     across = reader.columns.find("x", ACROSS)
     down = reader.columns.find("y", DOWN)
-    if down is not None and plain_name(down).startswith(FROM_BELOW):
+    if down is not None and plain_column(down).startswith(FROM_BELOW):
         raise InputError(
             f"has in column {shown(down)} heights that count from the bottom of the frame, as Pupil's do. Write 1 - y "
             "into a column y, and give x and y with --columns x=NAME,y=NAME"

@@ -20,7 +20,7 @@ from serving.exchange.importing.table_cells import (
     structured,
     without_decimals,
 )
-from serving.exchange.importing.table_columns import Columns, plain_name
+from serving.exchange.importing.table_columns import Columns, plain_column
 from serving.files.csv_tables import read_table, unguarded
 from serving.files.words import shown
 
@@ -123,7 +123,7 @@ def _without_last_line(source: Source, data: bytes) -> bytes:
 
 def _only_answers(source: Source, columns: Columns, rows: Sequence[TableRow]) -> list[TableRow]:
     """The rows without header lines and last lines of other programs, which are counted."""
-    header = {name: plain_name(name) for name in columns.names if name.strip()}
+    header = {name: plain_column(name) for name in columns.names if name.strip()}
     headers = set()
     for place, row in enumerate(rows):
         if any("ImportId" in cell and _is_import_id(cell) for cell in row.cells.values()):
@@ -151,15 +151,15 @@ def _is_header(row: TableRow, header: Mapping[str, str]) -> bool:
     Raises InputError for the same names in another order: below it all cells would be read as another column's.
     """
     first = next(iter(header))
-    if plain_name(row.cells.get(first, "")) not in header.values() and "StartDate" not in header:
+    if plain_column(row.cells.get(first, "")) not in header.values() and "StartDate" not in header:
         return False  # as nearly all rows
-    plain_cells = [plain_name(row.cells.get(name, "")) for name in header]
+    plain_cells = [plain_column(row.cells.get(name, "")) for name in header]
     if plain_cells == list(header.values()):
         return True
     if len(header) > 1 and sorted(plain_cells) == sorted(header.values()):
         raise InputError(f"line {row.place} repeats the header with its columns in another order; write two files")
     labels = [(name, row.cells.get(name, "").strip()) for name in ("StartDate", "ResponseId") if name in header]
-    return bool(labels) and all(cell != name and plain_name(cell) == header[name] for name, cell in labels)
+    return bool(labels) and all(cell != name and plain_column(cell) == header[name] for name, cell in labels)
 
 
 def keep_rows(source: Source, table: PeopleTable, rules: Sequence[RowRule]) -> None:

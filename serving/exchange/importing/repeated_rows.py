@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 from serving.exchange.importing.people_table import PeopleTable, TableRow
 from serving.exchange.importing.source import Source, listed
-from serving.exchange.importing.table_cells import NO_ANSWER
+from serving.exchange.importing.table_cells import EMPTY_WORDS
 from serving.exchange.importing.table_columns import may_prove
 from serving.files.words import count, shown
 
@@ -69,7 +69,7 @@ def _tells_rows_apart(rows: Sequence[TableRow], proofs: Sequence[str], person: s
     seen = set()
     for row in rows:
         values = tuple(row.cells.get(name, "").strip() for name in proofs)
-        if not any(value and value not in NO_ANSWER for value in values):
+        if not any(value and value not in EMPTY_WORDS for value in values):
             return False
         key = (row.cells.get(person, "") if person is not None else "", *values)
         if key in seen:

@@ -21,7 +21,7 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 WHOLE_AS_FLOAT = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
 LONGEST = 40  # letters of a wrong value in a message
 LONGEST_LITERAL = 100_000  # characters that are read as a list in Python's spelling
-NO_ANSWER = frozenset(
+EMPTY_WORDS = frozenset(
     {
         *("None", "NA", "N/A", "n/a", "#N/A", "NaN", "NaT", "NULL", "<NA>", "--", "-", "."),
         *("#NULL!", "#NAME?", "#VALUE!", "#REF!", "undefined", "UNDEFINED", "UNDEFINEDnull"),
@@ -35,7 +35,7 @@ INVISIBLE = "is empty: it holds invisible characters alone. Clear the cell, and 
 _LABELS = re.compile(r"[,;\n]")
 _QUOTED = re.compile(r"""(["'“”„«»])\s*(.*?)\s*["'“”„«»]""", re.DOTALL)
 
-State = Literal["answer", "missing", "wrong"]
+CellState = Literal["answer", "missing", "wrong"]
 
 
 class UnreadableError(ValueError):
@@ -46,7 +46,7 @@ class UnreadableError(ValueError):
 class CellText:
     """What a cell says."""
 
-    state: State
+    state: CellState
     """"answer"; "missing" where nobody answered; "wrong" where nobody can know what was answered."""
     text: str = ""
     """The text of an answer."""
@@ -115,7 +115,7 @@ def read_labels(cell: str, *, has_time: bool = False) -> tuple[CellText, list[st
         named = _labels_in(value)
         if named is None:
             return CellText("wrong", fault=f"must be labels, not {shortened(cell)!r}"), []
-        labels = [label for label in named if not is_blank(label) and label not in NO_ANSWER]
+        labels = [label for label in named if not is_blank(label) and label not in EMPTY_WORDS]
     if not labels:
         return CellText("missing"), []
     return CellText("answer", cell.strip()), labels
@@ -130,7 +130,7 @@ def split_labels(text: str) -> list[str]:
         quoted = _QUOTED.fullmatch(label)
         if quoted is not None:
             label = quoted[2]
-        if not is_blank(label) and label not in NO_ANSWER:
+        if not is_blank(label) and label not in EMPTY_WORDS:
             labels.append(label)
     return labels
 
@@ -250,7 +250,7 @@ def _no_answer(cell: str, has_time: bool) -> CellText | None:
         return CellText("missing")
     if is_blank(text):
         return CellText("wrong", fault=INVISIBLE)
-    if text in NO_ANSWER or (text in NO_ANSWER_WITHOUT_TIME and not has_time):
+    if text in EMPTY_WORDS or (text in NO_ANSWER_WITHOUT_TIME and not has_time):
         return CellText("missing", said_so=text)
     return None
 
@@ -258,7 +258,7 @@ def _no_answer(cell: str, has_time: bool) -> CellText | None:
 def is_empty(cell: str) -> bool:
     """Whether a cell of a number or a name says nothing: it is blank, or a program's word for nothing."""
     text = cell.strip()
-    return is_blank(text) or text in NO_ANSWER or text in NO_ANSWER_WITHOUT_TIME
+    return is_blank(text) or text in EMPTY_WORDS or text in NO_ANSWER_WITHOUT_TIME
 
 
 def without_decimals(text: str) -> str:

@@ -17,7 +17,7 @@ from serving.exchange.importing.source import listed
 from serving.exchange.importing.table_cells import is_empty
 from serving.files.words import count, shown
 
-Cells = Mapping[str, str]
+RowCells = Mapping[str, str]
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ FIELDS = ("subject", "stimulus", "response", "rt", "x", "y", "durations", "verdi
 """What ``--columns`` may give a column."""
 
 
-def plain_name(name: str) -> str:
+def plain_column(name: str) -> str:
     """A column's name in small letters, without what programs put between its words."""
     letters = unicodedata.normalize("NFKC", name).casefold()
     return "".join(character for character in letters if character.isalnum())
@@ -111,7 +111,7 @@ class Columns:
         """The table's columns of these plain names, in the order of ``names``; empty columns come last."""
         by_plain: dict[str, list[str]] = defaultdict(list)
         for name in self.names:
-            by_plain[plain_name(name)].append(name)
+            by_plain[plain_column(name)].append(name)
         found: list[str] = []
         for name in names:
             same = by_plain.get(name, [])
@@ -147,7 +147,7 @@ WIDE = (
 )
 
 
-def find_person(columns: Columns, rows: Sequence[Cells], task: Task) -> tuple[str | None, list[str]]:
+def find_person(columns: Columns, rows: Sequence[RowCells], task: Task) -> tuple[str | None, list[str]]:
     """The column of who answered, or None; and remarks on other columns that name people differently.
 
     ``rows`` are those with an answer. A column that is empty in all of them is taken only where there is no other.
@@ -170,7 +170,7 @@ def find_person(columns: Columns, rows: Sequence[Cells], task: Task) -> tuple[st
     return (columns.use(empty[0]), []) if empty else (None, [])
 
 
-def _refuse_one_name_for_all(column: str, columns: Columns, rows: Sequence[Cells]) -> None:
+def _refuse_one_name_for_all(column: str, columns: Columns, rows: Sequence[RowCells]) -> None:
     """Raises InputError where a column has a single name, such as the experimenter's, and another person's or session's
     column has several: all people would become one."""
     values = {cell for cells in rows if not is_empty(cell := cells.get(column, "").strip())}
@@ -189,11 +189,11 @@ def _refuse_one_name_for_all(column: str, columns: Columns, rows: Sequence[Cells
 def may_prove(name: str) -> bool:
     """Whether a column may show that equal rows are one row: it is of time, index or id, or has no name, as row numbers
     of R and pandas have none."""
-    plain = plain_name(name)
+    plain = plain_column(name)
     return not plain or plain.startswith("unnamed") or plain in PROOFS or plain.endswith(PROOF_ENDINGS)
 
 
-def _compare(column: str, others: Sequence[str], rows: Sequence[Cells]) -> list[str]:
+def _compare(column: str, others: Sequence[str], rows: Sequence[RowCells]) -> list[str]:
     remarks = []
     for other in others:
         parted = _parted(column, other, rows)
@@ -212,7 +212,7 @@ def _compare(column: str, others: Sequence[str], rows: Sequence[Cells]) -> list[
     return remarks
 
 
-def _parted(column: str, other: str, rows: Sequence[Cells]) -> str | None:
+def _parted(column: str, other: str, rows: Sequence[RowCells]) -> str | None:
     """The first name of ``column`` beside which ``other`` has two names."""
     beside: dict[str, str] = {}
     for cells in rows:
@@ -247,10 +247,10 @@ def find_response(columns: Columns, task: Task) -> str | None:
 def numbered_siblings(columns: Columns, task: Task, column: str | None) -> list[str]:
     """Filled columns with further answers of a row: ``object2`` and ``object3`` beside ``object`` (``column``), or
     ``word1`` and ``word2`` where ``column`` is None."""
-    bases = {plain_name(column)} if column is not None else {"response", *RESPONSES[task]}
+    bases = {plain_column(column)} if column is not None else {"response", *RESPONSES[task]}
     siblings = []
     for name in columns.names:
-        plain = plain_name(name)
+        plain = plain_column(name)
         if plain.rstrip("0123456789") in bases and plain not in bases and name not in columns.empty:
             siblings.append(name)
     return siblings

@@ -16,7 +16,7 @@ from serving.exchange.importing.people_table import PeopleTable, TableRow, put_t
 from serving.exchange.importing.repeated_rows import drop_equal_rows, tell_rows
 from serving.exchange.importing.source import ImportOptions, Source, listed, person
 from serving.exchange.importing.table_cells import (
-    NO_ANSWER,
+    EMPTY_WORDS,
     NO_ANSWER_WITHOUT_TIME,
     CellText,
     has_time,
@@ -34,7 +34,7 @@ from serving.exchange.importing.table_columns import (
     find_response,
     no_person,
     numbered_siblings,
-    plain_name,
+    plain_column,
 )
 from serving.files.words import count, shown
 from serving.runs.records import UNKNOWN
@@ -112,7 +112,7 @@ class TableReader:
             self._stimuli_are_numbers = whole_numbers(self.table.rows, self._stimulus_columns[0])
         elif columns is None and len(self._stimulus_columns) > 1:
             # Where a column such as `cue` names stimuli, `stimulus` alone is a screen: instructions, a fixation cross.
-            named = [name for name in self._stimulus_columns if plain_name(name) != "stimulus"]
+            named = [name for name in self._stimulus_columns if plain_column(name) != "stimulus"]
             if any(not is_empty(row.cells.get(name, "")) for row in self.table.rows for name in named):
                 self._stimulus_columns = named
         for column in self._stimulus_columns:
@@ -122,7 +122,7 @@ class TableReader:
         """The stimulus that a row names, or "". The content of a screen (HTML, a list of pictures) is no name."""
         for column in self._stimulus_columns:
             text = row.cells.get(column, "").strip()
-            if text == "null" or is_blank(text) or text in NO_ANSWER or column in row.not_texts:
+            if text == "null" or is_blank(text) or text in EMPTY_WORDS or column in row.not_texts:
                 continue
             if text in NO_ANSWER_WITHOUT_TIME and not self.is_timed(row):
                 continue

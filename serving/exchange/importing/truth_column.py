@@ -10,18 +10,18 @@ from agents.errors import InputError
 from serving.exchange.importing.people_table import TableRow
 from serving.exchange.importing.source import listed
 from serving.exchange.importing.table_cells import is_empty, shortened
-from serving.exchange.importing.table_columns import AGENTS, JUDGES, PARTICIPANTS, TRUTHS, plain_name
+from serving.exchange.importing.table_columns import AGENTS, JUDGES, PARTICIPANTS, TRUTHS, plain_column
 from serving.exchange.importing.table_reader import TableReader
 from serving.files.words import count, shown
 
-HUMAN = frozenset({"human", "humans", "person", "people"})
+HUMAN_WORDS = frozenset({"human", "humans", "person", "people"})
 CODES = frozenset(
     {
         *("h", "m", "p", "0", "1", "2", "real", "fake", "true", "false", "yes", "no", "natural", "synthetic"),
         *("generated", "subject", "participant", "chatbot", "gpt"),
     }
 )  # what may stand for a person and a machine, and is not known to
-MACHINE = frozenset({"machine", "machines", "published", "ai", "model", "bot", "llm"})
+MACHINE_WORDS = frozenset({"machine", "machines", "published", "ai", "model", "bot", "llm"})
 
 
 def machines_of(reader: TableReader, rows: Sequence[TableRow]) -> Mapping[int, str]:
@@ -35,10 +35,10 @@ def machines_of(reader: TableReader, rows: Sequence[TableRow]) -> Mapping[int, s
     given = [columns.given["truth"]] if "truth" in columns.given else []
     for column in given or columns.named(TRUTHS):
         words = {row.cells.get(column, "").strip().casefold() for row in rows}
-        if words & (HUMAN | MACHINE):
+        if words & (HUMAN_WORDS | MACHINE_WORDS):
             columns.use(column)
             return _named_machines(reader, rows, column)
-        if words and words <= CODES and plain_name(column) != "kind":
+        if words and words <= CODES and plain_column(column) != "kind":
             raise InputError(
                 f"column {shown(column)} says of each row {listed([repr(word) for word in sorted(words)])}: write "
                 "human or machine there, or give the column another name if it says something else"
@@ -59,7 +59,7 @@ def _refuse_unread(reader: TableReader, rows: Sequence[TableRow]) -> None:
         if column in columns.used:
             continue
         words = {cell for row in rows if not is_empty(cell := row.cells.get(column, "").strip().casefold())}
-        if words & MACHINE and words <= HUMAN | MACHINE:
+        if words & MACHINE_WORDS and words <= HUMAN_WORDS | MACHINE_WORDS:
             raise InputError(
                 f"says in column {shown(column)} that answers are a machine's; read it with --columns "
                 f"truth={shown(column)}, or give the column another name if it says something else"
@@ -81,9 +81,9 @@ def _named_machines(reader: TableReader, rows: Sequence[TableRow], column: str) 
     machines = {}
     for row in rows:
         word = row.cells.get(column, "").strip()
-        if word.casefold() in HUMAN:
+        if word.casefold() in HUMAN_WORDS:
             continue
-        if word.casefold() not in MACHINE:
+        if word.casefold() not in MACHINE_WORDS:
             said = "is empty" if not word else f"is {shortened(word)!r}"
             rule = "it must be human or machine, as in other rows; a column that says something else needs another name"
             reader.fault(row, column, f"{said}; {rule}")

@@ -17,7 +17,7 @@ from PIL import Image as PILImage
 
 from agents.attention.eccnet import EccNetAgent
 from agents.attention.models import eccnet
-from agents.attention.models.eccentric_pooling import Pooling
+from agents.attention.models.eccentric_pooling import EccentricPooling
 from agents.attention.models.eccnet import Gaze, similarity
 from agents.attention.models.fixations import Plan
 from agents.contract import Draw
@@ -213,7 +213,7 @@ def test_the_published_rings_of_a_view_of_1600_pixels() -> None:
     """Worked out by hand: outer radii in output cells, windows in input cells."""
     slopes = (0, 0, 0.07, 0.16, 0.32)
     scales = (30, 15, 8, 4, 2)
-    pools = [Pooling(*chosen) for chosen in zip(slopes, scales, strict=True)]
+    pools = [EccentricPooling(*chosen) for chosen in zip(slopes, scales, strict=True)]
     rings = [pool.rings(1600 >> block) for block, pool in enumerate(pools)]
     assert [radius for radius, _ in rings[0]] == [*range(60, 406, 15)]
     assert [radius for radius, _ in rings[1]] == [*range(30, 207, 8)]

@@ -56,7 +56,7 @@ def test_every_path_is_the_plain_loops(items: Any, weights: Any) -> None:
         [Plan(FRAME, 200, maximum) for _, _, maximum in items],
         [return_model.MEMORIES[name] for _, name, _ in items],
         torch.from_numpy(prior).expand(len(items), -1, -1),
-        return_model.Weights(*weights),
+        return_model.TermWeights(*weights),
     )
     for path, ((saliency, _), name, maximum) in zip(paths, items, strict=True):
         expected, _ = reference.choose(
@@ -73,7 +73,7 @@ def test_the_published_fixations_of_one_picture() -> None:
     published = [2016, 2650, 3206, 2703, 3209, 2664, 1457, 353, 1246, 2076, 2841, 3547, 3553, 3936]
     prior = torch.as_tensor(return_model.saccade_prior("free"))
     memory = return_model.MEMORIES["natural"]
-    weights = return_model.Weights()
+    weights = return_model.TermWeights()
     [path] = return_model.returning_scanpaths(
         torch.as_tensor(saliency)[None], [Plan(FRAME, 200, 15)], [memory], prior[None], weights
     )

@@ -39,7 +39,7 @@ def stimulus(**fields: Any) -> AttentionStimulus:
 def test_windows_and_maxima(
     fields: dict[str, Any], frame: tuple[int, int], chosen: dict[str, Any], window: Any, maximum: int
 ) -> None:
-    plan = scanpath.plan(stimulus(**fields), frame, ScanSettings(**chosen))
+    plan = scanpath.plan_scanpath(stimulus(**fields), frame, ScanSettings(**chosen))
     assert (plan.window, plan.maximum, plan.frame) == (window, maximum, frame)
 
 
@@ -52,7 +52,7 @@ def test_a_mask_is_finer_than_a_box(tmp_path: Path) -> None:
     values = np.zeros((20, 30), np.uint8)
     values[18:, 2] = 255
     fields = {"target_mask": mask_file(tmp_path, values), "target_box": (0, 0, 30, 20)}
-    plan = scanpath.plan(stimulus(mode="search", **fields), (30, 20), ScanSettings())
+    plan = scanpath.plan_scanpath(stimulus(mode="search", **fields), (30, 20), ScanSettings())
     assert isinstance(plan.target, np.ndarray)
     assert np.array_equal(plan.target, values > 0)
     assert plan.searching
@@ -67,12 +67,14 @@ def test_a_target_without_a_pixel_in_the_frame_is_an_error(tmp_path: Path) -> No
         ({"target_mask": empty}, (31, 20)),
     ):
         with pytest.raises(AnswerError, match="target") as caught:
-            scanpath.plan(stimulus(mode="search", **fields), frame, ScanSettings())
+            scanpath.plan_scanpath(stimulus(mode="search", **fields), frame, ScanSettings())
         assert caught.value.code == "bad_target"
 
 
 def test_a_target_partly_in_the_frame_is_found_there() -> None:
-    plan = scanpath.plan(stimulus(mode="search", target_box=(-8, -8, 9, 9), window=3), (30, 20), ScanSettings())
+    plan = scanpath.plan_scanpath(
+        stimulus(mode="search", target_box=(-8, -8, 9, 9), window=3), (30, 20), ScanSettings()
+    )
     assert plan.finds(1, 1)
     assert not plan.finds(2, 1)
 
@@ -80,5 +82,5 @@ def test_a_target_partly_in_the_frame_is_found_there() -> None:
 @pytest.mark.parametrize(("present", "found"), [(None, None), (False, False)])
 def test_what_is_found_where_there_is_nothing_to_test(present: bool, found: Any) -> None:
     asked = stimulus(mode="search", target_image="t.png", target_present=present)
-    [path] = scanpaths(torch.rand((1, 20, 30)), [scanpath.plan(asked, (30, 20), ScanSettings())])
+    [path] = scanpaths(torch.rand((1, 20, 30)), [scanpath.plan_scanpath(asked, (30, 20), ScanSettings())])
     assert path.found is found

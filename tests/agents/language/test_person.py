@@ -14,7 +14,7 @@ from agents import catalogue
 from agents.contract import Draw
 from agents.errors import AnswerError, InputError
 from agents.language.chat import LocalChatAgent
-from agents.language.person import EMOJI, HistoryMessage, read_history, style
+from agents.language.person import EMOJI, HistoryMessage, read_message_file, style
 from agents.stimuli import ConversationStimulus, Utterance
 from serving.cli import main
 from serving.http.native import _described
@@ -36,7 +36,7 @@ def test_a_history_is_read(tmp_path: Path) -> None:
     path = tmp_path / "h.jsonl"
     path.write_text("\ufeff" + "".join(json.dumps(row) + "\n" for row in rows) + "\n", encoding="utf-8")
     first = HistoryMessage("person", "on my way\nsoon", datetime.fromisoformat("2024-03-01T18:00:00"))
-    assert read_history(path) == [first, HistoryMessage("other", "\u00e9 \U0001f600")]
+    assert read_message_file(path) == [first, HistoryMessage("other", "\u00e9 \U0001f600")]
 
 
 def test_every_bad_line_is_named_and_none_is_quoted(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_every_bad_line_is_named_and_none_is_quoted(tmp_path: Path) -> None:
     path = tmp_path / "h.jsonl"
     path.write_text("\n".join(lines))
     with pytest.raises(InputError) as caught:
-        read_history(path)
+        read_message_file(path)
     assert [problem.line for problem in caught.value.problems] == list(wrong)
     assert "secret" not in str(caught.value) + "".join(map(str, caught.value.problems))
 
@@ -63,7 +63,7 @@ def test_bad_histories_are_refused(content: bytes | None, words: str, tmp_path: 
     if content is not None:
         (tmp_path / "h.jsonl").write_bytes(content)
     with pytest.raises(InputError, match=words):
-        read_history(tmp_path / "h.jsonl")
+        read_message_file(tmp_path / "h.jsonl")
 
 
 def test_the_style_of_messages() -> None:

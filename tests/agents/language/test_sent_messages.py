@@ -21,7 +21,7 @@ from agents.language.sent_messages import (
     leading_label,
     length_check,
     may_change,
-    read_lengths,
+    read_message_lengths,
     sent_message,
     short_names,
     spoken,
@@ -234,14 +234,14 @@ def test_a_long_text_is_enough_at_the_first_word_too_many() -> None:
 def test_read_lengths(tmp_path: Path) -> None:
     path = tmp_path / "lengths.txt"
     path.write_bytes(b"\xef\xbb\xbf3\r\n 14 \n\n100000\n0\n")
-    assert read_lengths(TruncationSettings(lengths=path)) == (3, 14, 100_000, 0)
-    assert read_lengths(TruncationSettings()) == read_lengths(None) == ()
+    assert read_message_lengths(TruncationSettings(lengths=path)) == (3, 14, 100_000, 0)
+    assert read_message_lengths(TruncationSettings()) == read_message_lengths(None) == ()
     messages = [("human", "Hi there you"), ("eliza", "HOW DO YOU"), ("human:05", "fine!"), (None, "what is it")]
     answer = {"messages": [{"agent": agent, "text": text} for agent, text in messages]}
     lines = [{"task": "conversation", "answer": answer}, {"answer": None}, {"answer": {"word": "a"}}]
     records = tmp_path / "people.jsonl"
     records.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert read_lengths(TruncationSettings(lengths=records)) == (3, 1)
+    assert read_message_lengths(TruncationSettings(lengths=records)) == (3, 1)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_bad_files_of_lengths_are_refused(name: str, content: bytes | None, tmp_
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(InputError, match=name):
-        read_lengths(TruncationSettings(lengths=path))
+        read_message_lengths(TruncationSettings(lengths=path))
 
 
 # what is sent

@@ -19,7 +19,7 @@ from agents.errors import UnavailableError
 from agents.language.minilm import MiniLMAgent, is_normalised
 from agents.language.word_embeddings import EmbeddingAgent, GPT2EmbeddingAgent, VectorFileAgent
 from agents.language.words import vocabulary
-from agents.language.words.rules import judge, letters
+from agents.language.words.rules import apply_rules, letters
 from agents.stimuli import WordStimulus
 from tests.helpers import tiny_embeddings, tiny_language
 
@@ -109,7 +109,7 @@ def check(
         order = nearest(words, vector, cue, metric)
         expected: dict[str, tuple[str, float]] = {}
         for word, distance in order:
-            judged = judge(word, cue, rules)
+            judged = apply_rules(word, cue, rules)
             if word != letters(cue) and judged.rule is None and len(expected) < rules.candidates:
                 expected.setdefault(judged.word, (word, distance))
         given = reply.answer
@@ -120,7 +120,9 @@ def check(
         before = [other for other, _ in order]
         assert [skipped.word for skipped in given.skipped] == before[: before.index(word)]
         for skipped in given.skipped:
-            assert skipped.rule == ("cue" if skipped.word == letters(cue) else judge(skipped.word, cue, rules).rule)
+            assert skipped.rule == (
+                "cue" if skipped.word == letters(cue) else apply_rules(skipped.word, cue, rules).rule
+            )
 
 
 @pytest.mark.parametrize(
@@ -219,7 +221,7 @@ def test_vectors_that_are_no_numbers_fail_one_cue(gpt2: Path, tmp_path: Path) ->
 
 def test_a_vectors_file_is_asked_for(tmp_path: Path, glove: Path) -> None:
     absent = VectorFileAgent(VectorFileAgent.Settings(checkpoint=str(tmp_path / "none.txt")), "glove")
-    assert "--set glove.checkpoint=PATH" in str(absent.missing())
+    assert "the setting glove.checkpoint=PATH (--set)" in str(absent.missing())
     with pytest.raises(UnavailableError, match="no such file"):
         absent.fetch()
     agent = loaded(VectorFileAgent, glove)
@@ -261,5 +263,5 @@ def test_the_packaged_minilm() -> None:
     assert download.size > 90_000_000
     cues = list(json.loads((ROOT / "examples" / "words_published.json").read_text()))
     for cue, reply in zip(cues[:40], ask(agent, cues[:40]), strict=True):
-        judged = judge(reply.answer.word, cue, agent.settings)
+        judged = apply_rules(reply.answer.word, cue, agent.settings)
         assert (judged.word, judged.rule) == (reply.answer.word, None)

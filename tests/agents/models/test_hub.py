@@ -128,7 +128,7 @@ def test_a_connection_that_breaks_off_leaves_nothing_that_counts(hub: fake_hub.H
         agent.fetch()
     assert agent.missing() == (
         f"{NAME} is not on this machine: run `turinglike fetch tiny` where there is a network, or give a local copy "
-        "with --set tiny.checkpoint=PATH"
+        "by the setting tiny.checkpoint=PATH (--set)"
     )
     assert not list(Path(constants.HF_HUB_CACHE).rglob("*.incomplete"))
     hub.cut.clear()

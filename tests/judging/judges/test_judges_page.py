@@ -13,7 +13,7 @@ from agents import catalogue
 from agents.catalogue import selection
 from agents.contract import Draw
 from agents.stimuli import JudgementStimulus, parse_row
-from judging.judges.built_in import PRESETS
+from judging.judges.built_in import JUDGE_PRESETS
 from judging.judges.llm_judge import our_prompt
 from serving.cli import main
 from tests.helpers.page_package import examples, installed
@@ -41,7 +41,7 @@ def test_each_judge_of_ours_has_its_row_on_the_page_of_judging() -> None:
     page = (Path(__file__).parents[3] / "docs" / "judging.md").read_text("utf-8")
     tables = re.findall(r"^\| judge \| what it \w+ \|\n(?:^\|.*\n)+", page, re.MULTILINE)
     told = [name for table in tables for name in re.findall(r"^\| `([\w.-]+)` \|", table, re.MULTILINE)]
-    assert sorted(told) == sorted(preset["name"] for preset in PRESETS.values())
+    assert sorted(told) == sorted(preset["name"] for preset in JUDGE_PRESETS.values())
 
 
 def test_they_judge_and_are_scored_as_the_page_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

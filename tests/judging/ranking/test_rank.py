@@ -18,7 +18,7 @@ from scipy.special import log_ndtr, logsumexp, ndtri
 
 from judging.ranking import model as rank_model
 from judging.ranking.model import AGENTS, SPREADS, TRIES, fit
-from judging.study.results.stopping import decide, detectabilities
+from judging.study.results.stopping import decide, detectability_by_judge
 from serving.cli import main
 
 OF_JUDGES = 0.5
@@ -103,8 +103,8 @@ def test_judges_of_a_decision_come_in_the_order_of_the_rows() -> None:
             ("without people", "machine", "a", True),
         )
     ]
-    assert detectabilities(rows, "a") == [1.0, 0.5]
-    assert detectabilities(rows, "b") == [0.5]
+    assert detectability_by_judge(rows, "a") == [1.0, 0.5]
+    assert detectability_by_judge(rows, "b") == [0.5]
 
 
 def write_verdicts(path: Path, agents: dict[str, float], seed: int, judges: int = 6, who: str = "j") -> None:

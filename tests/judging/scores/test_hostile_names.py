@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from judging.ranking import model as rank_model
-from judging.ranking.model import Fit
+from judging.ranking.model import Posterior
 from judging.scores.computing import compute_scores
 from judging.scores.figures import figures, who_judged
 from judging.scores.svg import LONGEST_NAME
@@ -164,13 +164,13 @@ def test_the_ranking_of_names_that_are_formulas(
     names = [*FORMULAS, "gpt$\\frac$", "people", "line\nelsewhere"]
     run = _imported(tmp_path, names)
 
-    def fit(table: pd.DataFrame) -> Fit:
+    def fit(table: pd.DataFrame) -> Posterior:
         agents = sorted(set(table["agent"][table["truth"] == "machine"]))
         judges = sorted(set(table["judge"]))
         sizes = {"humanness": agents, "detectability": agents, "right": ["people", *agents]}
         draws = {name: np.zeros((9, len(of))) for name, of in (sizes | {"skill": judges, "criterion": judges}).items()}
         check = {"rhat": 1.0, "ess": 999.0, "draws": 999, "divergent": 0, "is_converged": True}
-        return Fit(agents, judges, draws, check)
+        return Posterior(agents, judges, draws, check)
 
     monkeypatch.setattr(rank_model, "fit", fit)
     assert main(["rank", str(run), "--out", str(tmp_path / "R")]) == 0

@@ -11,10 +11,10 @@ from typing import Any
 import published_verdicts
 import pytest
 
-from judging.scores.computing import compute_scores
+from judging.scores.computing import catch_rates, compute_scores
 from judging.scores.methods import methods
+from judging.scores.score_tables import CatchRate
 from judging.scores.verdicts import open_verdicts, read_answers, read_verdicts
-from judging.statistics.verdict_table import CatchRate, catch_rates
 from serving.cli import main
 from serving.runs.records import problems
 from serving.runs.run import Run

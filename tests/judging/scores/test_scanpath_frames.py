@@ -64,7 +64,10 @@ def test_a_screen_of_which_nothing_is_said_is_refused(
     assert f"{place}: its frame is 1680 x 1050, and the picture 640 x 480" in told
     assert told.count("its frame is") == 5
     assert "18 scanpaths cannot be placed on the picture (5 are named): the frame has another shape" in told
-    assert "Import the answers again with --fit bars, if the screen had bars and the aspect ratio was kept" in told
+    assert (
+        "Import the answers again (`import`) with --fit bars, if the screen had bars and the aspect ratio was kept"
+        in told
+    )
     assert not (tmp_path / "out").exists()
 
 

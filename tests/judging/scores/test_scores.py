@@ -14,15 +14,14 @@ import pandas as pd
 import pytest
 
 from agents.errors import InputError
-from judging.scores.computing import compute_scores, perceived_sexes
-from judging.scores.conclusions import sentences
+from judging.scores.computing import catch_rates, compute_scores, perceived_sexes
 from judging.scores.figures import curves, figures
 from judging.scores.score_tables import Alike
-from judging.scores.verdicts import open_verdicts, read_verdicts
+from judging.scores.scores import headlines
+from judging.scores.verdicts import open_verdicts, read_verdicts, with_columns
 from judging.statistics.answer_statistics import CaptionMeasures, CaptionScore
 from judging.statistics.measures import Score
 from judging.statistics.tables import Estimate, Table
-from judging.statistics.verdict_table import catch_rates, with_columns
 from judging.trial_sets.trial_set import key_path, read_trial_key
 from serving.cli import main
 from tests.helpers import in_process, verdict_columns
@@ -383,7 +382,7 @@ def test_each_agent_has_a_sentence_that_its_interval_bears_out() -> None:
         ("unlike", "people"): "does not pass",
         ("unlike", "svm"): "may or may not pass",
     }
-    written = sentences(conclusions)
+    written = headlines(conclusions)
     [(headline, why), (_, of_svm)] = written["unlike"]
     assert headline == "Judged by people, unlike does not pass"
     [rate] = [row.detectability for row in result.scores if (row.judge, row.agent) == ("people", "unlike")]

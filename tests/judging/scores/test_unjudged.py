@@ -52,7 +52,10 @@ def test_judge_and_score_say_whose_trials_were_not_judged(
     assert "svm did not judge 10 of 80 trials (10 of 40 of people, 0 of 40 of machines). " in told
     assert "These trials count in no rate." in of_judge
     assert "no_features 10, as " in of_judge
-    why = "a scanpath of 7 fixations: svm judges those of 10 at least; with --set svm.path=padded15 it judges shorter"
+    why = (
+        "a scanpath of 7 fixations: svm judges those of 10 at least; with the setting svm.path=padded15 (--set) it "
+        "judges shorter"
+    )
     assert why in of_judge
     assert "cue-length did not judge" not in told
     left_out = {item["error"]["code"] for item in Run(tmp_path / "V").latest("svm") if item["status"] == "failed"}

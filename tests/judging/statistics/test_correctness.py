@@ -10,9 +10,10 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from judging.scores.papers.trends import trends
+from judging.scores.verdicts import with_columns
 from judging.statistics.correctness import between_values, people_beside_judges, t_tests
 from judging.statistics.measures import summarize
-from judging.statistics.verdict_table import on_trials, with_columns
+from judging.statistics.verdict_table import on_trials
 
 OTHER = {"human": "machine", "machine": "human"}
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import binomtest
 
-from judging.statistics.pass_rate import Control, pass_rates, words_per_message
+from judging.statistics.pass_rate import ControlPairs, pass_rates, words_per_message
 
 GPT_4 = {3: 0.519, 10: 0.389, 110: 0.133}  # X-Turing's, by turns
 
@@ -134,7 +134,7 @@ def test_what_is_missing_and_what_controls_say_is_apart() -> None:
         ("agent", "bot", "other"),
         ("turns", "3", "10"),
     ]
-    assert [*result.controls] == [Control("llm", machines=2, verdicts=1, first=1.0)]
+    assert [*result.controls] == [ControlPairs("llm", machines=2, verdicts=1, first=1.0)]
     assert [(row.column, row.value, row.verdicts) for row in result.by] == [("topic", "tea", 1)]
 
 

@@ -19,7 +19,7 @@ from scipy.stats import ttest_1samp
 
 from judging.statistics import population_measures as measures
 from judging.statistics.jackknife import Floats
-from judging.statistics.populations import Population, populations, sentences
+from judging.statistics.populations import Population, population_sentences, populations
 from judging.statistics.tables import Estimate, Table
 from serving.cli import main
 
@@ -45,7 +45,7 @@ def _sets(first: str, second: str) -> tuple[Floats, Floats, Floats]:
     """The shares of letters as words, and which stand in either set."""
     answers = [_answer("word_association", "s", "human", word=letter) for letter in first + second]
     chosen = np.repeat([1.0, 0.0], [len(first), len(second)])[None]
-    return measures.shares(answers), chosen, 1 - chosen
+    return measures.answer_shares(answers), chosen, 1 - chosen
 
 
 def test_measures_of_words_are_those_of_scipy() -> None:
@@ -62,7 +62,7 @@ def test_measures_of_words_are_those_of_scipy() -> None:
     assert measures.rare_covered(relation, second, first) == pytest.approx([1 / 3])  # b, but neither c nor d
     assert math.isnan(measures.rare_covered(*_sets("ab", "cc"))[0])
     labels = [_answer("object_detection", "s", "human", labels=labels) for labels in (["cat", "dog"], ["cat"])]
-    assert measures.shares(labels).tolist() == [[0.5, 0.5], [1, 0]]
+    assert measures.answer_shares(labels).tolist() == [[0.5, 0.5], [1, 0]]
 
 
 def test_energy_distance_is_that_of_scipy() -> None:
@@ -105,7 +105,9 @@ def test_information_gain_of_paths_by_hand() -> None:
         return _answer("attention_prediction", "s", agent, fixations=fixations, frame=(width, height))
 
     answers = [path("human", "here"), path("machine", "here"), path("machine", "far")]
-    relation = measures.maps(measures.centres(answers), answers)  # no other picture: people look anywhere else alike
+    relation = measures.fixation_maps(
+        measures.centres(answers), answers
+    )  # no other picture: people look anywhere else alike
     first = np.array([[0.0, 1, 0], [0, 0, 1]])
     second = np.array([[1.0, 0, 0]] * 2)
     near, far = measures.information_gain(relation, first, second)
@@ -144,7 +146,7 @@ def test_the_probability_is_that_of_all_permutations(stimuli: int) -> None:
     assert math.isnan(single.itself.value)
     assert (several.people.value, several.beside_people.value, several.itself.value) == (0, 1, 0)
     assert math.isnan(several.difference.low)  # too few stimuli, and four that do not vary
-    [sentence] = sentences([replace(several, holm=0.01)])
+    [sentence] = population_sentences([replace(several, holm=0.01)])
     assert sentence.startswith(
         "On these stimuli several differs from these people in total variation 1.00, people 0.00"
     )
@@ -177,7 +179,7 @@ def test_the_commonest_answer_is_told_from_people_and_people_are_not() -> None:
     assert modal["entropy (bits)"].beside_people.value == 0
     assert modal["total variation"].p < 0.01
     assert modal["total variation"].itself.value == 0
-    alike, common = sentences(rows)
+    alike, common = population_sentences(rows)
     assert alike == "alike: no difference from these people was seen, which does not prove that there is none."
     assert common.startswith("modal does not answer as these people do: total variation ")
     assert populations(answers).records() == rows.records()
@@ -192,28 +194,28 @@ def test_a_sentence_says_no_more_than_its_interval_and_its_p() -> None:
     """The p is of these stimuli, and of a distance one-sided; the interval is of others, and to both sides."""
     holds_0 = Estimate(0.15, -0.01, 0.32)
     leaves_0_out = Estimate(0.15, 0.0049, 0.3)
-    [both] = sentences([_found(leaves_0_out, 0.01)])
+    [both] = population_sentences([_found(leaves_0_out, 0.01)])
     assert both == (
         "x does not answer as these people do: total variation 0.50, people 0.50, difference 0.150 (0.005 to 0.300)."
     )
-    [of_these] = sentences([_found(holds_0, 0.01)])
+    [of_these] = population_sentences([_found(holds_0, 0.01)])
     assert of_these == (
         "On these stimuli x differs from these people in total variation 0.50, people 0.50, difference 0.15 "
         "(-0.01 to 0.32); no interval leaves 0 out, so that on other stimuli it may not."
     )
-    [unsure] = sentences([_found(leaves_0_out, 0.2)])
+    [unsure] = population_sentences([_found(leaves_0_out, 0.2)])
     assert unsure == (
         "x may differ from these people in total variation 0.50, people 0.50, difference 0.150 (0.005 to 0.300); "
         "the interval leaves 0 out, but that is not sure among 4 tests."
     )
-    [none] = sentences([_found(holds_0, 0.2), _found(Estimate(1.0), 0.2)])
+    [none] = population_sentences([_found(holds_0, 0.2), _found(Estimate(1.0), 0.2)])
     assert none == "x: no difference from these people was seen, which does not prove that there is none."
-    [all_kinds] = sentences(
+    [all_kinds] = population_sentences(
         [_found(leaves_0_out, 0.01, "a"), _found(holds_0, 0.01, "b"), _found(leaves_0_out, 0.2, "c")]
     )
     assert all_kinds.index("x does not answer as these people do: a ") == 0
     assert 0 < all_kinds.index("On these stimuli x also differs from these people in b ") < all_kinds.index("in c ")
-    [other_side] = sentences([_found(Estimate(-0.2, -0.3, -0.001), 0.01)])
+    [other_side] = population_sentences([_found(Estimate(-0.2, -0.3, -0.001), 0.01)])
     assert other_side.endswith("difference -0.200 (-0.300 to -0.001).")
 
 
@@ -229,7 +231,7 @@ def test_one_picture_unlike_the_others_makes_no_claim_of_other_pictures() -> Non
     assert row.holm is not None
     assert row.holm < 0.05
     assert row.difference.low < 0 < row.difference.high
-    [sentence] = sentences(rows)
+    [sentence] = population_sentences(rows)
     assert "does not answer as these people do" not in sentence
     assert sentence.startswith("On these stimuli machine differs from these people in total variation ")
 
@@ -240,17 +242,17 @@ def test_where_there_is_no_interval_the_sentence_says_why() -> None:
     for at in range(3):
         people = ["red"] * (40 - at) + ["pink"] * at
         answers += [*_colors(str(at), "human", *people), *_colors(str(at), "machine", *["blue"] * 40)]
-    [sentence] = sentences(populations(answers))
+    [sentence] = population_sentences(populations(answers))
     assert sentence.startswith("On these stimuli machine differs from these people in ")
     assert sentence.endswith(
         "; there is no interval of 3 stimuli, as it takes 4, so that nothing is said of other stimuli."
     )
     assert "leaves 0 out" not in sentence
     alike = [replace(row, stimuli=9) for row in populations(answers)]
-    [of_nine] = sentences(alike)
+    [of_nine] = population_sentences(alike)
     assert "; there is no interval, as it takes 4 stimuli, or groups of them, that vary, so that nothing" in of_nine
     both = [_found(Estimate(0.15, -0.01, 0.32), 0.01, "a"), _found(Estimate(1.0), 0.01, "b")]
-    [of_both] = sentences(both)
+    [of_both] = population_sentences(both)
     assert "in a 0.50, people 0.50, difference 0.15 (-0.01 to 0.32); no interval leaves 0 out" in of_both
     assert "On these stimuli x also differs from these people in b 0.50" in of_both
 

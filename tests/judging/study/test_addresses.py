@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from judging.study.log.files import read_personal, read_state
-from judging.study.log.state import Judge
+from judging.study.log.files import read_personal
+from judging.study.log.state import Judge, read_state
 from judging.study.pages.page_answers import Refused
 from judging.study.serving_study import ServedStudy
 from judging.study.step_pages import view

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from PIL import Image as PILImage
 
-from judging.study.log.files import read_state
 from judging.study.log.participant_events import StimulusAnswered
+from judging.study.log.state import read_state
 from judging.study.pages.page_answers import BadAnswer
 from judging.study.serving_study import ServedStudy
 from serving.cli import main

@@ -11,7 +11,7 @@ from dateutil import parser
 
 from judging.study.kit import write_kit
 from judging.study.log.codes import LENGTH, LETTERS, draw_code
-from judging.study.log.files import read_state
+from judging.study.log.state import read_state
 from judging.study.serving_study import ServedStudy
 from tests.helpers import study_folders
 

@@ -15,8 +15,8 @@ from agents.errors import InputError
 from agents.stimuli import TASKS
 from judging.study.design.presets import study_of_judges
 from judging.study.log import events, files
-from judging.study.log.files import read_state
 from judging.study.log.logged import LoggedEvent
+from judging.study.log.state import read_state
 from judging.study.serving_study import ServedStudy
 from tests.helpers import online_studies, study_folders, talk_studies
 from tests.helpers.study_folders import arrived, lobby_of, run
@@ -291,7 +291,7 @@ def test_whoever_is_forgotten_stands_in_no_event_that_stays(tmp_path: Path) -> N
     """And whoever asks gets all events with their code. An event is found by ``judge``, ``who``, or its meeting."""
     code = "bcdfghjkmn"
     lines = [re.sub(r'"[aj]"', f'"{code}"', line).replace("a left", f"{code} left").encode() for line in LINES]
-    entries = [files.Entry(events.read_event(line), line) for line in lines]
+    entries = [files.LogEntry(events.read_event(line), line) for line in lines]
     stay = [entry.line for entry in files.without(code, entries)]
     assert [line for line in stay if code.encode() in line] == []
     kinds = {json.loads(line)["event"] for line in stay}

@@ -17,8 +17,9 @@ from agents.errors import InputError
 from judging.scores.verdicts import open_verdicts, read_verdicts
 from judging.study.design.settings import read_settings
 from judging.study.kinds import material_of
-from judging.study.log.files import read_personal, read_state
+from judging.study.log.files import read_personal
 from judging.study.log.participant_events import Consent
+from judging.study.log.state import read_state
 from judging.study.pages.page_answers import BadAnswer
 from judging.study.pages.trial_material import TrialMaterial
 from judging.study.results import verdict_rows

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from judging.scores.verdicts import open_verdicts, read_verdicts
-from judging.study.log.files import read_state
 from judging.study.log.meeting import Interrogation
-from judging.study.log.state import Judge
+from judging.study.log.state import Judge, read_state
 from judging.study.serving_study import ServedStudy
 from serving.runs.records import problems
 from tests.helpers import misbehaving_server

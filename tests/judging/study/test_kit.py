@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from judging.study.log.files import read_state
+from judging.study.log.state import read_state
 from tests.helpers import study_folders
 from tests.helpers.study_folders import turinglike
 

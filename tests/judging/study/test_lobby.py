@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import scipy.stats
 
-from judging.study.log.files import read_state
+from judging.study.log.state import read_state
 from judging.study.pages.page_answers import Refused
 from judging.study.serving_study import ServedStudy
 from serving.cli import main

@@ -18,9 +18,9 @@ from agents.word_boundaries import count_words
 from judging.scores.verdicts import open_verdicts, read_verdicts
 from judging.study.design.settings import OnlineSettings, read_settings
 from judging.study.design.tables import Tests as Drawn
-from judging.study.log.files import read_state
-from judging.study.log.meeting import PARTS, OnlineTest
-from judging.study.meetings.cells import next_cell, shares
+from judging.study.log.meeting import PARTS_OF_PAIR, OnlineTest
+from judging.study.log.state import read_state
+from judging.study.meetings.cells import next_cell, wanted_shares
 from judging.study.meetings.short_texts import shortened
 from judging.study.pages.page_answers import Refused
 from judging.study.serving_study import ServedStudy
@@ -402,13 +402,13 @@ def test_every_value_has_its_share() -> None:
     """Whatever kind is drawn, no number of exchanges and no condition is more than one test off its share."""
     settings = Drawn(wanted=100, seed=0, two_machines=0.2, two_people=0.1, person_deceives=0.3)
     held = list[OnlineTest]()
-    kinds = shares(settings)[2]
+    kinds = wanted_shares(settings)[2]
     assert kinds == {"person machine": 0.7, "two machines": 0.2, "two people": 0.1}
     for at in range(200):
         chance = random.Random(at)
         [kind] = chance.choices(list(kinds), list(kinds.values()))
         exchanges, condition = next_cell(settings, held, chance, kind)
-        held.append(OnlineTest("t", "", ["j", "a", "b"], [*PARTS[kind]], condition, exchanges, "end"))
+        held.append(OnlineTest("t", "", ["j", "a", "b"], [*PARTS_OF_PAIR[kind]], condition, exchanges, "end"))
         counts = Counter(test.exchanges for test in held)
         assert all(abs(counts[number] - (at + 1) / 4) < 1.5 for number in settings.exchanges)
         assert abs(sum(test.condition == "person_deceives" for test in held) - 0.3 * (at + 1)) < 1.5

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from judging.study.log.files import read_state
 from judging.study.log.participant_events import InstructionsRead, ScreenSeen
-from judging.study.log.state import Judge
+from judging.study.log.state import Judge, read_state
 from serving.cli import main
 from tests.helpers import study_folders
 from tests.helpers.server_process import Server

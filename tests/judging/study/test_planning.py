@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from judging.study.results.planning import Measure, half_width, plan, simulate
+from judging.study.results.planning import PlannedMeasure, half_width, plan, simulate
 
 # half of a judge's trials are people's, half an agent's
 JUDGES = 24
@@ -18,7 +18,7 @@ RATE = 0.55
 
 @pytest.fixture(autouse=True)
 def _parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = {"JUDGES": OF_JUDGE**2, "STIMULI": OF_STIMULUS**2}
+    parts = {"JUDGES_VARIANCE": OF_JUDGE**2, "STIMULI_VARIANCE": OF_STIMULUS**2}
     for name, value in {**parts, "REST": RATE * (1 - RATE) - sum(parts.values())}.items():
         monkeypatch.setattr(f"judging.study.results.planning.{name}", value)
 
@@ -37,7 +37,7 @@ def test_the_half_width_is_that_of_drawn_studies() -> None:
     machine = right[:, is_machine == 1].mean(1)
     human = right[:, is_machine == 0].mean(1)
 
-    def planned(measure: Measure) -> float:
+    def planned(measure: PlannedMeasure) -> float:
         return half_width(JUDGES, PER_JUDGE / 2, PER_JUDGE / 2, STIMULI, measure)
 
     times = float(student.ppf(0.975, STIMULI - 1))

@@ -10,7 +10,7 @@ import pytest
 
 from agents.errors import InputError
 from judging.study.design.settings import read_settings
-from judging.study.pages.pool import TrialPool, Turn
+from judging.study.pages.pool import PageTurn, TrialPool
 from tests.helpers import study_folders
 
 
@@ -21,7 +21,7 @@ def pool(folder: Path, task: str, trials: list[Any], **changes: Any) -> TrialPoo
     return TrialPool(there, settings)  # type: ignore[arg-type]
 
 
-def draw_many(pool: TrialPool, judges: int) -> list[list[Turn]]:
+def draw_many(pool: TrialPool, judges: int) -> list[list[PageTurn]]:
     """Lists of so many judges, every third of whom stays away, whose trials go to others."""
     seen: Counter[tuple[str, ...]] = Counter()
     lists = []

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from judging.study.log.files import read_state
+from judging.study.log.state import read_state
 from judging.trial_sets.blindness import detected
 from judging.trial_sets.trial_set import read_trial_key
 from serving.cli import main

@@ -12,10 +12,10 @@ import pytest
 
 from agents.errors import InputError
 from judging.study.design.settings import read_settings
-from judging.study.log.files import read_personal, read_state
-from judging.study.log.state import Judge, count_pages
+from judging.study.log.files import read_personal
+from judging.study.log.state import Judge, count_pages, read_state
 from judging.study.pages.page_answers import BadAnswer, Refused
-from judging.study.pages.phrases import LATER, read_phrases
+from judging.study.pages.phrases import LATER_PHRASES, read_phrases
 from judging.study.results.verdict_rows import rows_of
 from judging.study.serving_study import ServedStudy
 from judging.study.step_pages import view
@@ -220,11 +220,11 @@ def test_a_translation_of_an_older_version_opens_and_what_it_lacks_is_told(
     folder = made(tmp_path)
     english = read_phrases(folder, read_settings(folder))
     study_folders.changed(folder, phrases="de.toml")
-    older = {name: f"de {text}" for name, text in english.items() if name not in LATER}
+    older = {name: f"de {text}" for name, text in english.items() if name not in LATER_PHRASES}
     (folder / "de.toml").write_text("".join(f"{name} = {json.dumps(text)}\n" for name, text in older.items()))
     capsys.readouterr()
     assert main(["study", "check", str(folder)]) == 0
-    warning = f"de.toml: this file lacks {', '.join(sorted(LATER))}; the pages show these phrases in English"
+    warning = f"de.toml: this file lacks {', '.join(sorted(LATER_PHRASES))}; the pages show these phrases in English"
     assert warning in capsys.readouterr().err
     with study_folders.serving(folder) as server:
         assert warning in server.said()

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from judging.study.log.files import read_state
-from judging.study.log.state import Judge, State
+from judging.study.log.state import Judge, State, read_state
 from judging.study.pages.page_answers import Refused
 from judging.study.serving_study import ServedStudy
 from judging.study.step_pages import view

@@ -14,7 +14,7 @@ import pytest
 from agents import catalogue
 from agents.stimuli import TASKS
 from serving.bench import made_stimuli
-from serving.bench.bare import BareAgent, Setup, Tally, Window
+from serving.bench.bare import BareAgent, Setup, Window, WindowTally
 from serving.scheduling import machine
 from serving.scheduling.batch import BatchReply, PackedReply
 from serving.sets.checking import check_rows
@@ -81,7 +81,7 @@ def test_the_rate_is_that_of_the_agent(name: str, words: Path, monkeypatch: pyte
 
 
 def test_tokens_and_percentiles() -> None:
-    tally = Tally(Window(1.0, 0.0))
+    tally = WindowTally(Window(1.0, 0.0))
     tally.note(BatchReply([PackedReply(None, b'{"word":"a"}', b'"a"', "0")], 1.0, 1), 2)
     assert tally.tokens is None
     replies = [

@@ -9,7 +9,7 @@ import pytest
 from agents import catalogue
 from serving.bench import made_stimuli
 from serving.bench.bare import Setup
-from serving.bench.results import Measured, Size
+from serving.bench.results import BatchSizeResult, Measured
 from serving.bench.sweep import best, gained_nothing, sweep
 from tests.helpers.measured_agents import ENTRIES
 
@@ -52,8 +52,8 @@ def test_the_sweep_ends_where_memory_does(
     assert measured.first_answer_s >= measured.load_s
 
 
-def size(batch: int, rate: float) -> Size:
-    return Size(batch, rate, 1.0, 1.0, 0, 1.0, 1)
+def size(batch: int, rate: float) -> BatchSizeResult:
+    return BatchSizeResult(batch, rate, 1.0, 1.0, 0, 1.0, 1)
 
 
 @pytest.mark.parametrize(

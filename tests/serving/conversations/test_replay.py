@@ -23,7 +23,7 @@ from serving.conversations.journal import read_journal
 from serving.conversations.pseudo import FIRST
 from serving.conversations.scenario import PairSettings
 from serving.runs.records import Record, RecordHeader
-from serving.scheduling.request import Outcome, Status
+from serving.scheduling.request import Outcome, OutcomeStatus
 from tests.helpers.scripted import Scripted, SlowScheduler, hold, row
 from tests.helpers.virtual_time import run_virtually
 
@@ -70,7 +70,7 @@ class Case:
 
     script: Callable[[int, int], str] = sentence
     policy: Policy = field(default_factory=Policy)
-    ends: Mapping[tuple[int, int], Status] = field(default_factory=dict)
+    ends: Mapping[tuple[int, int], OutcomeStatus] = field(default_factory=dict)
     fields: Mapping[str, Any] = field(default_factory=dict)
     writers: tuple[bool, bool] = (False, False)
     settings: Mapping[str, Any] = field(default_factory=dict)

@@ -243,7 +243,7 @@ def test_a_screen_of_which_nothing_is_said_is_refused(tmp_path: Path, capsys: py
     assert f"{who}: its frame is 1680 x 1050, and the picture 640 x 480" in told
     assert told.count("its frame is") == 5
     assert "turinglike: 7 scanpaths cannot be placed on the picture (5 are named): the frame has another shape" in told
-    assert "Import the answers again with --fit bars" in told
+    assert "Import the answers again (`import`) with --fit bars" in told
     assert "--fit stretch" in told
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cup.jpg", "run"]
     for form in ("jsonl", "csv", "parquet", "coco-search18"):  # which have the frame beside it, or machines alone

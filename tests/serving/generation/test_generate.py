@@ -313,8 +313,8 @@ def test_rows_of_another_task_than_the_options_are_one_sentence(
     others = len(tasks) - tasks.count("color_estimation")
     assert main(["generate", str(demo), "--task", "color", "--agents", "null", "-o", str(tmp_path / "run")]) == 2
     said = capsys.readouterr().err
-    assert f"{others} rows with another task than --task says: leave out --task" in said
-    assert "but --task says" not in said
+    assert f"{others} rows with another task than the one that is asked: leave out task (--task)" in said
+    assert "but the task that is asked is" not in said
     assert "--skip-invalid" not in said
 
 

@@ -56,14 +56,24 @@ def no_load(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("template", "chosen", "row", "says"),
     [
-        ("BY_TURNS", ("program=gpt-3.5",), {**TALK, "who_starts": "A"}, f'--set hf-tiny.opening="{OPENING}"'),
-        ("BY_TURNS", ("program=gpt-3.5",), {**TALK, "who_starts": None}, f'--set hf-tiny.opening="{OPENING}"'),
+        (
+            "BY_TURNS",
+            ("program=gpt-3.5",),
+            {**TALK, "who_starts": "A"},
+            f'the setting hf-tiny.opening="{OPENING}" (--set)',
+        ),
+        (
+            "BY_TURNS",
+            ("program=gpt-3.5",),
+            {**TALK, "who_starts": None},
+            f'the setting hf-tiny.opening="{OPENING}" (--set)',
+        ),
         ("WANTS_A_USER", ("program=persona",), {**TALK, "who_starts": "A"}, "message 1 of s0: the chat template"),
         (
             "BY_TURNS",
             ("program=llama-3.3",),
             {**TALK, "who_starts": "A"},
-            "in a row, as other programs send none: --set hf-tiny.program=gpt-4o",
+            "in a row, and other programs send none: use the setting hf-tiny.program=gpt-4o (--set)",
         ),
         ("DROPS_ALL", ("program=gpt-4o",), {**TALK, "who_starts": "B"}, "drops the instructions"),
         ("BY_TURNS", ("program=no-persona",), {**TALK, "mode": "burst", "who_starts": "A"}, "opening"),

@@ -9,7 +9,7 @@ import pytest
 from agents import catalogue
 from agents.errors import IdentityError
 from serving.cli import main
-from serving.runs.opening import prepare_run
+from serving.runs.opening import PreparedRun, prepare_run
 from serving.runs.run import Run
 from serving.runs.run_json import run_entry
 from tests.helpers.run_folders import record
@@ -27,24 +27,27 @@ def word(id: str, cue: str = "cat") -> dict[str, Any]:
     return {"id": id, "task": "word_association", "cue": cue}
 
 
-def opened(out: Path, rows: list[dict[str, Any]], skip_invalid: bool = False) -> Run:
+def opened(out: Path, rows: list[dict[str, Any]], skip_invalid: bool = False) -> PreparedRun:
     source = out.parent / "set.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    run = prepare_run(out, source, task=None, seed=None, samples=1, described={}, skip_invalid=skip_invalid)
-    assert [json.loads(row)["id"] for row in run.rows()] == [id for _, id in run.kinds]
-    assert list(Run(out).kinds.items()) == list(run.kinds.items())
-    return run
+    prepared = prepare_run(out, source, task=None, seed=None, samples=1, described={}, skip_invalid=skip_invalid)
+    read_again = Run(out)
+    assert list(read_again.kinds.items()) == list(prepared.stimuli.kinds.items())
+    asked = [(row.position, row.id, row.kind, json.loads(row.json)) for row in prepared.stimuli.rows()]
+    written = zip(read_again.kinds.items(), read_again.stimuli(), strict=True)
+    assert asked == [(position, id, kind, row) for position, (((_, id), kind), row) in enumerate(written)]
+    return prepared
 
 
-def sha256(run: Run) -> str:
-    return str(run.meta["set"]["sha256"])
+def sha256(prepared: PreparedRun) -> str:
+    return str(prepared.run.meta["set"]["sha256"])
 
 
 def test_order_does_not_matter_and_rows_may_be_added(out: Path) -> None:
     first = sha256(opened(out, [word("a"), word("b")]))
     assert sha256(opened(out, [word("b"), word("a")])) == first
     longer = opened(out, [word("b"), TALK, word("a")])
-    assert [*longer.kinds.values()][:2] == [("word_association", None), ("conversation", None)]
+    assert [*longer.stimuli.kinds.values()][:2] == [("word_association", None), ("conversation", None)]
     with pytest.raises(IdentityError) as caught:
         opened(out, [word("a", "dog"), word("c")])
     assert [(problem.field, problem.message) for problem in caught.value.problems] == [
@@ -52,23 +55,24 @@ def test_order_does_not_matter_and_rows_may_be_added(out: Path) -> None:
         ("t", "is missing from the set"),
         ("a", "has changed since the run began"),
     ]
-    assert len(opened(out, [word("b"), TALK, word("a")]).kinds) == 3
+    assert len(opened(out, [word("b"), TALK, word("a")]).stimuli.kinds) == 3
 
 
 def test_a_row_that_cannot_be_read_for_a_while_must_come_back_unchanged(out: Path) -> None:
     first = sha256(opened(out, [word("a"), word("b")]))
     spoilt = opened(out, [word("b"), word("a", "")], skip_invalid=True)
     assert sha256(spoilt) == first
-    assert list(spoilt.invalid) == [1]
+    assert list(spoilt.stimuli.invalid) == [1]
     with pytest.raises(IdentityError, match="another set"):
         opened(out, [word("a", "dog"), word("b")])
-    assert opened(out, [word("a"), word("b")]).invalid == {}
+    assert opened(out, [word("a"), word("b")]).stimuli.invalid == {}
 
 
 def test_of_repeated_ids_the_first_is_kept(out: Path) -> None:
-    run = opened(out, [word("a"), word("b", ""), word("a", "dog"), TALK, {**TALK, "id": "a"}], skip_invalid=True)
-    assert [id for _, id in run.kinds] == ["a", "b", "t"]
-    assert (run.skipped, list(run.invalid)) == (2, [1])
+    rows = [word("a"), word("b", ""), word("a", "dog"), TALK, {**TALK, "id": "a"}]
+    stimuli = opened(out, rows, skip_invalid=True).stimuli
+    assert [id for _, id in stimuli.kinds] == ["a", "b", "t"]
+    assert (stimuli.skipped, list(stimuli.invalid)) == (2, [1])
 
 
 @pytest.mark.parametrize("index", [b"", b"turinglike.index/4\n[[["])
@@ -78,8 +82,8 @@ def test_without_an_index_the_set_must_be_the_same(out: Path, index: bytes) -> N
     for rows in ([word("a"), word("b", "dog")], [word("c"), word("b"), word("a")]):
         with pytest.raises(IdentityError, match="another set"):
             opened(out, rows)
-    assert len(opened(out, [word("b"), word("a")]).kinds) == 2
-    assert len(opened(out, [word("c"), word("b"), word("a")]).kinds) == 3
+    assert len(opened(out, [word("b"), word("a")]).stimuli.kinds) == 2
+    assert len(opened(out, [word("c"), word("b"), word("a")]).stimuli.kinds) == 3
 
 
 def test_a_run_from_before_the_renaming(tmp_path: Path, out: Path, capsys: pytest.CaptureFixture[str]) -> None:

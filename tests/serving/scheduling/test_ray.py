@@ -74,7 +74,7 @@ def test_how_a_worker_ends_is_told_apart() -> None:
             cause("echo", {"device_error_on": "c"}),
             cause("null", {"hang": "."}, 0.5),
         )
-        with pytest.raises(AgentStoppedError, match=r"not loaded within 2 s; give it more with --load-timeout"):
+        with pytest.raises(AgentStoppedError, match=r"not loaded within 2 s; give it more with load_timeout"):
             await remote("null", {"load_s": 60}).start(2)
         with pytest.raises(AgentStoppedError, match="null could not be loaded: told to fail while loading"):
             await remote("null", {"fail_load": True}).start(60)

@@ -105,7 +105,7 @@ def test_a_raylet_that_ends_at_the_start_is_noticed(start: Start, tmp_path: Path
         "starting Ray",
         "Ray did not start: its raylet ended; trying once more",
         "turinglike: Ray cannot be started: its raylet ended; run the same command again, when the machine has less to "
-        "do, or with --here, which needs no Ray",
+        "do, or with here (--here), which needs no Ray",
     ]
 
 

@@ -17,7 +17,7 @@ from serving.sets import stimulus_row
 from tests.helpers.in_process import requests, scheduled
 
 MADE_BY_KEYWORDS = ("Request", "Outcome", "Attempt")
-BY_POSITION = {"under_way.py"}
+BY_POSITION = {"dispatch.py"}
 """Makes an outcome for each answer, where keywords would double the time that it takes."""
 
 

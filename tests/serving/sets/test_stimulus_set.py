@@ -209,7 +209,7 @@ def test_paths_that_lead_to_no_set(tmp_path: Path) -> None:
         (tmp_path / "missing.jsonl", None, "No such file or directory"),
         (tmp_path / "fifo.jsonl", None, "not a regular file"),
         (tmp_path / "loop.jsonl", None, "Too many levels"),
-        (tmp_path, None, "say with --task"),
+        (tmp_path, None, "say with task"),
         (tmp_path, "conversation", "shows no image"),
         (tmp_path, "color_estimation", "an empty set"),
         ("", None, "there is no set"),

@@ -15,9 +15,9 @@ from agents.language.words.rules import (
     STOP_WORDS,
     JudgedWord,
     RuleSettings,
+    apply_rules,
     is_known,
     is_stop_word,
-    judge,
     letters,
     overlap,
 )
@@ -115,8 +115,8 @@ def test_the_longest_run_is_that_of_all_runs(first: str, second: str) -> None:
 
 
 def test_exactly_the_limit_is_kept() -> None:
-    assert judge("towel", "towns", ALL).rule is None  # 3 of 5 letters
-    assert judge("towel", "towns", RuleSettings(overlap_limit=0.59)).rule == "overlap"
+    assert apply_rules("towel", "towns", ALL).rule is None  # 3 of 5 letters
+    assert apply_rules("towel", "towns", RuleSettings(overlap_limit=0.59)).rule == "overlap"
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_exactly_the_limit_is_kept() -> None:
     ],
 )
 def test_judged_by_all_rules(text: str, cue: str, judged: JudgedWord) -> None:
-    assert judge(text, cue, ALL) == judged
+    assert apply_rules(text, cue, ALL) == judged
 
 
 def test_the_vocabulary_is_letters_in_the_order_of_frequency() -> None:
@@ -146,8 +146,8 @@ def test_the_vocabulary_is_letters_in_the_order_of_frequency() -> None:
     frequencies = [vocabulary.zipf(word) for word in words]
     assert frequencies == sorted(frequencies, reverse=True)
     assert vocabulary.zipf("toboggan") == pytest.approx(zipf_frequency("toboggan", "en", "large"), abs=0.011)
-    assert [vocabulary.rank(words[place]) for place in (0, 777, 19_999)] == [0, 777, 19_999]
-    assert (vocabulary.rank("snimal"), vocabulary.zipf("snimal")) == (None, 0)
+    assert [vocabulary.frequency_rank(words[place]) for place in (0, 777, 19_999)] == [0, 777, 19_999]
+    assert (vocabulary.frequency_rank("snimal"), vocabulary.zipf("snimal")) == (None, 0)
 
 
 def test_what_the_default_reading_of_overlap_costs_is_what_the_docs_say() -> None:
@@ -158,7 +158,7 @@ def test_what_the_default_reading_of_overlap_costs_is_what_the_docs_say() -> Non
         reading: Counter(
             f"{cue}/{word}"
             for cue, word in answers
-            if judge(word, cue, RuleSettings(overlap=reading)).rule == "overlap"
+            if apply_rules(word, cue, RuleSettings(overlap=reading)).rule == "overlap"
         )
         for reading in ("shorter", "containment")
     }
@@ -166,5 +166,5 @@ def test_what_the_default_reading_of_overlap_costs_is_what_the_docs_say() -> Non
     assert len(answers) == 150
     assert dropped == {"shorter": Counter({"man/woman": 3, **dict.fromkeys(once, 1)}), "containment": Counter()}
     for cue, word in (("man", "woman"), ("night", "light"), ("king", "ring"), ("hand", "sand"), ("mouse", "house")):
-        assert judge(word, cue, RuleSettings(overlap="shorter")).rule == "overlap"
-        assert judge(word, cue, RuleSettings(overlap="containment")).rule is None
+        assert apply_rules(word, cue, RuleSettings(overlap="shorter")).rule == "overlap"
+        assert apply_rules(word, cue, RuleSettings(overlap="containment")).rule is None

@@ -1,6 +1,7 @@
 """``turinglike study export``: run folders, ``verdicts.csv`` and ``participants.csv``."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,20 +9,25 @@ from agents.answers import BY_TASK, plain
 from agents.errors import InputError
 from agents.stimuli import Asked
 from judging.study.design.settings import TestsSettings
-from judging.study.design.tables import CLOSING, FIELDS
-from judging.study.log.files import read_personal, read_state
+from judging.study.design.tables import ASKED_BEFORE, CLOSING
+from judging.study.kinds import material_of
+from judging.study.log.files import EXPORTS, append, read_person, read_personal
 from judging.study.log.participant_events import StimulusAnswered
-from judging.study.log.state import Judge
+from judging.study.log.state import Judge, read_state
 from judging.study.log.steps import MaterialStep
 from judging.study.meetings.material import MeetingMaterial, TalkMaterial
 from judging.study.pages.material import Material
-from judging.study.results.conversations import Record, conversations, numbered
-from judging.study.results.live_tests import CONVERSATIONS, Test, verdict_on_test, write_tests
+from judging.study.results.conversations import RecordFields, conversations, numbered
+from judging.study.results.live_tests import CONVERSATIONS_FILE, Test, verdict_on_test, write_tests
 from judging.study.results.participants import Personal, write_participants
 from judging.study.results.status import count_meetings
 from judging.study.results.verdict_rows import VerdictRow, rows_of, verdict_record
+from serving.files.atomic_files import write_json
 from serving.files.csv_tables import write_rows
-from serving.files.output_paths import new_folder
+from serving.files.output_paths import new_folder, refuse_existing
+from serving.files.terminal import print_line
+from serving.files.timestamps import now
+from serving.files.words import count
 from serving.runs.opening import new_people_run
 
 TABLE = "verdicts.csv"
@@ -30,12 +36,51 @@ PARTICIPANTS = "participants.csv"
 """Who took part, a row each."""
 
 
-def export(folder: Path, material: Material, out: Path, *, personal: bool, force: bool) -> tuple[int, str]:
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export wrote to the folder ``path``; may stand where a path is wanted.
+
+    ``number`` counts the verdicts, or answers of participants, that it holds; with 0 there is ``participants.csv``
+    alone, which says who is paid. ``left_out`` says which meetings of live tests were void, and is empty without any.
+    """
+
+    path: Path
+    number: int
+    left_out: str
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+
+def export_study(study: Path, out: Path, *, personal: bool, judge: str | None, force: bool) -> None:
+    """Write what counts as a run folder, or with ``judge`` all that is kept of one person. Raises InputError."""
+    if judge is not None:
+        if personal:
+            raise InputError("study export: --judge also writes the personal data of this person: leave --personal out")
+        refuse_existing([out], force=force)
+        write_json(out, read_person(study, judge))
+        print_line(f"{out}: everything that the study keeps about {judge}")
+        return
+    material = material_of(study)
+    exported = export(study, material, out, personal=personal, force=force)
+    following = {
+        "trial": f"score {out} -o {out}-scores",
+        "test": f"score {out / 'verdicts'} -o scores",
+    }.get(material.kind, f"trials RUN {out} -o trials")
+    what = "verdict" if material.kind in ("trial", "test") else "answer"
+    if exported.left_out and isinstance(material, MeetingMaterial):
+        print_line(f"{material.meetings} that are left out: {exported.left_out}")
+    if not exported.number:
+        print_line(f"no answer counts: {out} contains only participants.csv, which says who is paid")
+        return
+    print_line(f"{out}: {count(exported.number, what)}; next: turinglike {following}")
+
+
+def export(folder: Path, material: Material, out: Path, *, personal: bool, force: bool) -> Exported:
     """Write the export of the study in ``folder``, which shows ``material``, to ``out``.
 
-    ``personal`` adds what people say of themselves, and who is paid. ``force`` replaces what is there. Returns the
-    number of verdicts or answers, and in words which conversations or tests are left out. Raises InputError where
-    nobody has answered yet, and StorageError.
+    ``personal`` adds what people say of themselves, and who is paid. ``force`` replaces what is there. The study notes
+    where the export lies. Raises InputError where nobody has answered yet, and StorageError.
     """
     personal_answers = read_personal(folder)
     state = read_state(folder)
@@ -57,7 +102,7 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
     if not records and not is_for_payment:
         why = f"; its {material.meetings}: {left_out}" if isinstance(material, MeetingMaterial) and left_out else ""
         raise InputError(f"{folder}: nobody has answered yet{why}")
-    marker = CONVERSATIONS if tests else "run.json" if records else PARTICIPANTS
+    marker = CONVERSATIONS_FILE if tests else "run.json" if records else PARTICIPANTS
     with new_folder(out, marker=marker, force=force) as made:
         if isinstance(material.settings, TestsSettings) and records:
             write_tests(made, out, tests, state, records, material.settings.tests.seed)
@@ -67,10 +112,11 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
             write_participants(made / PARTICIPANTS, state, personal_answers, rows, material)
         if rows:
             # What a run's records tell of the judges, its table tells, too.
-            fields = [*FIELDS, *CLOSING] if personal else questions
+            fields = [*ASKED_BEFORE, *CLOSING] if personal else questions
             with (made / TABLE).open("w", encoding="utf-8", newline="") as file:
                 write_rows(file, [*rows[0], *fields], (_cells(row, personal_answers, fields) for row in rows))
-    return len(records), left_out
+    append(folder / EXPORTS, [{"at": now(), "out": str(out.resolve())}])
+    return Exported(out, len(records), left_out)
 
 
 def _cells(row: VerdictRow, personal_answers: Personal, fields: Sequence[str]) -> list[Any]:
@@ -79,7 +125,7 @@ def _cells(row: VerdictRow, personal_answers: Personal, fields: Sequence[str]) -
     return [int(value) if isinstance(value, bool) else value for value in values]
 
 
-def _answers(judge: Judge, task: Asked) -> Iterator[Record]:
+def _answers(judge: Judge, task: Asked) -> Iterator[RecordFields]:
     """The answers to stimuli. Those that were to be replaced are rejected attempts."""
     for step, answer in zip(judge.steps, judge.answers, strict=False):
         if not isinstance(step, MaterialStep) or not isinstance(answer, StimulusAnswered):

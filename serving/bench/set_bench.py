@@ -1,0 +1,49 @@
+"""What is measured over a set."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.contract import Entry
+from serving.bench.drawn_set import Material
+from serving.scheduling.placement import DeviceChoice
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a run costs."""
+
+    hour: float | None = None
+    """Of an hour of a GPU, or of the machine where agents run on its CPU."""
+    token: float | None = None
+    """Of a token that is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetBench:
+    """What is measured, and how."""
+
+    entries: Mapping[str, Entry]
+    """The agents, by name."""
+    settings: Mapping[str, Mapping[str, Any]]
+    """Their settings, by name, where they are not the defaults."""
+    source: str
+    """The set, for results; "made" for the program's own stimuli."""
+    materials: Mapping[str, Material]
+    """What each agent, or pair, is asked, by name."""
+    whole: bool
+    """Whether the materials are of a set, of which a forecast is to be made."""
+    seconds: float
+    """Seconds of answering for each repeat."""
+    device: DeviceChoice = "auto"
+    """Where agents run."""
+    address: str | None = None
+    """The Ray cluster's address."""
+    batch_size: int | None = None
+    """Stimuli that are answered at once; None: as the agent declares."""
+    prices: Prices = field(default_factory=Prices)
+    """For forecasts."""
+    connections: int | None = None
+    """Requests under way at once, where the agents are asked by HTTP; None: by ``generate``."""
+    arguments: Sequence[str] = ()
+    """Of ``turinglike serve``: the options that give agents their settings."""

@@ -1,0 +1,136 @@
+"""Measures agents over a set by ``generate`` or ``serve`` themselves: the same check, Ray, scheduler, workers and files
+of records."""
+
+import random
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import orjson
+
+from agents import catalogue
+from agents.catalogue.selection import checked_agents
+from agents.errors import AgentStoppedError, InputError
+from serving.bench.figures import rate
+from serving.bench.generate_run import GenerateRun
+from serving.bench.limits import limit
+from serving.bench.run_results import Forecast, Interval, MeasuredRuns, Repeat, Scaled, interval, median_run
+from serving.bench.served_run import ServedRun
+from serving.bench.set_bench import Prices, SetBench
+from serving.files.words import count
+from serving.generation.assignments import nothing_to_answer, run_entries
+from serving.sets.kinds import is_asked, kind_of
+
+REPEATS = 3
+
+
+def measure_runs(
+    bench: SetBench, name: str, replicas: Sequence[int], log: Callable[[str], None]
+) -> Iterator[MeasuredRuns]:
+    """Measure the agent or pair ``name`` with each number of ``replicas``; yields its result after each.
+
+    Raises AgentStoppedError where nothing is answered, and the errors of ``generate``.
+    """
+    members = catalogue.pair(name)
+    entries = {member: bench.entries[member] for member in members}
+    made = checked_agents(entries, bench.settings)
+    described = run_entries([name], entries, made, bench.settings)[name]
+    material = bench.materials[name]
+    kinds = {kind: number for kind, number in material.kinds.items() if is_asked(described, kind)}
+    rows = [line for line in material.rows if kind_of(orjson.loads(line)) in kinds]
+    if not rows:
+        problem = nothing_to_answer(bench.source, name, described, material.kinds)
+        raise InputError("there is nothing to measure", [problem])
+    result = MeasuredRuns(
+        agent=name,
+        task=", ".join(sorted({task for task, _ in kinds})),
+        digest=described["digest"],
+        settings=settings_of(described),
+        source=bench.source,
+        way="generate" if bench.connections is None else "serve",
+    )
+    times = 1
+    for number in replicas:
+        repeats: list[Repeat] = []
+        devices = 0
+        while len(repeats) < REPEATS:
+            with tempfile.TemporaryDirectory(prefix="turinglike-bench-") as folder:
+                drawn = random.Random(len(repeats)).sample(rows, len(rows))  # each repeat asks other stimuli first
+                run: GenerateRun | ServedRun
+                if bench.connections is None:
+                    run = GenerateRun(bench, name, made, drawn, number, times, Path(folder))
+                else:
+                    run = ServedRun(bench, name, made[name], drawn, number, Path(folder))
+                log(f"{name}: {count(number, 'worker')}, repeat {len(repeats) + 1} of {REPEATS}")
+                window = run.measure()
+                if window is not None and window.failed == window.answers:
+                    raise AgentStoppedError(f"no stimulus is answered: {window.failure}")
+                more = run.more_needed()
+                if more > times and not repeats:
+                    log(f"{name}: all was answered too soon; asking {more} times as much")
+                    times = more
+                    continue
+                if window is None:
+                    said = "; ".join(run.said)
+                    raise AgentStoppedError(f"too little was answered to be measured; give more --minutes ({said})")
+                devices = run.gpus(window)
+                repeats.append(run.repeat(window))
+                log(f"{name}: {rate(repeats[-1].rate_s)} answers/s")
+        typical = median_run(repeats)
+        code, why = limit(
+            typical.shares,
+            on_gpu=devices > 0,
+            calls=all(agent.declaration().batches_by_itself for agent in made.values()),
+            http=bench.connections is not None,
+        )
+        efficiency = None
+        if result.scaling:
+            smallest = result.scaling[0]
+            efficiency = (typical.rate_s / number) / (smallest.median / smallest.replicas)
+        forecast = None
+        if bench.whole:
+            forecast = forecast_of(repeats, sum(kinds.values()), devices, bench.prices)
+        result.scaling.append(Scaled(number, repeats, code, why, devices, efficiency, forecast))
+        yield result
+
+
+def settings_of(described: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings in an entry of ``run.json``; of a pair those of its members by name."""
+    if "members" in described:
+        return {name: entry["settings"] for name, entry in described["members"].items()}
+    return {**described["settings"]}
+
+
+def forecast_of(repeats: Sequence[Repeat], answers: int, devices: int, prices: Prices) -> Forecast:
+    """What ``answers`` take at the rate of the ``repeats``; ``devices`` are the GPUs in use.
+
+    Time is answers over rate, and the start of a run. Every interval is that of the repeats' rates (or tokens), so it
+    holds for a run under the same conditions, and for a set whose stimuli were drawn at random.
+    """
+    seconds = interval([answers / repeat.rate_s for repeat in repeats])
+    start = median(repeat.start_s for repeat in repeats)
+    hours = seconds.along(lambda value: (value + start) / 3600)
+    units = hours if not devices else hours.times(devices)
+    costs: list[Interval] = []
+    if prices.hour is not None:
+        costs.append(units.times(prices.hour))
+    tokens = [repeat.tokens_s / repeat.rate_s for repeat in repeats if repeat.tokens_s]
+    if prices.token is not None and tokens:
+        costs.append(interval(tokens).times(answers * prices.token))
+    return Forecast(
+        answers=answers,
+        hours=hours,
+        gpu_hours=units if devices else None,
+        record_bytes=interval([repeat.record_bytes for repeat in repeats]).times(answers),
+        cost=_sum(costs) if costs else None,
+    )
+
+
+def _sum(parts: Sequence[Interval]) -> Interval:
+    lows = [part.low for part in parts if part.low is not None]
+    highs = [part.high for part in parts if part.high is not None]
+    if len(lows) < len(parts):
+        return Interval(sum(part.value for part in parts))
+    return Interval(sum(part.value for part in parts), sum(lows), sum(highs))

@@ -71,7 +71,11 @@ def find(checkpoint: str, revision: str | None = None) -> Path:
 
         with contextlib.suppress(OSError, ValueError, errors.LocalEntryNotFoundError):
             folder = snapshot_download(
-                checkpoint, revision=revision, local_files_only=True, allow_patterns=TEXT_PATTERNS, ignore_patterns=SPARE
+                checkpoint,
+                revision=revision,
+                local_files_only=True,
+                allow_patterns=TEXT_PATTERNS,
+                ignore_patterns=SPARE,
             )
             if COMMIT.fullmatch(Path(folder).name):
                 return Path(folder)

@@ -22,6 +22,7 @@ from serving.commands.command_line import (
     worker_options,
 )
 from serving.scheduling.interrupts import watched
+from serving.scheduling.machine import collect_rarely
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -59,8 +60,10 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
 def command() -> int:
     """Run the shell's ``turinglike``; returns the exit code. A command that uses Ray runs in a child process, which
     this one watches: Ray may kill or hang the process that uses it (see
-    :func:`serving.scheduling.interrupts.watched`)."""
+    :func:`serving.scheduling.interrupts.watched`). The process is the command's own, so that its collector of garbage
+    may be set: reading records makes objects by the thousand, and none of them in circles."""
     open_standard_streams()
+    collect_rarely()
     options = _parsed(sys.argv[1:])
     if options.uses_ray:
         return watched(lambda: carry_out(options))

@@ -65,17 +65,29 @@ def find(checkpoint: str, revision: str | None = None) -> Path:
         if made.is_dir():
             return made
         raise NotFetchedError(f"{checkpoint} is not on this machine")
-    from huggingface_hub import errors, snapshot_download
-
     revision = revision or PINNED.get(checkpoint)
-    with contextlib.suppress(OSError, ValueError, errors.LocalEntryNotFoundError):
-        folder = snapshot_download(
-            checkpoint, revision=revision, local_files_only=True, allow_patterns=TEXT_PATTERNS, ignore_patterns=SPARE
-        )
-        if COMMIT.fullmatch(Path(folder).name):
-            return Path(folder)
+    if _is_in_cache(checkpoint):
+        from huggingface_hub import errors, snapshot_download
+
+        with contextlib.suppress(OSError, ValueError, errors.LocalEntryNotFoundError):
+            folder = snapshot_download(
+                checkpoint,
+                revision=revision,
+                local_files_only=True,
+                allow_patterns=TEXT_PATTERNS,
+                ignore_patterns=SPARE,
+            )
+            if COMMIT.fullmatch(Path(folder).name):
+                return Path(folder)
     at = f" at revision {revision}" if revision else ""
     raise NotFetchedError(f"{checkpoint}{at} is not on this machine")
+
+
+def _is_in_cache(checkpoint: str) -> bool:
+    """Whether anything of a model is in the hub's cache. Most are not, and the library takes half a second to start."""
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE, f"models--{checkpoint.replace('/', '--')}").is_dir()
 
 
 def cache_folder() -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.errors import UnavailableError, short_text
-from agents.models import model_folders, random_weights, weight_files
+from agents.models import model_folders, plain_files, random_weights, weight_files
 
 if TYPE_CHECKING:
     import torch
@@ -79,8 +79,6 @@ def missing_quantizer(folder: Path) -> str | None:
 
 def unusable_template(folder: Path) -> str | None:
     """Why no prompt can be made of a chat, as far as is known without the tokenizer's library; or None."""
-    from transformers.utils.chat_template_utils import render_jinja_template
-
     try:
         template, tokens = chat_template(folder)
     except Exception as error:  # values of other types than a tokenizer has
@@ -90,9 +88,13 @@ def unusable_template(folder: Path) -> str | None:
     for name in re.findall(r"\b\w+_token\b", template):  # some of the tokenizer's class, which alone knows them
         tokens.setdefault(name, "")
     given = {**tokens, "date_string": "26 Jul 2024", "enable_thinking": False, "thinking": False}
+    chats = [[{"role": "user", "content": content}] for content in ("Hi", [{"type": "text", "text": "Hi"}])]
+    if any(plain_files.renders(template, chat, given) for chat in chats):
+        return None
+    from transformers.utils.chat_template_utils import render_jinja_template
+
     why = None
-    for content in ("Hi", [{"type": "text", "text": "Hi"}]):
-        chat = [{"role": "user", "content": content}]
+    for chat in chats:
         try:
             render_jinja_template([chat], chat_template=template, add_generation_prompt=True, **given)
         except Exception as error:  # whatever the program in a template raises

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.errors import short_text
+from agents.models import plain_files
 from agents.models.weight_files import WEIGHT_SUFFIXES, some
 
 # What a folder must have, each as alternatives in the order of transformers; an index stands for the shards it lists.
@@ -76,6 +77,8 @@ def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] | None 
         return "has a config.json whose model_type is no text"
     if model_types and kind not in model_types:
         return f"holds a model of type {kind!r}, not {' or '.join(map(repr, model_types))}"
+    if plain_files.is_plain(config):
+        return None
     from transformers import __version__
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 

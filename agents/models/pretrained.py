@@ -16,7 +16,7 @@ from agents.capabilities import Traced
 from agents.contract import GIB, Agent, Declaration, Download
 from agents.contract import Settings as BaseSettings
 from agents.errors import UnavailableError
-from agents.models import checkpoints, hub, model_folders, random_weights, weight_files
+from agents.models import checkpoints, hub, model_folders, plain_files, random_weights, weight_files
 from agents.models.batch_memory import item_bytes
 from agents.models.loading import load_weights
 
@@ -155,8 +155,6 @@ class PretrainedAgent(CheckpointAgent[P]):
     def item_memory(self, number: int = 0) -> int | None:
         """Bytes on a device that a stimulus of a batch takes beside the weights, at ``number`` bytes a value, else at
         :meth:`bytes_per_weight`; None where the configuration does not say."""
-        from transformers import AutoConfig
-
         settings: dict[str, Any] = self.settings.model_dump(include={"max_tokens", "beams", "decoding"})
         if "max_tokens" not in settings:
             return None
@@ -165,7 +163,11 @@ class PretrainedAgent(CheckpointAgent[P]):
                 stored = self.architecture().files["config.json"]
             else:
                 stored = json.loads((self.folder() / "config.json").read_text())
-            config = AutoConfig.for_model(**stored)
+            config = plain_files.text_model(stored)
+            if config is None:
+                from transformers import AutoConfig
+
+                config = AutoConfig.for_model(**stored)
         except Exception:  # transformers does not know it, or :func:`model_folders.problem` says what is wrong with it
             return None
         beams = 1 if settings.get("decoding") == "sample" else settings.get("beams", 1)

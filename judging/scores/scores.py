@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import html
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCORES_FILE = "scores.json"
+ROWS_AT_A_TIME = 4096  # of which the texts are in memory twice
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ class Scores:
         with new_folder(Path(folder), marker=SCORES_FILE, force=force) as made:
             if self.verdicts is not None:
                 with (made / "verdicts.csv").open("w", encoding="utf-8", newline="") as file:
-                    write_rows(file, self.verdicts.columns, self.verdicts.itertuples(index=False, name=None))
+                    write_rows(file, self.verdicts.columns, _rows(self.verdicts))
             for name, table in self.tables.by_name().items():
                 table.write_csv(made / f"{name}.csv")
             values = {name: {} if value is None else value for name, value in as_json(self.tables).items()}
@@ -198,3 +199,11 @@ def _exclusions(verdicts: pd.DataFrame) -> list[str]:
     counts = ", ".join(f"{rules.replace(' ', ' and ')} {number:,}" for rules, number in excluded.items())
     counted = int(verdicts["excluded"].isna().sum())
     return [f"{counted:,} of {len(verdicts):,} verdicts count; excluded by the study's rules: {counts}"]
+
+
+def _rows(frame: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
+    """The rows of a table. Texts are taken out of it many rows at a time: pandas takes them out one by one."""
+    for start in range(0, len(frame), ROWS_AT_A_TIME):
+        columns = [column for _, column in frame.iloc[start : start + ROWS_AT_A_TIME].items()]
+        values = [column.to_numpy(object) if column.dtype == "str" else column for column in columns]
+        yield from zip(*values, strict=True)

@@ -106,8 +106,10 @@ def _is_separated(counts: CountsByPlace) -> bool:
 
 
 def _fitted(counts: CountsByPlace) -> Slope:
-    from statsmodels.api import GLM, add_constant, families
+    from statsmodels.genmod import families
+    from statsmodels.genmod.generalized_linear_model import GLM
     from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
+    from statsmodels.tools.tools import add_constant
 
     both = np.column_stack([counts.right, counts.total - counts.right])
     with warnings.catch_warnings():  # a few shares may lie on the line: that is no separation

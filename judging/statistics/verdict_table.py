@@ -83,7 +83,8 @@ def counted(verdicts: pd.DataFrame, column: str | None = None) -> pd.DataFrame:
     the column ``phase`` alone."""
     if column == "phase" or "phase" not in verdicts.columns:
         return verdicts
-    return verdicts[verdicts["phase"] != FEEDBACK]
+    without_feedback = verdicts["phase"] != FEEDBACK
+    return verdicts if without_feedback.all() else verdicts[without_feedback]
 
 
 def on_trials(judged: pd.DataFrame, *columns: str) -> pd.DataFrame:

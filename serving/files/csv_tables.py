@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -113,6 +114,7 @@ def _other_separator(header: str) -> str | None:
     return SEPARATORS[most] if outside.count(most) > outside.count(",") else None
 
 
+SHORT_TEXT = 64  # letters of a cell that may come again
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")  # the last four as East Asian keyboards type them
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -137,9 +139,14 @@ def read_back(text: str) -> str:
 
 
 def _cell(value: Any) -> Any:
-    if value is None or value != value:
-        return None
-    if not isinstance(value, str):
-        return value
+    if isinstance(value, str):
+        return _repeated_text(value) if len(value) <= SHORT_TEXT else _text(value)
+    return None if value is None or value != value else value
+
+
+def _text(value: str) -> str:
     text = read_back(value)
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+_repeated_text = lru_cache(maxsize=4096)(_text)  # names, tasks and words stand in a table thousands of times

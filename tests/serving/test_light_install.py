@@ -5,10 +5,34 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from PIL import Image
 
-from tests.helpers import run_folders
+from agents.models import checkpoints
+from agents.models.smollm2 import PACKAGE
+from tests.helpers import run_folders, tiny_language
 
+NOT_LISTED_BY = (
+    "torch",
+    "torchvision",
+    "transformers",
+    "vllm",
+    "ray",
+    "jax",
+    "cv2",
+    "sklearn",
+    "pandas",
+    "pyarrow",
+    "scipy",
+)
+LOADED = """
+import json, sys
+from serving.cli import main
+from serving.scheduling import machine
+machine.may_have_gpu = lambda: False
+code = main(sys.argv[1:])
+print(json.dumps([code, [name for name in sys.modules if "." not in name]]), file=sys.stderr)
+"""
 HEAVY = ("torch", "ray", "transformers", "cv2", "pyarrow", "wordfreq", "safetensors", "fastapi", "openai", "pandas")
 WITHOUT = """
 import contextlib, io, json, sys
@@ -64,3 +88,23 @@ def test_what_works_without_extras_and_what_says_which_to_install(tmp_path: Path
         code, _, err = found[command]
         assert (code, err.count("\n")) == (2, 1), command
         assert f"pip install 'turinglike[{extra}]'" in err
+
+
+@pytest.mark.parametrize("command", ["agents", "doctor", "agents gbvs", "agents git-base-coco --json", "agents svm"])
+def test_what_there_is_is_listed_without_what_runs_it(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a model is here, which its agent says it can run: its configuration, its weights and its template are
+    looked at."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    tiny_language.llama(checkpoints.packaged_folder(PACKAGE))
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, *command.split()], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    code, modules = json.loads(done.stderr.splitlines()[-1])
+    assert code == 0
+    assert not {*NOT_LISTED_BY} & {*modules}
+    assert {"agents", "serving"} <= {*modules}
+    if command == "doctor":
+        [here] = [line for line in done.stdout.splitlines() if line.startswith("agents that can run here")]
+        assert "smollm2-135m" in here

@@ -52,7 +52,9 @@ def trends(verdicts: pd.DataFrame, column: str) -> list[Trend]:
     of each judge's verdicts, and the residual of the largest value. The third is the slope of all judges' log odds, by
     regression with binomial weights. A trial counts once for a trained judge, with the mean of its partitions and seeds
     (L1311). What cannot be tested says why."""
-    judged = on_trials(verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[column].notna()], column)
+    needed = [name for name in ("judge", "trial", "part", "truth", "verdict", TYPE) if name in verdicts.columns]
+    counting = verdicts["verdict"].isin(VERDICTS) & verdicts[column].notna()
+    judged = on_trials(verdicts.loc[counting, list(dict.fromkeys([*needed, column]))], column)
     values = judged[column].unique()
     if len(values) < LEAST_VALUES or not all(isinstance(value, Real) for value in values):
         return []
@@ -80,19 +82,28 @@ def _tests(judges: np.ndarray, values: Floats, answered: Floats, place: dict[str
     places = (values - values.min()) / reach
     slopes = []
     residuals = []
-    for judge in np.unique(judges):
-        of_judge = judges == judge
-        below = of_judge & (values < largest)
-        if np.ptp(places[of_judge]) > 0:
-            slopes.append(np.polyfit(places[of_judge], answered[of_judge], 1)[0])
-        if below.sum() and np.ptp(places[below]) > 0 and below.sum() < of_judge.sum():
-            line = np.polyfit(places[below], answered[below], 1)
-            residuals.append(answered[of_judge & ~below].mean() - np.polyval(line, 1.0))
+    for trials in _trials_of_each(judges):
+        own_places = places[trials]
+        own_answered = answered[trials]
+        is_below = values[trials] < largest
+        below = own_places[is_below]
+        if np.ptp(own_places) > 0:
+            slopes.append(np.polyfit(own_places, own_answered, 1)[0])
+        if len(below) and np.ptp(below) > 0 and len(below) < len(trials):
+            line = np.polyfit(below, own_answered[is_below], 1)
+            residuals.append(own_answered[~is_below].mean() - (line[0] + line[1]))
     return [
         _of_judges("slopes", slopes, place, reach),
         _of_judges(f"residuals at {largest:.15g}", residuals, place),
         _of_log_odds(values, answered, place),
     ]
+
+
+def _trials_of_each(judges: np.ndarray) -> list[np.ndarray]:
+    """The places of each judge's trials in ``judges`` [trials], ascending, by the judges' names."""
+    names, number = np.unique(judges, return_inverse=True)
+    order = np.argsort(number, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(number, minlength=len(names)))[:-1])
 
 
 def _of_judges(name: str, figures: list[float], place: dict[str, Any], unit: float = 1.0) -> Trend:

@@ -22,6 +22,7 @@ from peers.measuring import (
     WrongAnswer,
     environment,
     finished,
+    json_lines,
     peers_environment,
 )
 
@@ -104,7 +105,7 @@ def _work(
         told = json.dumps({**OPTIONS[family], "batch": BATCH, "cache": cache, "backend": "pil"})
         command = (python, PROGRAMS / "caption_loop.py", family, checkpoint(), pictures, out, told)
         ran = finished(command, peers_environment(), place / "log")
-        return ran, {row["id"]: row["text"] for row in map(json.loads, out.open("rb"))}
+        return ran, {row["id"]: row["text"] for row in json_lines(out)}
 
     def plain(place: Path) -> Figures:
         python = interpreters.python("here", ("torch", "transformers"))
@@ -138,7 +139,7 @@ def compare(texts: dict[str, str], wanted: dict[str, str]) -> None:
 
 
 def _captions(records: Path, count: int) -> dict[str, str]:
-    rows = [json.loads(line) for line in records.open("rb")]
+    rows = list(json_lines(records))
     if len(rows) != count or any(row["status"] != "ok" for row in rows):
         raise WrongAnswer(f"{sum(row['status'] == 'ok' for row in rows)} captions of {count}")
     return {row["stimulus"]: row["answer"]["text"] for row in rows}

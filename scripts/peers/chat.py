@@ -27,6 +27,7 @@ from peers.measuring import (
     WrongAnswer,
     environment,
     finished,
+    json_lines,
     peers_environment,
 )
 
@@ -76,7 +77,7 @@ def works(folder: Path, words: int, talks: int, interpreters: Interpreters) -> I
         command = (*OURS, "generate", sets().both, "--agents", AGENTS, "--here", "--device", "cpu", "--out", out)
         ran = finished(command, environment(), place / "log")
         files = [out / "records" / f"{name}.jsonl" for name in AGENTS.split(",")]
-        good = _good([json.loads(line) for file in files for line in file.open("rb")], count)
+        good = _good([record for file in files for record in json_lines(file)], count)
         return {WHOLE: good / ran.seconds, WHOLE_CPU: good / ran.cpu}
 
     def loaded(place: Path) -> Figures:
@@ -85,7 +86,7 @@ def works(folder: Path, words: int, talks: int, interpreters: Interpreters) -> I
         given = (f"{kind}={agent}={path}" for kind, agent, path in named)
         command = (OURS[0], PROGRAMS / "loaded.py", "{}", out, *given)
         times = finished(command, environment(), place / "log").times()
-        records = [json.loads(line) for line in out.open("rb")]
+        records = list(json_lines(out))
         _good(records, count)
         return {
             measure: _good([record for record in records if record["task"] == kind]) / times[kind]["cpu"]
@@ -210,7 +211,7 @@ def _sets(folder: Path, words: int, talks: int) -> Sets:
     def accepted(answers: Path) -> dict[str, int]:
         counts = dict.fromkeys(lines, 0)
         seen = set()
-        for answer in map(json.loads, answers.open("rb")):
+        for answer in json_lines(answers):
             stimulus, draw, request = asked[answer["id"]]
             seen.add(answer["id"])
             tokens = len(agent._engine.tokens(request))
@@ -242,8 +243,7 @@ def _accepts(agent: Any, stimulus: Any, draw: Any, request: Any, text: Any) -> b
 
 
 def _words(count: int) -> Iterator[dict[str, Any]]:
-    rows = [json.loads(line) for line in (ROOT / "examples" / "words.jsonl").open("rb")]
-    cues = list(dict.fromkeys(row["cue"] for row in rows))
+    cues = list(dict.fromkeys(row["cue"] for row in json_lines(ROOT / "examples" / "words.jsonl")))
     for number in range(count):
         yield {"id": f"word/{number:04d}", "task": "word_association", "cue": cues[number % len(cues)]}
 

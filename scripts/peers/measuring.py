@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -239,6 +239,12 @@ def version(python: str, package: str) -> str:
     code = f"import importlib.metadata as m; print(m.version({package!r}))"
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
     return done.stdout.strip() or "?"
+
+
+def json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a JSONL file, one by one."""
+    with path.open("rb") as file:
+        yield from map(json.loads, file)
 
 
 def by_turns(work: Work, repeats: int, folder: Path, tell: Callable[[str], None]) -> Measured:

@@ -19,6 +19,7 @@ from peers.measuring import (
     WrongAnswer,
     environment,
     finished,
+    json_lines,
     peers_environment,
 )
 
@@ -83,7 +84,7 @@ def _template(folder: Path) -> Path:
 def rates(records: Path, size: int, seconds: float) -> Figures:
     """Answers per second by the records' own times, after a warm-up, and from start to end. Raises WrongAnswer where
     their number is another than ``size``."""
-    times = sorted(_created(json.loads(line)) for line in records.open("rb"))
+    times = sorted(map(_created, json_lines(records)))
     if len(times) != size:
         raise WrongAnswer(f"{len(times):,} records of {size:,}")
     first = int(WARM_UP * size)
@@ -102,8 +103,7 @@ def compare(records: Path, template: dict[str, Any]) -> None:
 
     expected_bytes = 0
     fixed = {name: value for name, value in template.items() if name not in VARY}
-    for line in records.open("rb"):
-        record = json.loads(line)
+    for record in json_lines(records):
         name = record["stimulus"]
         cue = f"cue{int(name[1:])}"
         digest = sha256(WordStimulus(id=name, task="word_association", cue=cue))
@@ -112,7 +112,7 @@ def compare(records: Path, template: dict[str, Any]) -> None:
         answer = {"word": f"{seed:x}", "candidates": None, "skipped": []}
         wanted = fixed | changed | {"answer": answer}
         if {field: value for field, value in record.items() if field not in VARY} != wanted:
-            raise WrongAnswer(f"the record of {name} is {line.decode()[:300]}")
+            raise WrongAnswer(f"the record of {name} is {json.dumps(record)[:300]}")
         if record.keys() != template.keys():
             raise WrongAnswer(f"the record of {name} has other fields than those of generate")
         whole = {field: template[field] if field in VARY else wanted[field] for field in template}

@@ -8,6 +8,7 @@ has the middle of each side's rates and, with the least and the most, of their r
 Peers are no dependencies. Their environments are looked for in ``--environments``, below the names that ``--install``
 gives those that it makes by uv; then in this environment. What is not there is told as "not measured", with the
 reason, and the exit code stays 0. The exit code is 1 if a peer gave other answers than Turinglike, 2 for wrong usage.
+After Ctrl-C and SIGTERM you have what was measured until then.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -86,6 +88,8 @@ def measure(options: argparse.Namespace, interpreters: Interpreters, tell: Calla
                 for row in rows_of(work, measured):
                     row["commands"] = {side: commands[side] for side in (row["side"], row["beside"])}
                     rows.append(row)
+                if measured.is_stopped:
+                    return rows
     return rows
 
 
@@ -109,6 +113,7 @@ def table_of(rows: Sequence[Row]) -> Table:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command. Returns its exit code."""
     options = arguments(argv)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if options.cores:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])
     began = machine()

@@ -32,6 +32,22 @@ def test_sides_take_turns_and_one_that_stops_has_no_further_turn(tmp_path: Path)
     assert [*tmp_path.iterdir()] == []
 
 
+def test_what_was_measured_before_a_stop_counts(tmp_path: Path) -> None:
+    rates = iter((4.0, 2.0, 8.0))
+
+    def run(place: Path) -> dict[str, float]:
+        rate = next(rates, None)
+        if rate is None:
+            raise KeyboardInterrupt
+        return {"rate": rate}
+
+    work = Work("work", [Side("a", "a", run), Side("b", "b", run)], [("rate", "a", "b")])
+    measured = by_turns(work, 3, tmp_path, lambda line: None)
+    assert measured.is_stopped
+    [row] = rows_of(work, measured)
+    assert row["ratio"] == {"middle": 2.0, "least": 2.0, "most": 2.0}
+
+
 def test_a_ratio_is_that_of_each_turn() -> None:
     """The middles' ratio would be 2, and that of the means another."""
     ours = [{"rate": value} for value in (10.0, 40.0, 20.0)]

@@ -68,6 +68,8 @@ class Measured:
     """Why a side was not measured."""
     wrong: dict[str, str] = field(default_factory=dict)
     """What a side answered wrongly."""
+    is_stopped: bool = False
+    """Whether Ctrl-C or SIGTERM came; what was measured before counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,20 +260,28 @@ def by_turns(work: Work, repeats: int, folder: Path, tell: Callable[[str], None]
             place = folder / f"{turn}-{number}"
             place.mkdir(parents=True)
             try:
-                figures = side.run(place)
-            except NotMeasured as error:
-                measured.reasons[side.name] = str(error)
-                tell(f"{work.name}: {side.name} not measured ({error})")
-            except WrongAnswer as error:
-                measured.wrong[side.name] = str(error)
-                tell(f"{work.name}: {side.name} answers wrongly: {error}")
-            else:
-                measured.figures[side.name].append(figures)
-                told = ", ".join(f"{measure} {value:,.5g}" for measure, value in figures.items())
-                tell(f"{work.name}: {side.name}: {told} (load {os.getloadavg()[0]:.1f})")
+                told = _turn(measured, side, place)
+            except KeyboardInterrupt:
+                measured.is_stopped = True
+                return measured
             finally:
                 shutil.rmtree(place, ignore_errors=True)
+            tell(f"{work.name}: {side.name} {told} (load {os.getloadavg()[0]:.1f})")
     return measured
+
+
+def _turn(measured: Measured, side: Side, place: Path) -> str:
+    """One turn of a side, noted in ``measured``. Returns what came of it, in words."""
+    try:
+        figures = side.run(place)
+    except NotMeasured as error:
+        measured.reasons[side.name] = str(error)
+        return f"is not measured ({error})"
+    except WrongAnswer as error:
+        measured.wrong[side.name] = str(error)
+        return f"answers wrongly: {error}"
+    measured.figures[side.name].append(figures)
+    return ", ".join(f"{measure} {value:,.5g}" for measure, value in figures.items())
 
 
 Row = dict[str, Any]
@@ -290,8 +300,11 @@ def rows_of(work: Work, measured: Measured) -> list[Row]:
         elif stopped:
             row["not_measured"] = stopped
         else:
-            turns = zip(measured.figures[ours], measured.figures[peer], strict=True)
+            turns = zip(measured.figures[ours], measured.figures[peer], strict=not measured.is_stopped)
             pairs = [(our[measure], its[measure]) for our, its in turns]
+            if not pairs:
+                rows.append(row | {"not_measured": "stopped"})
+                continue
             row["ours"] = spread([our for our, _ in pairs])
             row["peer"] = spread([its for _, its in pairs])
             row["ratio"] = spread([our / its for our, its in pairs])

@@ -8,7 +8,7 @@ from typing import Any
 import bench_peers
 import pytest
 from peers import noop_http, noop_stimuli
-from peers.measuring import Measured, NotMeasured, Side, Work, WrongAnswer, by_turns, rows_of
+from peers.measuring import Figures, Measured, NotMeasured, Side, Work, WrongAnswer, by_turns, rows_of
 
 
 def test_sides_take_turns_and_one_that_stops_has_no_further_turn(tmp_path: Path) -> None:
@@ -32,6 +32,21 @@ def test_sides_take_turns_and_one_that_stops_has_no_further_turn(tmp_path: Path)
     assert [*tmp_path.iterdir()] == []
 
 
+def test_a_side_that_fails_later_keeps_its_turns(tmp_path: Path) -> None:
+    outcomes = iter((2.0, None, 8.0))
+
+    def flaky(place: Path) -> dict[str, float]:
+        rate = next(outcomes)
+        if rate is None:
+            raise NotMeasured("Ray does not start")
+        return {"rate": rate}
+
+    work = Work("work", [Side("a", "a", lambda place: {"rate": 4.0}), Side("b", "b", flaky)], [("rate", "a", "b")])
+    [row] = rows_of(work, by_turns(work, 3, tmp_path, lambda line: None))
+    assert row["turns"] == 2
+    assert row["ratio"] == {"middle": 1.25, "least": 0.5, "most": 2.0}
+
+
 def test_what_was_measured_before_a_stop_counts(tmp_path: Path) -> None:
     rates = iter((4.0, 2.0, 8.0))
 
@@ -49,9 +64,9 @@ def test_what_was_measured_before_a_stop_counts(tmp_path: Path) -> None:
 
 
 def test_a_ratio_is_that_of_each_turn() -> None:
-    """The middles' ratio would be 2, and that of the means another."""
-    ours = [{"rate": value} for value in (10.0, 40.0, 20.0)]
-    peers = [{"rate": value} for value in (10.0, 10.0, 2.0)]
+    """The middles' ratio would be 2. The fourth turn of one side has no other beside it."""
+    ours: dict[int, Figures] = {turn: {"rate": rate} for turn, rate in enumerate((10.0, 40.0, 20.0, 7.0))}
+    peers: dict[int, Figures] = {turn: {"rate": rate} for turn, rate in enumerate((10.0, 10.0, 2.0))}
     work = Work("work", [], [("rate", "ours", "peer"), ("rate", "ours", "absent")])
     [row, absent] = rows_of(work, Measured({"ours": ours, "peer": peers}, {"absent": "not installed"}))
     assert row["ours"] == {"middle": 20.0, "least": 10.0, "most": 40.0}

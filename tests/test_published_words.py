@@ -58,7 +58,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
             if version == "prompted":
                 row |= {"version": "prompted", "examples": [["a", "b"]]}
             rows.append(row)
-            answer = {"word": word, "candidates": None, "skipped": []}
+            answer: dict[str, Any] = {"word": word, "candidates": None, "skipped": []}
             for sample, entry in enumerate((answer, answer | {"word": "?"})):
                 records.append(run_folders.record(row["id"], "word_association", "w", answer=entry, sample=sample))
     agents = {"w": run_folders.agent_entry("word_association")}

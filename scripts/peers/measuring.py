@@ -62,14 +62,18 @@ class Work:
 class Measured:
     """What came of a :class:`Work`."""
 
-    figures: dict[str, list[Figures]] = field(default_factory=dict)
-    """Of each side by its name, a run after the other."""
+    figures: dict[str, dict[int, Figures]] = field(default_factory=dict)
+    """Of each side by its name: the figures of its turns, by their number."""
     reasons: dict[str, str] = field(default_factory=dict)
-    """Why a side was not measured."""
+    """Why a side was not measured, for the last time."""
     wrong: dict[str, str] = field(default_factory=dict)
     """What a side answered wrongly."""
     is_stopped: bool = False
     """Whether Ctrl-C or SIGTERM came; what was measured before counts."""
+
+    def is_over(self, side: str) -> bool:
+        """Whether a side has no further turn: it answers wrongly, or could not be measured in its first turn."""
+        return side in self.wrong or (side in self.reasons and not self.figures[side])
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,9 @@ def environment() -> dict[str, str]:
 def peers_environment() -> dict[str, str]:
     """The variables of peers' processes: nothing of this checkout, and no network for models."""
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "TURINGLIKE_API_KEY")}
-    return kept | {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "RAY_USAGE_STATS_ENABLED": "0"}
+    # Ray's own patience of 30 s is too short for a machine with other work.
+    ray = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "240"}
+    return kept | ray | {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 
 
 def finished(command: Iterable[object], variables: Mapping[str, str], log: Path) -> Finished:
@@ -250,17 +256,16 @@ def json_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def by_turns(work: Work, repeats: int, folder: Path, tell: Callable[[str], None]) -> Measured:
-    """Every side once, then every side again, and so on, so that what else the machine does meets all of them. A side
-    that cannot be measured, or answers wrongly, has no further turn."""
-    measured = Measured(figures={side.name: [] for side in work.sides})
+    """Every side once, then every side again, and so on, so that what else the machine does meets all of them."""
+    measured = Measured(figures={side.name: {} for side in work.sides})
     for turn in range(repeats):
         for number, side in enumerate(work.sides):
-            if side.name in measured.reasons or side.name in measured.wrong:
+            if measured.is_over(side.name):
                 continue
             place = folder / f"{turn}-{number}"
             place.mkdir(parents=True)
             try:
-                told = _turn(measured, side, place)
+                told = _turn(measured, side, turn, place)
             except KeyboardInterrupt:
                 measured.is_stopped = True
                 return measured
@@ -270,7 +275,7 @@ def by_turns(work: Work, repeats: int, folder: Path, tell: Callable[[str], None]
     return measured
 
 
-def _turn(measured: Measured, side: Side, place: Path) -> str:
+def _turn(measured: Measured, side: Side, turn: int, place: Path) -> str:
     """One turn of a side, noted in ``measured``. Returns what came of it, in words."""
     try:
         figures = side.run(place)
@@ -280,7 +285,7 @@ def _turn(measured: Measured, side: Side, place: Path) -> str:
     except WrongAnswer as error:
         measured.wrong[side.name] = str(error)
         return f"answers wrongly: {error}"
-    measured.figures[side.name].append(figures)
+    measured.figures[side.name][turn] = figures
     return ", ".join(f"{measure} {value:,.5g}" for measure, value in figures.items())
 
 
@@ -293,18 +298,15 @@ def rows_of(work: Work, measured: Measured) -> list[Row]:
     rows: list[Row] = []
     for measure, ours, peer in work.pairs:
         row: Row = {"work": work.name, "measure": measure, "side": ours, "beside": peer}
-        stopped = measured.reasons.get(ours) or measured.reasons.get(peer)
-        wrong = measured.wrong.get(ours) or measured.wrong.get(peer)
-        if wrong:
+        first = measured.figures.get(ours, {})
+        second = measured.figures.get(peer, {})
+        pairs = [(first[turn][measure], second[turn][measure]) for turn in first if turn in second]
+        if wrong := measured.wrong.get(ours) or measured.wrong.get(peer):
             row["wrong"] = wrong
-        elif stopped:
-            row["not_measured"] = stopped
+        elif not pairs:
+            row["not_measured"] = measured.reasons.get(ours) or measured.reasons.get(peer) or "stopped"
         else:
-            turns = zip(measured.figures[ours], measured.figures[peer], strict=not measured.is_stopped)
-            pairs = [(our[measure], its[measure]) for our, its in turns]
-            if not pairs:
-                rows.append(row | {"not_measured": "stopped"})
-                continue
+            row["turns"] = len(pairs)
             row["ours"] = spread([our for our, _ in pairs])
             row["peer"] = spread([its for _, its in pairs])
             row["ratio"] = spread([our / its for our, its in pairs])

@@ -113,7 +113,6 @@ def table_of(rows: Sequence[Row]) -> Table:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command. Returns its exit code."""
     options = arguments(argv)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if options.cores:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])
     began = machine()
@@ -137,4 +136,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

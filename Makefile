@@ -1,4 +1,4 @@
-# make demo | lint | test | test-all | docs | wheel | lowest: each starts from nothing; the first of them makes .venv.
+# make demo | lint | test | test-all | docs | wheel | lowest | peers: each starts from nothing, and makes .venv first.
 PYTHON ?= python3
 UV := uv==0.13.8
 # The same versions stand in .pre-commit-config.yaml.
@@ -17,7 +17,7 @@ TEST := .venv/.test
 # A file's tests stay in one process, and so do all that share a server (tests/conftest.py groups them).
 PYTEST = $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo lint types test test-all pytest docs wheel lowest clean
+.PHONY: demo lint types test test-all pytest docs wheel lowest peers clean
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
 
@@ -63,6 +63,10 @@ wheel: $(READY)
 # The tests at the lowest versions that pyproject.toml allows, in a .venv-lowest of their own; no part of `make test`.
 lowest: $(READY)
 	scripts/test_lowest.sh
+
+# Turinglike beside other programs, whose environments are made in .peers (4 GB); about an hour on two idle cores.
+peers: $(TEST)
+	$(BIN)/python scripts/bench_peers.py --environments .peers --install --out .peers/result.json
 
 # A .venv is repaired, or made anew if its Python does not start.
 $(READY): Makefile pyproject.toml constraints.txt

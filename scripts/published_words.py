@@ -25,7 +25,7 @@ import orjson
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from agents.errors import InputError, TuringlikeError
-from agents.language.words.rules import RuleSettings, judge
+from agents.language.words.rules import RuleSettings, apply_rules
 from serving.runs.run import Run
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "examples" / "words_published.json"
@@ -55,7 +55,7 @@ def read(path: Path) -> dict[str, list[Row]]:
 
 def ruled(word: str, cue: str) -> str | None:
     """The word after the rules, or None if one drops it."""
-    judged = judge(word, cue, RULES)
+    judged = apply_rules(word, cue, RULES)
     return None if judged.rule else judged.word
 
 
@@ -73,7 +73,7 @@ def broken(answers: Mapping[str, str]) -> list[dict[str, str]]:
     """The answers that the rules drop or change."""
     rows = []
     for cue, word in answers.items():
-        judged = judge(word, cue, RULES)
+        judged = apply_rules(word, cue, RULES)
         if judged.rule or judged.word != word:
             rows.append({"cue": cue, "word": word, "rule": judged.rule or f"becomes {judged.word}"})
     return rows

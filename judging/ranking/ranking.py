@@ -145,7 +145,8 @@ class Ranking:
 
 
 def _caterpillar(agents: Table[RankedAgent], judges: Table[RankedJudge], figure: Any) -> None:
-    """Humanness of agents above, skill of judges below, in order; of more judges than ``MOST`` so many, evenly."""
+    """Humanness of agents above, skill of judges below, in order. Of more than
+    ``MOST`` judges, ``MOST`` are drawn, evenly spaced."""
     tasks = agents.distinct("task")
     ending = {task: f" ({TASK_NAMES[task].lower()})" if len(tasks) > 1 else "" for task in tasks}
     drawn = [judges.data[place] for place in np.unique(np.linspace(0, len(judges) - 1, MOST).round().astype(int))]

@@ -123,7 +123,7 @@ def _with_phase(by: Sequence[str], table: pd.DataFrame) -> Sequence[str]:
 
 
 def _score_task(task: str, of_phases: pd.DataFrame, choices: _Choices, figures: _Figures) -> None:
-    """Add the figures of a task's verdicts, of all phases; of none nothing is added."""
+    """Add the figures of a task's verdicts, of all phases. Without a verdict that counts nothing is added."""
     of_task = counted(of_phases)
     if of_task.empty:
         return

@@ -1,7 +1,8 @@
 """The table of verdicts, a row each: its columns, which rows count, by judge and by trial.
 
 :func:`judging.scores.verdicts.read_verdicts` makes the table. A judge has one row for each trial, or several, as
-``sample`` and ``part`` say. None may be NaN, as pandas writes it. A column may lack where it would have no value.
+``sample`` and ``part`` say. A missing value is None, or NaN where pandas stores it so.
+A column may lack where it would have no value.
 
 Of the verdict, from its record:
 

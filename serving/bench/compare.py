@@ -63,5 +63,5 @@ def _sentence(before: Scaled, after: Scaled) -> str:
     high = math.exp(bounds.high)
     interval = f"ratio {after.median / before.median:.2f}, 95 % interval {low:.2f} to {high:.2f}"
     if not test.pvalue < SIGNIFICANT:
-        return f"no difference that three runs show ({rates}; {interval})"
+        return f"no difference that {len(after.rates)} runs show ({rates}; {interval})"
     return f"{'faster' if low > 1 else 'slower'} ({rates}; {interval})"

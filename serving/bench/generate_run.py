@@ -8,7 +8,7 @@ from typing import Any
 from agents.contract import Agent
 from agents.errors import AgentStoppedError
 from serving.bench.drawn_set import write_repeated
-from serving.bench.record_window import Window, read_window
+from serving.bench.record_window import RecordWindow, read_window
 from serving.bench.run_results import Repeat, Shares
 from serving.bench.set_bench import SetBench
 from serving.bench.usage import Sampler
@@ -40,12 +40,10 @@ class GenerateRun:
     """How often each stimulus is asked."""
     folder: Path
     """Where the set is written, and the run beside it."""
-    said: list[str] = field(init=False, default_factory=list)
-    """The lines that ``generate`` printed."""
     _measurement: Measurement = field(init=False)
     _sampler: Sampler = field(init=False, default_factory=Sampler)
 
-    def measure(self) -> Window | None:
+    def measure(self) -> RecordWindow | None:
         """Answer, and read what came of it; None where that is too little. Raises the errors of ``generate``,
         and AgentStoppedError."""
         source = self.folder / "set.jsonl"
@@ -64,10 +62,11 @@ class GenerateRun:
             out=self.folder / "run",
             quiet=True,
         )
+        said: list[str] = []
         with self._sampler.running():
-            code = generate(options, self.said.append, measurement=self._measurement)
+            code = generate(options, said.append, measurement=self._measurement)
         if code == STOPPED:
-            raise AgentStoppedError("; ".join(self.said))
+            raise AgentStoppedError("; ".join(said))
         measurement = self._measurement
         return read_window(Run(options.out).records_path(self.name), measurement.answering, measurement.ended)
 
@@ -80,11 +79,11 @@ class GenerateRun:
         wanted = self.times * self.bench.seconds / max(lasted, 1e-3)
         return max(self.times, int(min(wanted, MOST / len(self.rows))))
 
-    def gpus(self, window: Window) -> int:
+    def gpus_in_use(self, window: RecordWindow) -> int:
         """GPUs in use by all workers."""
         return self._measurement.gpus
 
-    def repeat(self, window: Window) -> Repeat:
+    def as_repeat(self, window: RecordWindow) -> Repeat:
         """What was measured."""
         measurement = self._measurement
         passed = measurement.ended - measurement.answering
@@ -101,7 +100,7 @@ class GenerateRun:
             writing=min(1.0, measurement.writing_s / passed),
             process=usage.process,
             cores=usage.cores,
-            own_cores=usage.own_cores,
+            run_cores=usage.run_cores,
             gpus=[*usage.gpus],
         )
         return Repeat.of(window, shares, usage, measurement.answering - measurement.started)

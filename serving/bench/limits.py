@@ -45,19 +45,19 @@ def limit(shares: Shares, *, on_gpu: bool, calls: bool, http: bool) -> tuple[Lim
     if model >= BUSY and on_gpu:
         gpus = "".join(f", GPU {number} {_percent(share)}" for number, share in enumerate(shares.gpus))
         return "device", f"The device: the agent computes {_percent(model)} of the time{gpus}. More GPUs help."
-    if model >= BUSY and shares.own_cores >= CORES:
-        told = f"the agent computes {_percent(model)} of the time, and takes {_percent(shares.own_cores)} of the cores"
+    if model >= BUSY and shares.run_cores >= CORES:
+        told = f"the agent computes {_percent(model)} of the time, and takes {_percent(shares.run_cores)} of the cores"
         return "cores", f"The cores of this machine: {told}. More workers here do not help."
     if model >= BUSY:
-        told = f"computes {_percent(model)} of the time, and takes {_percent(shares.own_cores)} of the cores"
+        told = f"computes {_percent(model)} of the time, and takes {_percent(shares.run_cores)} of the cores"
         return "device", f"The agent: it {told}. More workers help."
-    if shares.preparing >= BUSY or (shares.own_cores >= CORES and shares.preparing > model):
+    if shares.preparing >= BUSY or (shares.run_cores >= CORES and shares.preparing > model):
         told = f"threads that prepare are busy {_percent(shares.preparing)} of the time, the agent {_percent(model)}"
         return "preparing", f"Preparing on the CPU: {told}."
-    if shares.own_cores >= CORES:
-        return "cores", f"The cores of this machine: the run takes {_percent(shares.own_cores)} of them."
+    if shares.run_cores >= CORES:
+        return "cores", f"The cores of this machine: the run takes {_percent(shares.run_cores)} of them."
     if shares.cores >= CORE:
-        others = shares.cores - shares.own_cores
+        others = shares.cores - shares.run_cores
         return "cores", f"The cores of this machine: other programs take {_percent(others)} of them."
     told = ", ".join(
         (
@@ -67,7 +67,7 @@ def limit(shares: Shares, *, on_gpu: bool, calls: bool, http: bool) -> tuple[Lim
             f"cores {_percent(shares.cores)}",
         )
     )
-    return "open", f"Nothing alone: {told} of the time."
+    return "unclear", f"Nothing alone: {told} of the time."
 
 
 def _percent(share: float) -> str:

@@ -16,7 +16,7 @@ CONNECTIONS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchOptions:
-    """What is measured, and how. None: the option was not given."""
+    """The command's options. None: the option was not given, and its default holds."""
 
     what: Sequence[str] = ()
     """Without ``agents`` the agents that are measured alone; with it the set, or nothing."""

@@ -16,7 +16,7 @@ WARM_UP = 0.2  # this share of the time of answering is left out at its beginnin
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class RecordWindow:
     """The records of a stretch of time. Means are over its answers."""
 
     rate_s: float
@@ -49,7 +49,7 @@ class Window:
     """Fixations in a second; None where there are none."""
 
 
-def read_window(path: Path, began: float, ended: float) -> Window | None:
+def read_window(path: Path, began: float, ended: float) -> RecordWindow | None:
     """The records of a file that were created after the warm-up of a run that answered from ``began`` to ``ended``
     (``time.time``). None where fewer than two moments are left.
 
@@ -67,7 +67,7 @@ def read_window(path: Path, began: float, ended: float) -> Window | None:
     statuses = Counter(line.status for line in lines)
     tokens = [line.tokens for line in lines if line.tokens is not None]
     fixations = [line.fixations for line in lines if line.fixations is not None]
-    return Window(
+    return RecordWindow(
         rate_s=rate,
         seconds=float(moments[-1] - moments[0]),
         answers=len(lines),

@@ -166,7 +166,9 @@ def _agent(measured: Measured) -> Iterator[RenderableType]:
         yield f"  best: {measured.best.batch_size}, {figures.rate(measured.best.stimuli_s)} stimuli/s"
 
 
-COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {  # fields of Size: header, and how a value is printed
+COLUMNS: dict[
+    str, tuple[str, Callable[[float], str]]
+] = {  # fields of BatchSizeResult: header, and how a value is printed
     "stimuli_s": ("stimuli/s", figures.rate),
     "tokens_s": ("tokens/s", figures.rate),
     "fixations_s": ("fix/s", figures.rate),

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from statistics import fmean, variance
 from typing import Any, Literal
 
-from serving.bench.record_window import Window
+from serving.bench.record_window import RecordWindow
 from serving.bench.usage import Usage
 from serving.runs.estimates import Estimate, within
 
-Limit = Literal["preparing", "device", "calls", "queue", "cores", "disk", "scheduler", "server", "client", "open"]
-"""What limits a rate; "open" where nothing was busy enough to be it."""
+Limit = Literal["preparing", "device", "calls", "queue", "cores", "disk", "scheduler", "server", "client", "unclear"]
+"""What limits a rate; "unclear" where nothing was busy enough to be it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Shares:
     """CPU time over time of the process that forms batches (of HTTP: the server's): 1 is one core."""
     cores: float
     """The share of this machine's cores that was busy, with whatever else runs on it."""
-    own_cores: float
+    run_cores: float
     """The share of this machine's cores that the run itself kept busy."""
     gpus: list[float] = field(default_factory=list)
     """The share of the time in which each GPU computed, as NVML says; empty without one."""
@@ -79,7 +79,7 @@ class Repeat:
     """Fixations in a second; None for other tasks."""
 
     @classmethod
-    def of(cls, window: Window, shares: Shares, usage: Usage, start_s: float) -> Repeat:
+    def of(cls, window: RecordWindow, shares: Shares, usage: Usage, start_s: float) -> Repeat:
         """The run whose records are those of ``window``."""
         return cls(
             rate_s=window.rate_s,
@@ -105,7 +105,7 @@ class WholeSet:
     """What all of the set takes at the measured rate."""
 
     answers: int
-    """Answers to the whole set."""
+    """How many stimuli of the set the agent is asked."""
     hours: Estimate
     """Hours, with the start of one run."""
     gpu_hours: Estimate | None
@@ -165,7 +165,7 @@ class MeasuredRuns:
     settings: dict[str, Any]
     """All settings in effect, as in ``run.json``."""
     source: str
-    """The set; "made" for the program's own stimuli."""
+    """The set; "made stimuli" for the program's own."""
     way: Literal["generate", "serve"]
     """The way by which it was asked: a run, or HTTP."""
     scaling: list[Scaled] = field(default_factory=list)

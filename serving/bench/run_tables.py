@@ -20,7 +20,7 @@ def run_table(runs: MeasuredRuns) -> Iterator[RenderableType]:
     rates = plain_table(*RATES)
     times = plain_table(*TIMES)
     process = "server" if runs.way == "serve" else "scheduler"
-    busy = plain_table("workers", "agent", "prepare", "write", process, "cores", "own cores", "GPUs")
+    busy = plain_table("workers", "agent", "prepare", "write", process, "cores", "run cores", "GPUs")
     for scaled in runs.scaling:
         typical = median_run(scaled.repeats)
         rates.add_row(f"{scaled.replicas}", *_rates(scaled, typical))
@@ -71,7 +71,7 @@ def _busy(shares: Shares) -> list[str]:
         "-" if shares.writing is None else figures.share(shares.writing),
         figures.share(shares.process),
         figures.share(shares.cores),
-        figures.share(shares.own_cores),
+        figures.share(shares.run_cores),
         " ".join(map(figures.share, shares.gpus)) or "-",
     ]
 

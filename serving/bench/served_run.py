@@ -20,7 +20,7 @@ import psutil
 
 from agents.contract import Agent
 from agents.errors import AgentStoppedError
-from serving.bench.record_window import Window, read_window
+from serving.bench.record_window import RecordWindow, read_window
 from serving.bench.run_results import Repeat, Shares
 from serving.bench.set_bench import SetBench
 from serving.bench.usage import Sampler
@@ -49,15 +49,13 @@ class ServedRun:
     """Its workers."""
     folder: Path
     """Gets the server's run folder, and what it prints."""
-    said: list[str] = field(init=False, default_factory=list)
-    """Nothing: a server that has something to say ends, and that is an error."""
     _started: float = field(init=False, default=0.0)
     _answering: float = field(init=False, default=0.0)
     _ended: float = field(init=False, default=0.0)
     _client_s: float = field(init=False, default=0.0)
     _sampler: Sampler = field(init=False)
 
-    def measure(self) -> Window | None:
+    def measure(self) -> RecordWindow | None:
         """Start the server, ask it, end it, and read what it kept; None where that is too little. Raises
         AgentStoppedError where the server does not answer."""
         out = self.folder / "kept"
@@ -126,11 +124,11 @@ class ServedRun:
         """A server is asked as long as it is to be measured: never more than once."""
         return 1
 
-    def gpus(self, window: Window) -> int:
+    def gpus_in_use(self, window: RecordWindow) -> int:
         """GPUs in use by all workers."""
         return self.replicas * self.agent.declaration().devices if window.device.startswith("cuda") else 0
 
-    def repeat(self, window: Window) -> Repeat:
+    def as_repeat(self, window: RecordWindow) -> Repeat:
         """What was measured."""
         declared = self.agent.declaration()
         passed = self._ended - self._answering
@@ -146,7 +144,7 @@ class ServedRun:
             writing=None,
             process=usage.process,
             cores=usage.cores,
-            own_cores=usage.own_cores,
+            run_cores=usage.run_cores,
             gpus=[*usage.gpus],
             client=self._client_s / passed,
         )

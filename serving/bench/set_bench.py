@@ -1,4 +1,4 @@
-"""What is measured over a set."""
+"""A measurement over a set: which agents, which stimuli, for how long, and where."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,18 +21,18 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class SetBench:
-    """What is measured, and how."""
+    """Agents, their stimuli and the conditions of a measurement over a set."""
 
     entries: Mapping[str, Entry]
     """The agents, by name."""
     settings: Mapping[str, Mapping[str, Any]]
     """Their settings, by name, where they are not the defaults."""
     source: str
-    """The set, for results; "made" for the program's own stimuli."""
+    """The set, for results; "made stimuli" for the program's own."""
     materials: Mapping[str, Material]
     """What each agent, or pair, is asked, by name."""
-    whole: bool
-    """Whether the materials are of a set, of which a forecast is to be made."""
+    has_forecast: bool
+    """Whether the user gave a set; only then there is a forecast for all of it."""
     seconds: float
     """Seconds of answering for each repeat."""
     device: DeviceChoice = "auto"

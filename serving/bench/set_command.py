@@ -1,4 +1,4 @@
-"""``turinglike bench SET --agents A,B``: agents over a set, by the way of ``generate``."""
+"""``turinglike bench SET --agents A,B``: agents over a set, by the way of ``generate`` or ``serve``."""
 
 import contextlib
 import tempfile
@@ -18,6 +18,7 @@ from serving.bench.set_runs import REPEATS, measure_runs
 from serving.files.terminal import print_warning
 from serving.generation.assignments import check_usage, run_entries
 from serving.scheduling.cluster import check_installed
+from serving.scheduling.recovery import describe_error
 from serving.sets.kinds import tasks_asked
 from serving.sets.set_rows import chosen_by
 
@@ -45,7 +46,7 @@ def measure_set(options: BenchOptions, result: BenchResult) -> None:
             settings=selection.settings,
             source="made stimuli" if source is None else str(source),
             materials=materials,
-            whole=source is not None,
+            has_forecast=source is not None,
             seconds=60 * (options.minutes or MINUTES) / REPEATS,
             device=options.device,
             address=options.address,
@@ -92,6 +93,7 @@ def _made_set(folder: Path, name: str, selection: Selection, options: BenchOptio
 def _noted(result: BenchResult, name: str) -> Iterator[None]:
     try:
         yield
-    except TuringlikeError as error:
-        result.failed.append(Failed(name, str(error)))
-        print_warning(f"{name}: {error}")
+    except Exception as error:  # an agent's own fault must not end the others' measurement
+        message = str(error) if isinstance(error, TuringlikeError) else describe_error(error)
+        result.failed.append(Failed(name, message))
+        print_warning(f"{name}: {message}")

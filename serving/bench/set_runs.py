@@ -74,10 +74,9 @@ def measure_runs(
                     times = more
                     continue
                 if window is None:
-                    said = "; ".join(run.said)
-                    raise AgentStoppedError(f"too little was answered to be measured; give more --minutes ({said})")
-                devices = run.gpus(window)
-                repeats.append(run.repeat(window))
+                    raise AgentStoppedError("too little was answered to be measured; give more minutes (--minutes)")
+                devices = run.gpus_in_use(window)
+                repeats.append(run.as_repeat(window))
                 log(f"{name}: {rate(repeats[-1].rate_s)} answers/s")
         typical = median_run(repeats)
         code, why = limit(
@@ -91,7 +90,7 @@ def measure_runs(
             smallest = result.scaling[0]
             efficiency = (typical.rate_s / number) / (smallest.median / smallest.replicas)
         forecast = None
-        if bench.whole:
+        if bench.has_forecast:
             forecast = forecast_of(repeats, sum(kinds.values()), devices, bench.prices)
         result.scaling.append(Scaled(number, repeats, code, why, devices, efficiency, forecast))
         yield result

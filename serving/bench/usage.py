@@ -19,13 +19,13 @@ class Sample:
 
     time: float
     """The moment, by ``time.time``."""
-    own_s: float
+    watched_s: float
     """CPU seconds of the watched process since it began, all its threads together."""
-    tree_s: Mapping[int, float]
+    run_s: Mapping[int, float]
     """CPU seconds of each process of the run, Ray's workers among them, by process number."""
     busy_s: float
     """CPU seconds of all cores in which they did anything, since the machine began."""
-    own_bytes: int
+    run_bytes: int
     """The memory that the run's processes share with nobody, summed."""
     gpu_busy: tuple[float, ...] = ()
     """The share of the time, from 0 to 1, in which each GPU computed lately."""
@@ -41,7 +41,7 @@ class Usage:
     """CPU time of the watched process over the time that passed: 1 is one core. More than 1 is possible."""
     cores: float
     """The share of all cores that was busy, with other programs' work."""
-    own_cores: float
+    run_cores: float
     """The share of all cores that the run's processes kept busy."""
     memory_bytes: int
     """The largest memory of the run's processes, without what they share."""
@@ -83,13 +83,13 @@ class Sampler:
     def _take(self) -> None:
         own = self._process.cpu_times()
         tree = {}
-        own_bytes = 0
+        run_bytes = 0
         for child in [self._root, *self._root.children(recursive=True)]:
             with contextlib.suppress(psutil.Error):  # it has just ended
                 times = child.cpu_times()
                 memory = child.memory_info()
                 tree[child.pid] = times.user + times.system
-                own_bytes += memory.rss - getattr(memory, "shared", 0)
+                run_bytes += memory.rss - getattr(memory, "shared", 0)
         machine = psutil.cpu_times()
         idle = machine.idle + getattr(machine, "iowait", 0.0)
         # Guests' time is in `user` already.
@@ -98,10 +98,10 @@ class Sampler:
         used = [gpu.memory() for gpu in self._gpus]
         sample = Sample(
             time=time.time(),
-            own_s=own.user + own.system,
-            tree_s=tree,
+            watched_s=own.user + own.system,
+            run_s=tree,
             busy_s=total - idle,
-            own_bytes=own_bytes,
+            run_bytes=run_bytes,
             gpu_busy=tuple(busy),
             gpu_bytes=tuple(used),
         )
@@ -118,13 +118,13 @@ def usage(samples: list[Sample], began: float, ended: float, cores: int) -> Usag
     last = min((sample for sample in samples if sample.time >= ended), key=_time, default=samples[-1])
     passed = last.time - first.time
     inside = [sample for sample in samples if first.time < sample.time <= last.time]
-    tree = sum(seconds - first.tree_s.get(number, 0.0) for number, seconds in last.tree_s.items())
+    tree = sum(seconds - first.run_s.get(number, 0.0) for number, seconds in last.run_s.items())
     gpus = range(len(samples[0].gpu_busy))
     return Usage(
-        process=(last.own_s - first.own_s) / passed,
+        process=(last.watched_s - first.watched_s) / passed,
         cores=min(1.0, (last.busy_s - first.busy_s) / passed / cores),
-        own_cores=min(1.0, tree / passed / cores),
-        memory_bytes=max(sample.own_bytes for sample in inside),
+        run_cores=min(1.0, tree / passed / cores),
+        memory_bytes=max(sample.run_bytes for sample in inside),
         gpus=tuple(sum(sample.gpu_busy[gpu] for sample in inside) / len(inside) for gpu in gpus),
         gpu_bytes=tuple(max(sample.gpu_bytes[gpu] for sample in inside) for gpu in gpus),
     )

@@ -116,7 +116,7 @@ def _try_all(
                 if error.code == "bad_prompt":
                     where = "" if "turn" not in draw.options else f"message {draw.options['turn'] + 1} of "
                     reason = str(error).replace("the setting AGENT.", f"the setting {agent.name}.")
-                    problem = Problem("--agents", None, agent.name, f"{where}{stimulus.id}: {reason}")
+                    problem = Problem("agents", None, agent.name, f"{where}{stimulus.id}: {reason}")
                     checked.problems.setdefault(agent.name, problem)
                     return
                 continue  # a picture that cannot be read, no room: a matter of this stimulus

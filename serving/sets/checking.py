@@ -195,7 +195,8 @@ def _refusal(source: Path, result: CheckResult) -> InputError:
 
 
 def check_unasked(path: Path, *, task: str | None, deep: bool) -> CheckResult:
-    """Check a set without agents. Rows that fit several tasks are checked as the first, and counted as of none."""
+    """Check a set without agents. Rows that fit several tasks are checked for the first of them, and counted
+    under :data:`NO_TASK_YET`."""
     first_tasks = set[str]()
 
     def choose(tasks: Sequence[str]) -> Sequence[str]:

@@ -220,8 +220,8 @@ def _joined(reader: TableReader, fixations: Sequence[_Fixation], machines: Mappi
     if nameless and not reader.problems:
         places = listed([row.place for row in nameless])
         raise InputError(
-            f"has a fixation a row, and {count(len(nameless), 'row')} (at {places}) that name nobody: which of them "
-            "are a path, nobody can know. Give the column of who looked with --columns subject=NAME"
+            f"has one fixation in each row, but {count(len(nameless), 'row')} (at {places}) name no person, so that "
+            "fixations cannot be grouped into paths. Give the column of who looked with --columns subject=NAME"
         )
     orders = reader.columns.named(ORDER)
     order = reader.columns.use(orders[0]) if orders else None

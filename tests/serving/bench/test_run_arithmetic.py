@@ -72,20 +72,26 @@ def test_failures_are_counted_and_what_no_worker_got_is_not(tmp_path: Path) -> N
 
 def test_what_a_machine_did_between_two_moments() -> None:
     samples = [
-        Sample(0.0, own_s=5.0, tree_s={1: 5.0, 2: 1.0}, busy_s=100.0, own_bytes=1000, gpu_busy=(0.0,), gpu_bytes=(7,)),
-        Sample(1.0, own_s=6.0, tree_s={1: 6.0, 2: 1.0}, busy_s=102.0, own_bytes=1400, gpu_busy=(0.5,), gpu_bytes=(9,)),
-        Sample(2.0, own_s=6.5, tree_s={1: 6.5, 3: 0.5}, busy_s=103.0, own_bytes=1200, gpu_busy=(1.0,), gpu_bytes=(8,)),
-        Sample(3.0, own_s=9.0, tree_s={1: 9.0}, busy_s=110.0, own_bytes=9000, gpu_busy=(0.0,), gpu_bytes=(1,)),
+        Sample(
+            0.0, watched_s=5.0, run_s={1: 5.0, 2: 1.0}, busy_s=100.0, run_bytes=1000, gpu_busy=(0.0,), gpu_bytes=(7,)
+        ),
+        Sample(
+            1.0, watched_s=6.0, run_s={1: 6.0, 2: 1.0}, busy_s=102.0, run_bytes=1400, gpu_busy=(0.5,), gpu_bytes=(9,)
+        ),
+        Sample(
+            2.0, watched_s=6.5, run_s={1: 6.5, 3: 0.5}, busy_s=103.0, run_bytes=1200, gpu_busy=(1.0,), gpu_bytes=(8,)
+        ),
+        Sample(3.0, watched_s=9.0, run_s={1: 9.0}, busy_s=110.0, run_bytes=9000, gpu_busy=(0.0,), gpu_bytes=(1,)),
     ]
     found = usage(samples, 0.2, 1.9, cores=4)
     assert found.process == pytest.approx(1.5 / 2)
     assert found.cores == pytest.approx(3 / 2 / 4)
-    assert found.own_cores == pytest.approx((1.5 + 0.5) / 2 / 4)  # a process that came later counts from its begin
+    assert found.run_cores == pytest.approx((1.5 + 0.5) / 2 / 4)  # a process that came later counts from its begin
     assert (found.memory_bytes, found.gpus, found.gpu_bytes) == (1400, (0.75,), (9,))
 
 
 def shares(*workers: float, **changed: Any) -> Shares:
-    quiet: dict[str, Any] = {"preparing": 0.1, "writing": 0.1, "process": 0.2, "cores": 0.3, "own_cores": 0.2}
+    quiet: dict[str, Any] = {"preparing": 0.1, "writing": 0.1, "process": 0.2, "cores": 0.3, "run_cores": 0.2}
     return Shares(**{"workers": {"a": [*workers]}, **quiet, **changed})
 
 
@@ -94,20 +100,20 @@ def shares(*workers: float, **changed: Any) -> Shares:
     [
         (shares(0.97), {}, "device"),
         (shares(0.97, gpus=[0.9]), {"on_gpu": True}, "device"),
-        (shares(0.97, own_cores=0.95, cores=0.99), {}, "cores"),
-        (shares(0.97, own_cores=0.2, cores=0.99), {}, "device"),  # others keep the cores busy, and it waits anyway
-        (shares(0.2, own_cores=0.2, cores=0.99), {}, "cores"),
+        (shares(0.97, run_cores=0.95, cores=0.99), {}, "cores"),
+        (shares(0.97, run_cores=0.2, cores=0.99), {}, "device"),  # others keep the cores busy, and it waits anyway
+        (shares(0.2, run_cores=0.2, cores=0.99), {}, "cores"),
         (shares(0.97), {"calls": True}, "calls"),
         (shares(0.3, preparing=0.95), {}, "preparing"),
-        (shares(0.3, preparing=0.7, own_cores=0.9, cores=1.0), {}, "preparing"),
-        (shares(0.3, own_cores=0.9, cores=1.0), {}, "cores"),
+        (shares(0.3, preparing=0.7, run_cores=0.9, cores=1.0), {}, "preparing"),
+        (shares(0.3, run_cores=0.9, cores=1.0), {}, "cores"),
         (shares(0.3, writing=0.9), {}, "disk"),
         (shares(0.3, process=0.97), {}, "scheduler"),
         (shares(0.3, process=0.97, writing=None), {"http": True}, "server"),
         (shares(0.3, process=0.5, client=0.99), {"http": True}, "client"),
         (shares(0.95, 0.1), {}, "queue"),
         (Shares({"a": [0.95], "b": [0.1]}, 0.1, 0.1, 0.1, 0.1, 0.1), {}, "queue"),
-        (shares(0.5), {}, "open"),
+        (shares(0.5), {}, "unclear"),
     ],
 )
 def test_the_limit_follows_from_the_shares(busy: Shares, told: dict[str, bool], code: str) -> None:

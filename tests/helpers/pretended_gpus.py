@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,10 @@ import orjson
 
 from agents import answers
 from agents.contract import GIB, Entry
+from serving.bench import generate_run, set_runs
+from serving.bench.drawn_set import Material
+from serving.bench.run_results import MeasuredRuns
+from serving.bench.set_bench import Prices, SetBench
 from serving.scheduling import cluster as clusters
 from serving.scheduling import local_ray
 from serving.scheduling.batch import PackedRequest
@@ -28,6 +33,30 @@ def place_all(send: Callable[[Any], None], cases: dict[str, tuple[dict[str, dict
     In the case "killed" the last replica of each agent is killed, and its place sent again when it is replaced.
     """
     asyncio.run(_place_all(send, cases))
+
+
+def bench(send: Callable[[MeasuredRuns], None], replicas: int) -> None:
+    """Measure an agent of 40 GiB with that number of workers over 64 words, and send what was measured."""
+    local_ray.RAY_OPTIONS |= {"num_gpus": GPUS, "num_cpus": 4}
+    clusters._gpu_memory = lambda ray, node_id: MEMORY
+    generate_run.MOST = 1  # the words are asked once
+    set_runs.REPEATS = 1
+    entry = Entry("placed", "placed_agent:Placed", ("word_association",), "", "", settings={"gib": 40.0})
+    rows = []
+    for number in range(64):
+        rows.append(orjson.dumps({"id": f"w{number}", "task": "word_association", "cue": f"cue{number}"}))
+    measurement = SetBench(
+        entries={"placed": entry},
+        settings={},
+        source="words",
+        materials={"placed": Material(rows, Counter({("word_association", None): 64}))},
+        has_forecast=True,
+        seconds=600.0,
+        batch_size=1,
+        prices=Prices(hour=2.0),
+    )
+    for measured in set_runs.measure_runs(measurement, "placed", [replicas], print):
+        send(measured)
 
 
 async def _place_all(send: Callable[[Any], None], cases: dict[str, Any]) -> None:

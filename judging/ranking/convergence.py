@@ -12,7 +12,7 @@ BLOCK = 256  # figures at once, so that their spectra need little memory
 def split_rhat(draws: Floats) -> Floats:
     """R-hat of each figure, of draws [chain, draw, figure] whose chains are split in halves; 1 is perfect.
 
-    It is the square root of the variance of all draws over that within half chains. A figure that never moves has NaN."""
+    It is the square root of the variance of all draws over that within half chains. What never moves has NaN."""
     half = draws.shape[1] // 2
     halves = np.concatenate([draws[:, :half], draws[:, -half:]])
     within = halves.var(axis=1, ddof=1).mean(axis=0)

@@ -88,7 +88,9 @@ def _sample(posterior: Posterior, draws: int, accept: float, chains: int) -> tup
         import nutpie
         from nutpie.compiled_pyfunc import from_pyfunc
 
-    shapes = {name: figure.shape for name, figure in posterior.figures(posterior.start(0), np.random.default_rng(0)).items()}
+    shapes = {
+        name: figure.shape for name, figure in posterior.figures(posterior.start(0), np.random.default_rng(0)).items()
+    }
     before = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
 
     def figures_of_chain(seed: int, more: int, chain: int) -> Callable[[Floats], Mapping[str, Floats]]:

@@ -3,8 +3,8 @@
 The model is that of :mod:`judging.ranking.model`. Here it is written so that a sampler needs few and cheap steps:
 
 - Identical verdicts (same judge, answer and truth) are one row with a weight.
-- An effect with a single verdict is integrated out. A normal effect of standard deviation s adds s² to the variance 1 of
-  the noise, so that the probit of this verdict is divided by sqrt(1 + s²). This is exact (Demidenko 2013, section 7.2).
+- An effect with a single verdict is integrated out. A normal effect of standard deviation s adds s² to the noise's
+  variance of 1, so that the probit of this verdict is divided by sqrt(1 + s²). This is exact.
 - Effects are centred in part: effect = s^(1-c) * coordinate, with c near 1 where many verdicts tell about the effect
   (Papaspiliopoulos, Roberts and Sköld 2007).
 - The coordinates of people and agents are the mean probits of the verdicts on their answers. So other effects can move
@@ -57,10 +57,12 @@ class Posterior:
     def __init__(
         self, names: Mapping[str, Sequence[str]], levels: Mapping[str, Codes], says_machine: Codes, is_other: Codes
     ) -> None:
-        """``names`` are the levels of each table, ``levels`` has which of them each verdict has (-1: none). By verdict
-        ``says_machine`` tells what was said, ``is_other`` whether a classifier or a language model judged among people."""
+        """``names`` are the levels of each table, ``levels`` has which of them each verdict has (-1: none).
+
+        By verdict ``says_machine`` tells what was said, ``is_other`` whether a classifier or a language model judged
+        among people."""
         stack = np.stack([*levels.values(), says_machine, is_other])
-        _, rows, of_row, number = np.unique(stack, axis=1, return_index=True, return_inverse=True, return_counts=True)
+        _, rows, number = np.unique(stack, axis=1, return_index=True, return_counts=True)
         is_single = {table: self._has_one(levels[table])[rows] for table in INTEGRATED}
         levels = {table: codes[rows] for table, codes in levels.items()}
         self._weight = number.astype(float)
@@ -97,7 +99,9 @@ class Posterior:
             self._places[name] = slice(size, size + len(kept))
             size += len(kept)
         shape = (len(rows), size)
-        self._design = csr_array((np.concatenate(values), (np.concatenate(which), np.concatenate(columns))), shape=shape)
+        self._design = csr_array(
+            (np.concatenate(values), (np.concatenate(which), np.concatenate(columns))), shape=shape
+        )
         self._transposed = self._design.T.tocsr()
         self._spread_of = np.concatenate(spread_of)
         self._patterns, self._pattern = np.unique(alone.T, axis=0, return_inverse=True)
@@ -180,8 +184,10 @@ class Posterior:
         return float(density), gradient
 
     def figures(self, position: Floats, chance: np.random.Generator) -> dict[str, Floats]:
-        """By name what is printed: ``humanness`` and ``detectability`` of each agent, ``skill`` and ``criterion`` of each
-        judge, and ``right``, the expected share of right verdicts on people's answers and on each agent's.
+        """By name what is printed at a ``position``.
+
+        There are ``humanness`` and ``detectability`` of each agent, ``skill`` and ``criterion`` of each judge, and
+        ``right``, the expected share of right verdicts on people's answers and on each agent's.
 
         Effects that were integrated out are drawn by ``chance``, given what was said."""
         others = position[:2]

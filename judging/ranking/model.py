@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 FIGURES = ("humanness", "detectability", "skill", "criterion")
 CHAINS = 4
-TRIES = (750, 0.9), (1500, 0.95)  # draws of a chain, as many to adapt before, and the rate of acceptance
+TRIES = (600, 0.8), (1500, 0.9)  # draws of a chain, and the rate of acceptance to aim at
+ADAPTING = 400  # draws before, or as many as are kept if these are fewer
 # limits of the figures (after Vehtari et al. 2021), and a share of all draws
 RHAT = 1.01
 ESS = 400
@@ -61,8 +62,8 @@ class Fit:
 def fit(verdicts: pd.DataFrame, tries: Sequence[tuple[int, float]] = TRIES, chains: int = CHAINS) -> Fit:
     """The model of a task's verdicts on single answers, fitted by NUTS in ``chains``; the same draws each time.
 
-    A try is the number of draws of a chain, after as many to adapt, and the rate of acceptance to aim at. The next of
-    ``tries`` follows where one has not converged, and the last is returned however it went."""
+    A try is the number of draws of a chain, after at most ``ADAPTING`` to adapt, and the rate of acceptance to aim at.
+    The next of ``tries`` follows where one has not converged, and the last is returned however it went."""
     names, levels = _levels(verdicts)
     of_people = (verdicts["judge_kind"] == "human").to_numpy()
     is_other = ~of_people & of_people.any()  # as the reference is people, if any judge
@@ -91,6 +92,7 @@ def _sample(posterior: Posterior, draws: int, accept: float, chains: int) -> tup
     shapes = {
         name: figure.shape for name, figure in posterior.figures(posterior.start(0), np.random.default_rng(0)).items()
     }
+    adapting = min(draws, ADAPTING)
     before = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
 
     def figures_of_chain(seed: int, more: int, chain: int) -> Callable[[Floats], Mapping[str, Floats]]:
@@ -98,7 +100,7 @@ def _sample(posterior: Posterior, draws: int, accept: float, chains: int) -> tup
         draw = count()
 
         def figures(position: Floats) -> Mapping[str, Floats]:
-            if next(draw) < draws:  # it adapts, and these draws are dropped
+            if next(draw) < adapting:  # it adapts, and these draws are dropped
                 return before
             return posterior.figures(np.asarray(position), chance)
 
@@ -116,12 +118,11 @@ def _sample(posterior: Posterior, draws: int, accept: float, chains: int) -> tup
     sampler = nutpie.sample(
         model,
         draws=draws,
-        tune=draws,
+        tune=adapting,
         chains=chains,
         cores=min(chains, os.cpu_count() or 1),
         seed=0,
         target_accept=accept,
-        low_rank_modified_mass_matrix=True,
         save_warmup=False,
         progress_bar=False,
         blocking=False,

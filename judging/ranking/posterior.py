@@ -7,8 +7,8 @@ The model is that of :mod:`judging.ranking.model`. Here it is written so that a 
   variance of 1, so that the probit of this verdict is divided by sqrt(1 + s²). This is exact.
 - Effects are centred in part: effect = s^(1-c) * coordinate, with c near 1 where many verdicts tell about the effect
   (Papaspiliopoulos, Roberts and Sköld 2007).
-- The coordinates of people and agents are the mean probits of the verdicts on their answers. So other effects can move
-  without moving these means.
+- The coordinates of people and agents are the mean probits of the verdicts on their answers, in units of their noise.
+  So other effects, integrated out or not, can move without moving these means.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 
 from judging.statistics.jackknife import Codes, Floats
 
@@ -108,16 +108,25 @@ class Posterior:
         members = (self._weight / self._of_group[self._group], (self._group, np.arange(len(rows))))
         of_groups = csr_array(members, shape=(self._groups, len(rows)))
         self._means = np.asarray((of_groups @ self._design).todense())  # of the effects' columns, in each group
+        self._alone = np.asarray(of_groups @ alone.T)  # the mean of what is integrated out, by group and spread
         self._other_means = np.stack([of_groups @ self._other, of_groups @ (self._other * x)], axis=1)
         told = self._transposed.multiply(self._transposed) @ self._weight * INFORMATION
         told = told * np.exp(2 * LOG_MEDIANS[self._spread_of])
         self._centred = told / (1 + told)
         self._judges = np.unique(levels["judges"], return_index=True)[1]  # a row of each
+        self._of_judges = {kind: self._sums_of_judges(kind) for kind in ("bias", "skill")}
         self._spreads = slice(3, 3 + len(LOG_MEDIANS))
         self._mean_probits = slice(self._spreads.stop, self._spreads.stop + self._groups)
         self._coordinates = slice(self._mean_probits.stop, self._mean_probits.stop + size)
         self.size = self._coordinates.stop
         """How many numbers a position has."""
+
+    def _sums_of_judges(self, kind: str) -> csr_array:
+        """What adds the effects of a ``kind`` of each judge and of the judge's study [judge, effect]."""
+        is_of_judges = np.zeros(self._design.shape[1])
+        for table in ("judges", "studies"):
+            is_of_judges[self._places[f"{table}.{kind}"]] = 1
+        return csr_array((self._design[self._judges] != 0).astype(float).multiply(is_of_judges[None, :]))
 
     @staticmethod
     def _has_one(codes: Codes) -> Codes:
@@ -143,14 +152,16 @@ class Posterior:
             scale = np.exp((1 - self._centred) * of_effects)
             precision = np.exp(-2 * self._centred * of_effects)
             effects = coordinates * scale
-            base = probits - self._means @ effects - self._other_means @ others
+            of_units = 1 + self._alone @ variances[:-1]
+            units = np.sqrt(of_units)
+            base = probits * units - self._means @ effects - self._other_means @ others
             probit = self._design @ effects + base[self._group]
             probit += self._other * (others[0] + others[1] * self._x)
             noise = 1 + self._patterns @ variances[:-1]
             factor = self._sign * (noise**-0.5)[self._pattern]
             standardised = probit * factor
-            each = log_ndtr(standardised)
-            slope = self._weight * np.exp(-standardised * standardised / 2 - each) / ROOT
+            share = ndtr(standardised)
+            slope = self._weight * np.exp(-standardised * standardised / 2) / (ROOT * share)
             pull = slope * factor
 
             # the prior of the intercept, base[0], and of the agents' d', which are base[1:] - base[0]
@@ -158,9 +169,9 @@ class Posterior:
             from_mean = base[1:] - base[0] - mean
             of_prior = from_mean / variances[-1]
             weighted = coordinates * precision
-            density = (self._weight @ each) - (coordinates @ weighted) / 2 - self._centred @ of_effects
+            density = (self._weight @ np.log(share)) - (coordinates @ weighted) / 2 - self._centred @ of_effects
             density -= (base[0] ** 2 + others @ others + mean**2 + standard @ standard) / 2
-            density -= from_mean @ of_prior / 2 + len(from_mean) * logs[-1]
+            density -= from_mean @ of_prior / 2 + len(from_mean) * logs[-1] - np.log(units).sum()
 
             of_mean = of_prior.sum() - mean
             of_base = np.bincount(self._group, pull, self._groups)
@@ -169,7 +180,8 @@ class Posterior:
             of_effect = self._transposed @ pull - of_base @ self._means
             of_noise = np.bincount(self._pattern, slope * standardised, len(noise)) / noise
             of_logs = np.empty(len(logs))
-            of_logs[:-1] = -variances[:-1] * (of_noise @ self._patterns)
+            by_units = (of_base * probits * units + 1) / of_units
+            of_logs[:-1] = variances[:-1] * (by_units @ self._alone - of_noise @ self._patterns)
             by_scale = (1 - self._centred) * of_effect * effects + self._centred * (coordinates * weighted - 1)
             of_logs[:-1] += np.bincount(self._spread_of, by_scale, len(SPREADS))
             of_logs[-1] = from_mean @ of_prior - len(from_mean)
@@ -179,7 +191,7 @@ class Posterior:
             gradient[:2] = [of_others.sum(), of_others @ self._x] - of_base @ self._other_means - others
             gradient[2] = of_mean
             gradient[self._spreads] = LOG_SPREAD * of_logs - standard
-            gradient[self._mean_probits] = of_base
+            gradient[self._mean_probits] = of_base * units
             gradient[self._coordinates] = of_effect * scale - weighted
         return float(density), gradient
 
@@ -195,7 +207,8 @@ class Posterior:
         spreads = np.exp(logs)
         coordinates = position[self._coordinates]
         effects = coordinates * np.exp((1 - self._centred) * logs[self._spread_of])
-        base = position[self._mean_probits] - self._means @ effects - self._other_means @ others
+        units = np.sqrt(1 + self._alone @ spreads[:-1] ** 2)
+        base = position[self._mean_probits] * units - self._means @ effects - self._other_means @ others
         probit = self._design @ effects + base[self._group] + self._other * (others[0] + others[1] * self._x)
 
         added = (self._patterns @ spreads[:-1] ** 2)[self._pattern]
@@ -220,8 +233,8 @@ class Posterior:
         of_machines = noise + variance["tastes.taste"]
         z_human = intercept / math.sqrt(of_people + judges)
         z_machine = base[1:] / math.sqrt(of_machines + judges)
-        bias = self._of_judges("bias", effects) + self._other[self._judges] * others[0]
-        skill = self._of_judges("skill", effects) + self._other[self._judges] * others[1]
+        bias = self._of_judges["bias"] @ effects + self._other[self._judges] * others[0]
+        skill = self._of_judges["skill"] @ effects + self._other[self._judges] * others[1]
         human = (intercept + bias - skill / 2) / math.sqrt(of_people)
         machine = (intercept + mean + bias + skill / 2) / math.sqrt(of_machines + spreads[-1] ** 2)
         return {
@@ -231,13 +244,3 @@ class Posterior:
             "criterion": -(machine + human) / 2,
             "right": right,
         }
-
-    def _of_judges(self, kind: str, effects: Floats) -> Floats:
-        """The sum of a judge's and his study's effects of a kind, by judge."""
-        total = np.zeros(len(self._judges))
-        for table in ("judges", "studies"):
-            place = self._places[f"{table}.{kind}"]
-            kept = self._design[self._judges, place.start : place.stop]
-            if kept.shape[1]:
-                total += (kept != 0).astype(float) @ effects[place]
-        return total

@@ -2,16 +2,23 @@
 
 Verdicts are drawn from the model of :mod:`judging.ranking.model`, a favourable case: two studies of other agents with
 two classifiers in common, and a new agent with 200 verdicts. With ``--stopping`` judges join one by one.
+
+``--time`` prints how long a ranking takes: of one study, in which each judge sees an answer of a person and of each of
+37 agents.
 """
 
 import argparse
 import math
+import resource
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
 import pandas as pd
+from drawn_verdicts import Design
+from drawn_verdicts import drawn as drawn_study
 
 from judging.study.results.stopping import decide
 from serving.commands.command_line import positive
@@ -122,12 +129,36 @@ def stopping(studies: int) -> None:
         print(f"{bounds}, at {0.5 + times * bounds:.2f}: {shares}; 90 % after {judges:.0f} judges, fixed {fixed}")
 
 
+def time_ranking(number: int) -> None:
+    from judging.ranking.model import fit
+
+    rates = (0.6,) * 38
+    verdicts, _ = drawn_study(Design(max(2, round(number / len(rates))), stimuli=100, per_judge=1, rates=rates), 0)
+    verdicts = verdicts.head(number).astype({"judge": str, "stimulus": str, "trial": str}).assign(folder="study")
+    begun = time.perf_counter()
+    begun_cpu = time.process_time()
+    convergence = fit(verdicts).convergence
+    seconds = time.perf_counter() - begun
+    of_cpu = time.process_time() - begun_cpu
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"{len(verdicts):,} verdicts of {verdicts['judge'].nunique():,} judges: {seconds:.0f} s, {of_cpu:.0f} s of CPU"
+    )
+    print(f"{megabytes:,.0f} MB at most; {dict(convergence)}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--studies", type=positive, default=200, metavar="N", help="of each kind (200)")
     parser.add_argument("--stopping", action="store_true", help="the rule that stops early")
+    parser.add_argument("--time", type=positive, metavar="VERDICTS", help="how long a ranking of as many takes")
     options = parser.parse_args()
-    (stopping if options.stopping else rankings)(options.studies)
+    if options.time:
+        time_ranking(options.time)
+    elif options.stopping:
+        stopping(options.studies)
+    else:
+        rankings(options.studies)
 
 
 if __name__ == "__main__":

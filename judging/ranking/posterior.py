@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 
@@ -45,6 +46,7 @@ FIXED = ("intercept", "others.bias", "others.skill", "agents.mean")  # others: c
 INTEGRATED = ("stimuli", "speakers", "answers", "tastes")
 INFORMATION = 2 / math.pi  # of a verdict about its probit, at 0
 ROOT = math.sqrt(2 * math.pi)
+Flags = NDArray[np.bool_]
 
 
 class Posterior:
@@ -55,7 +57,7 @@ class Posterior:
     agent's verdicts, and the coordinates of the effects."""
 
     def __init__(
-        self, names: Mapping[str, Sequence[str]], levels: Mapping[str, Codes], says_machine: Codes, is_other: Codes
+        self, names: Mapping[str, Sequence[str]], levels: Mapping[str, Codes], says_machine: Flags, is_other: Flags
     ) -> None:
         """``names`` are the levels of each table, ``levels`` has which of them each verdict has (-1: none).
 
@@ -66,7 +68,7 @@ class Posterior:
         is_single = {table: self._has_one(levels[table])[rows] for table in INTEGRATED}
         levels = {table: codes[rows] for table, codes in levels.items()}
         self._weight = number.astype(float)
-        self._sign = np.where(says_machine[rows] > 0, 1.0, -1.0)
+        self._sign = np.where(says_machine[rows], 1.0, -1.0)
         self._group = levels[AGENTS] + 1  # people's answers are group 0, then the agents
         self._groups = len(names[AGENTS]) + 1
         self._of_group = np.bincount(self._group, self._weight, self._groups)
@@ -86,7 +88,7 @@ class Posterior:
         for number_of_spread, name in enumerate(SPREADS):
             table, _, kind = name.partition(".")
             codes = levels[table]
-            value = x if kind == "skill" else np.ones(len(x))
+            value: Floats = x if kind == "skill" else np.ones(len(x))
             has = codes >= 0
             if table in is_single:
                 alone[number_of_spread] = (value * is_single[table]) ** 2
@@ -129,9 +131,9 @@ class Posterior:
         return csr_array((self._design[self._judges] != 0).astype(float).multiply(is_of_judges[None, :]))
 
     @staticmethod
-    def _has_one(codes: Codes) -> Codes:
+    def _has_one(codes: Codes) -> Flags:
         """Whether a verdict is the only one of its level."""
-        return (codes >= 0) & (np.bincount(codes + 1)[codes + 1] == 1)
+        return np.asarray((codes >= 0) & (np.bincount(codes + 1)[codes + 1] == 1))
 
     def start(self, seed: int) -> Floats:
         """A position to begin at, near the middle of the prior."""

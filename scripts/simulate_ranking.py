@@ -46,10 +46,13 @@ STUDIES = ("ab", 36), ("cd", 36), (("new",), 20)  # agents, and trials of each o
 OF_JUDGES = 0.08
 TRIALS = 40
 MOST = 400
+IN_STUDY = "new, in its study"
 
 
 def drawn(seed: int, spreads: Mapping[str, float] = TRUE) -> tuple[pd.DataFrame, dict[str, float]]:
-    """The verdicts of three studies, half of them on people's answers, and the agents' true humanness."""
+    """The verdicts of three studies, half of them on people's answers, and the agents' true humanness.
+
+    It is that in studies like these. ``IN_STUDY`` is that of the agent "new" to judges like those of its study."""
     # the same trials each time
     order = np.random.default_rng(0)
     chance = np.random.default_rng(seed)
@@ -78,9 +81,12 @@ def drawn(seed: int, spreads: Mapping[str, float] = TRUE) -> tuple[pd.DataFrame,
     x = (is_machine - 0.5).to_numpy()
     probit = INTERCEPT + OF_MACHINES * x * by_machine.to_numpy()
     dprimes = dict[str, float]()
+    of_study = dict[str, float]()  # its effects, of the study of the agent "new"
     for name, spread in spreads.items():
         codes, levels = pd.factorize(columns[name.partition(".")[0]])
         effects = chance.normal(MEAN if name == "agents" else 0, spread, len(levels))
+        if name.startswith("studies"):
+            of_study[name] = effects[list(levels).index("2")]
         dprimes = dict(zip(levels, effects.tolist(), strict=True))  # at last those of agents
         probit += np.append(effects, 0)[codes] * (x if name.endswith("skill") else 1)
     verdicts["verdict"] = np.where(probit + chance.normal(size=len(x)) > 0, "machine", "human")
@@ -88,7 +94,14 @@ def drawn(seed: int, spreads: Mapping[str, float] = TRUE) -> tuple[pd.DataFrame,
     either = 1 + sum(of for name, of in variance.items() if name not in ("speakers.bias", "tastes.taste", "agents"))
     z_human = INTERCEPT / math.sqrt(either + variance["speakers.bias"])
     of_machines = math.sqrt(either + variance["tastes.taste"])
-    return verdicts, {agent: z_human - (INTERCEPT + dprime) / of_machines for agent, dprime in dprimes.items()}
+    humanness = {agent: z_human - (INTERCEPT + dprime) / of_machines for agent, dprime in dprimes.items()}
+    within = either - variance["studies.bias"] - variance["studies.skill"]
+    middle = INTERCEPT + of_study["studies.bias"]
+    human = middle - of_study["studies.skill"] / 2
+    machine = middle + of_study["studies.skill"] / 2 + dprimes["new"]
+    humanness[IN_STUDY] = human / math.sqrt(within + variance["speakers.bias"])
+    humanness[IN_STUDY] -= machine / math.sqrt(within + variance["tastes.taste"])
+    return verdicts, humanness
 
 
 def rankings(studies: int) -> None:
@@ -104,7 +117,8 @@ def rankings(studies: int) -> None:
         for of, agents, kept in cases:
             result = fit(verdicts[kept].reset_index(drop=True), ((500, 0.8),), chains=1)  # enough for an interval
             draws = {agent: result.draws["humanness"][:, result.agents.index(agent)] for agent in agents}
-            compared = [(of, draws[agent], humanness[agent]) for agent in agents]
+            truths = humanness | {"new": humanness[IN_STUDY]} if of == "200" else humanness  # of one study
+            compared = [(of, draws[agent], truths[agent]) for agent in agents]
             if "a" in draws:
                 compared += [("an agent of each", draws["a"] - draws["c"], humanness["a"] - humanness["c"])]
             for name, values, truth in compared:

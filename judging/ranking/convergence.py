@@ -46,4 +46,5 @@ def _effective_draws(draws: Floats) -> Floats:
     pairs = correlation[: number // 2 * 2].reshape(number // 2, 2, -1).sum(axis=1)
     is_positive = np.logical_and.accumulate(pairs > 0, axis=0)
     pairs = np.minimum.accumulate(np.where(is_positive, pairs, 0), axis=0)
-    return np.asarray(chains * number / (2 * pairs.sum(axis=0) - 1))
+    # draws that alternate about the mean are worth more than independent ones, within this limit
+    return np.asarray(chains * number / np.maximum(2 * pairs.sum(axis=0) - 1, 1 / np.log10(chains * number)))

@@ -88,7 +88,7 @@ class Posterior:
         for number_of_spread, name in enumerate(SPREADS):
             table, _, kind = name.partition(".")
             codes = levels[table]
-            value: Floats = x if kind == "skill" else np.ones(len(x))
+            value = np.asarray(x if kind == "skill" else np.ones(len(x)), np.float64)
             has = codes >= 0
             if table in is_single:
                 alone[number_of_spread] = (value * is_single[table]) ** 2

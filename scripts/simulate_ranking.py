@@ -2,16 +2,23 @@
 
 Verdicts are drawn from the model of :mod:`judging.ranking.model`, a favourable case: two studies of other agents with
 two classifiers in common, and a new agent with 200 verdicts. With ``--stopping`` judges join one by one.
+
+``--time`` prints how long a ranking takes: of one study, in which each judge sees an answer of a person and of each of
+37 agents.
 """
 
 import argparse
 import math
+import resource
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
 import pandas as pd
+from drawn_verdicts import Design
+from drawn_verdicts import drawn as drawn_study
 
 from judging.study.results.stopping import decide
 from serving.commands.command_line import positive
@@ -39,10 +46,13 @@ STUDIES = ("ab", 36), ("cd", 36), (("new",), 20)  # agents, and trials of each o
 OF_JUDGES = 0.08
 TRIALS = 40
 MOST = 400
+IN_STUDY = "new, in its study"
 
 
 def drawn(seed: int, spreads: Mapping[str, float] = TRUE) -> tuple[pd.DataFrame, dict[str, float]]:
-    """The verdicts of three studies, half of them on people's answers, and the agents' true humanness."""
+    """The verdicts of three studies, half of them on people's answers, and the agents' true humanness.
+
+    It is that in studies like these. ``IN_STUDY`` is that of the agent "new" to judges like those of its study."""
     # the same trials each time
     order = np.random.default_rng(0)
     chance = np.random.default_rng(seed)
@@ -71,9 +81,12 @@ def drawn(seed: int, spreads: Mapping[str, float] = TRUE) -> tuple[pd.DataFrame,
     x = (is_machine - 0.5).to_numpy()
     probit = INTERCEPT + OF_MACHINES * x * by_machine.to_numpy()
     dprimes = dict[str, float]()
+    of_study = dict[str, float]()  # its effects, of the study of the agent "new"
     for name, spread in spreads.items():
         codes, levels = pd.factorize(columns[name.partition(".")[0]])
         effects = chance.normal(MEAN if name == "agents" else 0, spread, len(levels))
+        if name.startswith("studies"):
+            of_study[name] = effects[list(levels).index("2")]
         dprimes = dict(zip(levels, effects.tolist(), strict=True))  # at last those of agents
         probit += np.append(effects, 0)[codes] * (x if name.endswith("skill") else 1)
     verdicts["verdict"] = np.where(probit + chance.normal(size=len(x)) > 0, "machine", "human")
@@ -81,7 +94,14 @@ def drawn(seed: int, spreads: Mapping[str, float] = TRUE) -> tuple[pd.DataFrame,
     either = 1 + sum(of for name, of in variance.items() if name not in ("speakers.bias", "tastes.taste", "agents"))
     z_human = INTERCEPT / math.sqrt(either + variance["speakers.bias"])
     of_machines = math.sqrt(either + variance["tastes.taste"])
-    return verdicts, {agent: z_human - (INTERCEPT + dprime) / of_machines for agent, dprime in dprimes.items()}
+    humanness = {agent: z_human - (INTERCEPT + dprime) / of_machines for agent, dprime in dprimes.items()}
+    within = either - variance["studies.bias"] - variance["studies.skill"]
+    middle = INTERCEPT + of_study["studies.bias"]
+    human = middle - of_study["studies.skill"] / 2
+    machine = middle + of_study["studies.skill"] / 2 + dprimes["new"]
+    humanness[IN_STUDY] = human / math.sqrt(within + variance["speakers.bias"])
+    humanness[IN_STUDY] -= machine / math.sqrt(within + variance["tastes.taste"])
+    return verdicts, humanness
 
 
 def rankings(studies: int) -> None:
@@ -97,7 +117,8 @@ def rankings(studies: int) -> None:
         for of, agents, kept in cases:
             result = fit(verdicts[kept].reset_index(drop=True), ((500, 0.8),), chains=1)  # enough for an interval
             draws = {agent: result.draws["humanness"][:, result.agents.index(agent)] for agent in agents}
-            compared = [(of, draws[agent], humanness[agent]) for agent in agents]
+            truths = humanness | {"new": humanness[IN_STUDY]} if of == "200" else humanness  # of one study
+            compared = [(of, draws[agent], truths[agent]) for agent in agents]
             if "a" in draws:
                 compared += [("an agent of each", draws["a"] - draws["c"], humanness["a"] - humanness["c"])]
             for name, values, truth in compared:
@@ -122,12 +143,36 @@ def stopping(studies: int) -> None:
         print(f"{bounds}, at {0.5 + times * bounds:.2f}: {shares}; 90 % after {judges:.0f} judges, fixed {fixed}")
 
 
+def time_ranking(number: int) -> None:
+    from judging.ranking.model import fit
+
+    rates = (0.6,) * 38
+    verdicts, _ = drawn_study(Design(max(2, round(number / len(rates))), stimuli=100, per_judge=1, rates=rates), 0)
+    verdicts = verdicts.head(number).astype({"judge": str, "stimulus": str, "trial": str}).assign(folder="study")
+    begun = time.perf_counter()
+    begun_cpu = time.process_time()
+    convergence = fit(verdicts).convergence
+    seconds = time.perf_counter() - begun
+    of_cpu = time.process_time() - begun_cpu
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"{len(verdicts):,} verdicts of {verdicts['judge'].nunique():,} judges: {seconds:.0f} s, {of_cpu:.0f} s of CPU"
+    )
+    print(f"{megabytes:,.0f} MB at most; {dict(convergence)}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--studies", type=positive, default=200, metavar="N", help="of each kind (200)")
     parser.add_argument("--stopping", action="store_true", help="the rule that stops early")
+    parser.add_argument("--time", type=positive, metavar="VERDICTS", help="how long a ranking of as many takes")
     options = parser.parse_args()
-    (stopping if options.stopping else rankings)(options.studies)
+    if options.time:
+        time_ranking(options.time)
+    elif options.stopping:
+        stopping(options.studies)
+    else:
+        rankings(options.studies)
 
 
 if __name__ == "__main__":

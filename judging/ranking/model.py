@@ -7,59 +7,36 @@ The probit of "machine" is, with x = -1/2 for a person's answer and 1/2 for an a
 (DeCarlo 1998; Rouder et al. 2007; Wright, Horry and Skagerberg 2009). A speaker is a person who answered. An answer is
 what an agent or person has for a stimulus, and a taste what a judge has for an agent. People who judge are drawn around
 the mean of their study, a folder of verdicts; where people judge, classifiers and language models have another mean.
-All spreads are estimated, with log-normal priors: of how studies differ a single study says nothing, the prior does.
+All spreads are estimated, with log-normal priors. Of how studies differ a single study says nothing, so that one study
+has no such effects: its figures are about judges of this study.
 
-NumPyro (Phan, Pradhan and Jankowiak 2019; Apache-2.0) samples by NUTS (Hoffman and Gelman 2014). statsmodels has no
-maximum likelihood for crossed binary effects; PyMC and Bambi want a C compiler for the same speed.
+nutpie (Seyboldt and the PyMC developers; MIT) samples by NUTS (Hoffman and Gelman 2014) from the density that
+:mod:`judging.ranking.posterior` computes. statsmodels has no maximum likelihood for crossed binary effects.
 """
 
 from __future__ import annotations
 
 import os
-from collections import defaultdict
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
-from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import numpyro
-from jax.scipy.special import log_ndtr, ndtr
-from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
-from numpyro.distributions import Normal
-from numpyro.infer import MCMC, NUTS, init_to_uniform
 
+from judging.ranking.convergence import effective_draws, split_rhat
+from judging.ranking.posterior import AGENTS, Posterior
 from judging.statistics.jackknife import Codes, Floats
 from judging.statistics.measures import NAMELESS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Effects drawn around 0, and the medians of their spreads; 95 % of a spread's prior is within four times that.
-SPREADS = {
-    "judges.bias": 0.4,
-    "judges.skill": 0.25,
-    "stimuli.bias": 0.25,
-    "stimuli.skill": 0.25,
-    "speakers.bias": 0.25,
-    "answers.bias": 0.25,
-    "tastes.taste": 0.25,
-    "studies.bias": 0.3,
-    "studies.skill": 0.3,
-}
-# d', drawn around their mean, and the median of their spread
-AGENTS = "agents"
-OF_AGENTS = 0.5
-LOG_MEDIANS = np.log([*SPREADS.values(), OF_AGENTS])
-LOG_SPREAD = 0.7
-FIXED = ("intercept", "others.bias", "others.skill", "agents.mean")  # others: classifiers and language models
 FIGURES = ("humanness", "detectability", "skill", "criterion")
 CHAINS = 4
-TRIES = (750, 0.9), (1500, 0.95)  # draws of a chain, as many to adapt before, and the rate of acceptance
+TRIES = (600, 0.8), (1500, 0.9)  # draws of a chain, and the rate of acceptance to aim at
+ADAPTING = 400  # draws before, or as many as are kept if these are fewer
 # limits of the figures (after Vehtari et al. 2021), and a share of all draws
 RHAT = 1.01
 ESS = 400
@@ -85,37 +62,78 @@ class Posterior:
 def fit(verdicts: pd.DataFrame, tries: Sequence[tuple[int, float]] = TRIES, chains: int = CHAINS) -> Posterior:
     """The model of a task's verdicts on single answers, fitted by NUTS in ``chains``; the same draws each time.
 
-    A try is the number of draws of a chain, after as many to adapt, and the rate of acceptance to aim at. The next of
-    ``tries`` follows where one has not converged, and the last is returned however it went."""
+    A try is the number of draws of a chain, after at most ``ADAPTING`` to adapt, and the rate of acceptance to aim at.
+    The next of ``tries`` follows where one has not converged, and the last is returned however it went."""
     names, levels = _levels(verdicts)
-    is_machine = (verdicts["truth"] == "machine").to_numpy()
     of_people = (verdicts["judge_kind"] == "human").to_numpy()
-    data = {
-        "says": np.where(verdicts["verdict"] == "machine", 1.0, -1.0),
-        "x": is_machine - 0.5,
-        "is_other": ~of_people & of_people.any(),  # as the reference is people, if any judge
-        "levels": levels,
-        "zeros": {table: np.zeros(len(of_table)) for table, of_table in names.items()},
-        "number": np.bincount(levels[AGENTS] + 1, minlength=len(names[AGENTS]) + 1),
-        "of_judges": np.unique(levels["judges"], return_index=True)[1],  # a verdict of each
-    }
+    is_other = ~of_people & of_people.any()  # as the reference is people, if any judge
+    posterior = Posterior(names, levels, (verdicts["verdict"] == "machine").to_numpy(), is_other)
     for draws, accept in tries:
-        chain = _chain(draws, accept)
-        keys = jax.random.split(jax.random.PRNGKey(0), chains)
-        with ThreadPoolExecutor(min(chains, os.cpu_count() or 1)) as threads:
-            of_chains = [*threads.map(jax.device_get, threads.map(chain, keys, repeat(data)))]
-        samples = {name: np.stack([of_chain[name] for of_chain in of_chains]) for name in of_chains[0]}
+        samples, divergent = _sample(posterior, draws, accept, chains)
         figures = np.concatenate([samples[name] for name in FIGURES], axis=2)
-        rhat = float(np.max(split_gelman_rubin(figures)))
-        ess = float(np.min(effective_sample_size(figures)))
-        divergent = int(samples["diverging"].sum())
-        number = samples["diverging"].size
+        rhat = float(np.max(split_rhat(figures)))
+        ess = float(np.min(effective_draws(figures)))
+        number = chains * draws
         is_converged = rhat <= RHAT and ess >= ESS and divergent <= DIVERGENT * number
         if is_converged:
             break
     of_draws = {name: samples[name].reshape(number, -1) for name in (*FIGURES, "right")}
     checks = {"rhat": rhat, "ess": ess, "divergent": divergent, "draws": number, "is_converged": is_converged}
     return Posterior(names[AGENTS], names["judges"], of_draws, checks)
+
+
+def _sample(posterior: Posterior, draws: int, accept: float, chains: int) -> tuple[dict[str, Floats], int]:
+    """The figures of the draws of ``chains`` [chain, draw, figure], and how many draws were divergent."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ArviZ announces its next version when it is imported
+        import nutpie
+        from nutpie.compiled_pyfunc import from_pyfunc
+
+    shapes = {
+        name: figure.shape for name, figure in posterior.figures(posterior.start(0), np.random.default_rng(0)).items()
+    }
+    adapting = min(draws, ADAPTING)
+    before = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
+
+    def figures_of_chain(seed: int, more: int, chain: int) -> Callable[[Floats], Mapping[str, Floats]]:
+        chance = np.random.default_rng([seed, more, chain])
+        draw = count()
+
+        def figures(position: Floats) -> Mapping[str, Floats]:
+            if next(draw) < adapting:  # it adapts, and these draws are dropped
+                return before
+            return posterior.figures(np.asarray(position), chance)
+
+        return figures
+
+    model = from_pyfunc(
+        posterior.size,
+        lambda: lambda position: posterior.log_density(np.asarray(position)),
+        figures_of_chain,
+        [np.dtype(np.float64)] * len(shapes),
+        [*shapes.values()],
+        [*shapes],
+        make_initial_point_fn=posterior.start,
+    )
+    sampler = nutpie.sample(
+        model,
+        draws=draws,
+        tune=adapting,
+        chains=chains,
+        cores=min(chains, os.cpu_count() or 1),
+        seed=0,
+        target_accept=accept,
+        save_warmup=False,
+        progress_bar=False,
+        blocking=False,
+    )
+    try:
+        trace = sampler.wait()
+    except BaseException:  # Ctrl+C too: draws so far are no ranking
+        sampler.cancel()
+        raise
+    samples = {name: trace.posterior[name].to_numpy() for name in shapes}
+    return samples, int(trace.sample_stats["diverging"].sum())
 
 
 def _levels(verdicts: pd.DataFrame) -> tuple[dict[str, list[str]], dict[str, Codes]]:
@@ -135,71 +153,8 @@ def _levels(verdicts: pd.DataFrame) -> tuple[dict[str, list[str]], dict[str, Cod
         "studies": folders.groupby(verdicts["judge"]).transform("first"),
         AGENTS: verdicts["agent"].where(is_machine),
     }
+    if columns["studies"].nunique() == 1:
+        columns["studies"] = columns["studies"].mask(columns["studies"].notna())
     levels = {table: pd.factorize(column, sort=True) for table, column in columns.items()}
     names = {table: list(map(str, of_table)) for table, (_, of_table) in levels.items()}
     return names, {table: codes for table, (codes, _) in levels.items()}
-
-
-def _model(data: Mapping[str, Any]) -> None:
-    """The model of the module's text, for NumPyro; ``data`` is as :func:`fit` makes it.
-
-    ``of_verdicts`` has by kind of effect (bias, skill, taste) its sum for each verdict, ``of_judges`` the same for each
-    judge. A name of ``SPREADS`` says which table an effect belongs to and which kind it is, so that a new name adds an
-    effect here by itself. Every line is part of the posterior: a change changes the printed humanness. Run
-    ``scripts/simulate_ranking.py`` after it, which counts how often the intervals hold the truth.
-    """
-    fixed = numpyro.sample("fixed", Normal().expand([len(FIXED)]).to_event(1))
-    standard = numpyro.sample("spreads", Normal().expand([len(LOG_MEDIANS)]).to_event(1))
-    intercept, other_bias, other_skill, mean = fixed
-    of_verdicts = {"bias": data["is_other"] * other_bias, "skill": data["is_other"] * other_skill, "taste": 0}
-    of_judges = {name: effect[data["of_judges"]] for name, effect in of_verdicts.items() if name != "taste"}
-    variance = defaultdict[str, Any](int)
-    for number, name in enumerate(SPREADS):
-        table, _, kind = name.partition(".")
-        if size := len(data["zeros"][table]):
-            spread = jnp.exp(LOG_MEDIANS[number] + LOG_SPREAD * standard[number])
-            effects = numpyro.sample(name, Normal().expand([size]).to_event(1)) * spread
-            effects = jnp.append(effects, 0)[data["levels"][table]]
-            of_verdicts[kind] += effects
-            variance[name] = (spread / 2 if kind == "skill" else spread) ** 2
-            if table in ("judges", "studies"):
-                of_judges[kind] += effects[data["of_judges"]]
-    of_agents = jnp.exp(LOG_MEDIANS[-1] + LOG_SPREAD * standard[-1])
-    dprimes = numpyro.sample(AGENTS, Normal(mean, of_agents).expand([len(data["zeros"][AGENTS])]).to_event(1))
-    probit = intercept + of_verdicts["bias"] + data["x"] * of_verdicts["skill"] + of_verdicts["taste"]
-    probit += jnp.append(dprimes, 0)[data["levels"][AGENTS]]
-    numpyro.factor("verdicts", log_ndtr(data["says"] * probit).sum())
-
-    right = ndtr(jnp.sign(data["x"]) * probit)
-    shares = jax.ops.segment_sum(right, data["levels"][AGENTS] + 1, len(data["number"])) / data["number"]
-    numpyro.deterministic("right", shares)
-    # As all judges together see an agent: a normal variable of all that differs adds its variance to the noise's 1.
-    noise = 1 + variance["stimuli.bias"] + variance["stimuli.skill"] + variance["answers.bias"]
-    judges = sum(variance[f"{table}.{kind}"] for table in ("judges", "studies") for kind in ("bias", "skill"))
-    of_people = noise + variance["speakers.bias"]
-    of_machines = noise + variance["tastes.taste"]
-    z_human = intercept / jnp.sqrt(of_people + judges)
-    z_machine = (intercept + dprimes) / jnp.sqrt(of_machines + judges)
-    numpyro.deterministic("humanness", z_human - z_machine)
-    numpyro.deterministic("detectability", (ndtr(z_machine) + ndtr(-z_human)) / 2)
-    human = intercept + of_judges["bias"] - of_judges["skill"] / 2
-    machine = intercept + mean + of_judges["bias"] + of_judges["skill"] / 2
-    human = human / jnp.sqrt(of_people)
-    machine = machine / jnp.sqrt(of_machines + of_agents**2)
-    numpyro.deterministic("skill", machine - human)
-    numpyro.deterministic("criterion", -(machine + human) / 2)
-
-
-@cache
-def _chain(draws: int, accept: float) -> Callable[[Any, Mapping[str, Any]], dict[str, Any]]:
-    """Compiled once for all data of the same shapes."""
-    numpyro.enable_x64()
-
-    def run(key: Any, data: Mapping[str, Any]) -> dict[str, Any]:
-        kernel = NUTS(_model, target_accept_prob=accept, init_strategy=init_to_uniform(radius=0.5))
-        chain = MCMC(kernel, num_warmup=draws, num_samples=draws, progress_bar=False)
-        chain.run(key, data, extra_fields=("diverging",))
-        return {**chain.get_samples(), **chain.get_extra_fields()}
-
-    compiled: Callable[..., Any] = jax.jit(run)
-    return compiled

@@ -14,19 +14,30 @@ import numpy as np
 import pandas as pd
 import pytest
 import simulate_ranking
-from scipy.special import log_ndtr, logsumexp, ndtri
+from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
 from judging.ranking import model as rank_model
-from judging.ranking.model import AGENTS, SPREADS, TRIES, fit
+from judging.ranking import posterior
+from judging.ranking.model import TRIES, fit
+from judging.ranking.posterior import AGENTS, SPREADS, Posterior
 from judging.study.results.stopping import decide, detectability_by_judge
 from serving.cli import main
 
 OF_JUDGES = 0.5
 OF_AGENTS = 0.7
+OF_TASTES = 0.8
 NO_SPREAD = 1e-4
 
 
+def fixed_spreads(monkeypatch: pytest.MonkeyPatch, **spreads: float) -> None:
+    """Every spread is known: those of ``spreads``, and nearly none of the others."""
+    every = dict.fromkeys([*SPREADS, AGENTS], NO_SPREAD) | spreads
+    monkeypatch.setattr(posterior, "LOG_MEDIANS", np.log([*every.values()]))
+    monkeypatch.setattr(posterior, "LOG_SPREAD", 1e-5)
+
+
 def test_the_posterior_is_that_of_numerical_quadrature(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How studies differ would matter much, but there is one."""
     said = np.array([(3, 9), (7, 12), (2, 6), (8, 14), (5, 11)])  # machine, of 15 answers: a person's, the agent's
     answers = (("human", "human:p"), ("machine", "alpha"))
     rows = []
@@ -36,12 +47,9 @@ def test_the_posterior_is_that_of_numerical_quadrature(monkeypatch: pytest.Monke
         rows += [(f"human:{judge}", truth, agent, "human")] * (15 - machines)
     verdicts = pd.DataFrame(rows, columns=["judge", "truth", "agent", "verdict"])
     verdicts = verdicts.assign(judge_kind="human", folder="V", stimulus="s", trial=verdicts["agent"])
-    spreads = dict.fromkeys([*SPREADS, AGENTS], NO_SPREAD) | {"judges.bias": OF_JUDGES, AGENTS: OF_AGENTS}
-    monkeypatch.setattr(rank_model, "LOG_MEDIANS", np.log([*spreads.values()]))
-    monkeypatch.setattr(rank_model, "LOG_SPREAD", 1e-5)
-    rank_model._chain.cache_clear()
+    of_studies = {"studies.bias": 1.0, "studies.skill": 1.0}
+    fixed_spreads(monkeypatch, **{"judges.bias": OF_JUDGES, AGENTS: OF_AGENTS}, **of_studies)
     result = fit(verdicts)
-    rank_model._chain.cache_clear()
     assert result.convergence["is_converged"]
 
     intercept = np.linspace(-3, 3, 121)[:, None]
@@ -62,6 +70,70 @@ def test_the_posterior_is_that_of_numerical_quadrature(monkeypatch: pytest.Monke
     error = deviation / math.sqrt(result.convergence["ess"])
     assert result.draws["humanness"].mean() == pytest.approx(expected, abs=4 * error)
     assert result.draws["humanness"].std() == pytest.approx(deviation, rel=0.1)
+
+
+def test_what_was_integrated_out_is_that_of_numerical_quadrature(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each taste there is one verdict: 26 of 40 judges recognise the agent, 15 take a person for a machine."""
+    answers = (("human", "human:p", 15), ("machine", "alpha", 26))
+    rows = []
+    for judge, (truth, agent, machines) in product(range(40), answers):
+        rows.append((f"human:{judge}", truth, agent, "machine" if judge < machines else "human"))
+    verdicts = pd.DataFrame(rows, columns=["judge", "truth", "agent", "verdict"])
+    verdicts = verdicts.assign(judge_kind="human", folder="V", stimulus="s", trial=verdicts["agent"])
+    fixed_spreads(monkeypatch, **{"tastes.taste": OF_TASTES, AGENTS: OF_AGENTS})
+    result = fit(verdicts)
+    assert result.convergence["is_converged"]
+
+    intercept = np.linspace(-2.5, 2, 121)[:, None]
+    dprime = np.linspace(-2.5, 4, 141)[None, :]
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    machine = (intercept + dprime)[..., None] + OF_TASTES * nodes
+    weights = weights / weights.sum()
+    says_machine = (ndtr(machine) * weights).sum(axis=-1)
+    log_density = -(intercept**2) / 2 - dprime**2 / (2 * (1 + OF_AGENTS**2))
+    log_density = log_density + 15 * log_ndtr(intercept) + 25 * log_ndtr(-intercept)
+    log_density = log_density + 26 * np.log(says_machine) + 14 * np.log(1 - says_machine)
+    density = np.exp(log_density - log_density.max())
+    density /= density.sum()
+    again = (ndtr(machine) ** 2 * weights).sum(axis=-1) / says_machine  # right once more, by who was right
+    after_all = (ndtr(machine) * ndtr(-machine) * weights).sum(axis=-1) / (1 - says_machine)  # and by who was not
+    humanness = intercept - (intercept + dprime) / math.hypot(1, OF_TASTES)
+    cases = (
+        (humanness, result.draws["humanness"][:, 0]),
+        ((26 * again + 14 * after_all) / 40, result.draws["right"][:, 1]),
+    )
+    for values, draws in cases:
+        expected = float((density * values).sum())
+        error = draws.std() / math.sqrt(result.convergence["ess"])
+        assert draws.mean() == pytest.approx(expected, abs=4 * error)
+    expected = float((density * humanness).sum())
+    deviation = math.sqrt(float((density * (humanness - expected) ** 2).sum()))
+    assert result.draws["humanness"].std() == pytest.approx(deviation, rel=0.1)
+
+
+def test_the_gradient_is_that_of_differences() -> None:
+    """Of two studies with machines among the judges; some trials stand twice, and some effects have one verdict."""
+    verdicts, _ = simulate_ranking.drawn(0)
+    verdicts = pd.concat([verdicts[verdicts["folder"] != "2"], verdicts[:60]], ignore_index=True)
+    names, levels = rank_model._levels(verdicts)
+    is_other = (verdicts["judge_kind"] != "human").to_numpy()
+    density = Posterior(names, levels, (verdicts["verdict"] == "machine").to_numpy(), is_other)
+    chance = np.random.default_rng(0)
+    position = chance.normal(0, 0.4, density.size)
+    _, gradient = density.log_density(position)
+    for _ in range(20):
+        direction = chance.normal(size=density.size)
+        direction[15:] *= chance.random(density.size - 15) < 0.1
+        step = 1e-5 * direction
+        change = density.log_density(position + step)[0] - density.log_density(position - step)[0]
+        assert change / 2e-5 == pytest.approx(gradient @ direction, rel=1e-6, abs=1e-5)
+
+
+def test_draws_are_the_same_each_time() -> None:
+    verdicts, _ = simulate_ranking.drawn(0)
+    first, second = (fit(verdicts, ((20, 0.8),), chains=2) for _ in range(2))
+    for name, draws in first.draws.items():
+        assert np.array_equal(draws, second.draws[name])
 
 
 def test_drawn_verdicts_have_the_humanness_that_they_should() -> None:
@@ -231,6 +303,6 @@ def test_the_extra_and_the_prior_are_named(
             (tmp_path / name / "verdicts.csv").write_text(table)
         assert main(["rank", str(tmp_path), "--prior", str(tmp_path / name)]) == 2
         assert message in " ".join(capsys.readouterr().err.split())
-    monkeypatch.setattr("judging.ranking.common_scale.is_installed", lambda name: name != "numpyro")
+    monkeypatch.setattr("judging.ranking.common_scale.is_installed", lambda name: name != "nutpie")
     assert main(["rank", str(tmp_path)]) == 2
     assert "pip install 'turinglike[rank]'" in " ".join(capsys.readouterr().err.split())

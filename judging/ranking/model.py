@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from judging.ranking.convergence import effective_draws, split_rhat
-from judging.ranking.posterior import AGENTS, Posterior
+from judging.ranking.posterior import AGENTS, PosteriorDensity
 from judging.statistics.jackknife import Codes, Floats
 from judging.statistics.measures import NAMELESS
 
@@ -67,7 +67,7 @@ def fit(verdicts: pd.DataFrame, tries: Sequence[tuple[int, float]] = TRIES, chai
     names, levels = _levels(verdicts)
     of_people = (verdicts["judge_kind"] == "human").to_numpy()
     is_other = ~of_people & of_people.any()  # as the reference is people, if any judge
-    posterior = Posterior(names, levels, (verdicts["verdict"] == "machine").to_numpy(), is_other)
+    posterior = PosteriorDensity(names, levels, (verdicts["verdict"] == "machine").to_numpy(), is_other)
     for draws, accept in tries:
         samples, divergent = _sample(posterior, draws, accept, chains)
         figures = np.concatenate([samples[name] for name in FIGURES], axis=2)
@@ -82,7 +82,7 @@ def fit(verdicts: pd.DataFrame, tries: Sequence[tuple[int, float]] = TRIES, chai
     return Posterior(names[AGENTS], names["judges"], of_draws, checks)
 
 
-def _sample(posterior: Posterior, draws: int, accept: float, chains: int) -> tuple[dict[str, Floats], int]:
+def _sample(posterior: PosteriorDensity, draws: int, accept: float, chains: int) -> tuple[dict[str, Floats], int]:
     """The figures of the draws of ``chains`` [chain, draw, figure], and how many draws were divergent."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ArviZ announces its next version when it is imported

@@ -49,7 +49,7 @@ ROOT = math.sqrt(2 * math.pi)
 Flags = NDArray[np.bool_]
 
 
-class Posterior:
+class PosteriorDensity:
     """The log density of a task's model where a sampler moves, and the figures at a point.
 
     A position has the fixed effects ``others.bias`` and ``others.skill``, by how much the mean d' of all agents differs

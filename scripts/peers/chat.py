@@ -220,7 +220,7 @@ def _sets(folder: Path, words: int, talks: int) -> Sets:
             if answer["tokens"] > request.sampling.max_tokens + 1:  # some count the end token
                 raise WrongAnswer(f"{answer['id']}: {answer['tokens']} tokens of {request.sampling.max_tokens}")
             stop = request.sampling.stop_in(answer["text"])
-            finish = answer["finish"] if stop is None else "stop"
+            finish: Any = answer["finish"] if stop is None else "stop"
             text = GeneratedText(answer["text"][:stop], finish, None, tokens, answer["tokens"])
             counts[stimulus.task] += _accepts(agent, stimulus, draw, request, text)
         if missing := asked.keys() - seen:

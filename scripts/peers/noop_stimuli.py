@@ -109,7 +109,7 @@ def compare(records: Path, template: dict[str, Any]) -> None:
         digest = sha256(WordStimulus(id=name, task="word_association", cue=cue))
         seed = derive_seed(0, "null", name, 0, None, 0)
         changed = {"stimulus": name, "stimulus_sha256": digest, "seed": seed, "raw": f"{seed:x}"}
-        answer = {"word": f"{seed:x}", "candidates": None, "skipped": []}
+        answer: dict[str, Any] = {"word": f"{seed:x}", "candidates": None, "skipped": []}
         wanted = fixed | changed | {"answer": answer}
         if {field: value for field, value in record.items() if field not in VARY} != wanted:
             raise WrongAnswer(f"the record of {name} is {json.dumps(record)[:300]}")

@@ -19,7 +19,7 @@ from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 from judging.ranking import model as rank_model
 from judging.ranking import posterior
 from judging.ranking.model import TRIES, fit
-from judging.ranking.posterior import AGENTS, SPREADS, Posterior
+from judging.ranking.posterior import AGENTS, SPREADS, PosteriorDensity
 from judging.study.results.stopping import decide, detectability_by_judge
 from serving.cli import main
 
@@ -117,7 +117,7 @@ def test_the_gradient_is_that_of_differences() -> None:
     verdicts = pd.concat([verdicts[verdicts["folder"] != "2"], verdicts[:60]], ignore_index=True)
     names, levels = rank_model._levels(verdicts)
     is_other = (verdicts["judge_kind"] != "human").to_numpy()
-    density = Posterior(names, levels, (verdicts["verdict"] == "machine").to_numpy(), is_other)
+    density = PosteriorDensity(names, levels, (verdicts["verdict"] == "machine").to_numpy(), is_other)
     chance = np.random.default_rng(0)
     position = chance.normal(0, 0.4, density.size)
     _, gradient = density.log_density(position)
@@ -294,9 +294,9 @@ def test_the_extra_and_the_prior_are_named(
     columns = "asked,folder,judge,judge_kind,trial,stimulus,truth,agent,verdict"
     for name, table, message in (
         ("none", None, "cannot be read"),
-        ("empty", "", "is not a table that"),
-        ("other", "judge,verdict\nj,human\n", "is not a table that"),
-        ("damaged", f"{columns}\nword_association,V,j,human,1,s,machine,a,hum", "is not a table that"),
+        ("empty", "", "is not the table of verdicts that"),
+        ("other", "judge,verdict\nj,human\n", "is not the table of verdicts that"),
+        ("damaged", f"{columns}\nword_association,V,j,human,1,s,machine,a,hum", "is not the table of verdicts that"),
     ):
         (tmp_path / name).mkdir()
         if table is not None:

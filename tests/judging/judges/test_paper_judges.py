@@ -126,7 +126,7 @@ def test_words_are_judged_by_three_kinds_of_vectors_whose_verdicts_are_pooled(
 @pytest.mark.parametrize(
     ("lacks", "match"),
     [
-        ({"word2vec": {}}, r"GoogleNews.*no such file.*--set svm-paper-text\.vectors\.word2vec\.checkpoint=PATH"),
+        ({"word2vec": {}}, r"GoogleNews.*no such file.*the setting svm-paper-text\.vectors\.word2vec\.checkpoint=PATH"),
         (
             {"gpt2-embedding": {}},
             "openai-community/gpt2.* is not on this machine: run `turinglike fetch gpt2-embedding`",

@@ -87,7 +87,7 @@ REFUSED = {
     "fixations of nobody": (
         (*ATTENTION, "--unnamed"),
         "image,x,y\na.png,3,4\na.png,3,5\n",
-        "has a fixation a row, and 2 rows (at 2, 3) that name nobody",
+        "has one fixation in each row, but 2 rows (at 2, 3) name no person",
     ),
     "a fixation without a number": (
         ATTENTION,

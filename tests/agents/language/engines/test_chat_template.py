@@ -97,7 +97,7 @@ def test_a_refused_chat_says_that_an_opening_helps_and_it_does(
     folder: Path, made: Made, name: str, chat: tuple[ChatMessage, ...]
 ) -> None:
     own = made(getattr(kinds, name))
-    with pytest.raises(AnswerError, match=r'--set AGENT\.opening="\(the chat begins\)"'):
+    with pytest.raises(AnswerError, match=r'the setting AGENT\.opening="\(the chat begins\)" \(--set\)'):
         own.prompt(chat)
     opened = (chat[0], ChatMessage("user", "(the chat begins)"), *chat[1:])
     assert own.prompt(opened) == by_transformers(folder, getattr(kinds, name), *opened)

@@ -150,10 +150,10 @@ class Assignment:
 
     def _rows(self, stimuli: CheckedSet, limit: int | None) -> Iterator[StimulusRow]:
         """The first ``limit`` rows of the set in the order in which they are asked: the sample, then the others."""
-        sampled = dict.fromkeys(self.sampled)
-        if sampled:
-            rows = {row.position: row for row in islice(stimuli.rows(), limit) if row.position in sampled}
-            yield from (rows[position] for position in sampled)
+        sampled = frozenset(self.sampled)
+        if sampled:  # all of them are below the limit
+            rows = {row.position: row for row in stimuli.rows(sampled)}
+            yield from (rows[position] for position in self.sampled)
         yield from (row for row in islice(stimuli.rows(), limit) if row.position not in sampled)
 
     def foretell(self, stimuli: CheckedSet, options: GenerateOptions, dispatcher: Dispatcher) -> None:

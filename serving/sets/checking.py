@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
@@ -111,12 +111,14 @@ class CheckedSet:
     sha256: str = ""
     """A hash over all that the set shows, as :func:`serving.sets.stimulus_index.sha256_of`."""
 
-    def rows(self) -> Iterator[StimulusRow]:
-        """The rows as they are asked, invalid ones among them. Only here does a line meet its position, id and kind."""
+    def rows(self, positions: Container[int] | None = None) -> Iterator[StimulusRow]:
+        """The rows at these ``positions`` (None: all) as they are asked, invalid ones among them. Only here does a line
+        meet its position, id and kind."""
         root = str(self.root)
         with self.path.open("rb") as file:
             for position, (((_, id), kind), line) in enumerate(zip(self.kinds.items(), file, strict=True)):
-                yield StimulusRow(id, kind, line[:-1], position, root)
+                if positions is None or position in positions:
+                    yield StimulusRow(id, kind, line[:-1], position, root)
 
 
 def check_set(

@@ -136,8 +136,8 @@ def test_calls_at_once_are_those_that_an_agent_takes(
 ) -> None:
     without_ray(monkeypatch)
     monkeypatch.setattr(set_runs, "REPEATS", 1)
-    words.write_text("".join(f"word{number}\n" for number in range(200)))  # more than it takes at once
-    call = [str(words), "--task", "word", "--agents", "null-one", "--set", "null-one.delay_s=0.2"]
+    words.write_text("".join(f"word{number}\n" for number in range(192)))  # three times what it takes at once
+    call = [str(words), "--task", "word", "--agents", "null-one", "--set", "null-one.delay_s=0.5"]
     [scaled] = bench(tmp_path / "out", *call).scaling
     assert parts(scaled)["device"] <= 1
     assert scaled.limited_by in ("calls", "cores")

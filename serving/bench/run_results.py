@@ -6,15 +6,13 @@ are from 0 to 1.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import fmean, variance
 from typing import Any, Literal
 
 from serving.bench.record_window import RecordWindow
 from serving.bench.usage import Usage
-from serving.runs.estimates import Estimate, within
+from serving.runs.estimates import Estimate
 
 Limit = Literal["preparing", "device", "calls", "queue", "cores", "disk", "scheduler", "server", "client", "unclear"]
 """What limits a rate; "unclear" where nothing was busy enough to be it."""
@@ -170,15 +168,3 @@ class MeasuredRuns:
     """The way by which it was asked: a run, or HTTP."""
     scaling: list[Scaled] = field(default_factory=list)
     """One after the other, fewest workers first."""
-
-
-def estimate(values: Sequence[float]) -> Estimate:
-    """The geometric mean of positive ``values``, with the interval of their logarithms' mean by Student's t.
-
-    Logarithms, since rates scatter by a share of themselves, and an interval of a rate must not reach 0.
-    """
-    logs = [math.log(value) for value in values]
-    middle = math.exp(fmean(logs))
-    if len(logs) < 2:
-        return Estimate(middle)
-    return within(middle, variance(logs) / len(logs), len(logs) - 1)

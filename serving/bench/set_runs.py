@@ -16,11 +16,12 @@ from agents.errors import AgentStoppedError, InputError
 from serving.bench.figures import rate
 from serving.bench.generate_run import GenerateRun
 from serving.bench.limits import limit
-from serving.bench.run_results import MeasuredRuns, Repeat, Scaled, WholeSet, estimate, median_run
+from serving.bench.run_results import MeasuredRuns, Repeat, Scaled, WholeSet, median_run
 from serving.bench.served_run import ServedRun
 from serving.bench.set_bench import Prices, SetBench
 from serving.files.words import count
 from serving.generation.assignments import nothing_to_answer, run_entries
+from serving.generation.measured_speed import of_repeats, total
 from serving.runs.estimates import Estimate
 from serving.sets.kinds import is_asked, kind_of
 
@@ -106,10 +107,10 @@ def settings_of(described: Mapping[str, Any]) -> dict[str, Any]:
 def forecast_of(repeats: Sequence[Repeat], answers: int, devices: int, prices: Prices) -> WholeSet:
     """What ``answers`` take at the rate of the ``repeats``; ``devices`` are the GPUs in use.
 
-    Time is answers over rate, and the start of a run. Every interval is that of the repeats' rates (or tokens), so it
-    holds for a run under the same conditions, and for a set whose stimuli were drawn at random.
+    Time is answers over rate, and the start of a run. Every interval is of one more run, as the repeats' rates (or
+    tokens) scatter, so it holds under the same conditions, and for a set whose stimuli were drawn at random.
     """
-    seconds = estimate([answers / repeat.rate_s for repeat in repeats])
+    seconds = of_repeats([answers / repeat.rate_s for repeat in repeats])
     start = median(repeat.start_s for repeat in repeats)
     hours = seconds.plus(start).times(1 / 3600)
     units = hours if not devices else hours.times(devices)
@@ -118,19 +119,11 @@ def forecast_of(repeats: Sequence[Repeat], answers: int, devices: int, prices: P
         costs.append(units.times(prices.hour))
     tokens = [repeat.tokens_s / repeat.rate_s for repeat in repeats if repeat.tokens_s]
     if prices.token is not None and tokens:
-        costs.append(estimate(tokens).times(answers * prices.token))
+        costs.append(of_repeats(tokens).times(answers * prices.token))
     return WholeSet(
         answers=answers,
         hours=hours,
         gpu_hours=units if devices else None,
-        record_bytes=estimate([repeat.record_bytes for repeat in repeats]).times(answers),
-        cost=_sum(costs) if costs else None,
+        record_bytes=of_repeats([repeat.record_bytes for repeat in repeats]).times(answers),
+        cost=total(costs) if costs else None,
     )
-
-
-def _sum(parts: Sequence[Estimate]) -> Estimate:
-    lows = [part.low for part in parts if part.low is not None]
-    highs = [part.high for part in parts if part.high is not None]
-    if len(lows) < len(parts):
-        return Estimate(sum(part.value for part in parts))
-    return Estimate(sum(part.value for part in parts), sum(lows), sum(highs))

@@ -85,7 +85,7 @@ class Answering:
         self._count = question.count
         self._row = row_of_question(service, question)
         service.check(question.model, self._row.parsed())
-        most = service.agent(question.model).declaration().max_samples
+        most = service.declared(question.model).max_samples
         if most is not None and self._count > most:
             raise invalid([("n", f"agent {question.model} has at most {most} answers to one stimulus")])
         service.check_queue(question.model, self._count)

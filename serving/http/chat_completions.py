@@ -21,7 +21,7 @@ def router(service: Service) -> APIRouter:
     began = int(time.time())
 
     def model(name: str) -> dict[str, Any]:
-        tasks = service.agent(name).declaration().tasks
+        tasks = service.declared(name).tasks
         return {"id": name, "object": "model", "created": began, "owned_by": "turinglike", "tasks": list(tasks)}
 
     @routes.get("/v1/models", summary="The agents, as models")

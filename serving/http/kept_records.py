@@ -67,7 +67,7 @@ class KeptRecords:
             for path, line in lines:
                 self._store.open(path)
                 self._store.put(path, line)
-            await self._store.written([path for path, _ in lines])
+            await self._store.written()
         except StorageError as error:
             log.error("answer", extra={"about": {"agent": name, "not_kept": str(error)}})
             raise ApiError(503, "not_kept", "the answer could not be kept, and is lost; the log says why") from None

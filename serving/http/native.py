@@ -88,7 +88,7 @@ def router(service: Service) -> APIRouter:
 
 def _described(service: Service, name: str) -> dict[str, Any]:
     agent = service.agents[name]
-    declared = agent.declaration()
+    declared = service.declared(name)
     header = service.headers[name]
     return {
         "name": name,

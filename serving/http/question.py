@@ -68,7 +68,7 @@ def row_of_question(service: Service, question: Question) -> StimulusRow:
 
 
 def _first_task(service: Service, name: str, likely: Sequence[Task]) -> Task:
-    tasks = service.agent(name).declaration().tasks
+    tasks = service.declared(name).tasks
     for task in likely:
         if task in tasks:
             return task

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from agents.contract import Agent
+from agents.contract import Agent, Declaration
 from agents.errors import AgentStoppedError, AnswerError, ClusterError, InputError, UnavailableError
 from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus
 from serving.conversations.dialogue import Dialogue
@@ -106,7 +106,9 @@ class Service:
             raise UnavailableError("; ".join(f"agent {name}: {lacking}" for name, lacking in self._errors.items()))
         self._usable = {name: agent for name, agent in agents.items() if name not in self._errors}
         self._loading: dict[str, asyncio.Task[None]] = {}
-        here = options.address is None and all(agent.declaration().is_elsewhere for agent in self._usable.values())
+        # Made once: each request looks at it.
+        self._declared = {name: agent.declaration() for name, agent in agents.items()}
+        here = options.address is None and all(self._declared[name].is_elsewhere for name in self._usable)
         self._cluster = ThisProcess.of(agents, options.device) if here else Cluster(options.address)
         if here:
             declare_answers_here()
@@ -252,10 +254,14 @@ class Service:
             raise ApiError(404, "unknown_agent", "no such agent is served here; GET /agents lists them")
         return agent
 
+    def declared(self, name: str) -> Declaration:
+        """What the agent of that name declares. Raises ApiError 404."""
+        self.agent(name)
+        return self._declared[name]
+
     def check(self, name: str, stimulus: Stimulus) -> None:
         """Raises ApiError 422 for a stimulus whose task or mode the agent does not answer."""
-        agent = self.agent(name)
-        declared = agent.declaration()
+        declared = self.declared(name)
         if stimulus.task not in declared.tasks:
             raise ApiError(422, "wrong_task", f"agent {name} answers {', '.join(declared.tasks)}, not {stimulus.task}")
         if isinstance(stimulus, AttentionStimulus) and stimulus.mode not in declared.modes:

@@ -74,7 +74,7 @@ class StudyLog:
 
     async def written(self) -> None:
         """Wait until all that was taken in is on disk. Raises StorageError where nothing can be written any more."""
-        await self._store.written([self.folder / EVENTS, self.folder / PERSONAL])
+        await self._store.written()
 
 
 def _forget_who_left(folder: Path, state: State) -> None:

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import os
 import resource
 import signal
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -65,7 +67,7 @@ def test_lines_count_once_they_are_on_disk(tmp_path: Path) -> None:
         writer = asyncio.create_task(store.run())
         store.put(path, b'{"a":1}\n', "ok")
         assert store.done[path].total() == 0
-        await store.written([path])
+        await store.written()
         assert store.done[path]["ok"] == 1
         assert path.read_bytes() == b'{"a":1}\n'
         store.put(path, b'{"b":2}\n', "failed")
@@ -74,6 +76,59 @@ def test_lines_count_once_they_are_on_disk(tmp_path: Path) -> None:
 
     asyncio.run(work())
     assert path.read_bytes() == b'{"a":1}\n{"b":2}\n'
+
+
+def test_who_waits_ends_the_interval_and_shares_a_sync(tmp_path: Path) -> None:
+    """With an interval of an hour nothing is on disk, unless waiting ends it."""
+    path = tmp_path / "records.jsonl"
+    syncs = []
+    fsync = os.fsync
+
+    def counted(descriptor: int) -> None:
+        syncs.append(descriptor)
+        fsync(descriptor)
+
+    async def work() -> None:
+        store = Store(interval=3600)
+        store.open(path)
+        writer = asyncio.create_task(store.run())
+
+        async def keep(number: int) -> None:
+            store.put(path, b"%d\n" % number)
+            await store.written()
+            assert b"%d\n" % number in path.read_bytes()
+
+        with mock.patch("os.fsync", counted):
+            await asyncio.wait_for(asyncio.gather(*map(keep, range(100))), 60)
+            await store.written()  # nothing waits
+        assert len(syncs) == 1
+        await store.finish(writer)
+
+    asyncio.run(work())
+    assert path.read_bytes() == b"".join(b"%d\n" % number for number in range(100))
+
+
+def test_all_who_wait_hear_of_a_write_that_fails(tmp_path: Path) -> None:
+    """The first waits for the round that fails, the second for the one after it, the third comes later."""
+    path = tmp_path / "records.jsonl"
+
+    async def work() -> None:
+        store = Store()
+        store.open(path)
+        store.put(path, b"1\n")
+        first = asyncio.create_task(store.written())
+        await asyncio.sleep(0)
+        path.unlink()
+        flush = asyncio.create_task(store.flush())
+        await asyncio.sleep(0)
+        store.put(path, b"2\n")
+        second = asyncio.create_task(store.written())
+        results = await asyncio.wait_for(asyncio.gather(flush, first, second, return_exceptions=True), 60)
+        assert [type(result) for result in results] == [StorageError] * 3
+        with pytest.raises(StorageError):
+            await store.written()
+
+    asyncio.run(work())
 
 
 def test_a_hanging_thread_of_the_loop_keeps_no_write_waiting(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from serving.files.line_lengths import line_lengths
 from serving.runs.estimates import Estimate, within
 
 EVERY = 25  # one stimulus of so many is in the sample
@@ -43,7 +44,6 @@ FEWEST_BATCHES = 3  # for a forecast
 BUSY = 0.2  # workers that answer less of the time wait for something else
 STEADIEST = 0.08  # no duration is foretold with a smaller standard error, as a part of it
 SHORT = 0.01  # seconds: the times of shorter batches are too coarse to say how many are under way at once
-BLOCK = 1 << 24  # bytes of a file that are looked at together
 # A gap between answers that is longer than this was a pause of the run:
 PAUSE = 60.0  # seconds, and
 PAUSE_TIMES = 10.0  # times that which the next answer took
@@ -85,13 +85,7 @@ def spread(count: int, batch_size: int = 1, workers: int = 1) -> list[int]:
 
 def row_lengths(path: Path) -> Numbers:
     """The length in bytes of each line of a file, newlines included."""
-    ends = []
-    offset = 0
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            ends.append(np.flatnonzero(np.frombuffer(block, np.uint8) == 10) + offset)
-            offset += len(block)
-    return np.diff(np.concatenate([[-1], *ends])).astype(np.float64)
+    return line_lengths(path).astype(np.float64)
 
 
 @lru_cache(maxsize=64)

@@ -10,15 +10,18 @@ from __future__ import annotations
 import hashlib
 import mmap
 import sys
+from array import array
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from agents.errors import InputError
 from serving.files.atomic_files import repair_tail, replacing
+from serving.files.line_lengths import line_lengths
 from serving.files.words import shown
 from serving.runs.records import problems, structural_fault
 from serving.runs.run import Run, numbered_lines, open_to_read
@@ -66,7 +69,7 @@ class ResumeState:
         self.codes: dict[AnswerKey, str] = {}
         """The codes of the failures among them."""
         self._samples = samples
-        self._places: list[int] = []  # of each line its key's place in the set's order; -1 for a key of no stimulus
+        self._places = array("q")  # of each line its key's place in the set's order; -1 for a key of no stimulus
 
     @classmethod
     def read(
@@ -120,22 +123,37 @@ class ResumeState:
 
     def is_in_order(self) -> bool:
         """Whether lines stand as the set does, each key once, those of no stimulus at the end."""
-        return all(place == -1 or -1 < before < place for before, place in pairwise(self._places))
+        places = np.array(self._places)
+        before = places[:-1]
+        after = places[1:]
+        return bool(np.all((after == -1) | ((before > -1) & (before < after))))
 
     def tidy(self, path: Path) -> None:
-        """Put the last line of each key in order, unless other lines are there. Raises StorageError."""
+        """Put the last line of each key in order, unless other lines are there. Raises StorageError.
+
+        Most lines stand behind the one that they belong behind. So what is written at once are whole pieces of the
+        file, and not lines, of which there may be a million."""
         if not self._places:
             return
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            starts = [0, *accumulate(len(line) for line in file)]
-            if len(starts) != len(self._places) + 1:
+            ends = np.cumsum(line_lengths(path))
+            if len(ends) != len(self._places) or ends[-1] != len(content):
                 return
-            last = {place: line for line, place in enumerate(self._places)}
-            others = [line for line, place in enumerate(self._places) if place == -1]
-            last.pop(-1, None)
+            order = _last_lines(np.array(self._places))
+            starts = np.concatenate([[0], ends[:-1]])
+            first = np.flatnonzero(np.diff(order, prepend=-2) != 1)
+            last = np.concatenate([first[1:], [len(order)]]) - 1
             with replacing(path) as out:
-                for line in [*(last[place] for place in sorted(last)), *others]:
-                    out.write(content[starts[line] : starts[line + 1]])
+                for begin, end in zip(starts[order[first]].tolist(), ends[order[last]].tolist(), strict=True):
+                    out.write(content[begin:end])
+
+
+def _last_lines(places: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The numbers of the lines that stay, in the order of their ``places``: the last line of each place, then all
+    those of no stimulus, whose place is -1."""
+    _, from_end = np.unique(places[::-1], return_index=True)
+    lines = len(places) - 1 - from_end
+    return np.concatenate([lines[places[lines] != -1], np.flatnonzero(places == -1)])
 
 
 def read_states(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from serving.runs import forecast
+from serving.files import line_lengths
 from serving.runs.estimates import Estimate, within
 from serving.runs.forecast import Forecast, row_lengths, spread, unix_time
 
@@ -205,7 +205,7 @@ def test_intervals_hold_nine_of_ten() -> None:
 
 @pytest.mark.parametrize("block", [3, 7, 1 << 20])
 def test_lengths_of_rows(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forecast, "BLOCK", block)
+    monkeypatch.setattr(line_lengths, "BLOCK", block)
     lines = [b"x" * number + b"\n" for number in (5, 0, 1, 30, 2)]
     path = tmp_path / "rows"
     path.write_bytes(b"".join(lines))

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Request, Response
 from serving.http import openai_forms
 from serving.http.answering import Answering, Piece
 from serving.http.chat_requests import ChatRequest
-from serving.http.not_kept import Keep
+from serving.http.not_kept import NOT_KEPT_HEADER, Keep
 from serving.http.openai_forms import ANSWERED, envelope
 from serving.http.service import Service
 
@@ -36,6 +36,7 @@ def router(service: Service) -> APIRouter:
         "/v1/chat/completions",
         summary="The next message of a chat, or the answer to an image or a cue",
         responses=ANSWERED,
+        openapi_extra=NOT_KEPT_HEADER,
     )
     async def complete(chat: ChatRequest, request: Request, keep: Keep) -> Response:
         """Instructions and options of models have no effect; `turinglike.ignored` names them, and the header

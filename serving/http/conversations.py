@@ -25,7 +25,7 @@ from serving.conversations.scenario import QUIET_S, DelaySettings
 from serving.http.bodies import Body, Seed
 from serving.http.errors import POSTED, ApiError, agent_failed, documented, failure, unreadable
 from serving.http.guard import unless_gone
-from serving.http.not_kept import refuse_not_kept
+from serving.http.not_kept import NOT_KEPT_HEADER, refuse_not_kept
 from serving.http.service import Service
 from serving.runs.records import Record, RecordedVerdict
 
@@ -199,6 +199,7 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
         response_model_exclude_unset=True,
         responses=POSTED | documented(502),
         dependencies=[Depends(refuse_not_kept)],
+        openapi_extra=NOT_KEPT_HEADER,
     )
     async def open_conversation(asking: OpenRequest, request: Request) -> Conversation:
         """If the agent speaks first, its message is in the answer."""
@@ -230,6 +231,7 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
         summary="Send a message; the agent's answer comes back",
         responses=POSTED | documented(409, 502),
         dependencies=[Depends(refuse_not_kept)],
+        openapi_extra=NOT_KEPT_HEADER,
     )
     async def say(key: ConversationId, message: MessageRequest, request: Request) -> Messages:
         """After an error the conversation is as it was before. In a burst dialogue a message is taken at once, and the

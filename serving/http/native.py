@@ -13,7 +13,7 @@ from agents import __version__
 from serving.http.bodies import JSON, MOST_ITEMS, ResponseRequest, StreamRequest, row_of_request, rows_of_stream
 from serving.http.errors import POSTED
 from serving.http.guard import unless_gone
-from serving.http.not_kept import Keep
+from serving.http.not_kept import NOT_KEPT_HEADER, Keep
 from serving.http.service import Service
 from serving.runs.records import Record
 
@@ -51,6 +51,7 @@ def router(service: Service) -> APIRouter:
         tags=["answers"],
         response_model=Record,
         responses=POSTED,
+        openapi_extra=NOT_KEPT_HEADER,
     )
     async def respond(asking: ResponseRequest, request: Request, keep: Keep) -> Response:
         """The record that a run with the same seed writes for the same stimulus; also where that cannot be answered."""
@@ -69,6 +70,7 @@ def router(service: Service) -> APIRouter:
         tags=["answers"],
         response_class=StreamingResponse,
         responses={200: {"content": {NDJSON: {}}}, **POSTED},
+        openapi_extra=NOT_KEPT_HEADER,
     )
     async def stream(asking: StreamRequest, keep: Keep) -> StreamingResponse:
         questions = await asyncio.to_thread(rows_of_stream, asking)

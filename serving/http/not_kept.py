@@ -5,9 +5,10 @@ title_generation`` this does not become a record.
 """
 
 import re
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Request
 
 from serving.http.errors import invalid
 from serving.http.openai_options import unsupported
@@ -17,22 +18,35 @@ WORD = "[A-Za-z][A-Za-z0-9_.-]{0,99}"  # a reason
 DENIALS = ("no", "false")  # words that may mean the opposite
 
 
+DESCRIBED = "Why the answer is not kept by --out, in a word (`title_generation`); it is kept without one."
+# The header as FastAPI would document it. It is no parameter of FastAPI's: to take a request's headers apart for one
+# parameter takes as long as all that the server does for the record.
+NOT_KEPT_HEADER: Mapping[str, Any] = {
+    "parameters": [
+        {
+            "name": NAME,
+            "in": "header",
+            "required": False,
+            "schema": {
+                "type": "string",
+                "default": "",
+                "title": NAME,
+                "pattern": f"^({WORD})?$",
+                "description": DESCRIBED,
+            },
+            "description": DESCRIBED,
+        }
+    ]
+}
+"""What a route that takes the header says of it: its ``openapi_extra``."""
+
+
 # Both are coroutines: FastAPI gives other functions to threads, and requests would overtake one another.
-async def is_kept(
-    request: Request,
-    reason: Annotated[
-        str,
-        Header(
-            alias=NAME,
-            description="Why the answer is not kept by --out, in a word (`title_generation`); it is kept without one.",
-            json_schema_extra={"pattern": f"^({WORD})?$"},
-        ),
-    ] = "",
-) -> bool:
+async def is_kept(request: Request) -> bool:
     """Whether the answer to a request is kept: so it is without the header. Raises ApiError 422 for a reason that is no
     word."""
     # A proxy may add a header of its own to one that stands there.
-    reasons = [given for given in (reason, *request.headers.getlist(NAME)) if given]
+    reasons = [given for given in request.headers.getlist(NAME) if given]
     for given in reasons:
         if re.fullmatch(WORD, given) is None or given.lower() in DENIALS:
             # Such as a mark that a program has not filled in: taken at its word, it would lose all that people say.

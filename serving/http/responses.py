@@ -14,7 +14,7 @@ from serving.http.answering import Answering, ChoiceText, Piece, Usage
 from serving.http.bodies import JSON
 from serving.http.errors import ApiError, request_id
 from serving.http.guard import unless_gone
-from serving.http.not_kept import Keep
+from serving.http.not_kept import NOT_KEPT_HEADER, Keep
 from serving.http.openai_forms import ANSWERED, EVENT_STREAM, NO_STORE
 from serving.http.openai_options import ignored_header
 from serving.http.response_requests import ResponsesRequest
@@ -32,6 +32,7 @@ def router(service: Service, said: SaidHere) -> APIRouter:
         "/v1/responses",
         summary="The next message of a conversation, or the answer to an image or a cue",
         responses=ANSWERED,
+        openapi_extra=NOT_KEPT_HEADER,
     )
     async def respond(asked: ResponsesRequest, request: Request, keep: Keep) -> Response:
         """Instructions and options of models have no effect; `turinglike.ignored` names them, and the header

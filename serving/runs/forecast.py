@@ -38,6 +38,7 @@ ONE_PASS = 32  # a sample of fewer clusters goes along the set once
 STRATA = 64  # at most
 WINDOWS = 10  # in which the pace is looked at
 FADING = 0.8  # the weight of a window, of that of the next
+POWER = 10.0  # of the mean that stands for the longest row of a batch
 EXPLAINS = 2.0  # the slope on length is used from this many standard errors on
 RECENT = 600.0  # seconds of which the rate is taken
 MOST_BATCHES = 4096  # whose times are kept
@@ -147,9 +148,10 @@ class Forecast:
         before = np.cumsum(self._left) - self._left
         self._stratum = np.minimum(before * self._strata // max(1.0, total), self._strata - 1).astype(np.intp)
         # Of the answers of each stratum: their number, responding, preparing, and of their batches the mean length and
-        # the largest. First those of workers' first batches, which are slower, then the others.
+        # nearly the largest. First those of workers' first batches, which are slower, then the others.
         self._sums = np.zeros((2, 5, self._strata))
         self._timed = 0  # the answers in these sums
+        self._answering = 0.0  # seconds of all batches
         self._noted = array("d")  # the arguments of each call of :meth:`note`, one after the other
         self._created = 0.0  # of the batch in hand
         self._in_batch = 0  # its answers so far
@@ -169,9 +171,10 @@ class Forecast:
         if len(self._batches) < FEWEST_BATCHES:
             return None
         seen, busy, waiting, wait_variance, wait_freedom = self._waits()
-        first, sums = self._sums
+        first, sums = self._sums.copy()
         if sums[0].sum() < first[0].sum():  # few are answered: better slow ones than none
             sums = first + sums
+        sums[1] *= max(1.0, self._answering / max(1e-9, self._sums[:, 1].sum()))  # see _take
         answers, responding, preparing, *_ = sums.sum(axis=1)
         rate = self.rate()
         if not rate:
@@ -228,6 +231,9 @@ class Forecast:
         shortest = np.minimum.reduceat(responding, batches)
         for first, number, seconds in zip(batches.tolist(), sizes.tolist(), shortest.tolist(), strict=True):
             self._add(float(created[first]), float(preparing[first]), seconds, number, is_begun=in_batch[first] > 0)
+        # Answers have the seconds of their own attempts. Those of requests that will be tried again are in no answer
+        # yet, but in the seconds of their batches.
+        self._answering += float(shortest[in_batch[batches] == 0].sum())
         self._in_batch = int(in_batch[-1]) + 1
         lengths = self._lengths[positions]
         columns = (
@@ -235,7 +241,7 @@ class Forecast:
             responding / size,
             preparing,
             np.repeat(np.add.reduceat(lengths, batches) / sizes, sizes),
-            np.repeat(np.maximum.reduceat(lengths, batches), sizes),
+            np.repeat(_nearly_longest(lengths, batches, sizes), sizes),
         )
         place = self._stratum[positions] + self._strata * (created - responding >= self._warm)
         for row, column in enumerate(columns):
@@ -335,6 +341,12 @@ class Forecast:
         return expected, variance, freedom
 
 
+def _nearly_longest(lengths: Numbers, starts: Any, sizes: Any) -> Numbers:
+    """The mean of each batch's lengths by a high power. It is the longest where all are equal, and a little less where
+    one is long: in a batch of many long rows it is likelier that one of them is slow for its length."""
+    return np.asarray((np.add.reduceat(lengths**POWER, starts) / sizes) ** (1 / POWER))
+
+
 def _longest_beside(lengths: Numbers, is_missing: np.ndarray[Any, Any], batch_size: int) -> Numbers:
     """Of each missing row the longest length in its batch, if batches are formed along the set."""
     longest = lengths.copy()
@@ -342,7 +354,7 @@ def _longest_beside(lengths: Numbers, is_missing: np.ndarray[Any, Any], batch_si
     if len(missing):
         starts = np.arange(0, len(missing), batch_size)
         sizes = np.diff([*starts, len(missing)])
-        longest[missing] = np.repeat(np.maximum.reduceat(lengths[missing], starts), sizes)
+        longest[missing] = np.repeat(_nearly_longest(lengths[missing], starts, sizes), sizes)
     return longest
 
 

@@ -272,6 +272,8 @@ class Forecast:
         knowledge of batches that are under way and may take long.
         """
         batches = sorted(self._batches[-LOOKED_AT:])
+        if not batches:
+            return 0, 0.0, 0.0, 0.0, 0.0
         free: list[float] = []  # when each worker ended its last batch, ascending
         seconds = []
         waits = []
@@ -289,9 +291,7 @@ class Forecast:
         answering = np.add.reduceat(seconds, windows[:-1])
         waited = np.add.reduceat(waits, windows[:-1])
         busy = len(free) * float(fading @ (answering / (answering + waited).clip(1e-9)))
-        number = self._batches[-1][2] - (
-            self._batches[-len(batches) - 1][2] if len(self._batches) > len(batches) else 0
-        )
+        number = self._batches[-1][2] - (self._batches[-LOOKED_AT - 1][2] if len(self._batches) > LOOKED_AT else 0)
         of_answers = waited / (number * np.diff(windows) / len(batches))
         waiting = float(fading @ of_answers)
         if len(fading) < 2 or not busy:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from serving.bench import generate_run, set_command, set_runs
+from agents.errors import InputError
+from serving.bench import drawn_set, generate_run, set_command, set_runs
 from serving.bench.results import BenchResult
 from serving.bench.run_results import MeasuredRuns, Scaled, median_run
 from serving.bench.scaling_plot import plot
@@ -209,6 +210,17 @@ def test_problems_of_a_set_are_all_told_before_anything_starts(
     error = capsys.readouterr().err
     assert f"{path}:1" in error
     assert f"{path}:2" in error
+
+
+def test_the_first_problems_of_a_set_are_kept_and_all_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawn_set, "KEPT", 3)
+    path = tmp_path / "set.jsonl"
+    path.write_text("".join(f'{{"id": "{name}", "task": "word_association"}}\n' for name in "abcde"))
+    with pytest.raises(InputError, match="5 problems; nothing was started") as raised:
+        drawn_set.read_material(path, None, None)
+    assert [problem.line for problem in raised.value.problems] == [1, 2, 3]
 
 
 def test_an_agent_that_fails_is_a_sentence(

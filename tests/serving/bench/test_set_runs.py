@@ -160,6 +160,37 @@ def test_of_two_agents_that_converse_each_has_its_share(tmp_path: Path, monkeypa
     assert scaled.forecast is None  # of the program's own stimuli
 
 
+def test_a_slow_member_of_a_pair_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without_ray(monkeypatch)
+    monkeypatch.setattr(generate_run, "MOST", 1)
+    monkeypatch.setattr(set_command, "MADE", 4)
+    monkeypatch.setattr(set_runs, "REPEATS", 1)
+    config = tmp_path / "agents.toml"
+    config.write_text('[slow]\nagent = "null"\ndelay_s = 0.1\n')
+    runs = bench(tmp_path / "out", "--agents", "null~slow", "--config", str(config), "--batch-size", "4")
+    [scaled] = runs.scaling
+    assert scaled.limited_by in ("queue", "cores")
+    if scaled.limited_by == "queue":
+        assert "The queue of slow: slow answers" in capsys.readouterr().err
+
+
+def test_a_worker_that_has_more_batches_than_others_is_told(
+    words: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without_ray(monkeypatch)
+    monkeypatch.setattr(set_runs, "REPEATS", 1)
+    # Of five batches one of four workers has two.
+    call = [str(words), "--task", "word", "--agents", "null", "--set", "null.delay_s=1", "--batch-size", "8"]
+    [scaled] = bench(tmp_path / "out", *call, "--replicas", "4").scaling
+    [workers] = scaled.repeats[0].shares.workers.values()
+    assert max(workers) == pytest.approx(2 * min(workers), rel=0.2)
+    assert scaled.limited_by in ("queue", "cores")
+    if scaled.limited_by == "queue":
+        assert "One worker's queue: of 4 workers the busiest answers" in capsys.readouterr().err
+
+
 def test_a_small_set_is_asked_repeatedly_and_pictures_come_from_their_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

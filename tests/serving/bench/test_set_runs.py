@@ -160,22 +160,6 @@ def test_of_two_agents_that_converse_each_has_its_share(tmp_path: Path, monkeypa
     assert scaled.forecast is None  # of the program's own stimuli
 
 
-def test_a_slow_member_of_a_pair_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    without_ray(monkeypatch)
-    monkeypatch.setattr(generate_run, "MOST", 1)
-    monkeypatch.setattr(set_command, "MADE", 4)
-    monkeypatch.setattr(set_runs, "REPEATS", 1)
-    config = tmp_path / "agents.toml"
-    config.write_text('[slow]\nagent = "null"\ndelay_s = 0.1\n')
-    runs = bench(tmp_path / "out", "--agents", "null~slow", "--config", str(config), "--batch-size", "4")
-    [scaled] = runs.scaling
-    assert scaled.limited_by in ("queue", "cores")
-    if scaled.limited_by == "queue":
-        assert "The queue of slow: slow answers" in capsys.readouterr().err
-
-
 def test_a_worker_that_has_more_batches_than_others_is_told(
     words: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,11 +6,11 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import orjson
 
 from serving.bench import generate_run, set_runs
+from serving.bench.record_window import RecordWindow
 from serving.cli import main
 from serving.scheduling import local_ray
 
@@ -41,9 +41,9 @@ def bench(send: Callable[[object], None], arguments: list[str]) -> None:
     set_runs.REPEATS = 1
     read_window = generate_run.read_window
 
-    def read(path: Path, *times: float) -> Any:
+    def read(path: Path, began: float, ended: float) -> RecordWindow | None:
         send([orjson.loads(line) for line in path.read_bytes().splitlines()])
-        return read_window(path, *times)
+        return read_window(path, began, ended)
 
     generate_run.read_window = read
     shown = io.StringIO()

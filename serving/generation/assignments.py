@@ -164,9 +164,9 @@ class Assignment:
         batch_size = 1 if self.is_pair else dispatcher.batch_size
         missing = self.missing(stimuli, options)
         positions = [position for position, number in enumerate(missing) if number]
-        places = spread(len(positions), max(1, batch_size // options.samples), workers)
-        self.sampled = [positions[place] for place in places]
         lengths = row_lengths(stimuli.path)
+        places = spread(len(positions), max(1, batch_size // options.samples), workers, lengths[positions])
+        self.sampled = [positions[place] for place in places]
         self.forecast = Forecast(missing, lengths, batch_size=batch_size, workers=workers, in_turns=self.is_pair)
 
     def note(self, outcome: Outcome) -> None:

@@ -33,6 +33,10 @@ local_ray.set_environment()  # Ray reads it when it is imported, which vLLM does
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+# Each client of a server would read more than a hundred certificates anew. No test speaks TLS: this folder has none.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = str(PLUGIN)
+
 WAITING = ("test_ray", "test_ray_start", "test_crash", "test_cli", "test_fetch")  # tests of processes
 
 # A busy machine is no fault: Hypothesis counts neither the time of an example nor that of drawing it.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from serving.scheduling import local_ray
+from serving.scheduling import local_ray, machine
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -71,6 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    machine.collect_rarely()
     gc.enable()
 
 

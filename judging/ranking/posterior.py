@@ -75,7 +75,7 @@ class PosteriorDensity:
         self._group = levels[AGENTS] + 1  # people's answers are group 0, then the agents
         self._groups = len(names[AGENTS]) + 1
         self._of_group = np.bincount(self._group, self._weight, self._groups)
-        x = (self._group > 0) - 0.5
+        x = np.where(self._group > 0, 0.5, -0.5)
         self._side = np.sign(x)
         self._is_used = np.array([len(names[name.partition(".")[0]]) > 0 for name in SPREADS])
 
@@ -113,11 +113,11 @@ class PosteriorDensity:
         self._biases = self._columns_of([f"{table}.bias" for table in PAIRED])
         self._skills = self._columns_of([f"{table}.skill" for table in PAIRED])
         others = np.flatnonzero(is_other[rows])
-        for column_of_kind, (kind, value) in enumerate((("bias", np.ones(len(x))), ("skill", x)), start=size):
+        for last, (kind, of_kind) in enumerate((("bias", np.ones(len(x))), ("skill", x)), start=size):
             which.append(others)
-            columns.append(np.full(len(others), column_of_kind))
-            values.append(value[others])
-            self._places[f"others.{kind}"] = slice(column_of_kind, column_of_kind + 1)
+            columns.append(np.full(len(others), last))
+            values.append(of_kind[others])
+            self._places[f"others.{kind}"] = slice(last, last + 1)
         entries = (np.concatenate(values), (np.concatenate(which), np.concatenate(columns)))
         self._design = csr_array(entries, shape=(len(rows), size + 2))  # of verdicts by effects, the others' at last
         self._patterns, self._pattern = np.unique(alone.T, axis=0, return_inverse=True)

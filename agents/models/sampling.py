@@ -80,16 +80,27 @@ class Sampler(LogitsProcessor):
         step = input_ids.shape[1] - self._start
         scores = self._penalised(scores.float(), input_ids[:, self._start :])
         scores = scores / self._temperature
-        kept = self._kept(scores) & (scores > -torch.inf)
         if scores.is_cuda:  # all tokens: to count the kept ones, the host would wait for the device
+            kept = self._kept(scores) & (scores > -torch.inf)
             tokens = torch.arange(scores.shape[1], device=scores.device)
             noise = gumbel(self._seeds[:, None], step, tokens) * self._drawn[:, None]
             return torch.where(kept, scores + noise, -torch.inf)
+        if not self._most_k and not self._has_top_p:
+            return self._noisy(scores, step)
+        kept = self._kept(scores) & (scores > -torch.inf)
         noisy = scores.masked_fill(~kept, -torch.inf)
         if self._draws:
             rows, tokens = (kept & (self._drawn[:, None] > 0)).nonzero(as_tuple=True)
             noisy[rows, tokens] += gumbel(self._seeds[rows], step, tokens)
         return noisy
+
+    def _noisy(self, scores: Tensor, step: int) -> Tensor:
+        """``scores`` with noise on every token, changed in place. It goes row by row: a row of 50,000 tokens stays in a
+        core's cache while the noise is made, and all rows do not."""
+        tokens = torch.arange(scores.shape[1])
+        for row in self._drawn.nonzero().flatten().tolist():
+            scores[row] += gumbel(self._seeds[row], step, tokens)
+        return scores
 
     def _to(self, device: torch.device) -> None:
         numbers = [(warp.temperature, warp.top_p, warp.frequency, warp.presence) for warp in self._warps]
@@ -108,8 +119,9 @@ class Sampler(LogitsProcessor):
         if not self._penalises or not generated.shape[1]:
             return scores
         ones = torch.ones_like(generated, dtype=scores.dtype)
-        counts = torch.zeros_like(scores).scatter_add_(1, generated, ones)
-        return scores - counts * self._frequency - (counts > 0) * self._presence
+        counts = torch.zeros_like(scores).scatter_add_(1, generated, ones).gather(1, generated)
+        bent = scores.gather(1, generated) - counts * self._frequency - self._presence
+        return scores.scatter(1, generated, bent)  # a token that stands twice gets the same score twice
 
     def _kept(self, scores: Tensor) -> Tensor:
         """bool [rows, vocabulary] after top-k, then top-p."""

@@ -10,6 +10,9 @@ from transformers import LogitsProcessor
 
 from agents.models.transfer import uploaded
 
+FEW = 512
+"""Among how many of the likeliest tokens top-p is looked for at first; torch finds these without sorting the others."""
+
 
 def _signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
@@ -133,18 +136,38 @@ class Sampler(LogitsProcessor):
         if not self._has_top_p:
             return kept
         left = scores.masked_fill(~kept, -torch.inf)
-        if scores.is_cuda:  # to know how many are left, the host would wait for the device
-            values, tokens = left.sort(dim=1, descending=True, stable=True)
-        else:  # sorting the few that top-k left is much cheaper than sorting the vocabulary
-            values, tokens = left.topk(max(1, int(kept.sum(1).max())), dim=1)  # a row of NaN keeps nothing
-            tokens, by_token = tokens.sort(dim=1)
-            values, by_value = values.gather(1, by_token).sort(dim=1, descending=True, stable=True)
-            tokens = tokens.gather(1, by_value)
-        mass = values.double().softmax(1)  # so that columns of a batch's other rows do not tip the edge
+        nucleus = self._nucleus_of_all(left) if scores.is_cuda else self._nucleus_of_few(left)
+        return kept & (nucleus | (self._top_p >= 1))
+
+    def _nucleus_of_all(self, left: Tensor) -> Tensor:
+        """Top-p of all tokens, sorted: bool [rows, vocabulary]. For a GPU, whose host would wait for a number."""
+        values, tokens = left.sort(dim=1, descending=True, stable=True)
+        return self._nucleus(left, values, tokens)[1]
+
+    def _nucleus_of_few(self, left: Tensor) -> Tensor:
+        """The same of as many of the likeliest tokens as hold the mass: sorting these is much cheaper than sorting the
+        vocabulary. Of equal scores the last one found may be any, so the mass must be full before these."""
+        size = left.shape[1]
+        count = min(FEW, size)
+        while True:
+            tokens = left.topk(count, dim=1).indices.sort(dim=1).values
+            values, by_value = left.gather(1, tokens).sort(dim=1, descending=True, stable=True)
+            inside, nucleus = self._nucleus(left, values, tokens.gather(1, by_value))
+            if count == size or not bool((inside & (values == values[:, -1:]) & (values > -torch.inf)).any()):
+                return nucleus
+            count = min(8 * count, size)
+
+    def _nucleus(self, left: Tensor, values: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Which of the likeliest ``tokens`` have the mass, bool [rows, tokens] and bool [rows, vocabulary]. ``values``
+        are their scores, in order; ``left`` are all scores. In float64 and over the whole vocabulary, so that a batch's
+        other rows do not tip the edge."""
+        most = values[:, :1].double()
+        total = (left.double() - most).exp().sum(1, keepdim=True)
+        mass = (values.double() - most).exp() / total
         before = mass.cumsum(1) - mass  # the mass of all that are likelier
-        inside = (before < self._top_p) | (self._top_p >= 1)
+        inside = (before < self._top_p) & (self._top_p < 1)  # rows without top-p need no more tokens
         inside[:, 0] = True
-        return kept & torch.zeros_like(kept).scatter_(1, tokens, inside)
+        return inside, torch.zeros_like(left, dtype=torch.bool).scatter_(1, tokens, inside)
 
 
 class Finite(LogitsProcessor):

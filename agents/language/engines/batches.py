@@ -10,7 +10,7 @@ CHUNK = 64
 TOKENS_PER_STEP = {"cpu": 32, "cuda": 400}
 """How many tokens of a prompt take as long as a step's reading of all weights, by device. The CPU's was measured."""
 MOST_TOKENS = {"cpu": 8 * (2048 + 80), "cuda": 1 << 31}
-"""The most tokens of a call, with padding and replies, by device. On a CPU they are eight long prompts and their replies:
+"""The most tokens of a call, with padding and replies, by device. On a CPU they are eight long prompts with replies:
 agents declare no memory for more keys and values. On a GPU the batch's size is chosen by its memory."""
 
 

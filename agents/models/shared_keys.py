@@ -24,8 +24,8 @@ def attention(
     **options: Any,
 ) -> tuple[Tensor, None]:
     """The same as transformers' function of this signature: [rows, queries, heads, size] of ``query`` [rows, heads,
-    queries, size], ``key`` and ``value`` [rows, groups, keys, size]. What has no mask, has further biases or is not on a CPU is
-    left to the library."""
+    queries, size], ``key`` and ``value`` [rows, groups, keys, size]. What has no mask, has further biases or
+    is not on a CPU is left to the library."""
     has_groups = getattr(module, "num_key_value_groups", 1) > 1 and key.shape[-1] == value.shape[-1]
     is_plain = options.get("position_bias") is None and not options.get("output_attentions", False)
     if query.device.type != "cpu" or attention_mask is None or not (has_groups and is_plain):

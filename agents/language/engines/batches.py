@@ -45,7 +45,7 @@ def cheapest(rows: Sequence[R], per_step: int, most_tokens: int) -> list[list[R]
     for end in range(1, len(rows) + 1):
         longest = len(rows[end - 1].prompt)
         steps = 0
-        options = []
+        options: list[tuple[int, int]] = []
         for start in range(end - 1, max(-1, end - 1 - CHUNK), -1):
             steps = max(steps, rows[start].request.sampling.limit)
             size = end - start

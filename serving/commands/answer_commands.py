@@ -246,6 +246,13 @@ def _add_serve(commands: Commands) -> None:
         help="a host name that clients use for this server; may be repeated",
     )
     add("--seed", type=seed, default=0, metavar="S", help="the seed of requests that contain no seed (default 0)")
+    add(
+        "--log-format",
+        choices=("text", "json"),
+        default="text",
+        help="the form of the lines on stderr: text for people, or json for programs, an object on each line (default "
+        "text)",
+    )
     add("--lazy", action="store_true", help="load each agent only when the first request for this agent comes")
     add(
         "--queue",
@@ -298,6 +305,7 @@ def _add_doctor(commands: Commands) -> None:
         "doctor",
         "serving.commands.agent_list:doctor",
         "print which agents can run on this machine, and what is missing for agents that cannot run",
+        commands.as_json,
         example="--task caption",
     )
     doctor.add_argument("--task", type=any_task, metavar="TASK", help="print only agents of this task")

@@ -45,11 +45,18 @@ def _add_status(commands: Commands) -> None:
 
 
 def _add_report(commands: Commands) -> None:
-    summary = "write a folder of web pages with all answers of one or several runs side by side, and with statistics"
+    summary = "write web pages with all answers of one or several runs side by side, and with statistics"
     report = commands.add("report", _report, summary, example="run")
     add = report.add_argument
     add("runs", nargs="+", type=path, metavar="RUN", help="run folders")
-    add("-o", "--out", type=path, metavar="DIR", help="the folder to write (default: `report` in the first RUN)")
+    add(
+        "-o",
+        "--out",
+        type=path,
+        metavar="PATH",
+        help="the folder or file to write (default: `report`, or with --single-file `report.html`, in the first RUN)",
+    )
+    add("--single-file", action="store_true", help="write one HTML file, with all pictures inside, instead of a folder")
 
 
 def _add_view(commands: Commands) -> None:
@@ -183,5 +190,5 @@ def _schema(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     from serving.viewer.report import write_report
 
-    print(printable(str(write_report(options.runs, options.out))))
+    print(printable(str(write_report(options.runs, options.out, single_file=options.single_file))))
     return 0

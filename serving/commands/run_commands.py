@@ -1,4 +1,4 @@
-"""The commands that read and write runs: schema, status, report, view, export, import."""
+"""The commands that read and write runs: schema, status, report, view, export, import; and history."""
 
 import argparse
 
@@ -7,6 +7,7 @@ from serving.commands.command_line import (
     Commands,
     any_task,
     frame,
+    minutes,
     number,
     path,
     port,
@@ -25,6 +26,7 @@ def register(commands: Commands) -> None:
     _add_view(commands)
     _add_export(commands)
     _add_import(commands)
+    _add_history(commands)
 
 
 def _add_schema(commands: Commands) -> None:
@@ -175,6 +177,49 @@ def _add_import(commands: Commands) -> None:
         help="count rows that are equal in every column as one row; leave out an answer if an earlier file of the run "
         "contains the same answer of the same person to the same stimulus",
     )
+
+
+def _add_history(commands: Commands) -> None:
+    history = commands.add(
+        "history",
+        "serving.exchange.histories.command:write_history",
+        "make a chat history of a person, or conversations, from chats that WhatsApp or Telegram exported",
+        commands.as_json,
+        example="_chat.txt --person Ann -o ann.jsonl",
+    )
+    add = history.add_argument
+    add(
+        "files",
+        nargs="+",
+        type=path,
+        metavar="FILE",
+        help="exported chats: the text of WhatsApp, result.json of Telegram, or a history that this command wrote",
+    )
+    add(
+        "--person",
+        required=True,
+        metavar="NAME",
+        help="the person whose history it is: the name in the chat, or the `from_id` of Telegram",
+    )
+    add("-o", "--out", required=True, type=path, metavar="FILE", help="the file to write")
+    add(
+        "--conversations",
+        action="store_true",
+        help="write conversations of two people, which `turinglike import` reads, instead of a history",
+    )
+    add(
+        "--pause",
+        type=minutes,
+        default=60.0,
+        metavar="MINUTES",
+        help="with --conversations: a new conversation begins after this time without a message (default 60)",
+    )
+    add(
+        "--dates",
+        choices=("dmy", "mdy", "ymd"),
+        help="the order of day, month and year in the dates of WhatsApp; needed if the dates do not show it",
+    )
+    add("--force", action="store_true", help="replace the file at --out, if there is one")
 
 
 # what the commands do

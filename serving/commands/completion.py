@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from agents import catalogue
 from agents.errors import UnavailableError
@@ -23,7 +24,7 @@ def print_completion(parser: argparse.ArgumentParser, shell: str) -> int:
     agents = _names("agents", [entry.name for entry in entries if set(entry.tasks) & set(TASKS)])
     judges = _names("judges", [CUES, *(entry.name for entry in entries if "judgement" in entry.tasks)])
     for action in _actions(parser):
-        if action.type is path or action.metavar == "FILE":
+        if action.type in (path, Path) or action.metavar == "FILE":
             action.complete = shtab.FILE  # type: ignore[attr-defined]
         elif action.dest == "judges":
             action.complete = judges  # type: ignore[attr-defined]

@@ -42,13 +42,14 @@ def _add_status(commands: Commands) -> None:
         "print how many answers a run has, and which answers failed",
         commands.as_json,
         example="run",
+        doing="reading the records",
     )
     status.add_argument("path", type=path, metavar="RUN", help="the run folder")
 
 
 def _add_report(commands: Commands) -> None:
     summary = "write web pages with all answers of one or several runs side by side, and with statistics"
-    report = commands.add("report", _report, summary, example="run")
+    report = commands.add("report", _report, summary, example="run", doing="writing the report")
     add = report.add_argument
     add("runs", nargs="+", type=path, metavar="RUN", help="run folders")
     add(
@@ -76,6 +77,7 @@ def _add_export(commands: Commands) -> None:
         "serving.exchange.exporting.command:export_run",
         "write the records of a run as a file for other programs, such as a CSV table",
         example="run --format csv -o answers.csv",
+        doing="writing the export",
     )
     add = export.add_argument
     add("path", type=path, metavar="RUN", help="the run folder")
@@ -105,6 +107,7 @@ def _add_import(commands: Commands) -> None:
         "serving.exchange.importing.command:import_files",
         "read answers of people, or published answers of machines, and keep the answers as records",
         example="words.json --task word -o people",
+        doing="reading the files",
     )
     add = importing.add_argument
     add("paths", nargs="+", type=path, metavar="FILE", help="the files that contain the answers")
@@ -186,6 +189,7 @@ def _add_history(commands: Commands) -> None:
         "make a chat history of a person, or conversations, from chats that WhatsApp or Telegram exported",
         commands.as_json,
         example="_chat.txt --person Ann -o ann.jsonl",
+        doing="reading the chats",
     )
     add = history.add_argument
     add(

@@ -45,6 +45,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("ask mmcq-", {"mmcq-lab"}),
         ("generate --device c", {"cpu", "cuda"}),
         ("status sun", {"sunrise"}),
+        ("score sun", {"sunrise"}),
         ("ask mmcq --image sun", {"sunrise"}),
         ("study ne", {"new"}),
     ],

@@ -91,3 +91,26 @@ def test_elsewhere_lines_get_rarer_and_name_only_what_went_on(clock: Clock, caps
     assert lines[0] == "quick: 4,000/4,000, 400 failed, 400/s, done; slow: 10/4,000, 1/s, 1 h 6 min left"
     assert len(lines) < 15
     assert all(line.startswith("slow: ") and "; " not in line for line in lines[1:])
+
+
+def test_elsewhere_a_long_load_is_told_again(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    counts: dict[str, Counter[str]] = {name: Counter() for name in ("quick", "large", "broken")}
+    with Progress(lambda: counts, dict.fromkeys(counts, 100), {name: lambda: None for name in counts}) as display:
+        for name in counts:
+            display.loading(name, name)
+        clock.now += 11
+        display.answering("quick")
+        display.stopped("broken", "it cannot be loaded")
+        counts["quick"]["ok"] += 50
+        display.update()
+        assert capsys.readouterr().err.splitlines()[4:] == ["quick: 50/100, working; large: still loading (11 s)"]
+        clock.now += 5
+        display.update()
+        assert capsys.readouterr().err == ""
+        clock.now += 125
+        display.update()
+        assert capsys.readouterr().err == "large: still loading (2 min 21 s)\n"
+        display.answering("large")
+        clock.now += 3600
+        display.update()
+    assert capsys.readouterr().err == ""

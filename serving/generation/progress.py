@@ -118,7 +118,9 @@ class Progress:
         self._printed |= {task.description: int(task.completed) for task in moved}
         parts = [f"{task.description}: {task.fields['report']}" for task in moved]
         for name, since in self._loading_since.items():
-            parts.append(f"{name}: still loading ({duration(time.monotonic() - since)})")
+            waited = time.monotonic() - since
+            if waited >= FIRST_LINE:  # a shorter load was told when it began
+                parts.append(f"{name}: still loading ({duration(waited)})")
         if parts:
             _print("; ".join(parts))
 

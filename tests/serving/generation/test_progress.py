@@ -94,23 +94,26 @@ def test_elsewhere_lines_get_rarer_and_name_only_what_went_on(clock: Clock, caps
 
 
 def test_elsewhere_a_long_load_is_told_again(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    counts: dict[str, Counter[str]] = {name: Counter() for name in ("quick", "large", "broken")}
+    counts: dict[str, Counter[str]] = {name: Counter() for name in ("quick", "large", "late")}
     with Progress(lambda: counts, dict.fromkeys(counts, 100), {name: lambda: None for name in counts}) as display:
-        for name in counts:
-            display.loading(name, name)
-        clock.now += 11
+
+        def told(name: str | None, seconds: int) -> list[str]:
+            """What is printed when ``name`` is being loaded, and that many seconds later."""
+            if name is not None:
+                display.loading(name, name)
+            clock.now += seconds
+            display.update()
+            return capsys.readouterr().err.splitlines()
+
+        assert told("quick", 0) == ["loading quick"]
+        assert told("large", 11) == ["loading large", "quick: still loading (11 s); large: still loading (11 s)"]
         display.answering("quick")
-        display.stopped("broken", "it cannot be loaded")
+        assert told(None, 14) == []  # the pauses get longer
+        assert told("late", 6) == ["loading late", "large: still loading (31 s)"]
         counts["quick"]["ok"] += 50
-        display.update()
-        assert capsys.readouterr().err.splitlines()[4:] == ["quick: 50/100, working; large: still loading (11 s)"]
-        clock.now += 5
-        display.update()
-        assert capsys.readouterr().err == ""
-        clock.now += 125
-        display.update()
-        assert capsys.readouterr().err == "large: still loading (2 min 21 s)\n"
+        assert told(None, 41) == [
+            "quick: 50/100, working; large: still loading (1 min 12 s); late: still loading (47 s)"
+        ]
+        display.stopped("late", "it cannot be loaded")
         display.answering("large")
-        clock.now += 3600
-        display.update()
-    assert capsys.readouterr().err == ""
+        assert told(None, 3600) == ["it cannot be loaded"]

@@ -52,7 +52,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_what_bash_offers(line: str, offered: set[str], script: Path, tmp_path: Path) -> None:
     (tmp_path / "sunrise").mkdir()
-    command = [BASH or "", "-c", OFFERED, "bash", script, "turinglike", *line.split()]
+    command = [BASH or "", "-c", OFFERED, "bash", str(script), "turinglike", *line.split()]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert (set(done.stdout.split()), done.stderr) == (offered, "")
 

@@ -10,7 +10,8 @@ import pytest
 
 SCRIPT = Path(__file__).parents[1] / "examples" / "slurm.sh"
 COMMANDS = {
-    "srun": 'echo "srun $*" >> log; echo "$SRUN_CPUS_PER_TASK" >> cores\nwhile [[ "$1" == -* ]]; do [ "$1" = -w ] && shift; shift; done\nexec "$@"',
+    "srun": 'echo "srun $*" >> log\necho "$SRUN_CPUS_PER_TASK" >> cores\n'
+    'while [[ "$1" == -* ]]; do [ "$1" = -w ] && shift; shift; done\nexec "$@"',
     # Each look finds four more GPUs, after one at which there is no cluster yet.
     "ray": 'if [ "$1" = status ]; then echo look >> looks\n'
     'gpus=$((4 * ($(wc -l < looks) - 1))); [ $gpus -eq 0 ] || echo " 0.0/$gpus.0 GPU"\nelse exec sleep 60; fi',

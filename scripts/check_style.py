@@ -54,11 +54,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="files, or folders with all files below")
     parser.add_argument("--docstrings", action="store_true", help="look at docstrings, and at nothing else")
     given = parser.parse_args(arguments)
-    trees = {path: ast.parse(path.read_bytes()) for path in python_files(given.paths)}
+    paths = python_files(given.paths)
     if given.docstrings:
-        findings = list(docstrings(trees))
+        findings = list(docstrings({path: ast.parse(path.read_bytes()) for path in paths}))
     else:
-        findings = [finding for path, tree in trees.items() for finding in style(path, tree)]
+        findings = [finding for path in paths for finding in style(path, ast.parse(path.read_bytes()))]
     print(*findings, sep="\n", end="\n" if findings else "")
     return 1 if findings else 0
 
@@ -74,9 +74,10 @@ def python_files(paths: Iterable[Path]) -> Iterator[Path]:
 
 def style(path: Path, tree: ast.Module) -> Iterator[Finding]:
     """What is not plain in one file, by line."""
-    found = [(line, message) for node in ast.walk(tree) for line, message in _shapes(node)]
+    nodes = list(ast.walk(tree))
+    found = [(line, message) for node in nodes for line, message in _shapes(node)]
     if "tests" not in path.parts:  # a test may take apart what it compares
-        found += [(line, message) for node in ast.walk(tree) for line, message in _taken_apart(node)]
+        found += [(line, message) for node in nodes for line, message in _taken_apart(node)]
     found += _layout(path)
     for line, message in sorted(found):
         yield Finding(path, line, message)

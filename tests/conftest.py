@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from serving.scheduling import local_ray
+from serving.scheduling import local_ray, machine
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -32,6 +32,10 @@ local_ray.set_environment()  # Ray reads it when it is imported, which vLLM does
 # Torch's threads would look for work all the time between operations on tiny tensors, on cores that others need.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# Each client of a server would read more than a hundred certificates anew. No test speaks TLS: this folder has none.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = str(PLUGIN)
 
 WAITING = ("test_ray", "test_ray_start", "test_crash", "test_cli", "test_fetch")  # tests of processes
 
@@ -67,6 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    machine.collect_rarely()
     gc.enable()
 
 

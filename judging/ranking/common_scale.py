@@ -46,7 +46,7 @@ def rank(
     feedback are left out. Fitting takes minutes; ``report`` gets a line before and after each task.
 
     Raises InputError where nothing can be ranked, UnavailableError without the extra ``rank``."""
-    for name in ("matplotlib", "nutpie", "pandas"):
+    for name in ("matplotlib", "numba", "nutpie", "pandas"):
         if not is_installed(name):
             raise UnavailableError(f"the package {name} is not installed: pip install 'turinglike[rank]'")
     remarks: list[str] = []

@@ -1,4 +1,4 @@
-"""The posterior density of a ranking's model, with its gradient: plain arithmetic on sparse tables.
+"""The posterior density of a ranking's model, with its gradient.
 
 The model is that of :mod:`judging.ranking.model`. Here it is written so that a sampler needs few and cheap steps:
 
@@ -7,6 +7,8 @@ The model is that of :mod:`judging.ranking.model`. Here it is written so that a 
   variance of 1, so that the probit of this verdict is divided by sqrt(1 + s²). This is exact.
 - Effects are centred in part: effect = s^(1-c) * coordinate, with c near 1 where many verdicts tell about the effect
   (Papaspiliopoulos, Roberts and Sköld 2007).
+- A judge, stimulus or study has two effects. If most of its verdicts are on answers of one kind, these tell only a sum
+  of the two. So their coordinates are the mean effect on its verdicts, and its skill beyond what this mean lets expect.
 - The coordinates of people and agents are the mean probits of the verdicts on their answers, in units of their noise.
   So other effects, integrated out or not, can move without moving these means.
 """
@@ -16,12 +18,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 
+from judging.ranking.verdict_rows import by_effects, likelihood, probits
 from judging.statistics.jackknife import Codes, Floats
 
 # Effects drawn around 0, and the medians of their spreads; 95 % of a spread's prior is within four times that.
@@ -41,11 +45,10 @@ AGENTS = "agents"
 OF_AGENTS = 0.5
 LOG_MEDIANS = np.log([*SPREADS.values(), OF_AGENTS])
 LOG_SPREAD = 0.7
-FIXED = ("intercept", "others.bias", "others.skill", "agents.mean")  # others: classifiers and language models
 # Tables whose effects with a single verdict are integrated out. Judges and studies are not: their effects are printed.
 INTEGRATED = ("stimuli", "speakers", "answers", "tastes")
+PAIRED = tuple(name.removesuffix(".skill") for name in SPREADS if name.endswith(".skill"))  # with a bias and a skill
 INFORMATION = 2 / math.pi  # of a verdict about its probit, at 0
-ROOT = math.sqrt(2 * math.pi)
 Flags = NDArray[np.bool_]
 
 
@@ -72,15 +75,14 @@ class PosteriorDensity:
         self._group = levels[AGENTS] + 1  # people's answers are group 0, then the agents
         self._groups = len(names[AGENTS]) + 1
         self._of_group = np.bincount(self._group, self._weight, self._groups)
-        x = (self._group > 0) - 0.5
+        x = np.where(self._group > 0, 0.5, -0.5)
         self._side = np.sign(x)
-        self._other = is_other[rows].astype(float)
-        self._x = x
         self._is_used = np.array([len(names[name.partition(".")[0]]) > 0 for name in SPREADS])
 
         columns = list[Codes]()
         which = list[Codes]()
         values = list[Floats]()
+        leans = list[Floats]()
         spread_of = list[Codes]()
         self._places = dict[str, slice]()
         alone = np.zeros((len(SPREADS), len(rows)))
@@ -94,41 +96,59 @@ class PosteriorDensity:
                 alone[number_of_spread] = (value * is_single[table]) ** 2
                 has = has & ~is_single[table]
             kept, column = np.unique(codes[has], return_inverse=True)
+            value = value[has]
+            if kind == "skill":
+                weight = self._weight[has]
+                lean = np.bincount(column, weight * value, len(kept)) / np.bincount(column, weight, len(kept))
+                value = value - lean[column]
+                leans.append(lean)
             which.append(np.flatnonzero(has))
             columns.append(size + column)
-            values.append(value[has])
+            values.append(value)
             spread_of.append(np.full(len(kept), number_of_spread))
             self._places[name] = slice(size, size + len(kept))
             size += len(kept)
-        shape = (len(rows), size)
-        self._design = csr_array(
-            (np.concatenate(values), (np.concatenate(which), np.concatenate(columns))), shape=shape
-        )
-        self._transposed = self._design.T.tocsr()
         self._spread_of = np.concatenate(spread_of)
+        self._lean = np.concatenate(leans)  # the mean x of each judge's, stimulus's and study's verdicts
+        self._biases = self._columns_of([f"{table}.bias" for table in PAIRED])
+        self._skills = self._columns_of([f"{table}.skill" for table in PAIRED])
+        others = np.flatnonzero(is_other[rows])
+        for last, (kind, of_kind) in enumerate((("bias", np.ones(len(x))), ("skill", x)), start=size):
+            which.append(others)
+            columns.append(np.full(len(others), last))
+            values.append(of_kind[others])
+            self._places[f"others.{kind}"] = slice(last, last + 1)
+        entries = (np.concatenate(values), (np.concatenate(which), np.concatenate(columns)))
+        self._design = csr_array(entries, shape=(len(rows), size + 2))  # of verdicts by effects, the others' at last
         self._patterns, self._pattern = np.unique(alone.T, axis=0, return_inverse=True)
-        members = (self._weight / self._of_group[self._group], (self._group, np.arange(len(rows))))
-        of_groups = csr_array(members, shape=(self._groups, len(rows)))
-        self._means = np.asarray((of_groups @ self._design).todense())  # of the effects' columns, in each group
-        self._alone = np.asarray(of_groups @ alone.T)  # the mean of what is integrated out, by group and spread
-        self._other_means = np.stack([of_groups @ self._other, of_groups @ (self._other * x)], axis=1)
-        told = self._transposed.multiply(self._transposed) @ self._weight * INFORMATION
-        told = told * np.exp(2 * LOG_MEDIANS[self._spread_of])
+        self._share = self._weight / self._of_group[self._group]  # of the verdicts of its group
+        members = csr_array((self._share, (self._group, np.arange(len(rows)))), shape=(self._groups, len(rows)))
+        self._alone = np.asarray(members @ alone.T)  # the mean of what is integrated out, by group and spread
+        told = self._design.multiply(self._design).T[:size] @ self._weight * INFORMATION
+        told = told * np.exp(2 * self._log_scales(LOG_MEDIANS)[0])
         self._centred = told / (1 + told)
-        self._judges = np.unique(levels["judges"], return_index=True)[1]  # a row of each
-        self._of_judges = {kind: self._sums_of_judges(kind) for kind in ("bias", "skill")}
+        judges = np.unique(levels["judges"], return_index=True)[1]  # a verdict of each
+        of_judges = self._design[judges]
+        structure = csr_array((np.ones(of_judges.nnz), of_judges.indices, of_judges.indptr), shape=of_judges.shape)
+        self._x_of_judges = x[judges]
+        self._probits_of_judges = csr_array(of_judges.multiply(self._are_of_judges("bias", "skill")[None, :]))
+        self._skills_of_judges = csr_array(structure.multiply(self._are_of_judges("skill")[None, :]))
         self._spreads = slice(3, 3 + len(LOG_MEDIANS))
         self._mean_probits = slice(self._spreads.stop, self._spreads.stop + self._groups)
         self._coordinates = slice(self._mean_probits.stop, self._mean_probits.stop + size)
         self.size = self._coordinates.stop
         """How many numbers a position has."""
 
-    def _sums_of_judges(self, kind: str) -> csr_array:
-        """What adds the effects of a ``kind`` of each judge and of the judge's study [judge, effect]."""
-        is_of_judges = np.zeros(self._design.shape[1])
-        for table in ("judges", "studies"):
-            is_of_judges[self._places[f"{table}.{kind}"]] = 1
-        return csr_array((self._design[self._judges] != 0).astype(float).multiply(is_of_judges[None, :]))
+    def _are_of_judges(self, *kinds: str) -> Floats:
+        """1 for effects of ``kinds`` of judges and of their studies and kind, 0 for others."""
+        are = np.zeros(self._design.shape[1])
+        for table, kind in product(("judges", "studies", "others"), kinds):
+            are[self._places[f"{table}.{kind}"]] = 1
+        return are
+
+    def _columns_of(self, names: Sequence[str]) -> Codes:
+        """The columns of the effects of ``names``, in their order."""
+        return np.concatenate([np.arange(place.start, place.stop) for place in (self._places[name] for name in names)])
 
     @staticmethod
     def _has_one(codes: Codes) -> Flags:
@@ -141,60 +161,87 @@ class PosteriorDensity:
         position[self._mean_probits] *= 0.2
         return position
 
+    def _log_scales(self, logs: Floats) -> tuple[Floats, Floats, Floats]:
+        """The logarithm of each coordinate's standard deviation, given the logarithms of the spreads.
+
+        Also for each pair of bias and skill: the share of the bias in the variance of the mean effect, and the skill
+        that is expected for each unit of the mean effect."""
+        of_effects = logs[self._spread_of]
+        ratio = np.exp(2 * (of_effects[self._skills] - of_effects[self._biases]))
+        of_bias = 1 / (1 + self._lean**2 * ratio)
+        of_effects[self._biases] -= np.log(of_bias) / 2
+        of_effects[self._skills] += np.log(of_bias) / 2
+        return of_effects, of_bias, self._lean * ratio * of_bias
+
+    def _effects(self, scaled: Floats, expected: Floats, others: Floats) -> Floats:
+        """The effects by which the design is multiplied, of coordinates in units of probits."""
+        effects = np.concatenate([scaled, others])
+        effects[self._skills] += expected * effects[self._biases]
+        return effects
+
+    def _probits(self, effects: Floats) -> tuple[Floats, Floats]:
+        """The sum of each verdict's ``effects``, and their mean in each group."""
+        design = self._design
+        return probits(design.indptr, design.indices, design.data, effects, self._group, self._share, self._groups)
+
     def log_density(self, position: Floats) -> tuple[float, Floats]:
         """The logarithm of the posterior density at ``position``, up to a constant, and its gradient."""
         others = position[:2]
         standard = position[self._spreads]
-        probits = position[self._mean_probits]
+        mean_probits = position[self._mean_probits]
         coordinates = position[self._coordinates]
         with np.errstate(all="ignore"):  # far away is infinite, and the sampler turns back
             logs = LOG_MEDIANS + LOG_SPREAD * standard
             variances = np.exp(2 * logs)
-            of_effects = logs[self._spread_of]
+            of_effects, of_bias, expected = self._log_scales(logs)
             scale = np.exp((1 - self._centred) * of_effects)
             precision = np.exp(-2 * self._centred * of_effects)
-            effects = coordinates * scale
+            effects = self._effects(coordinates * scale, expected, others)
             of_units = 1 + self._alone @ variances[:-1]
             units = np.sqrt(of_units)
-            base = probits * units - self._means @ effects - self._other_means @ others
-            probit = self._design @ effects + base[self._group]
-            probit += self._other * (others[0] + others[1] * self._x)
+            sums, means = self._probits(effects)
+            base = mean_probits * units - means
             noise = 1 + self._patterns @ variances[:-1]
-            factor = self._sign * (noise**-0.5)[self._pattern]
-            standardised = probit * factor
-            share = ndtr(standardised)
-            slope = self._weight * np.exp(-standardised * standardised / 2) / (ROOT * share)
-            pull = slope * factor
+            density, of_sums, of_base, of_deviation = likelihood(
+                sums, base, self._group, np.sqrt(noise), self._pattern, self._sign, self._weight
+            )
 
             # the prior of the intercept, base[0], and of the agents' d', which are base[1:] - base[0]
             mean = position[2] + base[1:].mean() - base[0]
             from_mean = base[1:] - base[0] - mean
             of_prior = from_mean / variances[-1]
             weighted = coordinates * precision
-            density = (self._weight @ np.log(share)) - (coordinates @ weighted) / 2 - self._centred @ of_effects
+            density -= (coordinates @ weighted) / 2 + self._centred @ of_effects
             density -= (base[0] ** 2 + others @ others + mean**2 + standard @ standard) / 2
             density -= from_mean @ of_prior / 2 + len(from_mean) * logs[-1] - np.log(units).sum()
 
             of_mean = of_prior.sum() - mean
-            of_base = np.bincount(self._group, pull, self._groups)
             of_base[1:] += of_mean / len(from_mean) - of_prior
             of_base[0] += of_prior.sum() - of_mean - base[0]
-            of_effect = self._transposed @ pull - of_base @ self._means
-            of_noise = np.bincount(self._pattern, slope * standardised, len(noise)) / noise
+            design = self._design
+            of_each = by_effects(
+                design.indptr, design.indices, design.data, len(effects), of_sums, -of_base, self._group, self._share
+            )
+            of_skills = of_each[self._skills]
+            of_each[self._biases] += expected * of_skills
+            of_coordinates = of_each[:-2] * scale
             of_logs = np.empty(len(logs))
-            by_units = (of_base * probits * units + 1) / of_units
-            of_logs[:-1] = variances[:-1] * (by_units @ self._alone - of_noise @ self._patterns)
-            by_scale = (1 - self._centred) * of_effect * effects + self._centred * (coordinates * weighted - 1)
+            by_units = (of_base * mean_probits * units + 1) / of_units
+            of_logs[:-1] = variances[:-1] * (by_units @ self._alone + (of_deviation / noise) @ self._patterns)
+            by_scale = (1 - self._centred) * of_coordinates * coordinates + self._centred * (coordinates * weighted - 1)
             of_logs[:-1] += np.bincount(self._spread_of, by_scale, len(SPREADS))
+            of_ratio = (by_scale[self._skills] - by_scale[self._biases]) * (1 - of_bias)
+            of_ratio -= 2 * expected * of_bias * of_skills * effects[self._biases]
+            of_logs[:-1] += np.bincount(self._spread_of[self._biases], of_ratio, len(SPREADS))
+            of_logs[:-1] -= np.bincount(self._spread_of[self._skills], of_ratio, len(SPREADS))
             of_logs[-1] = from_mean @ of_prior - len(from_mean)
 
             gradient = np.empty(self.size)
-            of_others = pull * self._other
-            gradient[:2] = [of_others.sum(), of_others @ self._x] - of_base @ self._other_means - others
+            gradient[:2] = of_each[-2:] - others
             gradient[2] = of_mean
             gradient[self._spreads] = LOG_SPREAD * of_logs - standard
             gradient[self._mean_probits] = of_base * units
-            gradient[self._coordinates] = of_effect * scale - weighted
+            gradient[self._coordinates] = of_coordinates - weighted
         return float(density), gradient
 
     def figures(self, position: Floats, chance: np.random.Generator) -> dict[str, Floats]:
@@ -208,10 +255,12 @@ class PosteriorDensity:
         logs = LOG_MEDIANS + LOG_SPREAD * position[self._spreads]
         spreads = np.exp(logs)
         coordinates = position[self._coordinates]
-        effects = coordinates * np.exp((1 - self._centred) * logs[self._spread_of])
+        of_effects, _, expected = self._log_scales(logs)
+        effects = self._effects(coordinates * np.exp((1 - self._centred) * of_effects), expected, others)
         units = np.sqrt(1 + self._alone @ spreads[:-1] ** 2)
-        base = position[self._mean_probits] * units - self._means @ effects - self._other_means @ others
-        probit = self._design @ effects + base[self._group] + self._other * (others[0] + others[1] * self._x)
+        sums, means = self._probits(effects)
+        base = position[self._mean_probits] * units - means
+        probit = sums + base[self._group]
 
         added = (self._patterns @ spreads[:-1] ** 2)[self._pattern]
         deviation = np.sqrt(1 + added)
@@ -235,8 +284,8 @@ class PosteriorDensity:
         of_machines = noise + variance["tastes.taste"]
         z_human = intercept / math.sqrt(of_people + judges)
         z_machine = base[1:] / math.sqrt(of_machines + judges)
-        bias = self._of_judges["bias"] @ effects + self._other[self._judges] * others[0]
-        skill = self._of_judges["skill"] @ effects + self._other[self._judges] * others[1]
+        skill = self._skills_of_judges @ effects
+        bias = self._probits_of_judges @ effects - self._x_of_judges * skill
         human = (intercept + bias - skill / 2) / math.sqrt(of_people)
         machine = (intercept + mean + bias + skill / 2) / math.sqrt(of_machines + spreads[-1] ** 2)
         return {

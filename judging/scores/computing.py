@@ -13,6 +13,7 @@ from judging.judges.papers_classifiers import differences_from_paper
 from judging.scores.conclusions import Conclusion, conclude
 from judging.scores.papers.published import CLASSIFIER, Paper, beside_published, kind
 from judging.scores.papers.significance import Agreement, agreement, papers_tests
+from judging.scores.papers.trends import TYPE
 from judging.scores.score_tables import BOUNDS, EMPTY, Alike, CatchRate, PerceivedSex, ScoreTables
 from judging.statistics.answer_statistics import answer_statistics, caption_measures
 from judging.statistics.by_margin import ByMargin, rankings
@@ -23,13 +24,16 @@ from judging.statistics.measures import ALL, LOG_LINEAR, Correction, Score, clus
 from judging.statistics.pass_rate import pass_rates
 from judging.statistics.populations import Population
 from judging.statistics.tables import Estimate, Table
-from judging.statistics.verdict_table import ELSEWHERE, JudgedAnswers, by_judge, counted
+from judging.statistics.verdict_table import AND, ELSEWHERE, JudgedAnswers, by_judge, counted
 from judging.trial_sets.trial_set import VERDICTS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 DIGITS = 9  # of shares
+# What no score of a single answer reads, unless one scores by it.
+UNREAD = ("record", "said", "reason", "speaker", "excluded", "catch", "swapped", "repeat_of")
+OF_PAIRS = ("beside_truth", "beside_agent", "beside_speaker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ def compute_scores(
     main = table[~table["catch"] & table["repeat_of"].isna()]
     is_pair = main["beside_truth"].notna()
     pairs = pass_rates(main[is_pair], by, correction, answers) if is_pair.any() else None
-    single = main[~is_pair]
+    single = _with_read_columns(main[~is_pair], by)
     choices = _Choices(_with_phase(by, single), settings or {}, bounds, correction, cues)
     figures = _Figures()
     for task in (*TASKS, ELSEWHERE):
@@ -114,6 +118,19 @@ def compute_scores(
         methods=methods,
         dprime_correction=correction,
     )
+
+
+def _with_read_columns(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """The verdicts on single answers, with the columns that scores are made of, and those of ``by``.
+
+    Task by task, judge by judge and column by column the table is parted, which copies every column that it has."""
+    chosen = {part for name in by for part in (name, *name.split(AND))} | {TYPE}
+    unread = [
+        name
+        for name in table.columns
+        if (name in (*UNREAD, *OF_PAIRS) or name.startswith(("meta.", "judge."))) and name not in chosen
+    ]
+    return table.drop(columns=unread)
 
 
 def _with_phase(by: Sequence[str], table: pd.DataFrame) -> Sequence[str]:

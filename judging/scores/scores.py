@@ -12,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 
 from judging.scores.conclusions import SCOPE, Conclusion
@@ -23,14 +24,13 @@ from judging.scores.verdicts import further_verdicts
 from judging.statistics.populations import population_sentences
 from judging.statistics.tables import Grid, Table, as_json
 from judging.statistics.verdict_table import PEOPLE, TASK_NAMES
-from serving.files.csv_tables import write_rows
+from serving.files.csv_tables import guarded, write_guarded
 from serving.files.output_paths import new_folder
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SCORES_FILE = "scores.json"
-ROWS_AT_A_TIME = 4096  # of which the texts are in memory twice
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Scores:
         with new_folder(Path(folder), marker=SCORES_FILE, force=force) as made:
             if self.verdicts is not None:
                 with (made / "verdicts.csv").open("w", encoding="utf-8", newline="") as file:
-                    write_rows(file, self.verdicts.columns, _rows(self.verdicts))
+                    write_guarded(file, self.verdicts.columns, zip(*_columns(self.verdicts), strict=True))
             for name, table in self.tables.by_name().items():
                 table.write_csv(made / f"{name}.csv")
             values = {name: {} if value is None else value for name, value in as_json(self.tables).items()}
@@ -201,9 +201,13 @@ def _exclusions(verdicts: pd.DataFrame) -> list[str]:
     return [f"{counted:,} of {len(verdicts):,} verdicts count; excluded by the study's rules: {counts}"]
 
 
-def _rows(frame: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
-    """The rows of a table. Texts are taken out of it many rows at a time: pandas takes them out one by one."""
-    for start in range(0, len(frame), ROWS_AT_A_TIME):
-        columns = [column for _, column in frame.iloc[start : start + ROWS_AT_A_TIME].items()]
-        values = [column.to_numpy(object) if column.dtype == "str" else column for column in columns]
-        yield from zip(*values, strict=True)
+def _columns(frame: pd.DataFrame) -> Iterator[Sequence[Any]]:
+    """The cells of each column of a table. Names, tasks and words stand in it thousands of times: they are guarded, and
+    taken out of the table, once each."""
+    for _, column in frame.items():
+        if column.dtype == "str":
+            codes, texts = column.factorize()
+            cells = [*map(guarded, texts), None]  # a missing value has the code -1
+            yield np.array(cells, dtype=object)[codes]
+        else:
+            yield [guarded(value) for value in column]

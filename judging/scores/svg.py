@@ -44,6 +44,11 @@ def svg(draw: Callable[[Any], None]) -> str:
         with warnings.catch_warnings():
             # Of letters that its own font lacks: text stays text, for which a browser has its fonts.
             warnings.filterwarnings("ignore", "Glyph ", UserWarning)
+            # Saving would draw everything twice, first unseen, so that the names have their room.
+            layout = figure.get_layout_engine()
+            assert layout is not None
+            layout.execute(figure)
+            figure.set_layout_engine("none")
             figure.savefig(buffer, format="svg", transparent=True, metadata=metadata)
     return buffer.getvalue().replace(INK, "currentColor")
 

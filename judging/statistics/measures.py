@@ -235,7 +235,9 @@ def clusters(verdicts: pd.DataFrame) -> Clusters:
         partners = names[2].where(names[2] != "")
     else:
         people = verdicts["agent"].where(verdicts["truth"] == "human")
-        people = people.where(~people.isin(NAMELESS), verdicts["trial"].map("trial {}".format))
+        is_nameless = people.isin(NAMELESS)
+        if is_nameless.any():
+            people = people.where(~is_nameless, verdicts["trial"].map("trial {}".format))
         partners = people.mask(people.notna())
     judges = pd.factorize(verdicts["judge"])[0].astype(np.int64)
     stimuli = pd.factorize(verdicts["stimulus"])[0].astype(np.int64)

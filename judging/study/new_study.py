@@ -13,11 +13,11 @@ from agents.stimuli import TASKS, Asked, parse_row
 from judging.study.design import presets
 from judging.study.design.settings import FILE, JudgesSettings
 from judging.study.pages.pool import HOW_TO_CATCH, TrialPool
-from judging.study.pages.stimulus_material import only_task
 from judging.trial_sets.trial_set import TRIALS_FILE
 from serving.files.output_paths import new_folder
 from serving.files.terminal import print_line
 from serving.files.words import count
+from serving.sets.set_rows import only
 from serving.sets.stimulus_set import read_rows
 
 README = """\
@@ -45,7 +45,7 @@ def new_study(source: Path | None, out: Path, task: Asked | None = None, preset:
     if preset in presets.OF_TESTS:
         raise InputError(f"study new: --preset {preset} makes live tests, which show no set: leave {source} out")
     of_trials = (source / TRIALS_FILE).is_file()
-    rows = [*read_rows(source / TRIALS_FILE if of_trials else source, choose=only_task(task))]
+    rows = [*read_rows(source / TRIALS_FILE if of_trials else source, choose=only() if task is None else only(task))]
     if problems := [problem for row in rows for problem in row.problems]:
         raise InputError(f"{source} has {count(len(problems), 'problem')}", problems)
     stimuli = [parse_row(row.canonical) for row in rows if row.canonical is not None]

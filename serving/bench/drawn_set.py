@@ -14,6 +14,7 @@ import orjson
 
 from agents.errors import InputError, Problem
 from serving.files.words import count
+from serving.sets.checking import KEPT
 from serving.sets.kinds import Kind, kind_of
 from serving.sets.set_rows import Choose
 from serving.sets.stimulus_set import read_rows
@@ -32,7 +33,8 @@ class Material:
 
 
 def read_material(source: Path, task: str | None, choose: Choose | None, seed: int = 0) -> Material:
-    """Read the set ``source``, and draw from it. Raises InputError if it cannot be read or has problems.
+    """Read the set ``source``, and draw from it. Raises InputError if it cannot be read or has problems; it has the
+    first :data:`KEPT` of them.
 
     Rows are drawn by reservoir sampling (Vitter 1985, algorithm R), so that a set of any length takes little memory.
     Pictures are not opened here: the run that is measured checks them, as every run does.
@@ -41,10 +43,12 @@ def read_material(source: Path, task: str | None, choose: Choose | None, seed: i
     rows: list[bytes] = []
     kinds: Counter[Kind] = Counter()
     problems: list[Problem] = []
+    total_problems = 0
     number = 0
     for row in read_rows(source, task, choose=choose):
         if row.stimulus is None or row.canonical is None:
-            problems += row.problems
+            total_problems += len(row.problems)
+            problems += row.problems[: KEPT - len(problems)]
             continue
         fields = orjson.loads(row.canonical)
         kinds[kind_of(fields)] += 1
@@ -57,8 +61,8 @@ def read_material(source: Path, task: str | None, choose: Choose | None, seed: i
         elif (place := draw.randrange(number + 1)) < DRAWN:
             rows[place] = line
         number += 1
-    if problems:
-        raise InputError(f"{source}: {count(len(problems), 'problem')}; nothing was started", problems)
+    if total_problems:
+        raise InputError(f"{source}: {count(total_problems, 'problem')}; nothing was started", problems)
     draw.shuffle(rows)
     return Material(rows, kinds)
 

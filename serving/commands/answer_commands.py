@@ -336,10 +336,10 @@ def _check(options: argparse.Namespace) -> int:
         from serving.generation.agent_check import check_agents
 
         selection = _selection(options)
-        return check_agents(options.source, selection, task=options.task, deep=options.deep, json=options.json)
+        return check_agents(options.source, selection, tasks=options.tasks, deep=options.deep, json=options.json)
     if options.settings or options.config is not None:
         raise InputError("--set and --config are about agents: name them with --agents")
-    return print_report(check_unasked(options.source, task=options.task, deep=options.deep), json=options.json)
+    return print_report(check_unasked(options.source, tasks=options.tasks, deep=options.deep), json=options.json)
 
 
 def _generate(options: argparse.Namespace) -> int:

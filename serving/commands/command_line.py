@@ -239,10 +239,12 @@ def source_options() -> Parser:
     shared.add_argument("source", type=path, metavar="STIMULI", help=forms)
     shared.add_argument(
         "--task",
-        type=task,
-        metavar="TASK",
-        help="the task of rows that name no task: color, object, attention, caption, word or conversation. A row with "
-        "a task other than TASK is an error",
+        type=tasks,
+        dest="tasks",
+        default=(),
+        metavar="TASK[,TASK]",
+        help="the task of rows that name no task: color, object, attention, caption, word or conversation; "
+        "several of pictures with commas between them. With a single TASK a row with another task is an error",
     )
     return shared
 

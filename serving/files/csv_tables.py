@@ -123,9 +123,14 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 def write_rows(file: TextIO, columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
     """Write a table to ``file``, which must be open with ``newline=""``."""
+    write_guarded(file, columns, ([guarded(value) for value in row] for row in rows))
+
+
+def write_guarded(file: TextIO, columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """As :func:`write_rows`, of values that went through :func:`guarded` before."""
     writer = csv.writer(file, lineterminator="\r\n")  # with "\n" a lone "\r" in a text would not be quoted
-    writer.writerow([_cell(name) for name in columns])
-    writer.writerows([_cell(value) for value in row] for row in rows)
+    writer.writerow([guarded(name) for name in columns])
+    writer.writerows(rows)
 
 
 def unguarded(text: str) -> str:
@@ -138,7 +143,8 @@ def read_back(text: str) -> str:
     return _CONTROL.sub("\ufffd", text)
 
 
-def _cell(value: Any) -> Any:
+def guarded(value: Any) -> Any:
+    """A value as a cell has it: no formula of a spreadsheet, no control characters, and nothing where it is missing."""
     if isinstance(value, str):
         return _repeated_text(value) if len(value) <= SHORT_TEXT else _text(value)
     return None if value is None or value != value else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,14 @@ from serving.sets.set_rows import Row, chosen_by
 from serving.sets.stimulus_set import read_rows
 
 
-def check_agents(source: Path, selection: Selection, *, task: str | None, deep: bool, json: bool) -> int:
+def check_agents(source: Path, selection: Selection, *, tasks: Sequence[str], deep: bool, json: bool) -> int:
     """Print the problems of the set and of the agents. Returns the exit code: 0, or 2 with problems. Raises InputError
     and UnavailableError as ``generate``."""
     made = checked_agents(selection.entries, selection.settings)
     check_usage(selection.names, selection.entries, made, 1)
     described = run_entries(selection.names, selection.entries, made, selection.settings)
     asked = {name: {**entry, "task": tasks_asked(entry)} for name, entry in described.items()}
-    choose = chosen_by({name: entry["task"] for name, entry in asked.items()})
+    choose = chosen_by({name: entry["task"] for name, entry in asked.items()}, tasks)
     forms: dict[Any, bytes] = {}
     kinds: Counter[Kind] = Counter()
 
@@ -37,6 +38,7 @@ def check_agents(source: Path, selection: Selection, *, task: str | None, deep: 
             forms.setdefault(form(fields), row.canonical)
             kinds[kind_of(fields)] += 1
 
+    task = tasks[0] if len(tasks) == 1 else None  # of the whole table
     result = check_rows(read_rows(source, task, choose=choose), deep=deep, on_row=keep)
     root = source.resolve() if source.is_dir() else source.resolve().parent
     checked = check_prompts(asked, selection.entries, selection.settings, forms.values(), root)
@@ -48,8 +50,8 @@ def check_agents(source: Path, selection: Selection, *, task: str | None, deep: 
     problems = [*checked.problems.values(), *idle]
     if json:
         agents = {"problems": [asdict(problem) for problem in problems], "limits": checked.cannot}
-        tasks = dict(sorted(result.tasks.items()))
-        print_json({**asdict(result), "tasks": tasks, "agents": agents})
+        counts = dict(sorted(result.tasks.items()))
+        print_json({**asdict(result), "tasks": counts, "agents": agents})
         return 2 if result.total_problems or problems else 0
     code = print_report(result)
     for problem in problems:

@@ -38,8 +38,8 @@ class GenerateOptions(WorkerOptions):
     """The agents and pairs ``a~b``, by name."""
     out: Path
     """The run folder."""
-    task: str | None = None
-    """The task of rows without one."""
+    tasks: Sequence[str] = ()
+    """The tasks that are asked of rows without one; empty: those that the agents answer."""
     samples: int = 1
     """Answers to each stimulus."""
     seed: int | None = None
@@ -164,9 +164,9 @@ class Assignment:
         batch_size = 1 if self.is_pair else dispatcher.batch_size
         missing = self.missing(stimuli, options)
         positions = [position for position, number in enumerate(missing) if number]
-        places = spread(len(positions), max(1, batch_size // options.samples), workers)
-        self.sampled = [positions[place] for place in places]
         lengths = row_lengths(stimuli.path)
+        places = spread(len(positions), max(1, batch_size // options.samples), workers, lengths[positions])
+        self.sampled = [positions[place] for place in places]
         self.forecast = Forecast(missing, lengths, batch_size=batch_size, workers=workers, in_turns=self.is_pair)
 
     def note(self, outcome: Outcome) -> None:
@@ -270,11 +270,12 @@ def run_entries(
 def nothing_to_answer(where: str, name: str, entry: Mapping[str, Any], kinds: Iterable[Kind]) -> Problem:
     """The problem of an agent without stimuli among the ``kinds``; ``entry`` is its entry of ``run.json``."""
     kinds = [*kinds]
-    hint = "; a conversation needs a pair: a~b" if {*kinds} == {("conversation", None)} else ""
+    if {*kinds} == {("conversation", None)} and "conversation" in entry["task"]:
+        return Problem(where, None, name, f"a conversation needs two agents: {name}~{name}, or another partner")
     wants = ", ".join(sorted(tasks_asked(entry))) or "conversation"
     if "modes" in entry:
         wants += f" ({', '.join(entry['modes'])})"
-    return Problem(where, None, name, f"answers {wants}, but the set has {named(kinds) or 'nothing'}{hint}")
+    return Problem(where, None, name, f"answers {wants}, but the set has {named(kinds) or 'nothing'}")
 
 
 class ConversingPair:

@@ -54,8 +54,8 @@ def dry_run(
         run, stimuli = prepare_run(
             folder,
             options.source,
-            task=options.task,
-            choose=chosen_by({name: tasks_asked(entry) for name, entry in described.items()}),
+            tasks=options.tasks,
+            choose=chosen_by({name: tasks_asked(entry) for name, entry in described.items()}, options.tasks),
             seed=options.seed,
             samples=options.samples,
             described=described,

@@ -76,7 +76,7 @@ def generate(
     described = run_entries(options.agents, options.entries, made, options.settings)
     if options.dry_run:
         return dry_run(options, made, described, report)
-    choose = chosen_by({name: tasks_asked(entry) for name, entry in described.items()})
+    choose = chosen_by({name: tasks_asked(entry) for name, entry in described.items()}, options.tasks)
     level = logging.DEBUG if options.verbose else logging.WARNING
     with (
         machine.collecting_rarely(),
@@ -91,7 +91,7 @@ def generate(
             run, stimuli = prepare_run(
                 options.out,
                 options.source,
-                task=options.task,
+                tasks=options.tasks,
                 choose=choose,
                 seed=options.seed,
                 samples=options.samples,

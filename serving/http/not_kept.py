@@ -5,7 +5,6 @@ title_generation`` this does not become a record.
 """
 
 import re
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -21,7 +20,7 @@ DENIALS = ("no", "false")  # words that may mean the opposite
 DESCRIBED = "Why the answer is not kept by --out, in a word (`title_generation`); it is kept without one."
 # The header as FastAPI would document it. It is no parameter of FastAPI's: to take a request's headers apart for one
 # parameter takes as long as all that the server does for the record.
-NOT_KEPT_HEADER: Mapping[str, Any] = {
+NOT_KEPT_HEADER: dict[str, Any] = {
     "parameters": [
         {
             "name": NAME,

@@ -5,11 +5,13 @@ after 5 % of the answers how much work each part of the set is, in whichever ord
 
 - **Work.** Each answer's work is its part of its batch's time in the agent. Preparing counts where workers wait for it,
   and what is still unexplained is the same for each answer. Attempts that filters refused are in it.
-- **What is left.** The set is cut into strata by position. A missing answer will be as much work as those of its
-  stratum, corrected for the length of its row where length explains work: the separate regression estimator (W. G.
-  Cochran, Sampling Techniques, 1977, section 7.10). Its variance comes from differences of neighbouring strata, as for
-  systematic samples (K. M. Wolter, Introduction to Variance Estimation, 2007, section 8.2).
-- **Pace.** How many batches are answered at once, lately: windows of the run, of which later ones weigh more.
+- **What is left.** The set is cut into strata by position, one for each cluster of the sample. Where length explains
+  work, a line through the strata says how much. What the line leaves unexplained is that of the stratum, drawn towards
+  that of all strata as far as their differences may be chance (R. E. Fay and R. A. Herriot, Estimates of income for
+  small places, 1979). The variance comes from differences of neighbouring strata, as for systematic samples (K. M.
+  Wolter, Introduction to Variance Estimation, 2007, section 8.2).
+- **Pace.** How long workers wait for a batch, lately: windows of the run, of which later ones weigh more. A wait does
+  not depend on how long the batch then takes, so that it counts for each answer alike.
 
 The clock is the records' own ``created``, so that a run that goes on and a run folder on disk give the same figures.
 """
@@ -33,9 +35,11 @@ from serving.runs.estimates import Estimate, within
 EVERY = 25  # one stimulus of so many is in the sample
 MOST_SAMPLED = 4096  # stimuli: more would make the forecast no better, and they are held in memory
 FEWEST_CLUSTERS = 4  # in a sample, where it has as many stimuli
+ONE_PASS = 32  # a sample of fewer clusters goes along the set once
 STRATA = 64  # at most
 WINDOWS = 10  # in which the pace is looked at
 FADING = 0.8  # the weight of a window, of that of the next
+POWER = 10.0  # of the mean that stands for the longest row of a batch
 EXPLAINS = 2.0  # the slope on length is used from this many standard errors on
 RECENT = 600.0  # seconds of which the rate is taken
 MOST_BATCHES = 4096  # whose times are kept
@@ -52,24 +56,23 @@ SILVER = sqrt(2) - 1  # multiples of it, without their whole parts, are spread e
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
 
-def spread(count: int, batch_size: int = 1, workers: int = 1) -> list[int]:
+def spread(count: int, batch_size: int = 1, workers: int = 1, lengths: Numbers | None = None) -> list[int]:
     """Which of ``count`` missing stimuli to ask first: the places, from 0, in the order of asking.
 
     They are one in :data:`EVERY`, in clusters of neighbours. Stimuli of a batch are neighbours in the sample as in the
     rest of the run, so that a set sorted by length has batches of equal lengths in both. Each cluster stands at a place
     of its own in its part of the set: a sample of each 25th would see a single condition of a set whose conditions
-    alternate. Two passes go along the set, so that half of the sample comes from everywhere, too; clusters that follow
-    each other stand near each other, since a request that is tried again comes into the batch of the next. The first
-    cluster of each worker is one more, since first batches are slow and tell little. Empty for fewer than :data:`EVERY`
-    stimuli.
+    alternate. Two passes go along the set, so that half of the sample comes from everywhere, too. With ``lengths``, of
+    the missing rows, few clusters need one pass.
+
+    A request that is tried again comes into the batch of the next cluster. So each pass goes from short rows to long
+    ones, where ``lengths`` are given: a short row in a batch of long ones changes nothing, but a long one would make a
+    batch of short ones slow.
+
+    The first cluster of each worker is one more, since first batches are slow and tell little. Empty for fewer than
+    :data:`EVERY` stimuli.
     """
-    sampled = min(count // EVERY, MOST_SAMPLED)
-    if not sampled:
-        return []
-    length = max(1, min(batch_size, sampled // FEWEST_CLUSTERS))
-    clusters = sampled // length
-    extra = workers if clusters >= FEWEST_CLUSTERS * workers else 0
-    clusters -= extra
+    clusters, length, extra = _clusters(count, batch_size, workers)
     starts = []
     neighbours = []
     for number in range(clusters):
@@ -77,10 +80,27 @@ def spread(count: int, batch_size: int = 1, workers: int = 1) -> list[int]:
         last = (number + 1) * count // clusters - length
         starts.append(first + int((last - first + 1) * (number * SILVER % 1)))
         neighbours.append(starts[-1] + length if starts[-1] + length <= last else starts[-1] - length)
-    order = [*range(0, clusters, 2), *reversed(range(1, clusters, 2))]
+    passes = [[*range(0, clusters, 2)], [*reversed(range(1, clusters, 2))]]
+    if lengths is not None:
+        if clusters < ONE_PASS:
+            passes = [[*range(clusters)]]
+        mean = [float(lengths[start : start + length].mean()) for start in starts]
+        for one in passes:
+            one.sort(key=lambda number: mean[number])
     asked = [neighbours[(2 * number + 1) * clusters // (2 * extra)] for number in range(extra)]
-    asked += [starts[number] for number in order]
+    asked += [starts[number] for one in passes for number in one]
     return [place for start in asked for place in range(start, start + length)]
+
+
+def _clusters(count: int, batch_size: int, workers: int) -> tuple[int, int, int]:
+    """The clusters of a sample, the stimuli of each, and the clusters beside them for the workers' first batches."""
+    sampled = min(count // EVERY, MOST_SAMPLED)
+    if not sampled:
+        return 0, 0, 0
+    length = max(1, min(batch_size, sampled // FEWEST_CLUSTERS))
+    clusters = sampled // length
+    extra = workers if clusters >= FEWEST_CLUSTERS * workers else 0
+    return clusters - extra, length, extra
 
 
 def row_lengths(path: Path) -> Numbers:
@@ -116,13 +136,16 @@ class Forecast:
         self._workers = workers
         self._in_turns = in_turns
         total = float(self._left.sum())
-        self._strata = int(max(1, min(STRATA, total // EVERY)))
+        stimuli = int(np.count_nonzero(self._left))
+        of_batch = max(1, round(batch_size * stimuli / max(1.0, total)))
+        self._strata = max(1, min(STRATA, _clusters(stimuli, of_batch, workers or 1)[0]))
         before = np.cumsum(self._left) - self._left
         self._stratum = np.minimum(before * self._strata // max(1.0, total), self._strata - 1).astype(np.intp)
         # Of the answers of each stratum: their number, responding, preparing, and of their batches the mean length and
-        # the largest. First those of workers' first batches, which are slower, then the others.
+        # nearly the largest. First those of workers' first batches, which are slower, then the others.
         self._sums = np.zeros((2, 5, self._strata))
         self._timed = 0  # the answers in these sums
+        self._answering = 0.0  # seconds of all batches
         self._noted = array("d")  # the arguments of each call of :meth:`note`, one after the other
         self._created = 0.0  # of the batch in hand
         self._in_batch = 0  # its answers so far
@@ -141,22 +164,24 @@ class Forecast:
         self._take()
         if len(self._batches) < FEWEST_BATCHES:
             return None
-        busy, busy_variance, busy_freedom = self._busy()
-        first, sums = self._sums
+        seen, busy, waiting, wait_variance, wait_freedom = self._waits()
+        first, sums = self._sums.copy()
         if sums[0].sum() < first[0].sum():  # few are answered: better slow ones than none
             sums = first + sums
+        sums[1] *= max(1.0, self._answering / max(1e-9, self._sums[:, 1].sum()))  # see _take
         answers, responding, preparing, *_ = sums.sum(axis=1)
         rate = self.rate()
         if not rate:
             return None
         durations = [end - begin for begin, end, _ in self._batches]
         is_busy = not self._in_turns and busy >= BUSY * (self._workers or 1) and float(np.mean(durations)) > SHORT
-        seconds = responding / answers / busy if is_busy else 1 / rate
+        seconds = (responding / answers + waiting) / seen if is_busy else 1 / rate
         weights = self._weights(seconds, responding / answers, preparing / answers)
         work, work_variance, work_freedom = self._work(sums, weights)
         expected = Estimate(work)
-        if work > 0 and busy_freedom and work_freedom:
-            parts = (work_variance / work**2, work_freedom), (busy_variance, busy_freedom)
+        if work > 0 and wait_freedom and work_freedom:
+            of_wait = wait_variance / (responding / answers + waiting) ** 2
+            parts = (work_variance / work**2, work_freedom), (of_wait, wait_freedom)
             variance = sum(part for part, _ in parts) + STEADIEST**2
             freedom = variance**2 / max(1e-12, sum(part**2 / freedom for part, freedom in parts))
             expected = within(work, variance, freedom)
@@ -165,7 +190,7 @@ class Forecast:
     def workers(self) -> int:
         """How many workers answer, or seem to."""
         self._take()
-        return self._workers or max(1, int(np.ceil(self._busy()[0] - 0.1)))
+        return self._workers or max(1, int(np.ceil(self._waits()[1] - 0.1)))
 
     def rate(self) -> float | None:
         """Answers in a second lately (:data:`RECENT`); None as long as too few are there."""
@@ -200,6 +225,9 @@ class Forecast:
         shortest = np.minimum.reduceat(responding, batches)
         for first, number, seconds in zip(batches.tolist(), sizes.tolist(), shortest.tolist(), strict=True):
             self._add(float(created[first]), float(preparing[first]), seconds, number, is_begun=in_batch[first] > 0)
+        # Answers have the seconds of their own attempts. Those of requests that will be tried again are in no answer
+        # yet, but in the seconds of their batches.
+        self._answering += float(shortest[in_batch[batches] == 0].sum())
         self._in_batch = int(in_batch[-1]) + 1
         lengths = self._lengths[positions]
         columns = (
@@ -207,7 +235,7 @@ class Forecast:
             responding / size,
             preparing,
             np.repeat(np.add.reduceat(lengths, batches) / sizes, sizes),
-            np.repeat(np.maximum.reduceat(lengths, batches), sizes),
+            np.repeat(_nearly_longest(lengths, batches, sizes), sizes),
         )
         place = self._stratum[positions] + self._strata * (created - responding >= self._warm)
         for row, column in enumerate(columns):
@@ -230,14 +258,16 @@ class Forecast:
         end = created - self._pauses
         self._batches.append((end - responding, end, self._timed))
 
-    def _busy(self) -> tuple[float, float, float]:
-        """How many batches are answered at once, lately; the variance of its logarithm, and the degrees of freedom of
-        that (0: nothing is known of it).
+    def _waits(self) -> tuple[int, float, float, float, float]:
+        """How many workers are seen; how many batches are answered at once; the seconds that a worker waited before a
+        batch lately, for each answer, with their variance and its degrees of freedom (0: nothing is known of it).
 
         Each batch follows another of its worker. So it is looked at how long its worker had waited, which needs no
         knowledge of batches that are under way and may take long.
         """
         batches = sorted(self._batches[-LOOKED_AT:])
+        if not batches:
+            return 0, 0.0, 0.0, 0.0, 0.0
         free: list[float] = []  # when each worker ended its last batch, ascending
         seconds = []
         waits = []
@@ -250,18 +280,19 @@ class Forecast:
             seconds.append(end - begin)
             insort(free, end)
         windows = np.linspace(0, len(batches), min(WINDOWS, len(batches) // FEWEST_BATCHES) + 1).astype(int)
-        answering = np.add.reduceat(seconds, windows[:-1])
-        shares = answering / (answering + np.add.reduceat(waits, windows[:-1])).clip(1e-9)
-        fading = FADING ** np.arange(len(shares))[::-1]
+        fading = FADING ** np.arange(len(windows) - 1)[::-1]
         fading /= fading.sum()
-        share = float((fading * shares).sum())
-        busy = share * len(free)
-        if len(shares) < 2 or not share:
-            return busy, 0.0, 0.0
-        left = float(self._left.sum())
-        future = max(1.0, len(shares) * left / (self._batches[-1][2] - self._batches[-len(batches)][2] + 1))
-        variance = float(shares.var(ddof=1)) * (float((fading**2).sum()) + 1 / future)
-        return busy, variance / share**2, len(shares) - 1.0
+        answering = np.add.reduceat(seconds, windows[:-1])
+        waited = np.add.reduceat(waits, windows[:-1])
+        busy = len(free) * float(fading @ (answering / (answering + waited).clip(1e-9)))
+        number = self._batches[-1][2] - (self._batches[-LOOKED_AT - 1][2] if len(self._batches) > LOOKED_AT else 0)
+        of_answers = waited / (number * np.diff(windows) / len(batches))
+        waiting = float(fading @ of_answers)
+        if len(fading) < 2 or not busy:
+            return len(free), busy, waiting, 0.0, 0.0
+        future = max(1.0, len(fading) * float(self._left.sum()) / number)
+        variance = float(of_answers.var(ddof=1)) * (float(fading @ fading) + 1 / future)
+        return len(free), busy, waiting, variance, len(fading) - 1.0
 
     def _weights(self, seconds: float, responding: float, preparing: float) -> Numbers:
         """The wall time of an answer, of a second of responding and of one of preparing. Arguments are means of an
@@ -287,11 +318,13 @@ class Forecast:
             for length, rows in zip(lengths, (self._lengths, self._longest), strict=True)
         ]
         _, slope, length, rows = min(lines, key=lambda line: line[0])
-        length_left = np.bincount(group, self._left * rows, len(there))
-        expected = float((left * work + slope * (length_left - left * length)).sum())
+        rest = work - slope * length
+        variances = _variances(rest, answers)
+        if len(variances):
+            rest = _drawn_together(rest, answers, variances)
+        expected = float((left * rest).sum() + slope * (self._left * rows).sum())
         # Should the line cross zero, rows there take no negative time.
         expected = max(expected, float(left.sum() * work.min()))
-        variances = _variances(work - slope * length, answers)
         if not len(variances):
             return expected, 0.0, 0.0
         parts = variances * (left**2 / answers + left)
@@ -302,6 +335,12 @@ class Forecast:
         return expected, variance, freedom
 
 
+def _nearly_longest(lengths: Numbers, starts: Any, sizes: Any) -> Numbers:
+    """The mean of each batch's lengths by a high power. It is the longest where all are equal, and a little less where
+    one is long: in a batch of many long rows it is likelier that one of them is slow for its length."""
+    return np.asarray((np.add.reduceat(lengths**POWER, starts) / sizes) ** (1 / POWER))
+
+
 def _longest_beside(lengths: Numbers, is_missing: np.ndarray[Any, Any], batch_size: int) -> Numbers:
     """Of each missing row the longest length in its batch, if batches are formed along the set."""
     longest = lengths.copy()
@@ -309,26 +348,33 @@ def _longest_beside(lengths: Numbers, is_missing: np.ndarray[Any, Any], batch_si
     if len(missing):
         starts = np.arange(0, len(missing), batch_size)
         sizes = np.diff([*starts, len(missing)])
-        longest[missing] = np.repeat(np.maximum.reduceat(lengths[missing], starts), sizes)
+        longest[missing] = np.repeat(_nearly_longest(lengths[missing], starts, sizes), sizes)
     return longest
 
 
 def _line(length: Numbers, work: Numbers, answers: Numbers) -> tuple[float, float]:
-    """What length leaves unexplained of the differences in work between neighbouring strata, and the work of a byte: 0
-    unless length explains work."""
-    if len(length) < FEWEST_CLUSTERS:
-        return 0.0, 0.0
-    weight = 1 / (1 / answers[1:] + 1 / answers[:-1])
-    across = np.diff(length)
-    up = np.diff(work)
-    everything = float((weight * up**2).sum())
-    square = float((weight * across**2).sum())
-    if not square:
+    """What length leaves unexplained of the differences in work between strata, and the work of a byte: 0 unless length
+    explains work."""
+    across = length - np.average(length, weights=answers)
+    up = work - np.average(work, weights=answers)
+    everything = float((answers * up**2).sum())
+    square = float((answers * across**2).sum())
+    if len(length) < FEWEST_CLUSTERS or not square:
         return everything, 0.0
-    slope = float((weight * across * up).sum()) / square
-    rest = float((weight * (up - slope * across) ** 2).sum())
-    error = sqrt(rest / (len(up) - 1) / square)
+    slope = float((answers * across * up).sum()) / square
+    rest = float((answers * (up - slope * across) ** 2).sum())
+    error = sqrt(rest / (len(up) - 2) / square)
     return (rest, slope) if abs(slope) > EXPLAINS * error else (everything, 0.0)
+
+
+def _drawn_together(work: Numbers, answers: Numbers, variances: Numbers) -> Numbers:
+    """The work of an answer in each stratum, drawn towards the mean of all: wholly, where strata differ no more than
+    answers with these ``variances`` do by chance; hardly, where they differ much more."""
+    mean = np.average(work, weights=answers)
+    chance = variances / answers
+    differences = max(0.0, float(((work - mean) ** 2).sum() / (len(work) - 1) - chance.mean()))
+    kept = differences / (differences + chance) if differences else 0.0
+    return mean + kept * (work - mean)
 
 
 def _variances(work: Numbers, answers: Numbers) -> Numbers:

@@ -18,7 +18,8 @@ from serving.files.atomic_files import lock, writing
 from serving.runs.run import PERSON, Run, refuse_other_folder
 from serving.runs.run_json import changed_code, difference, new_run_json, read_run_json, take_code
 from serving.sets.checking import CheckedSet, check_set
-from serving.sets.set_rows import Choose
+from serving.sets.kinds import tasks_asked
+from serving.sets.set_rows import Choose, own_ids
 
 
 @contextmanager
@@ -53,7 +54,7 @@ def prepare_run(
     folder: Path,
     source: Path,
     *,
-    task: str | None,
+    tasks: Sequence[str] = (),
     choose: Choose | None = None,
     seed: int | None,
     samples: int,
@@ -61,23 +62,23 @@ def prepare_run(
     skip_invalid: bool = False,
     accept_changed_code: bool = False,
 ) -> PreparedRun:
-    """Check the set ``source``; make or continue the run folder, which the caller has locked. Raises InputError with
-    every problem of the set, IdentityError if the folder was made from something else, StorageError."""
+    """Check the set ``source``; make or continue the run folder, which the caller has locked. ``tasks`` are those that
+    are asked of rows that name none; ``choose`` picks among them. Raises InputError with every problem of the set,
+    IdentityError if the folder was made from something else, StorageError."""
     meta = _load_meta(folder)
-    before = []
-    agents = dict(described)
+    before: list[str] = []
+    agents_before: dict[str, Any] = {}
     if meta is not None:
         if not meta["set"]:
             raise InputError(f"{folder} holds what a server kept, and no set; choose another folder")
         _same_seed_and_agents(folder, meta, seed, described, accept_changed_code)
         before = meta["set"].get("tasks", [])
-        agents = {**meta["agents"], **described}
-    if task is not None and source.is_dir():
-        choose = _always(task)  # beside it the run's other tasks are asked
-        task = None
-    tasks = _PictureTasks(before, agents, choose)
+        agents_before = meta["agents"]
+    # A single task is that of the whole table. Of a folder, and with several, the run's other tasks are asked, too.
+    task = tasks[0] if len(tasks) == 1 and not source.is_dir() else None
+    asked = _PictureTasks(folder, before, agents_before, {**agents_before, **described}, choose)
     earlier = None if meta is None else meta["set"]
-    stimuli = check_set(source, folder, task=task, choose=tasks, skip_invalid=skip_invalid, earlier=earlier)
+    stimuli = check_set(source, folder, task=task, choose=asked, skip_invalid=skip_invalid, earlier=earlier)
     if meta is None:
         meta = new_run_json(secrets.token_hex(6), seed or 0, samples)
     meta["set"] = {
@@ -86,8 +87,8 @@ def prepare_run(
         "count": len(stimuli.kinds),
         "sha256": stimuli.sha256,
     }
-    if tasks.all:
-        meta["set"]["tasks"] = tasks.all
+    if asked.all:
+        meta["set"]["tasks"] = asked.all
     for name, entry in described.items():
         kept = meta["agents"].get(name)
         if kept is None or not _has_begun(folder, name):
@@ -125,42 +126,54 @@ def new_people_run(folder: Path, source: Path) -> Run:
     """Make a run folder for people's answers to the set ``source``, without agents. Raises as :func:`prepare_run`."""
     (folder / "records").mkdir(parents=True)
     with lock(folder):
-        run = prepare_run(folder, source, task=None, seed=0, samples=0, described={}).run
+        run = prepare_run(folder, source, seed=0, samples=0, described={}).run
     (folder / "lock").unlink()
     return run
-
-
-def _always(task: str) -> Choose:
-    """A choice of tasks for a picture that is always ``task``."""
-    return lambda tasks: [task]
 
 
 class _PictureTasks:
     """Chooses the tasks of pictures that name none: the run's own, and those that ``choose`` adds. ``all`` has each."""
 
-    def __init__(self, before: Sequence[str], agents: Mapping[str, dict[str, Any]], choose: Choose | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        tasks_before: Sequence[str],
+        agents_before: Mapping[str, dict[str, Any]],
+        agents: Mapping[str, dict[str, Any]],
+        choose: Choose | None,
+    ) -> None:
         self.all: list[str] = []
-        self._before = before
-        self._agents = agents
+        self._folder = folder
+        self._before = tasks_before
+        self._by_agent_before = {name: tasks_asked(entry) for name, entry in agents_before.items()}
+        self._by_agent = {name: tasks_asked(entry) for name, entry in agents.items()}
         self._choose = choose
-        self._chosen: dict[Sequence[str], list[str]] = {}
+        self._chosen: dict[Sequence[str], dict[str, bool]] = {}
 
-    def __call__(self, tasks: Sequence[str]) -> list[str]:
+    def __call__(self, tasks: Sequence[str]) -> Mapping[str, bool]:
         if tasks not in self._chosen:
             before = [task for task in self._before if task in tasks]
             more = () if self._choose is None else self._choose(tasks)
-            self._chosen[tasks] = [*dict.fromkeys([*before, *more])]
+            self._chosen[tasks] = own_ids([*dict.fromkeys([*before, *more])], self._by_agent)
             self.all = [*dict.fromkeys([*self.all, *self._chosen[tasks]])]
-            self._refuse_two_tasks()
+            self._refuse_other_ids(before, self._chosen[tasks])
         return self._chosen[tasks]
 
-    def _refuse_two_tasks(self) -> None:
-        for name, entry in self._agents.items():
-            tasks = [task for task in self.all if task in entry["task"]]
-            if len(tasks) > 1:
-                message = f"answers {' and '.join(tasks)}; each task needs a run of its own (--task)"
-                problems = [Problem("agents", None, name, message)]
-                raise InputError("in a run an agent has a single task about the same pictures", problems)
+    def _refuse_other_ids(self, before: Sequence[str], now: Mapping[str, bool]) -> None:
+        """Refuse an agent of several tasks where a picture's rows have one id until now, since there are records."""
+        earlier = own_ids(before, self._by_agent_before)
+        if all(now[task] == has_own_id for task, has_own_id in earlier.items()):
+            return
+        problems = []
+        for name, tasks in self._by_agent.items():
+            several = [task for task in now if task in tasks]
+            if len(several) > 1:
+                problems.append(Problem("agents", None, name, f"answers {' and '.join(several)}"))
+        raise InputError(
+            f"in {self._folder} a picture has one id in all tasks, as each agent answers one of them; choose another "
+            "folder for agents that answer several",
+            problems,
+        )
 
 
 def _load_meta(folder: Path) -> dict[str, Any] | None:

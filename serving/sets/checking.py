@@ -28,7 +28,7 @@ from serving.files.atomic_files import replacing, writing
 from serving.files.terminal import print_json
 from serving.files.words import count
 from serving.sets.kinds import Kind, kind_of
-from serving.sets.set_rows import OTHER_TASK, PICTURE_TASKS, Choose, Row
+from serving.sets.set_rows import OTHER_TASK, PICTURE_TASKS, Choose, Row, only
 from serving.sets.stimulus_index import UNREAD, Index, StimulusKey, carry_over, load_index, save_index, sha256_of
 from serving.sets.stimulus_row import StimulusRow
 from serving.sets.stimulus_set import read_rows
@@ -196,16 +196,18 @@ def _refusal(source: Path, result: CheckResult) -> InputError:
     )
 
 
-def check_unasked(path: Path, *, task: str | None, deep: bool) -> CheckResult:
-    """Check a set without agents. Rows that fit several tasks are checked for the first of them, and counted
-    under :data:`NO_TASK_YET`."""
+def check_unasked(path: Path, *, tasks: Sequence[str], deep: bool) -> CheckResult:
+    """Check a set without agents; ``tasks`` are those of rows that name none. Without any, rows that fit several are
+    checked for the first of them, and counted under :data:`NO_TASK_YET`."""
+    if tasks:
+        return check_rows(read_rows(path, tasks[0] if len(tasks) == 1 else None, choose=only(*tasks)), deep=deep)
     first_tasks = set[str]()
 
-    def choose(tasks: Sequence[str]) -> Sequence[str]:
+    def choose(tasks: Sequence[str]) -> Mapping[str, bool]:
         first_tasks.update(PICTURE_TASKS.intersection(tasks[:1]))
-        return tasks[:1]
+        return dict.fromkeys(tasks[:1], False)
 
-    result = check_rows(read_rows(path, task, choose=choose), deep=deep)
+    result = check_rows(read_rows(path, choose=choose), deep=deep)
     if first_tasks and len(result.tasks) == 1:
         result.tasks = Counter({NO_TASK_YET: result.tasks.total()})
     return result

@@ -12,7 +12,7 @@ import orjson
 from pydantic import ValidationError
 
 from agents.errors import InputError, Problem
-from agents.stimuli import ADAPTER, ALL_TASKS, TASKS, Stimulus, WordStimulus, as_dict, canonical
+from agents.stimuli import ADAPTER, ALL_TASKS, SHORT, TASKS, Stimulus, WordStimulus, as_dict, canonical
 from serving.files.row_problems import FieldProblem, RepeatedKeyError, field_problems, strict_json
 from serving.files.words import shown
 
@@ -23,9 +23,10 @@ OTHER_TASK = "but the task that is asked is"
 CONTENT = ("image", "cue", "topic")  # fields whose content is the id of a row without an id
 FILE_NAME = "file_name"  # of a picture, in the metadata of an ImageFolder
 ID_DIGITS = 16
+SHORT_OF: Mapping[str, str] = {name: short for short, name in SHORT.items()}
 
-Choose = Callable[[Sequence[str]], Sequence[str]]
-"""Which of several tasks a row has that names none."""
+Choose = Callable[[Sequence[str]], Mapping[str, bool]]
+"""Which of several tasks a row has that names none, and whether its row of this task gets an id of its own."""
 TasksByAgent = Mapping[str, Sequence[str]]
 
 
@@ -69,34 +70,59 @@ def _tasks_of(fields: frozenset[str]) -> Sequence[str]:
     )
 
 
-def chosen_by(tasks_by_agent: TasksByAgent) -> Choose:
-    """The tasks of rows that name none: those that agents answer, of pictures :func:`image_tasks`."""
+def chosen_by(tasks_by_agent: TasksByAgent, asked: Sequence[str] = ()) -> Choose:
+    """The tasks of rows that name none: those that are ``asked``; without any those that agents answer, of pictures
+    :func:`image_tasks`."""
 
-    def choose(tasks: Sequence[str]) -> Sequence[str]:
+    def choose(tasks: Sequence[str]) -> Mapping[str, bool]:
+        if asked:
+            return own_ids([task for task in asked if task in tasks], tasks_by_agent)
         if PICTURE_TASKS.issuperset(tasks):
-            return [task for task in image_tasks(tasks_by_agent) if task in tasks]
+            return own_ids([task for task in image_tasks(tasks_by_agent) if task in tasks], tasks_by_agent)
         has_words = any("word_association" in answered for answered in tasks_by_agent.values())
-        return [task for task in tasks if (task == "word_association") == has_words]
+        return {task: False for task in tasks if (task == "word_association") == has_words}
 
     return choose
 
 
+def only(*asked: str) -> Choose:
+    """The ``asked`` tasks of rows that name none, where they fit."""
+    return lambda tasks: {task: False for task in asked if task in tasks}
+
+
+def own_ids(tasks: Sequence[str], tasks_by_agent: TasksByAgent) -> dict[str, bool]:
+    """The ``tasks`` that a row has, and which of them get rows with ids of their own: the second and all after it, if
+    an agent answers several. A record's key is its stimulus, agent and sample, so that two tasks of one agent cannot
+    share an id."""
+    answers_several = any(len({*tasks}.intersection(answered)) > 1 for answered in tasks_by_agent.values())
+    return {task: answers_several and place > 0 for place, task in enumerate(tasks)}
+
+
 def image_tasks(tasks_by_agent: TasksByAgent) -> list[str]:
-    """The only task about images that all agents answer, or each agent's only one. Raises InputError if it is open."""
-    about_images = [
-        [task for task in tasks if task in PICTURE_TASKS and task != "judgement"] for tasks in tasks_by_agent.values()
-    ]
-    common = [task for task in about_images[0] if all(task in tasks for tasks in about_images)]
+    """The tasks about images, if none is asked for: the only one that all agents answer, else those of the agents that
+    have a single one. Raises InputError where that leaves an agent of several tasks without one."""
+    about_images = {
+        name: [task for task in tasks if task in PICTURE_TASKS and task != "judgement"]
+        for name, tasks in tasks_by_agent.items()
+    }
+    answered = [*about_images.values()]
+    if not any(answered):
+        listed = "; ".join(
+            f"{name} answers {', '.join(tasks) or 'in conversations'}" for name, tasks in tasks_by_agent.items()
+        )
+        raise InputError(f"these agents answer nothing about images: {listed}")
+    common = [task for task in answered[0] if all(task in tasks for tasks in answered)]
     if len(common) == 1:
         return common
-    if any(about_images) and all(len(tasks) <= 1 for tasks in about_images):
-        return [*dict.fromkeys(task for tasks in about_images for task in tasks)]
-    listed = "; ".join(
-        f"{name} answers {', '.join(tasks) or 'in conversations'}" for name, tasks in tasks_by_agent.items()
-    )
-    if not any(about_images):
-        raise InputError(f"these agents answer nothing about images: {listed}")
-    raise InputError(f"say with task (--task) what the agents answer about the images: {listed}")
+    single = [*dict.fromkeys(tasks[0] for tasks in answered if len(tasks) == 1)]
+    for name, tasks in about_images.items():
+        if len(tasks) > 1 and not {*tasks}.intersection(single):
+            names = " or ".join(SHORT_OF.get(task, task) for task in tasks)
+            raise InputError(
+                f"{name} answers several tasks about images: say with task (--task) which one it shall answer here, "
+                f"{names}; or several with commas between them"
+            )
+    return single
 
 
 def name_of(fields: Mapping[str, Any]) -> str | None:
@@ -189,21 +215,34 @@ class RowReader:
             # The metadata of an ImageFolder (the package datasets) name the picture so, beside them in the folder.
             values = {"image" if name == FILE_NAME else name: value for name, value in values.items()}
             unnamed = unnamed or "id" not in values
-        tasks: Sequence[str] = ()
+        tasks: Mapping[str, bool] = {}
         if "task" not in values:
-            tasks = [self.task] if self.task is not None else tasks_of(values)
-            if len(tasks) > 1:
-                tasks = () if self.choose is None else self.choose(tasks)
+            fitting = [self.task] if self.task is not None else tasks_of(values)
+            if len(fitting) <= 1:
+                tasks = dict.fromkeys(fitting, False)
+            elif self.choose is not None:
+                tasks = self.choose(fitting)
         fields = with_meta({**values, "id": "?"} if unnamed else values)
-        for with_task in [{"task": task, **fields} for task in tasks] or [fields]:
-            yield self._row(with_task, line, unnamed, [*problems], strict)
+        for task, has_own_id in tasks.items():
+            with_task = {"task": task, **fields}
+            if has_own_id and not unnamed:
+                _give_own_id(with_task)
+            yield self._row(with_task, line, unnamed, [*problems], strict, has_own_id)
+        if not tasks:
+            yield self._row(fields, line, unnamed, [*problems], strict)
 
     def bad(self, line: int | None, problems: Iterable[FieldProblem]) -> Row:
         """A row that has nothing but problems."""
         return Row(line, self.where, problems=tuple(Problem(self.where, line, *problem) for problem in problems))
 
     def _row(
-        self, fields: dict[str, Any], line: int | None, unnamed: bool, problems: list[FieldProblem], strict: bool
+        self,
+        fields: dict[str, Any],
+        line: int | None,
+        unnamed: bool,
+        problems: list[FieldProblem],
+        strict: bool,
+        has_own_id: bool = False,
     ) -> Row:
         try:
             raw = orjson.dumps(fields)
@@ -217,7 +256,11 @@ class RowReader:
             problems += [problem for problem in field_problems(error) if problem[0] not in fields_with_problems]
         else:
             if unnamed:
-                stimulus.id = fields["id"] = content_id(stimulus)
+                fields["id"] = content_id(stimulus)
+                if has_own_id:
+                    _give_own_id(fields)
+                    stimulus.benchmark_id = fields["benchmark_id"]
+                stimulus.id = fields["id"]
             if self.task not in (None, stimulus.task):
                 problems.append(("task", f"is {stimulus.task!r}, {OTHER_TASK} {self.task!r}"))
             if not problems:
@@ -232,6 +275,14 @@ class RowReader:
         row.id = id if isinstance(id, str) and "id" not in {problem.field for problem in row.problems} else None
         row.task = task if isinstance(task, str) and task in ALL_TASKS else None
         return row
+
+
+def _give_own_id(fields: dict[str, Any]) -> None:
+    """Put the task before the id; what the stimulus was called stays as ``benchmark_id``, unless it has one."""
+    name = fields.get("id")
+    if isinstance(name, str):
+        fields.setdefault("benchmark_id", name)
+        fields["id"] = f"{fields['task']}/{name}"
 
 
 def content_id(stimulus: Stimulus) -> str:

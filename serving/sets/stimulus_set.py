@@ -74,9 +74,9 @@ def read_rows(path: Path | str, task: str | None = None, *, choose: Choose | Non
 
 
 def _folder_rows(path: Path, where: str, task: str | None, choose: Choose | None) -> Iterator[Row]:
-    tasks: Sequence[str] = []
+    tasks: Mapping[str, bool] = {}
     if task is not None:
-        tasks = [task]
+        tasks = {task: False}
     elif choose is not None:
         tasks = choose(tasks_of(["image"]))
     if not tasks:
@@ -86,8 +86,8 @@ def _folder_rows(path: Path, where: str, task: str | None, choose: Choose | None
             raise InputError(f"{where}: {name} shows no image; its set is a JSONL or CSV file, not a folder")
     for name in image_names(path):
         file = os.fsencode(os.path.join(where, name)).decode("utf-8", "backslashreplace")
-        for picture_task in tasks:
-            yield from RowReader(file, path, picture_task).from_values({"id": name, "image": name}, None)
+        reader = RowReader(file, path, task, lambda fitting: tasks)
+        yield from reader.from_values({"id": name, "image": name}, None)
 
 
 def _lines(path: Path, where: str) -> Iterator[tuple[int, bytes]]:

@@ -210,7 +210,7 @@ def test_a_ranking_is_written_as_it_is_framed(tmp_path: Path) -> None:
 
 
 def test_importing_judging_loads_no_package_of_its_extra() -> None:
-    heavy = ("pandas", "numpy", "torch", "sklearn", "nutpie", "matplotlib")
+    heavy = ("pandas", "numpy", "torch", "sklearn", "numba", "nutpie", "matplotlib")
     code = f"import sys, judging; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

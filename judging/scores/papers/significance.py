@@ -192,13 +192,14 @@ class Agreement:
 
 def agreement(verdicts: pd.DataFrame) -> Agreement:
     """How far the judges of a task's ``verdicts`` agree: each two, all together, and people."""
-    from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
-
     table = verdicts_by_judge(verdicts[verdicts["judge_kind"] != "human"])
     pairs = [_pair(first, second, table[[first, second]].dropna()) for first, second in combinations(table.columns, 2)]
     complete = table.dropna().to_numpy(dtype=int)
-    is_varied = complete.shape[1] > 1 and len(np.unique(complete)) > 1
-    fleiss = float(fleiss_kappa(aggregate_raters(complete)[0])) if is_varied else None
+    fleiss = None
+    if complete.shape[1] > 1 and len(np.unique(complete)) > 1:
+        from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
+
+        fleiss = float(fleiss_kappa(aggregate_raters(complete)[0]))
     return Agreement(
         [str(name) for name in table.columns], Table(pairs), len(complete), fleiss, alpha_of_people(verdicts)
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from judging.statistics.contrasts import StatisticalTest
-from judging.statistics.jackknife import Floats
+from judging.statistics.jackknife import Codes, Floats
 from judging.statistics.log_odds import HALF, slope_of_log_odds
 from judging.statistics.tables import Estimate
 from judging.statistics.verdict_table import on_trials
@@ -80,39 +80,49 @@ def _tests(judges: np.ndarray, values: Floats, answered: Floats, place: dict[str
     largest = values.max()
     reach = float(np.ptp(values))
     places = (values - values.min()) / reach
-    slopes = []
-    residuals = []
-    for trials in _trials_of_each(judges):
-        own_places = places[trials]
-        own_answered = answered[trials]
-        is_below = values[trials] < largest
-        below = own_places[is_below]
-        if np.ptp(own_places) > 0:
-            slopes.append(np.polyfit(own_places, own_answered, 1)[0])
-        if len(below) and np.ptp(below) > 0 and len(below) < len(trials):
-            line = np.polyfit(below, own_answered[is_below], 1)
-            residuals.append(own_answered[~is_below].mean() - (line[0] + line[1]))
+    names, judge = np.unique(judges, return_inverse=True)
+    is_below = values < largest
+    slopes, _ = _lines(places, answered, judge, len(names))
+    rise, start = _lines(places[is_below], answered[is_below], judge[is_below], len(names))
+    beyond = np.bincount(judge[~is_below], minlength=len(names))
+    with np.errstate(invalid="ignore"):
+        share = np.bincount(judge[~is_below], answered[~is_below], len(names)) / beyond
+    residuals = share - (start + rise)
     return [
-        _of_judges("slopes", slopes, place, reach),
-        _of_judges(f"residuals at {largest:.15g}", residuals, place),
+        _of_judges("slopes", slopes[~np.isnan(slopes)], place, reach),
+        _of_judges(f"residuals at {largest:.15g}", residuals[~np.isnan(residuals)], place),
         _of_log_odds(values, answered, place),
     ]
 
 
-def _trials_of_each(judges: np.ndarray) -> list[np.ndarray]:
-    """The places of each judge's trials in ``judges`` [trials], ascending, by the judges' names."""
-    names, number = np.unique(judges, return_inverse=True)
-    order = np.argsort(number, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(number, minlength=len(names)))[:-1])
+def _lines(places: Floats, answered: Floats, judge: Codes, number: int) -> tuple[Floats, Floats]:
+    """The line of least squares through each judge's trials: its slope and its value at 0 [number].
+
+    ``judge`` [trials] says whose a trial is. Both are NaN of a judge with a single place, or none. Two thousand judges
+    have four thousand lines; numpy.polyfit takes one at a time."""
+    trials = np.bincount(judge, minlength=number)
+    with np.errstate(invalid="ignore"):
+        mean_place = np.bincount(judge, places, number) / trials
+        mean_answer = np.bincount(judge, answered, number) / trials
+    distance = places - mean_place[judge]
+    squares = np.bincount(judge, distance**2, number)
+    products = np.bincount(judge, distance * (answered - mean_answer[judge]), number)
+    least = np.full(number, np.inf)
+    most = np.full(number, -np.inf)
+    np.minimum.at(least, judge, places)
+    np.maximum.at(most, judge, places)
+    slope = np.full(number, np.nan)
+    np.divide(products, squares, out=slope, where=most > least)
+    return slope, mean_answer - slope * mean_place
 
 
-def _of_judges(name: str, figures: list[float], place: dict[str, Any], unit: float = 1.0) -> Trend:
+def _of_judges(name: str, figures: Floats, place: dict[str, Any], unit: float = 1.0) -> Trend:
     """Wilcoxon's signed ranks of a figure of each judge. They are rounded first: the line through equal answers has a
     slope of 1e-17, which is none. Their mean is divided by ``unit``."""
     from scipy.stats import wilcoxon
 
     rounded = np.round(figures, DIGITS)
-    mean = Estimate(float(rounded.mean()) / unit if figures else np.nan, form="+.4f").significant()
+    mean = Estimate(float(rounded.mean()) / unit if len(figures) else np.nan, form="+.4f").significant()
     test = Trend(test=f"Wilcoxon, {name} of judges", change=mean, judges=len(figures), **place)
     if len(figures) < LEAST_JUDGES:
         return test.fails(f"{name} of {LEAST_JUDGES} judges are needed")

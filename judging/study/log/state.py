@@ -266,15 +266,17 @@ def _without_collection() -> Iterator[None]:
 
     A log of 100,000 events becomes some 500,000 objects, all of which stay. The collector would go through them again
     and again and find nothing, which takes twice as long as the reading. At the end they are put among the old objects
-    (``freeze``, ``unfreeze``), or it would go through all of them at once.
+    (``freeze``, ``unfreeze``), or it would go through all of them at once. A program that has frozen objects of its
+    own would lose that by it: there they are not.
     """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()
-        gc.unfreeze()
+        if gc.get_freeze_count() == 0:
+            gc.freeze()
+            gc.unfreeze()
         if was_on:
             gc.enable()
 

@@ -22,8 +22,8 @@ from judging.study.pages.page_answers import BadAnswer, SentWithTime, ToldError,
 from judging.study.pages.pool import TimesSeen
 from serving.files.words import count
 from serving.sets.checking import check_rows
-from serving.sets.set_rows import Choose
 from serving.sets.set_rows import Row as SetRow
+from serving.sets.set_rows import only
 from serving.sets.stimulus_set import read_rows
 
 FASTEST = 4000.0
@@ -43,11 +43,6 @@ class StimulusAnswer(SentWithTime):
     """A text, or several where several are asked for."""
 
 
-def only_task(task: str | None) -> Choose:
-    """Gives rows without a task the study's, where they fit it."""
-    return lambda tasks: [name for name in tasks if name == task]
-
-
 def read_stimuli(source: Path, task: str) -> tuple[dict[str, Stimulus], str]:
     """The stimuli of a task in a set, by id, and the SHA-256 of their rows. Raises InputError, also where none is."""
     stimuli: dict[str, Stimulus] = {}
@@ -59,7 +54,7 @@ def read_stimuli(source: Path, task: str) -> tuple[dict[str, Stimulus], str]:
             stimuli[row.id] = parse_row(row.canonical, root=root)
             digest.update(row.canonical)
 
-    report = check_rows(read_rows(source, choose=only_task(task)), on_row=keep)
+    report = check_rows(read_rows(source, choose=only(task)), on_row=keep)
     if report.problems:
         raise InputError(f"{source} cannot be shown", report.problems)
     if not stimuli:

@@ -1,6 +1,7 @@
 """SmolLM2's folder: against transformers' own reading of the file; how it is brought; and, where
 `turinglike fetch smollm2-135m` has brought it, the model itself."""
 
+import functools
 import hashlib
 import resource
 import sys
@@ -118,6 +119,14 @@ def left(cache: Path) -> list[str]:
     return sorted(path.name for path in cache.iterdir() if path.suffix != ".lock")
 
 
+@pytest.fixture
+def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """transformers opens a file for its weights, its configuration and its tokens, and makes the table of the names of
+    weights anew for each module of a model: each is made once in a test."""
+    monkeypatch.setattr(gguf, "GGUFReader", functools.cache(gguf.GGUFReader))
+    monkeypatch.setattr(gguf, "get_tensor_name_map", functools.cache(gguf.get_tensor_name_map))
+
+
 def assert_equal(file: Path, folder: Path) -> None:
     """The folder's weights and tokens are those that transformers reads in the file by itself."""
     model = AutoModelForCausalLM.from_config(LlamaConfig.from_pretrained(folder))
@@ -131,6 +140,7 @@ def assert_equal(file: Path, folder: Path) -> None:
     assert (tokenizer.eos_token, tokenizer.pad_token) == ("<|im_end|>", "<|im_end|>")
 
 
+@pytest.mark.usefixtures("read_once")
 def test_the_folder_says_what_transformers_says_of_the_file(tiny: Path, tmp_path: Path) -> None:
     smollm2.write_folder(tiny, tmp_path)
     assert_equal(tiny, tmp_path)
@@ -195,6 +205,7 @@ def test_without_an_index_or_room_it_is_a_sentence(cache: Path, monkeypatch: pyt
 
 
 @real
+@pytest.mark.usefixtures("read_once")
 def test_the_real_folder_is_what_transformers_reads_in_the_file() -> None:
     assert_equal(MADE / smollm2.GGUF_FILE, MADE)
 

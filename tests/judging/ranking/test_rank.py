@@ -24,6 +24,7 @@ from judging.study.results.stopping import decide, detectability_by_judge
 from serving.cli import main
 
 OF_JUDGES = 0.5
+OF_SKILLS = 1.2
 OF_AGENTS = 0.7
 OF_TASTES = 0.8
 NO_SPREAD = 1e-4
@@ -111,10 +112,64 @@ def test_what_was_integrated_out_is_that_of_numerical_quadrature(monkeypatch: py
     assert result.draws["humanness"].std() == pytest.approx(deviation, rel=0.1)
 
 
-def test_the_gradient_is_that_of_differences() -> None:
-    """Of two studies with machines among the judges; some trials stand twice, and some effects have one verdict."""
+def test_a_judge_of_uneven_trials_is_that_of_numerical_quadrature(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a person's answer each judge gives 3 verdicts, of the agent's 15; judges differ by bias and skill."""
+    said = np.array([(1, 9), (2, 14), (0, 4), (1, 13), (3, 11)])  # machine, of the person's answer and of the agent's
+    shown = (3, 15)
+    answers = (("human", "human:p"), ("machine", "alpha"))
+    rows = []
+    for judge, (column, (truth, agent)) in product(range(len(said)), enumerate(answers)):
+        machines = said[judge, column]
+        rows += [(f"human:{judge}", truth, agent, "machine")] * machines
+        rows += [(f"human:{judge}", truth, agent, "human")] * (shown[column] - machines)
+    verdicts = pd.DataFrame(rows, columns=["judge", "truth", "agent", "verdict"])
+    verdicts = verdicts.assign(judge_kind="human", folder="V", stimulus="s", trial=verdicts["agent"])
+    fixed_spreads(monkeypatch, **{"judges.bias": OF_JUDGES, "judges.skill": OF_SKILLS, AGENTS: OF_AGENTS})
+    result = fit(verdicts)
+    assert result.convergence["is_converged"]
+
+    intercept = np.linspace(-3, 3, 41)[:, None, None, None]
+    dprime = np.linspace(-3, 4, 51)[None, :, None, None]
+    nodes, weights = np.polynomial.hermite_e.hermegauss(14)
+    weights = weights[:, None] * weights
+    bias = OF_JUDGES * nodes[:, None]
+    half = OF_SKILLS * nodes[None, :] / 2
+    human = intercept + bias - half
+    machine = intercept + dprime + bias + half
+    log_density = -(intercept**2) / 2 - dprime**2 / (2 * (1 + OF_AGENTS**2))
+    of_judges = []
+    for of_human, of_machine in said:
+        each = of_human * log_ndtr(human) + (shown[0] - of_human) * log_ndtr(-human)
+        each = each + of_machine * log_ndtr(machine) + (shown[1] - of_machine) * log_ndtr(-machine)
+        of_judges.append(each)
+        log_density = log_density + logsumexp(each, b=weights, axis=(2, 3), keepdims=True)
+    density = np.exp(log_density - log_density.max())
+    density /= density.sum()
+    of_first = weights * np.exp(of_judges[0] - of_judges[0].max(axis=(2, 3), keepdims=True))
+    of_first /= of_first.sum(axis=(2, 3), keepdims=True)
+    humanness = -dprime / math.sqrt(1 + OF_JUDGES**2 + OF_SKILLS**2 / 4)
+    draws = result.draws
+    cases = (
+        (humanness, draws["humanness"][:, 0]),
+        ((of_first * human).sum(axis=(2, 3), keepdims=True), -draws["criterion"][:, 0] - draws["skill"][:, 0] / 2),
+    )
+    for values, of_draws in cases:
+        error = of_draws.std() / math.sqrt(result.convergence["ess"])
+        assert of_draws.mean() == pytest.approx(float((density * values).sum()), abs=4 * error)
+    expected = float((density * humanness).sum())
+    deviation = math.sqrt(float((density * (humanness - expected) ** 2).sum()))
+    assert draws["humanness"].std() == pytest.approx(deviation, rel=0.1)
+
+
+@pytest.mark.parametrize("is_even", [True, False])
+def test_the_gradient_is_that_of_differences(is_even: bool) -> None:
+    """Of two studies with machines among the judges; some trials stand twice, and some effects have one verdict.
+
+    If it is not even, there are a few verdicts on people's answers only."""
     verdicts, _ = simulate_ranking.drawn(0)
     verdicts = pd.concat([verdicts[verdicts["folder"] != "2"], verdicts[:60]], ignore_index=True)
+    if not is_even:
+        verdicts = verdicts[(verdicts["truth"] == "machine") | (verdicts.index % 7 == 0)].reset_index(drop=True)
     names, levels = rank_model._levels(verdicts)
     is_other = (verdicts["judge_kind"] != "human").to_numpy()
     density = PosteriorDensity(names, levels, (verdicts["verdict"] == "machine").to_numpy(), is_other)

@@ -1,6 +1,7 @@
 """A study without HTTP: what is kept, what a server that starts again knows, what is refused."""
 
 import asyncio
+import gc
 import json
 import signal
 import subprocess
@@ -46,6 +47,14 @@ async def go_on(study: ServedStudy, judge: Judge, steps: int = 20) -> None:
 
 async def joined(study: ServedStudy) -> Judge:
     return (await study.join(None, None))[0]
+
+
+def test_what_a_program_has_frozen_stays_so(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    read_state(folder)
+    assert 0 < gc.get_freeze_count() <= frozen  # an object that goes is no longer counted
 
 
 def test_a_server_that_starts_again_knows_what_it_knew(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from serving.bench import generate_run, set_command, set_runs
+from agents.errors import InputError
+from serving.bench import drawn_set, generate_run, set_command, set_runs
 from serving.bench.results import BenchResult
 from serving.bench.run_results import MeasuredRuns, Scaled, median_run
 from serving.bench.scaling_plot import plot
@@ -159,6 +160,21 @@ def test_of_two_agents_that_converse_each_has_its_share(tmp_path: Path, monkeypa
     assert scaled.forecast is None  # of the program's own stimuli
 
 
+def test_a_worker_that_has_more_batches_than_others_is_told(
+    words: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without_ray(monkeypatch)
+    monkeypatch.setattr(set_runs, "REPEATS", 1)
+    # Of five batches one of four workers has two.
+    call = [str(words), "--task", "word", "--agents", "null", "--set", "null.delay_s=1", "--batch-size", "8"]
+    [scaled] = bench(tmp_path / "out", *call, "--replicas", "4").scaling
+    [workers] = scaled.repeats[0].shares.workers.values()
+    assert max(workers) == pytest.approx(2 * min(workers), rel=0.2)
+    assert scaled.limited_by in ("queue", "cores")
+    if scaled.limited_by == "queue":
+        assert "One worker's queue: of 4 workers the busiest answers" in capsys.readouterr().err
+
+
 def test_a_small_set_is_asked_repeatedly_and_pictures_come_from_their_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,6 +225,17 @@ def test_problems_of_a_set_are_all_told_before_anything_starts(
     error = capsys.readouterr().err
     assert f"{path}:1" in error
     assert f"{path}:2" in error
+
+
+def test_the_first_problems_of_a_set_are_kept_and_all_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawn_set, "KEPT", 3)
+    path = tmp_path / "set.jsonl"
+    path.write_text("".join(f'{{"id": "{name}", "task": "word_association"}}\n' for name in "abcde"))
+    with pytest.raises(InputError, match="5 problems; nothing was started") as raised:
+        drawn_set.read_material(path, None, None)
+    assert [problem.line for problem in raised.value.problems] == [1, 2, 3]
 
 
 def test_an_agent_that_fails_is_a_sentence(

@@ -21,6 +21,9 @@ from serving.files.atomic_files import lock
 from serving.runs import forecast
 from serving.runs.records import Record
 from serving.runs.resume import ResumeState
+from serving.runs.run import Run
+from serving.runs.run_json import read_run_json
+from serving.runs.stimulus_lookup import StimulusLookup
 from serving.scheduling import machine
 from serving.scheduling.request import Request
 from serving.scheduling.scheduler import Scheduler
@@ -168,10 +171,53 @@ def test_agents_of_different_tasks_answer_a_folder_as_in_runs_of_their_own(
     assert main(["status", str(together)]) == 0
     capsys.readouterr()
 
-    assert run(pictures, "null,mmcq,center", tmp_path / "none") == 2
-    assert "say with task (--task) what the agents answer about the images: null answers" in capsys.readouterr().err
+    assert run(pictures, "null", tmp_path / "none") == 2
+    assert "null answers several tasks about images: say with task (--task) which one" in capsys.readouterr().err
     assert run(pictures, "eliza~eliza", tmp_path / "none") == 2
     assert "these agents answer nothing about images: eliza~eliza answers conversation" in capsys.readouterr().err
+
+
+def test_an_agent_of_several_tasks_answers_those_of_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its rows of a second task have ids of their own, so that its records have different keys. The first task's rows,
+    and so their answers, are those of a run of this task alone; a record of people finds both by the picture."""
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for number in range(3):
+        PILImage.new("RGB", (64, 48), (80 * number, 90, 200)).save(pictures / f"{number}.png")
+    out = tmp_path / "together"
+    names = [f"{number}.png" for number in range(3)]
+    own = [f"attention_prediction/{name}" for name in names]
+    assert run(pictures, "mmcq,center,null", out) == 0
+    assert [record["stimulus"] for record in records(out, "mmcq")] == names
+    assert [record["stimulus"] for record in records(out, "center")] == own
+    assert sorted(record["stimulus"] for record in records(out, "null")) == sorted([*names, *own])
+    assert [record["task"] for record in records(out, "null")] == ["color_estimation", "attention_prediction"] * 3
+    assert run(pictures, "null", tmp_path / "alone", "--task", "color") == 0
+    alone = [same(record) for record in records(tmp_path / "alone", "null")]
+    assert alone == [same(record) for record in records(out, "null") if record["task"] == "color_estimation"]
+
+    lines = (out / "stimuli.jsonl").read_text().splitlines()
+    rows = [row for row in map(json.loads, lines) if row["task"] == "attention_prediction"]
+    assert [(row["id"], row["benchmark_id"]) for row in rows] == [*zip(own, names, strict=True)]
+    lookup = StimulusLookup(Run(out, read_run_json(out)))
+    assert lookup.find("attention_prediction", "1.png") == (0, rows[1])
+
+    more = tmp_path / "alone"  # a further task later, and two at once
+    assert run(pictures, "null", more, "--task", "caption,object") == 0
+    assert run(pictures, "null", more, "--task", "caption") == 0
+    tasks = [record["task"] for record in records(more, "null")]
+    assert tasks == ["color_estimation", "image_captioning", "object_detection"] * 3
+    assert alone == [same(record) for record in records(more, "null") if record["task"] == "color_estimation"]
+
+    apart = tmp_path / "apart"  # one id in both tasks, as each agent answers one of them
+    assert run(pictures, "mmcq,center", apart) == 0
+    before = (apart / "run.json").read_bytes()
+    capsys.readouterr()
+    assert run(pictures, "null", apart, "--task", "color") == 2
+    assert "choose another folder for agents that answer several" in capsys.readouterr().err
+    assert (apart / "run.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,7 @@ def _open(how: str, folder: Path, described: dict[str, Any], accept: bool = Fals
     source.write_text(json.dumps({"id": "t", "task": "conversation"}) + "\n")
     (folder / "run").mkdir(exist_ok=True)
     out = folder / "run"
-    return prepare_run(
-        out, source, task=None, seed=None, samples=1, described=described, accept_changed_code=accept
-    ).run
+    return prepare_run(out, source, seed=None, samples=1, described=described, accept_changed_code=accept).run
 
 
 def _begin(run: Run) -> None:

@@ -87,6 +87,18 @@ def test_a_sample_sees_all_conditions_of_a_set_in_which_they_alternate() -> None
         assert seen.max() < 1.3
 
 
+@pytest.mark.parametrize("count", [2400, 50_000])
+def test_a_sample_goes_from_short_rows_to_long_ones(count: int) -> None:
+    lengths = np.random.default_rng(0).permutation(count).astype(float)
+    places = spread(count, 8, 2, lengths)
+    assert {*places} == {*spread(count, 8, 2)}
+    clusters = lengths[places[16:]].reshape(-1, 8).mean(axis=1)  # without the first batches of two workers
+    falls = np.flatnonzero(np.diff(clusters) < 0)
+    assert len(falls) == (0 if len(clusters) < 32 else 1)  # a pass, or two
+    for fall in falls:
+        assert fall == (len(clusters) - 1) // 2
+
+
 def test_few_stimuli_have_no_sample_and_many_a_bounded_one() -> None:
     assert spread(24) == []
     assert spread(0) == []
@@ -143,6 +155,30 @@ def test_preparing_counts_where_workers_wait_for_it() -> None:
     left = told.left()
     assert left is not None
     assert left.value == pytest.approx(truth, rel=0.03)
+
+
+def test_attempts_of_requests_without_an_answer_yet_are_work() -> None:
+    told = Forecast(np.ones(1000), np.ones(1000), batch_size=4, workers=1)
+    for batch in range(60):  # of the four rows of each a filter has refused one, which is tried again at the end
+        for row in range(3):
+            told.note(batch * 16 + row, START + batch + 1, 0.0, 1.0, 4)
+    left = told.left()
+    assert left is not None
+    assert left.value == pytest.approx((1000 - 180) / 3, rel=0.01)
+
+
+def test_a_wait_is_as_long_before_a_long_batch_as_before_a_short_one() -> None:
+    """Long rows are answered first, then short ones; half of those that are left are long."""
+    lengths = np.tile([100.0, 10.0], 500)
+    told = Forecast(np.ones(1000), lengths, workers=1)
+    now = START
+    for position in [*range(0, 200, 2), *range(201, 401, 2)]:
+        seconds = lengths[position] / 100
+        now += 0.1 + seconds
+        told.note(position, now, 0.0, seconds, 1)
+    left = told.left()
+    assert left is not None
+    assert left.value == pytest.approx(400 * 1.1 + 400 * 0.2, rel=0.03)
 
 
 def test_a_pause_of_the_run_is_no_work() -> None:

@@ -30,7 +30,7 @@ def word(id: str, cue: str = "cat") -> dict[str, Any]:
 def opened(out: Path, rows: list[dict[str, Any]], skip_invalid: bool = False) -> PreparedRun:
     source = out.parent / "set.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    prepared = prepare_run(out, source, task=None, seed=None, samples=1, described={}, skip_invalid=skip_invalid)
+    prepared = prepare_run(out, source, seed=None, samples=1, described={}, skip_invalid=skip_invalid)
     read_again = Run(out)
     assert list(read_again.kinds.items()) == list(prepared.stimuli.kinds.items())
     asked = [(row.position, row.id, row.kind, json.loads(row.json)) for row in prepared.stimuli.rows()]
@@ -91,7 +91,7 @@ def test_a_run_from_before_the_renaming(tmp_path: Path, out: Path, capsys: pytes
     source.write_text("".join(json.dumps(word(name)) + "\n" for name in "ab"))
     entry = catalogue.get("null")
     about = run_entry([(entry, entry.make())])
-    prepare_run(out, source, task=None, seed=0, samples=1, described={"null": about})
+    prepare_run(out, source, seed=0, samples=1, described={"null": about})
     provenance = {**record()["provenance"], "digest": about["digest"]}
     lines = [json.dumps(record(name, "word_association", "null", provenance=provenance)) + "\n" for name in "ab"]
     (out / "records" / "null.jsonl").write_text("".join(lines))

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import shlex
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ KEY = "LAB_API_KEY"
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Path]:
     """A folder with the examples, in an environment that has the page's package and a key."""
     monkeypatch.setenv(KEY, "lab-secret-1234")
+    monkeypatch.delitem(sys.modules, "echo_agent", raising=False)  # tests/plugin has a module of this name
     with installed(PAGE, "echo_agent", tmp_path, monkeypatch):
         importlib.import_module("echo_agent")
         assert capsys.readouterr().out == "sun?\n"  # an example of the page prints

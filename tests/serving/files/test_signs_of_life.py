@@ -39,6 +39,7 @@ class Threading:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> Pauses:
     pauses = Pauses()
     monkeypatch.setattr(signs_of_life, "threading", Threading(pauses))
+    monkeypatch.setattr(signs_of_life, "FIRST_SIGN", 10.0)
     return pauses
 
 

@@ -214,7 +214,6 @@ def _add_history(commands: Commands) -> None:
     add(
         "--pause",
         type=minutes,
-        default=60.0,
         metavar="MINUTES",
         help="with --conversations: a new conversation begins after this time without a message (default 60)",
     )

@@ -24,6 +24,7 @@ from serving.files.words import count
 
 MOST_BYTES = 256 * 1024 * 1024
 MOST_NAMES = 20  # that an error lists
+PAUSE = 60.0  # minutes
 
 
 def write_history(
@@ -33,7 +34,7 @@ def write_history(
     dates: Order | None = None,
     *,
     conversations: bool = False,
-    pause: float = 60.0,
+    pause: float | None = None,
     force: bool = False,
     json: bool = False,
 ) -> None:
@@ -41,8 +42,10 @@ def write_history(
 
     The file is a chat history, as the setting ``person`` of agents reads it. With ``conversations`` it holds the
     conversations of the person with one other, as ``turinglike import`` reads them; a new one begins after ``pause``
-    minutes without a message. Raises InputError for files, people and times that are not clear, and StorageError.
+    minutes (None: 60) without a message. Raises InputError for files, people and times that are not clear, and StorageError.
     """
+    if pause is not None and not conversations:
+        raise InputError("--pause says where a conversation ends: give --conversations, too")
     refuse_existing([out], force=force)
     chats = [read_chat(path, dates, person) for path in files]
     problems = [problem for chat in chats for problem in chat.problems]
@@ -56,7 +59,7 @@ def write_history(
     history = [_of_history(message, authors) for chat in chats for message in chat.messages]
     talks = None
     if conversations:
-        talks = cut(chats, authors, pause)
+        talks = cut(chats, authors, PAUSE if pause is None else pause)
         content = orjson.dumps(talks, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     else:
         content = b"".join(orjson.dumps(message) + b"\n" for message in history)

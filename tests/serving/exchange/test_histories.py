@@ -318,6 +318,11 @@ def test_what_is_no_conversation_of_two_is_refused(
     assert words in capsys.readouterr().err
 
 
+def test_a_pause_without_conversations_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert made(tmp_path, ANDROID, more=("--pause", "5"))[0] == 2
+    assert "give --conversations, too" in capsys.readouterr().err
+
+
 def test_two_people_of_one_name_are_told_apart_by_their_account(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

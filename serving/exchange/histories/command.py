@@ -42,7 +42,8 @@ def write_history(
 
     The file is a chat history, as the setting ``person`` of agents reads it. With ``conversations`` it holds the
     conversations of the person with one other, as ``turinglike import`` reads them; a new one begins after ``pause``
-    minutes (None: 60) without a message. Raises InputError for files, people and times that are not clear, and StorageError.
+    minutes (None: 60) without a message. Raises InputError for files, people and times that are not clear, and
+    StorageError.
     """
     if pause is not None and not conversations:
         raise InputError("--pause says where a conversation ends: give --conversations, too")

@@ -277,7 +277,7 @@ class SmallChatAgent(LocalChatAgent):
     declares = Declaration(
         memory=5 * GIB // 2,
         device_memory=5 * GIB // 2,
-        batch_size=8,
+        batch_size=32,
     )
     working_memory = 2 * GIB
 

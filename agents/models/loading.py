@@ -137,6 +137,10 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
     import pickle
 
     use_full_float32(device.type)
+    if device.type == "cpu":
+        from agents.models.shared_keys import share_keys
+
+        share_keys()
     is_random = random_weights.is_made(folder)
     places: Any = {"": str(device)} if device.type == "cuda" else None
     room: dict[int, int] | None = None

@@ -10,6 +10,9 @@ from transformers import LogitsProcessor
 
 from agents.models.transfer import uploaded
 
+FEW = 512
+"""Among how many of the likeliest tokens top-p is looked for at first; torch finds these without sorting the others."""
+
 
 def _signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
@@ -80,16 +83,27 @@ class Sampler(LogitsProcessor):
         step = input_ids.shape[1] - self._start
         scores = self._penalised(scores.float(), input_ids[:, self._start :])
         scores = scores / self._temperature
-        kept = self._kept(scores) & (scores > -torch.inf)
         if scores.is_cuda:  # all tokens: to count the kept ones, the host would wait for the device
+            kept = self._kept(scores) & (scores > -torch.inf)
             tokens = torch.arange(scores.shape[1], device=scores.device)
             noise = gumbel(self._seeds[:, None], step, tokens) * self._drawn[:, None]
             return torch.where(kept, scores + noise, -torch.inf)
+        if not self._most_k and not self._has_top_p:
+            return self._noisy(scores, step)
+        kept = self._kept(scores) & (scores > -torch.inf)
         noisy = scores.masked_fill(~kept, -torch.inf)
         if self._draws:
             rows, tokens = (kept & (self._drawn[:, None] > 0)).nonzero(as_tuple=True)
             noisy[rows, tokens] += gumbel(self._seeds[rows], step, tokens)
         return noisy
+
+    def _noisy(self, scores: Tensor, step: int) -> Tensor:
+        """``scores`` with noise on every token, changed in place. It goes row by row: a row of 50,000 tokens stays in a
+        core's cache while the noise is made, and all rows do not."""
+        tokens = torch.arange(scores.shape[1])
+        for row in self._drawn.nonzero().flatten().tolist():
+            scores[row] += gumbel(self._seeds[row], step, tokens)
+        return scores
 
     def _to(self, device: torch.device) -> None:
         numbers = [(warp.temperature, warp.top_p, warp.frequency, warp.presence) for warp in self._warps]
@@ -108,8 +122,9 @@ class Sampler(LogitsProcessor):
         if not self._penalises or not generated.shape[1]:
             return scores
         ones = torch.ones_like(generated, dtype=scores.dtype)
-        counts = torch.zeros_like(scores).scatter_add_(1, generated, ones)
-        return scores - counts * self._frequency - (counts > 0) * self._presence
+        counts = torch.zeros_like(scores).scatter_add_(1, generated, ones).gather(1, generated)
+        bent = scores.gather(1, generated) - counts * self._frequency - self._presence
+        return scores.scatter(1, generated, bent)  # a token that stands twice gets the same score twice
 
     def _kept(self, scores: Tensor) -> Tensor:
         """bool [rows, vocabulary] after top-k, then top-p."""
@@ -121,18 +136,38 @@ class Sampler(LogitsProcessor):
         if not self._has_top_p:
             return kept
         left = scores.masked_fill(~kept, -torch.inf)
-        if scores.is_cuda:  # to know how many are left, the host would wait for the device
-            values, tokens = left.sort(dim=1, descending=True, stable=True)
-        else:  # sorting the few that top-k left is much cheaper than sorting the vocabulary
-            values, tokens = left.topk(max(1, int(kept.sum(1).max())), dim=1)  # a row of NaN keeps nothing
-            tokens, by_token = tokens.sort(dim=1)
-            values, by_value = values.gather(1, by_token).sort(dim=1, descending=True, stable=True)
-            tokens = tokens.gather(1, by_value)
-        mass = values.double().softmax(1)  # so that columns of a batch's other rows do not tip the edge
+        nucleus = self._nucleus_of_all(left) if scores.is_cuda else self._nucleus_of_few(left)
+        return kept & (nucleus | (self._top_p >= 1))
+
+    def _nucleus_of_all(self, left: Tensor) -> Tensor:
+        """Top-p of all tokens, sorted: bool [rows, vocabulary]. For a GPU, whose host would wait for a number."""
+        values, tokens = left.sort(dim=1, descending=True, stable=True)
+        return self._nucleus(left, values, tokens)[1]
+
+    def _nucleus_of_few(self, left: Tensor) -> Tensor:
+        """The same of as many of the likeliest tokens as hold the mass: sorting these is much cheaper than sorting the
+        vocabulary. Of equal scores the last one found may be any, so the mass must be full before these."""
+        size = left.shape[1]
+        count = min(FEW, size)
+        while True:
+            tokens = left.topk(count, dim=1).indices.sort(dim=1).values
+            values, by_value = left.gather(1, tokens).sort(dim=1, descending=True, stable=True)
+            inside, nucleus = self._nucleus(left, values, tokens.gather(1, by_value))
+            if count == size or not bool((inside & (values == values[:, -1:]) & (values > -torch.inf)).any()):
+                return nucleus
+            count = min(8 * count, size)
+
+    def _nucleus(self, left: Tensor, values: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Which of the likeliest ``tokens`` have the mass, bool [rows, tokens] and bool [rows, vocabulary]. ``values``
+        are their scores, in order; ``left`` are all scores. In float64 and over the whole vocabulary, so that a batch's
+        other rows do not tip the edge."""
+        most = values[:, :1].double()
+        total = (left.double() - most).exp().sum(1, keepdim=True)
+        mass = (values.double() - most).exp() / total
         before = mass.cumsum(1) - mass  # the mass of all that are likelier
-        inside = (before < self._top_p) | (self._top_p >= 1)
+        inside = (before < self._top_p) & (self._top_p < 1)  # rows without top-p need no more tokens
         inside[:, 0] = True
-        return kept & torch.zeros_like(kept).scatter_(1, tokens, inside)
+        return inside, torch.zeros_like(left, dtype=torch.bool).scatter_(1, tokens, inside)
 
 
 class Finite(LogitsProcessor):

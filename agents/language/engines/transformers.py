@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from agents.errors import AnswerError
-from agents.language.engines.batches import TOKENS_PER_STEP, cheapest, common_start
+from agents.language.engines.batches import MOST_TOKENS, TOKENS_PER_STEP, cheapest, common_start
 from agents.language.engines.chat_template import DATE
 from agents.language.engines.local import LocalEngine
 from agents.language.engines.pictures import joined, samples
@@ -77,7 +78,9 @@ class TransformersEngine(LocalEngine):
         from transformers import GenerationConfig
 
         self._device = torch.device(device)
-        self._per_step = TOKENS_PER_STEP["cpu" if self._device.type == "cpu" else "cuda"]
+        kind = "cpu" if self._device.type == "cpu" else "cuda"
+        self._per_step = TOKENS_PER_STEP[kind]
+        self._most_tokens = MOST_TOKENS[kind]
         self._dtype = dtype_for(self._precision, self._device, self.folder)
         model = load_pretrained(self._auto_class(), self.folder, self._device, self._dtype, self._devices)
         stored = model.generation_config
@@ -167,7 +170,8 @@ class TransformersEngine(LocalEngine):
             else:
                 apart = -1 if joins.pictures else -2 - row.place
             alike.setdefault((sampling.min_tokens, most, apart), []).append(row)
-        return [group for rows in alike.values() for group in cheapest(rows, self._per_step)]
+        parts = [cheapest(rows, self._per_step, self._most_tokens) for rows in alike.values()]
+        return list(chain.from_iterable(parts))
 
     def _inputs(self, rows: Sequence[PromptRow], shared: int = 0) -> tuple[dict[str, Any], bool]:
         """A model's inputs, and whether they are padded; what it makes of the first ``shared`` tokens is among them."""

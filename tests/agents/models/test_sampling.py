@@ -111,3 +111,27 @@ def test_a_few_columns_of_log_probabilities_show_it(value: float, place: int) ->
     finite = Finite(3, normalised=True)
     finite(torch.zeros(6, 1, dtype=torch.int64), scores)
     assert finite.bad.tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.5, 4.0])
+def test_top_p_of_a_large_vocabulary_is_that_of_sorted_probabilities(spread: float) -> None:
+    """A flat distribution, whose mass is in most of the tokens, and steep ones; rounded, so that many scores tie."""
+    logits = torch.randn(3, 6000, generator=torch.Generator().manual_seed(4)) * spread
+    logits = (logits * 4).round() / 4
+    kept = (
+        Sampler([1, 2, 3], [Warp(top_p=0.9)] * 2 + [Warp()])(torch.zeros(3, 1, dtype=torch.int64), logits) > -torch.inf
+    )
+    for row in range(2):
+        mass = logits[row].double().softmax(0).tolist()
+        likeliest = sorted(range(6000), key=lambda token: (-mass[token], token))
+        before = 0.0
+        expected = []
+        for token in likeliest:
+            if before >= 0.9:
+                break
+            expected.append(token)
+            before += mass[token]
+        # Sums of thousands of probabilities differ in their last digits: by a token at the edge.
+        assert abs(int(kept[row].sum()) - len(expected)) <= 1
+        assert set(likeliest[: len(expected) - 1]) <= set(kept[row].nonzero().flatten().tolist())
+    assert bool(kept[2].all())

@@ -230,9 +230,19 @@ def test_no_other_groups_cost_less() -> None:
             for count in range(8)
             for cuts in combinations(range(1, 8), count)
         ]
-        chosen = batches.cheapest(rows, per_step)
+        chosen = batches.cheapest(rows, per_step, 10_000)
         assert sorted(row.place for group in chosen for row in group) == list(range(8))
         assert cost(chosen) == min(map(cost, every))
+        most = int(random.integers(100, 300))
+
+        def is_small(group: list[PromptRow], most: int = most) -> bool:
+            longest = max(len(row.prompt) for row in group) + max(row.request.sampling.limit for row in group)
+            return len(group) == 1 or len(group) * longest <= most
+
+        small = [groups for groups in every if all(map(is_small, groups))]
+        chosen = batches.cheapest(rows, per_step, most)
+        assert all(map(is_small, chosen))
+        assert cost(chosen) == min(map(cost, small))
 
 
 @pytest.mark.parametrize(

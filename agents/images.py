@@ -159,6 +159,12 @@ class Image:
         except Exception as error:  # Pillow's decoders raise a dozen types, struct.error and SyntaxError among them
             raise ImageError("bad_image", f"{self.name}: cannot be decoded: {_reason(error)}") from error
 
+    def pil(self) -> PILImage.Image:
+        """A Pillow image of mode RGB, with the pixels of :meth:`decode`. Raises ImageError, and MemoryError."""
+        from PIL import Image as PILImage
+
+        return PILImage.fromarray(self.decode())
+
     def sendable(self, formats: Container[str]) -> tuple[bytes, str, tuple[int, int]]:
         """(bytes, "original" or "png", (width, height)); the original if a plain decoder reads it alike. Raises
         ImageError."""

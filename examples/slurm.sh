@@ -4,6 +4,8 @@
 #   sbatch examples/slurm.sh SET RUN AGENTS [OPTION…]                one node
 #   sbatch --nodes=8 examples/slurm.sh SET RUN AGENTS [OPTION…]      eight nodes, under a Ray of this job's own
 #
+# Options before the script replace those below: sbatch --partition=P --account=A --cpus-per-task=64 examples/slurm.sh …
+#
 # Ten minutes before the time limit the run ends in order, and the job goes back to the queue. VENV is the environment
 # (.venv). LOCAL is a folder on each node's own disk (/tmp), of at most 8 characters: the paths of sockets are short.
 #SBATCH --nodes=1 --ntasks-per-node=1 --gpus-per-node=8 --cpus-per-task=96 --mem=0 --exclusive
@@ -14,6 +16,8 @@ set_file=$1 run=$2 agents=$3
 shift 3
 # shellcheck source=/dev/null
 source "${VENV:-.venv}/bin/activate"
+# Since version 22.05 srun gives a step one core, unless it is told this.
+if [ -n "${SLURM_CPUS_PER_TASK:-}" ]; then export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK; fi
 export HF_HUB_OFFLINE=1 # the weights were fetched on a node with a network: turinglike fetch
 export TMPDIR="${LOCAL:-/tmp}/tl$SLURM_JOB_ID"
 srun mkdir -p "$TMPDIR"

@@ -27,6 +27,7 @@ def register(commands: Commands) -> None:
         _trials,
         "draw trials for judges from the answers in runs, and write the answer key beside the trials",
         example="run people -o trials",
+        doing="making trials",
     )
     add = trials.add_argument
     add("runs", nargs="+", type=Path, metavar="RUN", help="run folders with answers from machines and people")
@@ -165,7 +166,7 @@ def register(commands: Commands) -> None:
     add("--accept-changed-code", action="store_true", help=changed)
 
     summary = "compute which agents pass as people, and write tables with intervals and tests, plots, and a web page"
-    score = commands.add("score", _score, summary, example="verdicts -o scores")
+    score = commands.add("score", _score, summary, example="verdicts -o scores", doing="computing scores")
     add = score.add_argument
     add(
         "verdicts",
@@ -213,7 +214,13 @@ def register(commands: Commands) -> None:
     add("--force", action="store_true", help="replace the scores that are at --out")
 
     summary = "compare the judges and agents of several studies on one scale, with a statistical model of all verdicts"
-    rank = commands.add("rank", _rank, summary, example="verdicts more-verdicts -o ranking")
+    rank = commands.add(
+        "rank",
+        _rank,
+        summary,
+        example="verdicts more-verdicts -o ranking",
+        doing="fitting the models of judges and agents",
+    )
     add = rank.add_argument
     add("verdicts", nargs="+", type=Path, metavar="VERDICTS", help="run folders of verdicts")
     add(

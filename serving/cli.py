@@ -21,6 +21,7 @@ from serving.commands.command_line import (
     settings_options,
     worker_options,
 )
+from serving.commands.completion import SHELLS, print_completion
 from serving.scheduling.interrupts import watched
 from serving.scheduling.machine import collect_rarely
 
@@ -37,6 +38,13 @@ def build_parser() -> argparse.ArgumentParser:
     answer_commands.register(commands)
     run_commands.register(commands)
     add_registered(commands)
+    completion = commands.add(
+        "completion",
+        lambda options: print_completion(parser, options.shell),
+        "print a script by which a shell completes commands, options, files and names of agents",
+        example="bash",
+    )
+    completion.add_argument("shell", choices=SHELLS, help="the shell")
     return parser
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from serving.files import signs_of_life
 from serving.scheduling import local_ray, machine
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ WAITING = ("test_ray", "test_ray_start", "test_crash", "test_cli", "test_fetch")
 # A busy machine is no fault: Hypothesis counts neither the time of an example nor that of drawing it.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+signs_of_life.FIRST_SIGN = 3600.0  # and no command says that it still works
 
 gc.disable()  # until all is imported, which is then no longer looked through
 

@@ -10,7 +10,8 @@ import pytest
 
 SCRIPT = Path(__file__).parents[1] / "examples" / "slurm.sh"
 COMMANDS = {
-    "srun": 'echo "srun $*" >> log\nwhile [[ "$1" == -* ]]; do [ "$1" = -w ] && shift; shift; done\nexec "$@"',
+    "srun": 'echo "srun $*" >> log\necho "$SRUN_CPUS_PER_TASK" >> cores\n'
+    'while [[ "$1" == -* ]]; do [ "$1" = -w ] && shift; shift; done\nexec "$@"',
     # Each look finds four more GPUs, after one at which there is no cluster yet.
     "ray": 'if [ "$1" = status ]; then echo look >> looks\n'
     'gpus=$((4 * ($(wc -l < looks) - 1))); [ $gpus -eq 0 ] || echo " 0.0/$gpus.0 GPU"\nelse exec sleep 60; fi',
@@ -34,6 +35,7 @@ def start(tmp_path: Path, nodes: int, hangs: bool = False) -> subprocess.Popen[s
         "LOCAL": str(tmp_path),
         "SLURM_JOB_ID": "77",
         "SLURM_NNODES": str(nodes),
+        "SLURM_CPUS_PER_TASK": "64",
         "SLURM_GPUS_ON_NODE": "8",
         "SLURMD_NODENAME": "first",
         "HANG": "true" if hangs else "false",
@@ -52,6 +54,7 @@ def test_a_run_begins_once_all_gpus_are_there(tmp_path: Path, nodes: int) -> Non
     address = " --address first:6379" if nodes > 1 else ""
     assert f"turinglike generate set.jsonl --agents mmcq --out out{address} --seed 3" in lines
     assert not (tmp_path / "tl77").exists()
+    assert {*(tmp_path / "cores").read_text().split()} == {"64"}
     if nodes > 1:
         head, others = calls
         assert "--head" in head

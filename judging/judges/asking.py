@@ -54,7 +54,7 @@ class AskedJudges:
         """The options of :class:`GenerateOptions` that the judges decide."""
         return {
             "source": self.source,
-            "task": None,
+            "tasks": (),
             "agents": list(self.names),
             "entries": self.entries,
             "settings": self.settings,

@@ -191,8 +191,9 @@ def _print_agent(name: str, *, json: bool) -> int:
     return 0
 
 
-def doctor(task: str | None) -> int:
-    """Print what this machine has, which agents of ``task`` (None: of any) can run on it, and why the others cannot.
+def doctor(task: str | None, *, json: bool) -> int:
+    """Print what this machine has, which agents of ``task`` (None: of any) can run on it, and why the others cannot;
+    with ``json`` as an object, in which ``agents`` are the rows of :func:`catalogue_rows`. Sizes are bytes there.
     Returns 0."""
     here = machine.host()
     gpu = machine.gpu()
@@ -200,6 +201,17 @@ def doctor(task: str | None) -> int:
     disk = shutil.disk_usage(Path.home()).free
     agents = catalogue_rows(task)
     python = platform.python_version()
+    if json:
+        about_machine = {
+            "turinglike": __version__,
+            "python": python,
+            "cores": here.cores,
+            "memory": here.memory,
+            "memory_free": free,
+            "disk_free": disk,
+            "gpu": {"name": gpu.name, "memory": gpu.memory} if gpu else None,
+        }
+        return print_json({**about_machine, "agents": agents})
     graphics = f"{gpu.name} with {gpu.memory / GIB:.0f} GiB" if gpu else "no GPU"
     print(
         f"turinglike {__version__} on Python {python}: {here.cores} cores, {here.memory / GIB:.0f} GiB of memory "

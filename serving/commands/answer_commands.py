@@ -61,6 +61,7 @@ def _add_check(commands: Commands, source: Parser) -> None:
         commands.settings,
         commands.as_json,
         example="pictures --task color",
+        doing="checking the set",
     )
     add = check.add_argument
     add(
@@ -82,6 +83,7 @@ def _add_set(commands: Commands) -> None:
         "serving.sets.set_making:make_set",
         "make a stimulus set from annotations of COCO or COCO-Search18, or from a file of the published benchmark",
         example="captions_val2017.json --images val2017 -o set.jsonl",
+        doing="making the set",
     )
     add = making.add_argument
     add("source", type=path, metavar="ANNOTATIONS", help="the file of annotations, or a file of the benchmark")
@@ -188,6 +190,7 @@ def _add_ask(commands: Commands) -> None:
         commands.settings,
         commands.as_json,
         example="mmcq,mmcq-lab --image a.jpg",
+        doing="loading and asking the agents",
     )
     add = ask.add_argument
     add("agents", metavar="AGENT", help="an agent, several agents (A,B), or a pair of agents that converse (A~B)")
@@ -246,6 +249,13 @@ def _add_serve(commands: Commands) -> None:
         help="a host name that clients use for this server; may be repeated",
     )
     add("--seed", type=seed, default=0, metavar="S", help="the seed of requests that contain no seed (default 0)")
+    add(
+        "--log-format",
+        choices=("text", "json"),
+        default="text",
+        help="the form of the lines on stderr: text for people, or json for programs, an object on each line (default "
+        "text)",
+    )
     add("--lazy", action="store_true", help="load each agent only when the first request for this agent comes")
     add(
         "--queue",
@@ -298,6 +308,7 @@ def _add_doctor(commands: Commands) -> None:
         "doctor",
         "serving.commands.agent_list:doctor",
         "print which agents can run on this machine, and what is missing for agents that cannot run",
+        commands.as_json,
         example="--task caption",
     )
     doctor.add_argument("--task", type=any_task, metavar="TASK", help="print only agents of this task")
@@ -310,6 +321,7 @@ def _add_fetch(commands: Commands) -> None:
         "download the checkpoints (model weights) that agents need, and print the size and licence of each checkpoint",
         commands.settings,
         example="git-large-coco",
+        doing="downloading",
     )
     fetch.add_argument("agents", nargs="+", metavar="AGENT", help="the agents whose checkpoints are downloaded")
 

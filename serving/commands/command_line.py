@@ -29,6 +29,7 @@ from typing import Any, NoReturn, TypeVar
 from agents.errors import InputError, StorageError, TuringlikeError, printable
 from agents.stimuli import ALL_TASKS, SHORT, TASKS
 from serving.exchange.importing.source import RowRule
+from serving.files.signs_of_life import still
 from serving.scheduling.interrupts import OWN_ERROR, Interrupted
 
 GROUP = "turinglike.commands"
@@ -276,6 +277,7 @@ class Commands:
         *shared: Parser,
         example: str = "",
         uses_ray: bool = False,
+        doing: str = "",
     ) -> argparse.ArgumentParser:
         """Add the command ``name``, and return its parser, to which its own options are added.
 
@@ -283,13 +285,15 @@ class Commands:
         "module:function": that module is imported when the command runs, and each parameter of the function gets the
         option of its name. ``summary`` is a phrase in small letters, for ``--help``. ``shared`` are options that
         several commands have. ``example`` is what follows the command's name. With ``uses_ray`` it runs in a child
-        process that is watched.
+        process that is watched. ``doing`` says what a command does that may be long and prints nothing meanwhile, as
+        "reading the files": it then says from time to time that it is still doing it.
         """
         example_line = f"Example: turinglike {name} {example}".rstrip()
         command: argparse.ArgumentParser = self.parsers.add_parser(
             name, help=summary, description=summary[0].upper() + summary[1:] + ".", epilog=example_line, parents=shared
         )
-        command.set_defaults(carried_out_by=partial(_call, run) if isinstance(run, str) else run, uses_ray=uses_ray)
+        function = partial(_call, run) if isinstance(run, str) else run
+        command.set_defaults(carried_out_by=function, uses_ray=uses_ray, doing=doing)
         return command
 
 
@@ -329,7 +333,8 @@ def carry_out(options: argparse.Namespace) -> int:
     # Pillow warns of odd metadata in stimuli; what matters of them becomes an error of that stimulus.
     warnings.filterwarnings("ignore", module="PIL")
     try:
-        code = int(options.carried_out_by(options))
+        with still(options.doing, quiet=not options.doing):
+            code = int(options.carried_out_by(options))
         sys.stdout.flush()
         return code
     except TuringlikeError as error:

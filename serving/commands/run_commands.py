@@ -1,4 +1,4 @@
-"""The commands that read and write runs: schema, status, report, view, export, import."""
+"""The commands that read and write runs: schema, status, report, view, export, import; and history."""
 
 import argparse
 
@@ -7,6 +7,7 @@ from serving.commands.command_line import (
     Commands,
     any_task,
     frame,
+    minutes,
     number,
     path,
     port,
@@ -25,6 +26,7 @@ def register(commands: Commands) -> None:
     _add_view(commands)
     _add_export(commands)
     _add_import(commands)
+    _add_history(commands)
 
 
 def _add_schema(commands: Commands) -> None:
@@ -40,16 +42,24 @@ def _add_status(commands: Commands) -> None:
         "print how many answers a run has, and which answers failed",
         commands.as_json,
         example="run",
+        doing="reading the records",
     )
     status.add_argument("path", type=path, metavar="RUN", help="the run folder")
 
 
 def _add_report(commands: Commands) -> None:
-    summary = "write a folder of web pages with all answers of one or several runs side by side, and with statistics"
-    report = commands.add("report", _report, summary, example="run")
+    summary = "write web pages with all answers of one or several runs side by side, and with statistics"
+    report = commands.add("report", _report, summary, example="run", doing="writing the report")
     add = report.add_argument
     add("runs", nargs="+", type=path, metavar="RUN", help="run folders")
-    add("-o", "--out", type=path, metavar="DIR", help="the folder to write (default: `report` in the first RUN)")
+    add(
+        "-o",
+        "--out",
+        type=path,
+        metavar="PATH",
+        help="the folder or file to write (default: `report`, or with --single-file `report.html`, in the first RUN)",
+    )
+    add("--single-file", action="store_true", help="write one HTML file, with all pictures inside, instead of a folder")
 
 
 def _add_view(commands: Commands) -> None:
@@ -67,6 +77,7 @@ def _add_export(commands: Commands) -> None:
         "serving.exchange.exporting.command:export_run",
         "write the records of a run as a file for other programs, such as a CSV table",
         example="run --format csv -o answers.csv",
+        doing="writing the export",
     )
     add = export.add_argument
     add("path", type=path, metavar="RUN", help="the run folder")
@@ -96,6 +107,7 @@ def _add_import(commands: Commands) -> None:
         "serving.exchange.importing.command:import_files",
         "read answers of people, or published answers of machines, and keep the answers as records",
         example="words.json --task word -o people",
+        doing="reading the files",
     )
     add = importing.add_argument
     add("paths", nargs="+", type=path, metavar="FILE", help="the files that contain the answers")
@@ -170,6 +182,49 @@ def _add_import(commands: Commands) -> None:
     )
 
 
+def _add_history(commands: Commands) -> None:
+    history = commands.add(
+        "history",
+        "serving.exchange.histories.command:write_history",
+        "make a chat history of a person, or conversations, from chats that WhatsApp or Telegram exported",
+        commands.as_json,
+        example="_chat.txt --person Ann -o ann.jsonl",
+        doing="reading the chats",
+    )
+    add = history.add_argument
+    add(
+        "files",
+        nargs="+",
+        type=path,
+        metavar="FILE",
+        help="exported chats: the text of WhatsApp, result.json of Telegram, or a history that this command wrote",
+    )
+    add(
+        "--person",
+        required=True,
+        metavar="NAME",
+        help="the person whose history it is: the name in the chat, or the `from_id` of Telegram",
+    )
+    add("-o", "--out", required=True, type=path, metavar="FILE", help="the file to write")
+    add(
+        "--conversations",
+        action="store_true",
+        help="write conversations of two people, which `turinglike import` reads, instead of a history",
+    )
+    add(
+        "--pause",
+        type=minutes,
+        metavar="MINUTES",
+        help="with --conversations: a new conversation begins after this time without a message (default 60)",
+    )
+    add(
+        "--dates",
+        choices=("dmy", "mdy", "ymd"),
+        help="the order of day, month and year in the dates of WhatsApp; needed if the dates do not show it",
+    )
+    add("--force", action="store_true", help="replace the file at --out, if there is one")
+
+
 # what the commands do
 
 
@@ -183,5 +238,5 @@ def _schema(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     from serving.viewer.report import write_report
 
-    print(printable(str(write_report(options.runs, options.out))))
+    print(printable(str(write_report(options.runs, options.out, single_file=options.single_file))))
     return 0

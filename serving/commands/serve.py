@@ -47,7 +47,7 @@ def serve(options: argparse.Namespace) -> int:
     selection = resolve(names, options.settings, options.config)
     entries = selection.entries
     agents = checked_agents(entries, selection.settings)
-    log = ServerLog(options.quiet, options.verbose)
+    log = ServerLog(options.quiet, options.verbose, options.log_format)
     log.start()
     serve_options = from_options(ServeOptions, options, entries=entries, settings=selection.settings)
     hosts = LOOPBACK | {name.lower() for name in options.allow_host}

@@ -17,6 +17,7 @@ from agents.errors import AgentStoppedError, ClusterError, InputError
 from serving.conversations.conversation import Conversation
 from serving.conversations.journal import read_journal
 from serving.files.atomic_files import lock
+from serving.files.signs_of_life import still
 from serving.files.terminal import print_warning, printed_log
 from serving.files.words import duration
 from serving.generation.assignments import (
@@ -86,17 +87,18 @@ def generate(
     ):
         if not options.quiet:
             print_warning(f"checking {options.source}")
-        run, stimuli = prepare_run(
-            options.out,
-            options.source,
-            tasks=options.tasks,
-            choose=choose,
-            seed=options.seed,
-            samples=options.samples,
-            described=described,
-            skip_invalid=options.skip_invalid,
-            accept_changed_code=options.accept_changed_code,
-        )
+        with still(f"checking {options.source}", quiet=options.quiet):
+            run, stimuli = prepare_run(
+                options.out,
+                options.source,
+                tasks=options.tasks,
+                choose=choose,
+                seed=options.seed,
+                samples=options.samples,
+                described=described,
+                skip_invalid=options.skip_invalid,
+                accept_changed_code=options.accept_changed_code,
+            )
         if options.limit is not None:  # that many pictures, and each of them is asked every task of the run
             options.limit *= len(run.meta["set"].get("tasks", [None]))
         generation = Generation(options, run, stimuli, made, Store(check_lock), measurement or Measurement())

@@ -44,6 +44,7 @@ class Progress:
         self._bars = _bars(disable=quiet or not sys.stderr.isatty())
         self._tasks: dict[str, TaskID] = {}
         self._printed: dict[str, int] = {}  # answers at the last plain line
+        self._loading_since: dict[str, float] = {}
         for name, done in counts().items():
             self._printed[name] = done.total()
             self._tasks[name] = self._bars.add_task(
@@ -71,6 +72,7 @@ class Progress:
 
     def loading(self, name: str, members: str) -> None:
         """Show that the agents ``members`` are being loaded for ``name``."""
+        self._loading_since[name] = time.monotonic()
         self._bars.update(self._tasks[name], state="loading")
         if self._bars.disable:
             self.tell(f"loading {members}")
@@ -78,11 +80,13 @@ class Progress:
     def answering(self, name: str) -> None:
         """Show that it answers from now on."""
         self._began = self._began or time.monotonic()
+        self._loading_since.pop(name, None)
         self._bars.update(self._tasks[name], state="working")
         self._bars.start_task(self._tasks[name])
 
     def stopped(self, name: str, reason: str) -> None:
         """Show that it has stopped, and why."""
+        self._loading_since.pop(name, None)
         self._bars.update(self._tasks[name], state="stopped")
         _print(reason)
 
@@ -112,8 +116,13 @@ class Progress:
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
         self._next_line = time.monotonic() + self._pause
         self._printed |= {task.description: int(task.completed) for task in moved}
-        if moved:
-            _print("; ".join(f"{task.description}: {task.fields['report']}" for task in moved))
+        parts = [f"{task.description}: {task.fields['report']}" for task in moved]
+        for name, since in self._loading_since.items():
+            waited = time.monotonic() - since
+            if waited >= FIRST_LINE:  # a shorter load was told when it began
+                parts.append(f"{name}: still loading ({duration(waited)})")
+        if parts:
+            _print("; ".join(parts))
 
     def rate(self) -> str:
         """For people: the answers of all agents, and how many they were in a second, from the moment at which the first

@@ -1,16 +1,18 @@
 """A server's log on stderr, and its metrics for Prometheus. Neither holds anything that people or agents say."""
 
+import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from agents.errors import printable
+from serving.files.timestamps import now
 from serving.http.guard import FinishedRequest
 from serving.scheduling.request import Outcome
 
@@ -30,11 +32,13 @@ class ServerLog:
     """Only errors and the address."""
     verbose: bool = False
     """Also where agents are placed, their batches, and lost workers."""
+    form: Literal["text", "json"] = "text"
+    """Lines for people, or a JSON object on each line, with ``time``, ``level`` and ``event``."""
 
     def start(self) -> None:
         """Let Python's log records of this program, and uvicorn's errors, become such lines."""
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(_Formatter())
+        handler.setFormatter(_JsonFormatter() if self.form == "json" else _TextFormatter())
         levels = {"turinglike": logging.ERROR if self.quiet else logging.INFO, "uvicorn": logging.ERROR}
         if self.verbose:
             levels["turinglike.scheduling"] = logging.DEBUG
@@ -47,7 +51,10 @@ class ServerLog:
 
     def say(self, sentence: str) -> None:
         """Print a sentence, also when ``quiet``."""
-        print(printable(sentence), file=sys.stderr, flush=True)
+        line = printable(sentence)
+        if self.form == "json":
+            line = _json_line("info", "server", {"message": sentence})
+        print(line, file=sys.stderr, flush=True)
 
     def progress(self, sentence: str) -> None:
         """Print a sentence about what goes on, unless ``quiet``."""
@@ -59,22 +66,49 @@ class ServerLog:
         own faults (from status 500)."""
         if (request.route in HEALTH_ROUTES and request.status == 200) or (self.quiet and request.status < 500):
             return
-        line = f"{request.status} {request.method[:16]} {request.route or '-'} in {1000 * request.seconds:.0f} ms"
+        method = request.method[:16]
+        milliseconds = 1000 * request.seconds
+        if self.form == "json":
+            about = {
+                "request_id": request.request_id,
+                "method": method,
+                "route": request.route,
+                "status": request.status,
+                "ms": round(milliseconds, 2),
+            }
+            line = _json_line("info", "request", about)
+        else:
+            text = f"{request.status} {method} {request.route or '-'} in {milliseconds:.0f} ms"
+            line = _stamped(f"{text} [{request.request_id}]")
         # Not through logging, which takes longer to find out who calls than to write the line.
-        sys.stderr.write(_stamped(f"{line} [{request.request_id}]") + "\n")
+        sys.stderr.write(line + "\n")
 
 
 def _stamped(text: str) -> str:
     return printable(f"{time.strftime('%H:%M:%S')} {text}")
 
 
-class _Formatter(logging.Formatter):
+def _json_line(level: str, event: str, about: Mapping[str, Any]) -> str:
+    # Escaped beyond ASCII: halves of characters are legal then, and no terminal obeys what is written.
+    return json.dumps({"time": now(), "level": level, "event": event, **about})
+
+
+class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields = getattr(record, "about", None)
         if fields is None:  # a sentence of a library
             return _stamped(record.getMessage())
         parts = ", ".join(f"{key.replace('_', ' ')}: {value}" for key, value in fields.items())
         return _stamped(f"{record.levelname.lower()}: {parts}")
+
+
+class _JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        level = record.levelname.lower()
+        fields = getattr(record, "about", None)
+        if fields is None:  # a sentence of a library, which is named by its logger
+            return _json_line(level, record.name.rpartition(".")[2], {"message": record.getMessage()})
+        return _json_line(level, record.getMessage(), fields)
 
 
 class Metrics:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 import tempfile
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from agents.errors import AgentStoppedError, AnswerError, ClusterError, InputErr
 from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus
 from serving.conversations.dialogue import Dialogue
 from serving.conversations.scenario import as_recorded, next_turn
+from serving.files.words import duration
 from serving.http.errors import ApiError, agent_failed, failure, quotes_others
 from serving.http.kept_records import KeptRecords
 from serving.http.monitoring import Metrics
@@ -100,6 +102,7 @@ class Service:
         self.metrics = Metrics(agents)
         self.scheduler = Scheduler(options.seed, self.metrics)
         self.draining = False
+        self._say: Callable[[str], None] = lambda text: None
         self._queued: Counter[str] = Counter()
         self._errors = {name: lacking for name, agent in agents.items() if (lacking := agent.missing()) is not None}
         if len(self._errors) == len(agents):
@@ -127,6 +130,7 @@ class Service:
         for name, lacking in self._errors.items():
             _log_failed(name, lacking)
         await self.start_workers(say)
+        self._say = say
         if not self.options.lazy:
             for name in self._usable:
                 self._begin(name)
@@ -170,8 +174,10 @@ class Service:
         return self._loading[name]
 
     async def _load(self, name: str) -> None:
+        began = time.monotonic()
         try:
             await self.load(name)
+            self._say(f"{name} is loaded, after {duration(time.monotonic() - began)}")
         except (InputError, UnavailableError) as error:
             self._errors[name] = str(error)
             _log_failed(name, str(error))

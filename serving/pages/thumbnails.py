@@ -11,7 +11,7 @@ def thumbnail(image: Image, side: int = SIDE) -> bytes:
     """The image as the bytes of a JPEG whose longer side has at most ``side`` pixels. Raises ImageError."""
     from PIL import Image as PILImage
 
-    pixels = PILImage.fromarray(image.decode())
+    pixels = image.pil()
     pixels.thumbnail((side, side), PILImage.Resampling.LANCZOS, reducing_gap=3.0)
     buffer = io.BytesIO()
     pixels.save(buffer, "JPEG", quality=80, optimize=True)

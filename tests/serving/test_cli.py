@@ -7,6 +7,7 @@ import importlib.metadata
 import inspect
 import json
 import os
+import platform
 import shlex
 import signal
 import subprocess
@@ -221,6 +222,14 @@ def test_what_runs_here_and_what_the_rest_needs(capsys: pytest.CaptureFixture[st
     assert {"mmcq", "mmcq-lab", "catch"} <= {*here}
     assert f"agents that can run here: {', '.join(here)}\n" in said
     assert "mmcq-lab " not in said
+    assert main(["doctor", "--task", "color", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in found["agents"]] == colors
+    assert [row.keys() for row in found["agents"]] == [sizes[name].keys() for name in colors]
+    assert found["turinglike"] == importlib.metadata.version("turinglike")
+    assert found["python"] == platform.python_version()
+    assert found["cores"] >= 1
+    assert min(found["memory"], found["memory_free"], found["disk_free"]) > 0
 
 
 def test_short_names_of_tasks_and_schemas(capsys: pytest.CaptureFixture[str]) -> None:

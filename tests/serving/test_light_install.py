@@ -47,6 +47,8 @@ class Light(PathFinder):
 HEAVY, commands = json.loads(sys.argv[1])
 sys.meta_path = [Light if finder is PathFinder else finder for finder in sys.meta_path]
 from serving.cli import main
+from serving.files import signs_of_life
+signs_of_life.FIRST_SIGN = 3600.0
 found = []
 for command in commands:
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
@@ -61,6 +63,8 @@ WORKS = {
     "ask eliza~eliza --topic tea": "tea",
     "status run": "mmcq",
     "report run": "index.html",
+    "report run --single-file": "report.html",
+    "history chat.txt --person Ann -o ann.jsonl": "ann.jsonl: 1 message of Ann, 1 of 1 other",
     "export run --format csv --out answers.csv": "",
     "export run --format turingtest --out answers": "",
 }
@@ -76,6 +80,7 @@ def test_what_works_without_extras_and_what_says_which_to_install(tmp_path: Path
     (tmp_path / "images").mkdir()
     Image.new("RGB", (8, 6), "red").save(tmp_path / "images" / "s1", "PNG")
     (tmp_path / "set.jsonl").write_bytes(run_folders.line(run_folders.stimulus("s1")))
+    (tmp_path / "chat.txt").write_text("31.12.2023, 21:05 - Ann: hi\n31.12.2023, 21:06 - Bob: yes\n")
     run_folders.write_run(tmp_path / "run", [run_folders.stimulus("s1")], {"mmcq": [run_folders.record()]})
     call = [sys.executable, "-c", WITHOUT, json.dumps([HEAVY, [*WORKS, *NEEDS]])]
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=True)

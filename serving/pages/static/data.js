@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { el } = Turinglike;
+  const { byId, el } = Turinglike;
   const KEPT = 8; // chunks that are held at once
 
   const chunks = new Map(); // name -> promise of what it holds, the one used last at the end
@@ -14,9 +14,11 @@
     waiting.delete(name);
   }
 
-  /** A piece of the data, from the script of that name. */
+  /** A piece of the data: from this page, if it is a report of one file, else from the script of that name. */
   function load(name) {
     if (name === "index") chunks.clear();
+    const inside = byId(`data-${name}`);
+    if (inside !== null) return Promise.resolve(JSON.parse(inside.textContent));
     return new Promise((resolve, reject) => {
       waiting.set(name, { resolve });
       const script = el("script", { src: `data/${name}.js` });
@@ -58,7 +60,10 @@
   function picture(number) {
     if (number < 0) return null;
     const [width, height, name, trouble, changed] = Turinglike.index.pictures[number];
-    const url = trouble !== null ? null : `pictures/${number}.jpg`;
+    const inside = byId(`data-picture-${number}`);
+    let url = null;
+    if (inside !== null) url = JSON.parse(inside.textContent);
+    else if (trouble === null) url = `pictures/${number}.jpg`;
     return { url, width, height, name, trouble, changed };
   }
 

@@ -263,8 +263,12 @@ def test_a_server_elsewhere_is_refused_before_anything_is_sent(name: str, histor
 
 def test_a_server_does_not_tell_where_the_history_is(llama: Path, history: Path) -> None:
     header = SimpleNamespace(kind="machine", checkpoint=None, revision=None, digest="d")
+    agent = agent_of(llama, history)
     service: Any = SimpleNamespace(
-        agents={"me": agent_of(llama, history)}, headers={"me": header}, states=lambda: {"me": {}}
+        agents={"me": agent},
+        headers={"me": header},
+        states=lambda: {"me": {}},
+        declared=lambda name: agent.declaration(),
     )
     about = _described(service, "me")
     assert about["settings"]["person_turns"] == 100

@@ -91,3 +91,29 @@ def test_elsewhere_lines_get_rarer_and_name_only_what_went_on(clock: Clock, caps
     assert lines[0] == "quick: 4,000/4,000, 400 failed, 400/s, done; slow: 10/4,000, 1/s, 1 h 6 min left"
     assert len(lines) < 15
     assert all(line.startswith("slow: ") and "; " not in line for line in lines[1:])
+
+
+def test_elsewhere_a_long_load_is_told_again(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    counts: dict[str, Counter[str]] = {name: Counter() for name in ("quick", "large", "late")}
+    with Progress(lambda: counts, dict.fromkeys(counts, 100), {name: lambda: None for name in counts}) as display:
+
+        def told(name: str | None, seconds: int) -> list[str]:
+            """What is printed when ``name`` is being loaded, and that many seconds later."""
+            if name is not None:
+                display.loading(name, name)
+            clock.now += seconds
+            display.update()
+            return capsys.readouterr().err.splitlines()
+
+        assert told("quick", 0) == ["loading quick"]
+        assert told("large", 11) == ["loading large", "quick: still loading (11 s); large: still loading (11 s)"]
+        display.answering("quick")
+        assert told(None, 14) == []  # the pauses get longer
+        assert told("late", 6) == ["loading late", "large: still loading (31 s)"]
+        counts["quick"]["ok"] += 50
+        assert told(None, 41) == [
+            "quick: 50/100, working; large: still loading (1 min 12 s); late: still loading (47 s)"
+        ]
+        display.stopped("late", "it cannot be loaded")
+        display.answering("large")
+        assert told(None, 3600) == ["it cannot be loaded"]

@@ -1,7 +1,9 @@
 """What a server logs."""
 
+import json
 import logging
 import re
+from datetime import UTC, datetime
 
 import pytest
 
@@ -34,6 +36,35 @@ def test_each_request_and_fault_is_a_line(capsys: pytest.CaptureFixture[str]) ->
         "null: workers: 1 on here",
         "a sentence",
     ]
+
+
+def test_json_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    say_all(ServerLog(verbose=True, form="json"))
+    text = capsys.readouterr().err
+    assert text.isascii()
+    assert "\x1b" not in text
+    events = [json.loads(line) for line in text.splitlines()]
+    assert all(datetime.fromisoformat(event["time"]).tzinfo == UTC for event in events)
+    assert [(event["event"], event["level"]) for event in events] == [
+        *[("server", "info")] * 2,
+        *[("request", "info")] * 3,
+        ("agent", "error"),
+        ("scheduling", "debug"),
+        ("error", "error"),
+    ]
+    assert events[1]["message"] == "serving null"
+    del events[3]["time"]
+    assert events[3] == {
+        "level": "info",
+        "event": "request",
+        "request_id": "1f",
+        "method": "POST\x1b",
+        "route": None,
+        "status": 404,
+        "ms": 12.3,
+    }
+    assert events[5].items() >= {"agent": "null", "failed": "no\nsuch\x1b[2J file"}.items()
+    assert events[6]["message"] == "null: workers: 1 on here"
 
 
 def test_quiet_leaves_errors_and_where_it_listens(capsys: pytest.CaptureFixture[str]) -> None:

@@ -177,7 +177,8 @@ def test_a_stream_is_the_accepted_answer_in_pieces(client: openai.OpenAI, tells:
 
 def test_a_message_is_a_cue_for_an_agent_that_associates() -> None:
     async def work(found: served_here.Here) -> None:
-        found.service.agents["null"].tasks = ("word_association",)
+        service = found.service
+        service._declared["null"] = service.declared("null").replace(tasks=("word_association",))
         wanted = f"{derive_seed(SEED, 'null', 'tea', 0, None, 0):x}"
         more = {"seed": SEED, "extra_body": {"stimulus": {"id": "tea"}}}
         client = found.openai()

@@ -137,6 +137,8 @@ def test_a_lazy_server_loads_what_is_asked_and_ends_in_order(tmp_path: Path) -> 
         assert (status, failed["error"]["code"]) == (503, "agent_failed")
         assert "told to fail while loading" in server.said()
         assert server.post("/answers", asked("null"))[0] == 200
+        assert "null is loaded, after " in server.said()
+        assert "null-one is loaded" not in server.said()
 
         processes = below(server.process)
         with concurrent.futures.ThreadPoolExecutor() as pool:

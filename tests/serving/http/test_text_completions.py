@@ -36,7 +36,8 @@ def test_a_prompt_is_the_only_message_of_a_chat(prompt: Any) -> None:
 
 def test_a_prompt_is_a_cue_for_an_agent_that_associates() -> None:
     async def work(found: served_here.Here) -> None:
-        found.service.agents["null"].tasks = ("word_association",)
+        service = found.service
+        service._declared["null"] = service.declared("null").replace(tasks=("word_association",))
         made = await found.openai().completions.create(prompt="tea", **TOLD)
         assert made.choices[0].text == f"{derive_seed(7, 'null', 'talk', 0, None, 0):x}"
 

@@ -1,7 +1,10 @@
 """The report's data: every record as it is, an index that says the same, and nothing of it that could become markup."""
 
+import base64
+import hashlib
 import json
 import re
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ from PIL import Image as PILImage
 from agents.answers import BY_TASK
 from agents.errors import InputError
 from serving.viewer import data as viewer_data
+from serving.viewer import report
 from serving.viewer.report import write_report
 from tests.helpers.made_runs import ANSWERS, COLOR, PATH, RUN, Folder
 
@@ -202,13 +206,23 @@ def test_only_a_report_of_ours_is_replaced(folder: Folder, tmp_path: Path) -> No
     folder.agent("mmcq", "color_estimation")
     run = folder.write()
     for name in ("run.json", "stimuli.jsonl", "stimuli.index", "lock", "import.json", "records/x.html", "turns/x"):
-        with pytest.raises(InputError, match="keeps its own files"):
-            write_report([run], run / name)
+        for single in (True, False):
+            with pytest.raises(InputError, match="keeps its own files"):
+                write_report([run], run / name, single_file=single)
     assert json.loads((run / "run.json").read_text())["run"] == RUN
     with pytest.raises(InputError, match="is none that this command has made"):
         write_report([run], folder.set if folder.picture("a.png") else None)
+    thesis = tmp_path / "thesis.html"
+    thesis.write_text("<html>mine</html>")
+    with pytest.raises(InputError, match="is not a report"):
+        write_report([run], thesis, single_file=True)
+    assert thesis.read_text() == "<html>mine</html>"
+    with pytest.raises(InputError, match="not a plain file"):
+        write_report([run], "/dev/null", single_file=True)
     for _ in range(2):
         assert write_report([run], tmp_path / "page").read_bytes()[:15] == b"<!DOCTYPE html>"
+        assert write_report([run], tmp_path / "new" / "page.html", single_file=True).is_file()
+    assert write_report([run], single_file=True) == run / "report.html"
 
 
 def test_an_empty_run_what_is_no_run_and_imports_alone(folder: Folder, tmp_path: Path) -> None:
@@ -267,6 +281,42 @@ def _evil(folder: Folder) -> Path:
     folder.record("evil", row, {**ANSWERS["image_captioning"], "text": EVIL, "flags": [EVIL]}, raw={EVIL: EVIL})
     folder.ask("image_captioning", "x", image=f"{EVIL}.png")
     return folder.write()
+
+
+def test_one_file_holds_what_the_folder_does_and_runs_nothing_but_ours(folder: Folder) -> None:
+    run = _evil(folder)
+    whole = write_report([run], single_file=True).read_text()
+    blocks = re.findall(r'<script type="application/json" id="data-([\w-]+)">(.*?)</script>', whole, re.DOTALL)
+    pieces = {name: json.loads(text) for name, text in blocks}
+    found = read(run)
+    picture = pieces.pop("picture-0")
+    with PILImage.open(BytesIO(base64.b64decode(picture.removeprefix("data:image/jpeg;base64,")))) as image:
+        assert image.size == (40, 30)
+    for both in (pieces, found.pieces):
+        both["index"].pop("made")
+    assert pieces == found.pieces
+    scripts = re.findall(r"<script>(.*?)</script>", whole, re.DOTALL)
+    assert len(re.findall(r"<script", whole)) == len(scripts) + len(blocks)
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', whole)
+    assert policy is not None
+    hashes = [f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts]
+    assert policy[1] == (
+        f"default-src 'none'; script-src {' '.join(hashes)}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    assert "<img" not in whole
+    assert "static/" not in whole
+
+
+def test_pictures_that_one_file_cannot_hold_are_said_to_be_missing(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "MOST_PICTURES", 700)
+    for name in ("a", "b"):
+        folder.ask("color_estimation", name, image=folder.picture(f"{name}.png"))
+    whole = write_report([folder.write()], single_file=True).read_text()
+    assert ('id="data-picture-0"' in whole, 'id="data-picture-1"' in whole) == (True, False)
+    assert "one file cannot hold all pictures" in whole
 
 
 def test_data_as_scripts_have_no_keys_of_other_peoples(folder: Folder) -> None:

@@ -40,15 +40,13 @@ OF_OTHER_PROGRAMS = {  # what is wrong with files of other forms, and what to do
     ".xls": "is an Excel workbook; save it as CSV UTF-8, with commas between the cells",
     ".ods": "is a spreadsheet; save it as CSV in UTF-8, with commas between the cells",
     ".sav": "is a file of SPSS; save it as CSV in UTF-8, with commas between the cells",
-    ".tsv": "has tabs between its cells; save the table as .csv, with commas between them",
-    ".txt": "is a text, which is not imported; save a table as .csv, with commas between the cells",
-    ".xpd": "is a file of Expyriment; save its table as .csv, without the lines that begin with #",
     ".asc": "is a recording of EyeLink; write its fixations as a table: subject, image, x, y, duration",
     ".edf": "is a recording of EyeLink; write its fixations as a table: subject, image, x, y, duration",
     ".eval": "is a log of Inspect; write its answers as a table: subject, stimulus, response",
     ".psydat": "is PsychoPy's own file; import the .csv beside it",
     ".zip": "is an archive; unpack it and import the files in it",
 }
+TABLES = (".csv", ".tsv", ".tab", ".txt", ".xpd")  # text with cells, unless it begins as JSON does
 ImportEntry = dict[str, Any]
 """A file in ``import.json``, as :meth:`Source.summary` writes it."""
 Identity = tuple[str, str, str | None]
@@ -172,14 +170,15 @@ def read_source(path: Path, options: ImportOptions | None = None) -> Source:
     if options.name is not None and ("~" in options.name) != is_page:
         raise InputError("is a page of two speakers: --name A~B" if is_page else "is no page of two speakers: --name A")
     data = read_bytes(path)
-    if suffix in OF_OTHER_PROGRAMS:
-        raise InputError(_other_program(suffix, data))
+    is_table = (suffix in TABLES and data.lstrip()[:1] not in (b"[", b"{")) or _is_text_of_excel(suffix, data)
+    if suffix in OF_OTHER_PROGRAMS and not is_table:
+        raise InputError(OF_OTHER_PROGRAMS[suffix])
     source = Source(path.resolve(), hashlib.sha256(data).hexdigest())
     if is_page:
         add_page(source, data, options)
     elif suffix == ".csv" and is_own_export(data):
         add_own_export(source, data, options)
-    elif suffix == ".csv":
+    elif is_table:
         add_table(source, data, options)
     else:
         add_json(source, data, options)
@@ -188,15 +187,10 @@ def read_source(path: Path, options: ImportOptions | None = None) -> Source:
     return source
 
 
-def _other_program(suffix: str, data: bytes) -> str:
-    """What to do with a file that is not read. Many programs (EyeLink's, E-Prime) call a text with tabs .txt or
-    .xls."""
-    header = data[:10_000].split(b"\n", 1)[0]
-    if suffix in (".txt", ".xls") and b"\0" not in data[:1000] and header.count(b"\t") > 1:
-        return (
-            f"is a table with tabs between its cells, whatever {suffix} says; save it as .csv, with commas between them"
-        )
-    return OF_OTHER_PROGRAMS[suffix]
+def _is_text_of_excel(suffix: str, data: bytes) -> bool:
+    """Whether a file called .xls is a text with tabs, as EyeLink's and E-Prime's programs write it."""
+    start = data[:10_000]
+    return suffix == ".xls" and not start.startswith((b"\xd0\xcf", b"PK")) and b"\t" in start
 
 
 def _earlier_entries(path: Path) -> list[ImportEntry]:

@@ -59,17 +59,21 @@ class PeopleTable:
     """Whether jsPsych wrote it: its rows are screens, and not every screen is an answer."""
     problems: list[Problem] = field(default_factory=list)
     """Faults of rows that cannot be read at all."""
+    separator: str = ","
+    """What stood between the cells; a comma for JSON."""
 
 
 def table_of_csv(source: Source, data: bytes, given: Mapping[str, str]) -> PeopleTable:
     """The table in the bytes of a CSV; ``given`` are the columns of ``--columns``, by field. An apostrophe that our own
     export put before ``=`` goes. Raises InputError."""
     data = _without_last_line(source, data)
-    table = read_table(data, str(source.path))
+    table = read_table(data, str(source.path), may_guess=True)
+    source.remarks += table.remarks
     columns = Columns(table.names, given)
     is_jspsych = set(JSPSYCH) <= set(table.names)
     rows = [TableRow(line, "", _unguarded(cells)) for line, cells in table.rows]
-    return PeopleTable(columns, _only_answers(source, columns, rows), is_jspsych, list(table.problems))
+    rows = _only_answers(source, columns, rows)
+    return PeopleTable(columns, rows, is_jspsych, list(table.problems), table.separator)
 
 
 def table_of_json(source: Source, content: Sequence[Any], given: Mapping[str, str]) -> PeopleTable:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, WordAnswer, plain
 from agents.errors import InputError
 from agents.stimuli import SHORT, Task
+from serving.exchange.importing.decimal_commas import read_decimal_commas
 from serving.exchange.importing.paths import add_paths
 from serving.exchange.importing.people_table import (
     PeopleTable,
@@ -59,6 +60,7 @@ def _add(source: Source, table: PeopleTable, options: ImportOptions) -> None:
     keep_rows(source, table, options.rows)
     _refuse_other_tasks(source, table)
     note_empty_columns(table)
+    read_decimal_commas(source, table)
     reader = TableReader(source, table, options)
     if any(names <= {*table.columns.names} for names in OWN_VERDICTS):
         raise InputError(

@@ -309,9 +309,7 @@ def test_buttons_that_pandas_wrote(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "way_out"),
     [
-        ("data.xpd", "without the lines that begin with #"),
         ("data.xlsx", "save it as CSV UTF-8"),
-        ("data.tsv", "save the table as .csv"),
         ("data.asc", "write its fixations as a table"),
         ("data.eval", "write its answers as a table"),
     ],

@@ -192,7 +192,8 @@ def test_a_header_that_cannot_be_used_says_everything(tmp_path: Path) -> None:
         ("set.jsonl.gz", b"\x1f\x8b", "an unknown kind of set"),
         ("set.json", b'[{"id":"a"}]', "a JSON document"),
         ("set.json", b'{\n"id":"a"}', "a JSON document"),
-        ("set.csv", "id\n".encode("utf-16"), "UTF-16"),
+        ("set.csv", "id\n".encode("utf-16")[:-1], "UTF-16, but its end is cut off"),
+        ("set.jsonl", "{}".encode("utf-16"), "UTF-16"),
     ],
 )
 def test_what_is_no_set(tmp_path: Path, name: str, content: bytes, message: str) -> None:

@@ -11,7 +11,7 @@ from serving.commands.command_line import (
     path,
     port,
     responses,
-    row_rule,
+    rows_rule,
     table_columns,
 )
 from serving.exchange.exporting.command import FORMATS
@@ -115,8 +115,8 @@ def _add_import(commands: Commands) -> None:
     )
     add(
         "--name",
-        help="for a file with the answers of one machine: the name of this machine. For a page of the published Turing "
-        "test (.html): both speakers, A~B. Give no name if FILE already says who gave each answer",
+        help="for a file or a table with the answers of one machine: the name of this machine. For a page of the "
+        "published Turing test (.html): both speakers, A~B. Give no name if FILE already says who gave each answer",
     )
     add(
         "--frame",
@@ -140,7 +140,7 @@ def _add_import(commands: Commands) -> None:
     add(
         "--rows",
         action="append",
-        type=row_rule,
+        type=rows_rule,
         metavar="COLUMN=VALUE",
         help="read only the rows of a table that have VALUE in COLUMN; COLUMN!=VALUE reads only the rows that do not "
         "have VALUE in COLUMN; may be repeated",
@@ -151,6 +151,12 @@ def _add_import(commands: Commands) -> None:
         metavar="FIELD=COLUMN",
         help="the column of a table that contains a field; several pairs are separated by commas. Fields: subject, "
         "stimulus, response, rt, x, y, durations, verdict, truth, agent, confidence",
+    )
+    add(
+        "--form",
+        type=path,
+        metavar="FORM.toml",
+        help="a file in TOML that says what the tables of your lab look like: columns, rows, units, task",
     )
     add(
         "--rt",

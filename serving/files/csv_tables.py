@@ -35,6 +35,8 @@ class CsvTable:
     """The readable rows: the line on which each begins, from 1, and its cells as text by column."""
     problems: list[Problem] = field(default_factory=list)
     """Why the other rows cannot be read: a wrong number of cells, or text that is not UTF-8."""
+    broken: set[int] = field(default_factory=set)
+    """The lines of rows with a wrong number of cells."""
 
 
 def read_table(data: bytes, where: str, *, may_guess: bool = False) -> CsvTable:
@@ -50,10 +52,14 @@ def read_table(data: bytes, where: str, *, may_guess: bool = False) -> CsvTable:
     names = [cell.strip() for cell in header]
     if wrong := [(None, problem)] if problem is not None else repeated_columns(names):
         raise InputError(f"{where}: the header cannot be used", [Problem(where, line, *fault) for fault in wrong])
-    table = CsvTable(names, line, found.separator, found.comments, found.remarks)
+    table = CsvTable(names, line)
+    table.separator = found.separator
+    table.comments = found.comments
+    table.remarks = found.remarks
     for number, cells, fault in rows:
         if fault is None and len(cells) != len(names):
             fault = f"{count(len(cells), 'cell')}, but the header has {len(names)}"
+            table.broken.add(number)
         row = dict(zip(names, cells, strict=False))
         undecoded = [name for name, cell in row.items() if UNDECODED.search(cell)]
         if fault is not None:

@@ -9,7 +9,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,12 @@ import orjson
 from agents.catalogue import NAME
 from agents.errors import InputError, Problem
 from agents.frames import Fit
+from serving.exchange.importing.form_files import TimeUnit, load_form
 from serving.exchange.importing.json_forms import add_json, add_page
 from serving.exchange.importing.own_export import add_own_export, is_own_export
-from serving.exchange.importing.source import ImportOptions, RowRule, Size, Source, TimeUnit, person
+from serving.exchange.importing.recognising import with_form
+from serving.exchange.importing.row_rules import RowRule
+from serving.exchange.importing.source import ImportOptions, Size, Source, person
 from serving.exchange.importing.tables import add_table
 from serving.files.atomic_files import lock, replacing, write_json
 from serving.files.foreign_files import read_bytes
@@ -34,7 +37,6 @@ from serving.runs.schema_names import schema_mismatch
 IMPORT = "turinglike.import/1"
 FILES = {"human": "humans", "published": "published"}  # kinds of records, and the names of their files
 OF_OTHER_PROGRAMS = {  # what is wrong with files of other forms, and what to do, by their endings
-    ".jsonl": "is no file of answers that is imported; commands that read runs take several run folders",
     ".parquet": "is Parquet, which is not imported; export the run with --format csv, or give its folder",
     ".xlsx": "is an Excel workbook; save it as CSV UTF-8, with commas between the cells",
     ".xls": "is an Excel workbook; save it as CSV UTF-8, with commas between the cells",
@@ -69,6 +71,7 @@ def import_files(
     rows: Sequence[RowRule] | None = None,
     columns: Mapping[str, str] | None = None,
     rt: TimeUnit | None = None,
+    form: Path | str | None = None,
     unnamed: bool = False,
     drop_equal: bool = False,
 ) -> int:
@@ -90,6 +93,9 @@ def import_files(
         unnamed=unnamed,
         drop_equal=drop_equal,
     )
+    if form is not None:
+        own = load_form(Path(form))
+        options = replace(with_form(options, own), form=own)
     out = Path(out)
     sources = _read_all(paths, options)
     refuse_other_folder(out)
@@ -138,7 +144,11 @@ def _read_all(paths: Sequence[Path | str], options: ImportOptions) -> list[Sourc
     if name is not None and not any(source.name == name for source in sources):
         raise InputError("--name is for files that do not say whose answers they contain; these files say it")
     used = set().union(*(source.used for source in sources))
-    for option, is_given in (("rows", bool(options.rows)), ("columns", bool(options.columns))):
+    for option, is_given in (
+        ("rows", bool(options.rows)),
+        ("columns", bool(options.columns)),
+        ("form", options.form is not None),
+    ):
         if is_given and option not in used:
             raise InputError(f"--{option} is for tables, and these files are no tables")
     return sources

@@ -20,6 +20,7 @@ from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr, TypeAd
 from agents.answers import ConversationAnswer, Message, is_blank, plain
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
+from serving.exchange.importing.form_files import recognised
 from serving.exchange.importing.page_paragraphs import paragraphs
 from serving.exchange.importing.path_units import Path as Scanpath
 from serving.exchange.importing.path_units import add_scaled
@@ -34,6 +35,7 @@ from serving.runs.run import PERSON
 from serving.sets.coco_forms import PATHS, Coco, CocoAnnotation
 from serving.sets.published_tasks import task_of_file
 
+LINES = (".jsonl", ".ndjson")  # files with JSON on each line
 FRAME: Size = (1280, 1024)  # of the benchmark's scanpaths
 _LABELLED = re.compile(r"\s*([AB])\s*:\s*(.*)", re.DOTALL)
 _FIELDS = {"response", "groundtruth", "human_groundtruth", "machine_groundtruth", "imageID", "cueWord"}
@@ -72,10 +74,12 @@ _COCO = TypeAdapter(Coco)
 
 def add_json(source: Source, data: bytes, options: ImportOptions) -> None:
     """Add the answers in the bytes of a JSON file of any form to ``source``. Raises InputError."""
-    content = parse_json(data)
+    content = _parsed(source.path, data)
     _refuse_own_file(content)
     if isinstance(content, list):
         _add_list(source, content, options)
+    elif isinstance(content, dict) and (known := recognised([*content])) is not None and known.form.rows_in:
+        add_rows(source, [content], options)
     elif options.task == "judgement":
         if not isinstance(content, dict):
             raise InputError("is no table: it must be a list of rows, each an object, as jsPsych's data are")
@@ -93,13 +97,41 @@ def add_json(source: Source, data: bytes, options: ImportOptions) -> None:
         _add_benchmark(source, content, options)
 
 
+def _parsed(path: Path, data: bytes) -> Any:
+    """The content of a JSON file. Lines of JSON are a list of what is on them; of a list on a line, as JATOS writes one
+    for each participant, the entries. Raises InputError."""
+    if path.suffix.lower() not in LINES:
+        try:
+            return parse_json(data)
+        except InputError:
+            first = data.strip().split(b"\n", 1)[0].strip()
+            if first[:1] + first[-1:] not in (b"[]", b"{}"):
+                raise
+    rows: list[Any] = []
+    problems = []
+    for number, line in enumerate(data.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = parse_json(line)
+        except InputError as error:
+            problems.append(Problem(str(path), number, None, str(error)))
+            continue
+        rows += value if isinstance(value, list) else [value]
+    refuse(problems)
+    return rows
+
+
 def _refuse_own_file(content: Any) -> None:
     """Raises InputError for a JSON file of ours that holds no answers, and for a kit's, which its study takes in."""
-    schema = content.get("schema") if isinstance(content, dict) else None
+    first = content[0] if isinstance(content, list) and content else content
+    schema = first.get("schema") if isinstance(first, dict) else None
     if not isinstance(schema, str) or not schema.startswith("turinglike."):
         return
     if schema.startswith("turinglike.kit/"):
         raise InputError("is what a judge's kit saved; take it in with: turinglike study import STUDY FILE")
+    if schema.startswith("turinglike.record/"):
+        raise InputError("holds records of a run; commands that read runs take several run folders")
     raise InputError(f"is a file of Turinglike's own ({shown(schema)}), which holds no answers to import")
 
 
@@ -114,11 +146,6 @@ def _add_list(source: Source, content: list[Any], options: ImportOptions) -> Non
         return
     if any(isinstance(row, list) for row in content):
         raise InputError("is a list of lists; each entry must be a row, an object with the columns' names")
-    if firsts and {"annotations", "data"} <= firsts[0].keys():
-        raise InputError(
-            "is Label Studio's full JSON, which is not read; export the project as CSV or as JSON-MIN, whose rows are "
-            "answers"
-        )
     chats = [name for name in _CHATS if firsts and name in firsts[0]]
     if chats and options.task in (None, "conversation"):
         raise InputError(

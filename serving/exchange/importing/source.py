@@ -10,31 +10,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from agents.errors import InputError, Problem
 from agents.frames import Fit
 from agents.stimuli import Task
+from serving.exchange.importing.form_files import Form, TimeUnit
+from serving.exchange.importing.row_rules import RowRule
 from serving.files.words import count
 from serving.runs.records import UNKNOWN, people_record
 
 LINES_SHOWN = 8  # of the lines that a remark names
 
 Size = tuple[float, float]  # width and height in pixels
-TimeUnit = Literal["seconds", "ms"]
-
-
-@dataclass(frozen=True, slots=True)
-class RowRule:
-    """A rule of ``--rows``: a table's rows are taken whose cell in ``column`` is ``value``; if ``unlike``, those whose
-    cell is another."""
-
-    column: str
-    value: str
-    unlike: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.column}{'!=' if self.unlike else '='}{self.value}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +38,7 @@ class ImportOptions:
     - ``columns``: the column of a field, ``{"subject": "participant.code"}``; fields are
       :data:`serving.exchange.importing.table_columns.FIELDS`.
     - ``rt``: the unit of times; None: told by their size.
+    - ``form``: a lab's own form, which says what the other options do not.
     - ``unnamed``: answers that name no person are taken, each as another person's.
     - ``drop_equal``: rows that are equal in all cells, and answers that an earlier file holds, count once.
     """
@@ -62,6 +51,7 @@ class ImportOptions:
     rows: Sequence[RowRule] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     rt: TimeUnit | None = None
+    form: Form | None = None
     unnamed: bool = False
     drop_equal: bool = False
 

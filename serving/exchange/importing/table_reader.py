@@ -12,7 +12,8 @@ from statistics import median
 
 from agents.answers import is_blank
 from agents.errors import InputError, Problem
-from serving.exchange.importing.people_table import PeopleTable, TableRow, put_together, whole_numbers
+from serving.exchange.importing.json_columns import put_together
+from serving.exchange.importing.people_table import PeopleTable, TableRow, whole_numbers
 from serving.exchange.importing.repeated_rows import drop_equal_rows, tell_rows
 from serving.exchange.importing.source import ImportOptions, Source, listed, person
 from serving.exchange.importing.table_cells import (
@@ -26,7 +27,6 @@ from serving.exchange.importing.table_cells import (
     without_decimals,
 )
 from serving.exchange.importing.table_columns import (
-    SHOWN_BY_JSPSYCH,
     STIMULI,
     TIMES,
     WIDE,
@@ -101,13 +101,14 @@ class TableReader:
         elif columns is not None:
             self._stimulus_columns = columns
         else:
-            self._stimulus_columns = self.columns.named(SHOWN_BY_JSPSYCH if self.table.is_jspsych else STIMULI)
+            screens = self.table.screens
+            self._stimulus_columns = self.columns.named(STIMULI if screens is None else screens.stimuli)
         if not self._stimulus_columns:
             raise InputError(
                 "has no column that names the stimulus, such as stimulus, cue or image; its columns are "
                 f"{self.columns.listed()}. Say which with --columns stimulus=NAME. {WIDE}"
             )
-        if not self.table.is_jspsych:
+        if self.table.screens is None:
             self._stimulus_columns = self._stimulus_columns[:1]
             self._stimuli_are_numbers = whole_numbers(self.table.rows, self._stimulus_columns[0])
         elif columns is None and len(self._stimulus_columns) > 1:
@@ -126,7 +127,7 @@ class TableReader:
                 continue
             if text in NO_ANSWER_WITHOUT_TIME and not self.is_timed(row):
                 continue
-            if not self.table.is_jspsych:
+            if self.table.screens is None:
                 return without_decimals(text) if self._stimuli_are_numbers else text
             if text.isprintable() and not MARKUP & set(text) and not text.startswith("["):
                 return text

@@ -11,16 +11,17 @@ from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, WordAnswer,
 from agents.errors import InputError
 from agents.stimuli import SHORT, Task
 from serving.exchange.importing.decimal_commas import read_decimal_commas
+from serving.exchange.importing.json_columns import fill_columns
+from serving.exchange.importing.kept_rows import keep_rows
 from serving.exchange.importing.paths import add_paths
 from serving.exchange.importing.people_table import (
     PeopleTable,
     TableRow,
-    fill_columns,
-    keep_rows,
     note_empty_columns,
     table_of_csv,
     table_of_json,
 )
+from serving.exchange.importing.recognising import refuse_other_table, tell_form, use_forms, with_form
 from serving.exchange.importing.repeated_rows import tell_several_answers
 from serving.exchange.importing.source import ImportOptions, Source, listed, person, refuse
 from serving.exchange.importing.table_cells import CellText, is_whole, read_labels, read_text
@@ -49,15 +50,28 @@ def add_rows(source: Source, content: Sequence[Any], options: ImportOptions) -> 
 
 
 def _add(source: Source, table: PeopleTable, options: ImportOptions) -> None:
-    source.form = "jspsych" if table.is_jspsych else "table"
+    if options.name is not None:
+        source.name = options.name
+    forms = [form for form in (options.form, None if table.form is None else table.form.form) if form is not None]
+    source.form = "table"
+    if options.form is not None:
+        refuse_other_table(options.form, table.columns.names)
+        source.remarks.append(f"read with the form {shown(options.form.name)}")
+        source.used.add("form")
+    if table.form is not None:
+        source.form = table.form.key
+        tell_form(source, table.form.form)
+        options = with_form(options, table.form.form)
     source.task = "judgement" if options.task == "judgement" else task_of_file(source.path, options.task)
     if options.columns:
         source.used.add("columns")
         unknown = [name for name in options.columns if name not in FIELDS]
         if unknown:
             raise InputError(f"--columns: there is no field {', '.join(unknown)}; there are {', '.join(FIELDS)}")
-        fill_columns(source, table)
+    fill_columns(source, table)
     keep_rows(source, table, options.rows)
+    use_forms(source, table, forms, options)
+    fill_columns(source, table)
     _refuse_other_tasks(source, table)
     note_empty_columns(table)
     read_decimal_commas(source, table)

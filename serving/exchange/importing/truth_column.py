@@ -32,6 +32,10 @@ def machines_of(reader: TableReader, rows: Sequence[TableRow]) -> Mapping[int, s
     where nothing names the machines.
     """
     columns = reader.columns
+    if reader.options.name is not None:
+        return {id(row): f"published:{reader.options.name}" for row in rows}
+    if reader.table.form is not None and reader.table.form.form.machine:
+        return _all_machines(reader, rows)
     given = [columns.given["truth"]] if "truth" in columns.given else []
     for column in given or columns.named(TRUTHS):
         words = {row.cells.get(column, "").strip().casefold() for row in rows}
@@ -49,6 +53,21 @@ def machines_of(reader: TableReader, rows: Sequence[TableRow]) -> Mapping[int, s
             )
     _refuse_unread(reader, rows)
     return {}
+
+
+def _all_machines(reader: TableReader, rows: Sequence[TableRow]) -> Mapping[int, str]:
+    """The machines of a table that holds answers of machines alone, as its form says. Raises InputError where nothing
+    names them."""
+    column = reader.columns.find("agent", AGENTS)
+    if column is None:
+        raise InputError("holds a machine's answers and does not say whose; give the machine with --name")
+    machines = {}
+    for row in rows:
+        name = row.cells.get(column, "").strip()
+        if is_empty(name):
+            reader.fault(row, column, "is empty, so that nobody knows which machine answered; --name gives it")
+        machines[id(row)] = f"published:{name}"
+    return machines
 
 
 def _refuse_unread(reader: TableReader, rows: Sequence[TableRow]) -> None:

@@ -246,7 +246,7 @@ def test_programs_that_call_a_table_with_tabs_excel(tmp_path: Path) -> None:
 
 def test_label_studios_full_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = refusal(tmp_path, capsys, "l.json", json.dumps([{"id": 1, "annotations": [], "data": {}}]), *WORD)
-    assert "export the project as CSV or as JSON-MIN" in told
+    assert "contains no answers that can be imported: no entry of it has annotations" in told
 
 
 def test_one_file_read_for_two_tasks_and_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

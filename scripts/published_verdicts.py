@@ -29,7 +29,7 @@ from judging.scores.verdicts import TASK
 from judging.statistics.verdict_table import FEEDBACK, TEST
 from judging.study.design.tables import ASKED_BEFORE
 from judging.trial_sets.trial_set import COLUMNS, MOST_NAMED, SCHEMA, about_path, key_path
-from serving.exchange.importing.command import FILES
+from serving.exchange.importing.merging import FILES
 from serving.exchange.importing.source import Source
 from serving.files.atomic_files import replacing
 from serving.files.csv_tables import load_table, write_rows

@@ -174,6 +174,26 @@ def _add_import(commands: Commands) -> None:
         help="count rows that are equal in every column as one row; leave out an answer if an earlier file of the run "
         "contains the same answer of the same person to the same stimulus",
     )
+    add(
+        "--replace",
+        action="store_true",
+        help="if most answers of a file are also in another file: take the other file out (a corrected table)",
+    )
+    add(
+        "--add",
+        action="store_true",
+        help="if most answers of a file are also in another file: count all answers of both files",
+    )
+    add(
+        "--dry-run",
+        action="store_true",
+        help="print the first answers of each person and what is left out; write nothing",
+    )
+    add(
+        "--undo",
+        action="store_true",
+        help="take the answers of the files out of the run folder again",
+    )
 
 
 # what the commands do

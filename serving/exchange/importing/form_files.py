@@ -106,7 +106,7 @@ class Form(BaseModel):
     @field_validator("task")
     @classmethod
     def _full_name(cls, task: str | None) -> str | None:
-        full = {**SHORT, **{name: name for name in ALL_TASKS}}
+        full: dict[str, str] = {**SHORT, **{name: name for name in ALL_TASKS}}
         if task is not None and task not in full:
             raise ValueError(f"must be one of {', '.join([*SHORT, 'judgement'])}")
         return None if task is None else full[task]

@@ -2,7 +2,7 @@
 answers that were read from it.
 
 A reader gets a :class:`Source` without answers and adds them. To add a form of files, write a reader
-``add_FORM(source, data, options)`` and let :func:`serving.exchange.importing.command.read_source` choose it.
+``add_FORM(source, data, options)`` and let :func:`serving.exchange.importing.reading.read_source` choose it.
 """
 
 import unicodedata

@@ -13,7 +13,7 @@ from agents.errors import UnavailableError
 from agents.language.filters.policies import MEASURE, judge_conversation
 from agents.stimuli import TASKS
 from agents.universal.catch import UNSEEN, CatchAgent
-from serving.exchange.importing.command import read_source
+from serving.exchange.importing.reading import read_source
 from tests.helpers import run_folders
 from tests.helpers.task_stimuli import SIZE, stimulus
 

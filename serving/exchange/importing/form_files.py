@@ -58,6 +58,31 @@ class Screens(BaseModel):
     """The columns of a judged trial, best first."""
 
 
+class Conversations(BaseModel):
+    """Each row is a conversation of a person with a machine. Names may be paths, as ``author.role``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    messages: str
+    """The list of messages in a row, or an object of them where ``last`` is given."""
+    last: str = ""
+    """Where messages are a tree: the name of the last message. From there each one's ``parent`` comes before it."""
+    speaker: str
+    """Who speaks, in a message."""
+    text: str
+    """What is said, in a message: a text, or a list of which the texts are taken."""
+    person: Names
+    """The words for the person."""
+    machine: Names
+    """The words for the machine."""
+    left_out: Names = []
+    """The words for others, such as ``system``, whose messages are left out and counted."""
+    stimulus: Names = []
+    """Names of the conversation, best first; without one it is called after the file, with a number."""
+    agent: Names = []
+    """Names of the machine, best first; ``--name`` goes before."""
+
+
 class Form(BaseModel):
     """What a form's file says. In patterns ``*`` stands for any text; ``{stimulus}``, ``{response}`` and ``{rt}`` stand
     for any name in ``column_names.toml`` of a stimulus, an answer to the task, or a time."""
@@ -100,6 +125,8 @@ class Form(BaseModel):
     """A name in the JSON of a second header, below a line of questions."""
     header_labels: Names = []
     """Columns whose labels may stand in a line below the header."""
+    conversations: Conversations | None = None
+    """What is true where rows are conversations."""
     screens: Screens | None = None
     """What is true where rows are screens."""
 

@@ -38,13 +38,14 @@ def text_at(cell: str, path: str) -> str:
     value = structured(cell)
     if isinstance(value, dict) and path in value:
         return text_of_json(value[path])
-    return text_of_json(_value_at(value, path.split(".")))
+    return text_of_json(value_at(value, path.split(".")))
 
 
-def _value_at(value: Any, parts: Sequence[str]) -> Any:
+def value_at(value: Any, parts: Sequence[str]) -> Any:
+    """What stands under a path in a JSON value; None where there is nothing."""
     for place, part in enumerate(parts):
         if part == "*" and isinstance(value, list):
-            found = [_value_at(entry, parts[place + 1 :]) for entry in value]
+            found = [value_at(entry, parts[place + 1 :]) for entry in value]
             found = [entry for entry in found if entry is not None]
             return found[0] if len(found) == 1 else found or None
         if isinstance(value, dict):

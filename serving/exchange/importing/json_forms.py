@@ -10,16 +10,17 @@ Lists of rows with other columns are tables (:mod:`serving.exchange.importing.ta
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import orjson
 from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr, TypeAdapter, ValidationError
 
-from agents.answers import ConversationAnswer, Message, is_blank, plain
+from agents.answers import is_blank
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
+from serving.exchange.importing.conversations import add_conversation, add_conversations
 from serving.exchange.importing.form_files import recognised
 from serving.exchange.importing.page_paragraphs import paragraphs
 from serving.exchange.importing.path_units import Path as Scanpath
@@ -39,7 +40,6 @@ LINES = (".jsonl", ".ndjson")  # files with JSON on each line
 FRAME: Size = (1280, 1024)  # of the benchmark's scanpaths
 _LABELLED = re.compile(r"\s*([AB])\s*:\s*(.*)", re.DOTALL)
 _FIELDS = {"response", "groundtruth", "human_groundtruth", "machine_groundtruth", "imageID", "cueWord"}
-_CHATS = ("mapping", "conversation", "conversations", "messages")  # of exports of chats with a model
 
 A = TypeVar("A")
 _Coordinate = Annotated[StrictFloat, Field(gt=-(2**53), lt=2**53)]
@@ -89,7 +89,7 @@ def add_json(source: Source, data: bytes, options: ImportOptions) -> None:
         for stimulus, chat in _validated(_TOPICAL_CHATS, content, source.path).items():
             lines = [(utterance.agent, utterance.message) for utterance in chat.content]
             agents = dict.fromkeys((speaker for speaker, _ in lines), PERSON)
-            _add_conversation(source, stimulus, lines, agents, content[stimulus])
+            add_conversation(source, stimulus, lines, agents, content[stimulus])
     elif isinstance(content, dict) and {"images", "annotations"} <= content.keys():
         _set_form(source, "coco-captions", "image_captioning", options.task)
         _add_captions(source, content)
@@ -146,12 +146,12 @@ def _add_list(source: Source, content: list[Any], options: ImportOptions) -> Non
         return
     if any(isinstance(row, list) for row in content):
         raise InputError("is a list of lists; each entry must be a row, an object with the columns' names")
-    chats = [name for name in _CHATS if firsts and name in firsts[0]]
-    if chats and options.task in (None, "conversation"):
-        raise InputError(
-            f"holds conversations with a chat model ({chats[0]}), which are not read. Write each as a page, "
-            "<p>A: …</p> <p>B: …</p>, and import it with --name human~MODEL"
-        )
+    names = [name for name in content[0] if all(name in row for row in firsts)] if len(firsts) == len(content) else []
+    known = recognised(names)
+    if known is not None and known.form.conversations is not None and options.task in (None, "conversation"):
+        _set_form(source, known.key, "conversation", options.task)
+        add_conversations(source, content, known.form, options)
+        return
     add_rows(source, content, options)
 
 
@@ -248,19 +248,7 @@ def add_page(source: Source, data: bytes, options: ImportOptions) -> None:
     source.name = options.name
     if lines:
         agents = dict(zip("AB", options.name.split("~"), strict=True))
-        _add_conversation(source, source.path.stem, lines, agents, texts)
-
-
-def _add_conversation(
-    source: Source, stimulus: str, lines: Sequence[tuple[str, str]], agents: Mapping[str, str], raw: Any
-) -> None:
-    messages = [
-        Message(turn=turn, speaker=speaker, agent=agents[speaker], text=text)
-        for turn, (speaker, text) in enumerate(lines)
-    ]
-    pair = "~".join(agents.values())
-    agent = pair if {*agents.values()} == {PERSON} else f"published:{pair}"
-    source.add(stimulus, agent, raw, plain(ConversationAnswer(messages=messages)))
+        add_conversation(source, source.path.stem, lines, agents, texts)
 
 
 def _add_captions(source: Source, content: dict[str, Any]) -> None:

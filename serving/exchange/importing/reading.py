@@ -63,8 +63,8 @@ def read_source(path: Path, options: ImportOptions | None = None) -> Source:
     options = options or ImportOptions()
     suffix = path.suffix.lower()
     is_page = suffix in (".html", ".htm")
-    if options.name is not None and ("~" in options.name) != is_page:
-        raise InputError("is a page of two speakers: --name A~B" if is_page else "is no page of two speakers: --name A")
+    if options.name is not None and "~" not in options.name and is_page:
+        raise InputError("is a page of two speakers: --name A~B")
     data = read_bytes(path)
     is_table = (suffix in TABLES and data.lstrip()[:1] not in (b"[", b"{")) or _is_text_of_excel(suffix, data)
     if suffix in OF_OTHER_PROGRAMS and not is_table:
@@ -78,6 +78,9 @@ def read_source(path: Path, options: ImportOptions | None = None) -> Source:
         add_table(source, data, options)
     else:
         add_json(source, data, options)
+    if options.name is not None and ("~" in options.name) != (source.task == "conversation"):
+        is_talk = source.task == "conversation"
+        raise InputError("holds conversations: --name A~B" if is_talk else "holds no conversations: --name A")
     if not source.answers:
         raise InputError("contains no answers that can be imported")
     return source

@@ -32,6 +32,10 @@ def lines(*rows: str) -> str:
     return "".join(f"{row}\n" for row in rows)
 
 
+def chatgpt_message(role: str, text: str) -> dict[str, Any]:
+    return {"author": {"role": role}, "content": {"content_type": "text", "parts": [text]}}
+
+
 CASES = {
     "jspsych": Case(
         "data.json",
@@ -228,6 +232,72 @@ CASES = {
         [("published:mockllm/model", "sun", "moon", None)],
         "1 row (at [1]) without an answer",
     ),
+    "lmsys": Case(
+        "lmsys.json",
+        json.dumps(
+            [
+                {
+                    "conversation_id": "x1",
+                    "model": "vicuna-13b",
+                    "conversation": [{"content": "hi", "role": "user"}, {"content": "Hello!", "role": "assistant"}],
+                    "turn": 1,
+                }
+            ]
+        ),
+        [("published:human~vicuna-13b", "x1", [("human", "hi"), ("vicuna-13b", "Hello!")], None)],
+        "recognised as LMSYS-Chat-1M",
+        (),
+    ),
+    "wildchat": Case(
+        "wildchat.jsonl",
+        lines(
+            '{"conversation_hash": "h1", "model": "gpt-4", "conversation": [{"role": "user", "content": "hi", '
+            '"country": "x"}, {"role": "assistant", "content": "Hello!"}, {"role": "user", "content": ""}]}'
+        ),
+        [("published:human~gpt-4", "h1", [("human", "hi"), ("gpt-4", "Hello!")], None)],
+        "messages_without_a_text: 1",
+        (),
+    ),
+    "sharegpt": Case(
+        "share.json",
+        json.dumps(
+            [{"id": "s_0", "conversations": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "Yo"}]}]
+        ),
+        [("published:human~chatgpt", "s_0", [("human", "hi"), ("chatgpt", "Yo")], None)],
+        "recognised as ShareGPT by conversations",
+        ("--name", "human~chatgpt"),
+    ),
+    "chat_messages": Case(
+        "tuning.jsonl",
+        lines(
+            '{"messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": [{"type": "text", '
+            '"text": "Which is this?"}, {"type": "image_url"}]}, {"role": "assistant", "content": "A poodle."}]}'
+        ),
+        [("published:human~tiny", "tuning/1", [("human", "Which is this?"), ("tiny", "A poodle.")], None)],
+        "parts_of_messages_that_are_no_text: 1",
+        ("--name", "human~tiny"),
+    ),
+    "chatgpt": Case(
+        "conversations.json",
+        json.dumps(
+            [
+                {
+                    "title": "Dogs",
+                    "current_node": "a2",
+                    "conversation_id": "c1",
+                    "mapping": {
+                        "r": {"id": "r", "message": None, "parent": None},
+                        "u1": {"message": chatgpt_message("user", "Do you like dogs?"), "parent": "r"},
+                        "a1": {"message": chatgpt_message("assistant", "I do."), "parent": "u1"},
+                        "a2": {"message": chatgpt_message("assistant", "Very much, yes."), "parent": "u1"},
+                    },
+                }
+            ]
+        ),
+        [("published:human~gpt", "c1", [("human", "Do you like dogs?"), ("gpt", "Very much, yes.")], None)],
+        "recognised as ChatGPT's export by mapping, current_node",
+        ("--name", "human~gpt"),
+    ),
     "lm_eval": Case(
         "samples_word_2026.jsonl",
         lines(
@@ -267,6 +337,8 @@ def test_a_file_of_the_program(key: str, tmp_path: Path) -> None:
     found = []
     for row in read_back(tmp_path / "run", kind):
         answer = row["answer"].get("word", row["answer"].get("fixations"))
+        if row["task"] == "conversation":
+            answer = [(message["agent"], message["text"]) for message in row["answer"]["messages"]]
         time = row["raw"].get("rt") if isinstance(row["raw"], dict) else None
         found.append((row["agent"], row["stimulus"], answer, time))
     assert found == case.answers
@@ -375,3 +447,21 @@ def test_lines_of_lists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     told = refusal(tmp_path, capsys, "a.jsonl", '{"a": 1}\n{"a": \n[1\n', "--task", "word")
     assert "a.jsonl:2: is not JSON" in told
     assert "a.jsonl:3: is not JSON" in told
+
+
+def test_all_faults_of_conversations_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        {"conversation_id": "a", "model": "m", "conversation": "hi"},
+        {"conversation_id": "b", "model": "m", "conversation": [{"role": "wizard", "content": "hi"}]},
+        {"conversation_id": "c", "model": "m", "conversation": [{"role": "user", "content": 1}]},
+        {"conversation_id": "d", "model": "", "conversation": [{"role": "user", "content": "hi"}]},
+    ]
+    told = refusal(tmp_path, capsys, "lmsys.json", json.dumps(rows))
+    faults = (
+        "must be a list of messages",
+        "message 0: the speaker must be one of user, assistant, not 'wizard'",
+        "message 0: has no text",
+        "does not say which machine spoke",
+    )
+    for place, fault in enumerate(faults):
+        assert f"lmsys.json: [{place}].conversation: {fault}" in told

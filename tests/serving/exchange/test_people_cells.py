@@ -320,12 +320,15 @@ def test_files_that_are_not_read_say_what_to_do(
     assert way_out in refusal(tmp_path, capsys, name, "x", "--task", "word")
 
 
-@pytest.mark.parametrize("row", [{"mapping": {}}, {"conversation": [{"role": "user", "content": "hi"}]}])
+@pytest.mark.parametrize(
+    "row",
+    [{"messages": [{"role": "user", "content": "hi"}]}, {"conversations": [{"from": "human", "value": "hi"}]}],
+)
 def test_chats_with_a_model_say_what_to_do(
     row: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = refusal(tmp_path, capsys, "chats.json", json.dumps([row]), "--task", "conversation")
-    assert "holds conversations with a chat model" in told
+    assert "does not say which machine spoke" in told
     assert "--name human~MODEL" in told
 
 

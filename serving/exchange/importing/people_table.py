@@ -15,7 +15,8 @@ from serving.exchange.importing.form_files import Form, KnownForm, Screens, know
 from serving.exchange.importing.source import Source, listed
 from serving.exchange.importing.table_cells import is_whole, object_in, without_decimals
 from serving.exchange.importing.table_columns import Columns, plain_column
-from serving.files.csv_tables import read_table, unguarded
+from serving.files.csv_tables import unguarded
+from serving.files.workbooks import read_any_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,11 @@ class PeopleTable:
         return None if self.form is None else self.form.form.screens
 
 
-def table_of_csv(source: Source, data: bytes, given: Mapping[str, str]) -> PeopleTable:
-    """The table in the bytes of a CSV; ``given`` are the columns of ``--columns``, by field. An apostrophe that our own
-    export put before ``=`` goes. Raises InputError."""
+def table_of_file(source: Source, data: bytes, given: Mapping[str, str]) -> PeopleTable:
+    """The table in the bytes of a text or a workbook; ``given`` are the columns of ``--columns``, by field. An
+    apostrophe that our own export put before ``=`` goes. Raises InputError."""
     data = _without_last_line(source, data)
-    table = read_table(data, str(source.path), may_guess=True)
+    table = read_any_table(data, str(source.path), may_guess=True)
     source.remarks += table.remarks
     columns = Columns(table.names, dict(given))
     form = recognised(table.names, table.comments)

@@ -12,12 +12,10 @@ from serving.exchange.importing.source import ImportOptions, Source
 from serving.exchange.importing.tables import add_table
 from serving.files.foreign_files import read_bytes
 from serving.files.words import count
+from serving.files.workbooks import WORKBOOKS
 
 OF_OTHER_PROGRAMS = {  # what is wrong with files of other forms, and what to do, by their endings
     ".parquet": "is Parquet, which is not imported; export the run with --format csv, or give its folder",
-    ".xlsx": "is an Excel workbook; save it as CSV UTF-8, with commas between the cells",
-    ".xls": "is an Excel workbook; save it as CSV UTF-8, with commas between the cells",
-    ".ods": "is a spreadsheet; save it as CSV in UTF-8, with commas between the cells",
     ".sav": "is a file of SPSS; save it as CSV in UTF-8, with commas between the cells",
     ".asc": "is a recording of EyeLink; write its fixations as a table: subject, image, x, y, duration",
     ".edf": "is a recording of EyeLink; write its fixations as a table: subject, image, x, y, duration",
@@ -25,7 +23,7 @@ OF_OTHER_PROGRAMS = {  # what is wrong with files of other forms, and what to do
     ".psydat": "is PsychoPy's own file; import the .csv beside it",
     ".zip": "is an archive; unpack it and import the files in it",
 }
-TABLES = (".csv", ".tsv", ".tab", ".txt", ".xpd")  # text with cells, unless it begins as JSON does
+TABLES = (".csv", ".tsv", ".tab", ".txt", ".xpd", *WORKBOOKS)  # a text begins otherwise than JSON does
 
 
 def read_all(paths: Sequence[Path | str], options: ImportOptions) -> list[Source]:
@@ -66,8 +64,8 @@ def read_source(path: Path, options: ImportOptions | None = None) -> Source:
     if options.name is not None and "~" not in options.name and is_page:
         raise InputError("is a page of two speakers: --name A~B")
     data = read_bytes(path)
-    is_table = (suffix in TABLES and data.lstrip()[:1] not in (b"[", b"{")) or _is_text_of_excel(suffix, data)
-    if suffix in OF_OTHER_PROGRAMS and not is_table:
+    is_table = suffix in TABLES and data[:100].lstrip()[:1] not in (b"[", b"{")
+    if suffix in OF_OTHER_PROGRAMS:
         raise InputError(OF_OTHER_PROGRAMS[suffix])
     source = Source(path.resolve(), hashlib.sha256(data).hexdigest())
     if is_page:
@@ -84,9 +82,3 @@ def read_source(path: Path, options: ImportOptions | None = None) -> Source:
     if not source.answers:
         raise InputError("contains no answers that can be imported")
     return source
-
-
-def _is_text_of_excel(suffix: str, data: bytes) -> bool:
-    """Whether a file called .xls is a text with tabs, as EyeLink's and E-Prime's programs write it."""
-    start = data[:10_000]
-    return suffix == ".xls" and not start.startswith((b"\xd0\xcf", b"PK")) and b"\t" in start

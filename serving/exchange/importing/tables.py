@@ -18,7 +18,7 @@ from serving.exchange.importing.people_table import (
     PeopleTable,
     TableRow,
     note_empty_columns,
-    table_of_csv,
+    table_of_file,
     table_of_json,
 )
 from serving.exchange.importing.recognising import refuse_other_table, tell_form, use_forms, with_form
@@ -40,8 +40,8 @@ OWN_VERDICTS = (  # columns of the tables of verdicts that `score` and `study ex
 
 
 def add_table(source: Source, data: bytes, options: ImportOptions) -> None:
-    """Add the answers in the bytes of a CSV to ``source``. Raises InputError with every problem."""
-    _add(source, table_of_csv(source, data, options.columns), options)
+    """Add the answers in the bytes of a text or a workbook to ``source``. Raises InputError with every problem."""
+    _add(source, table_of_file(source, data, options.columns), options)
 
 
 def add_rows(source: Source, content: Sequence[Any], options: ImportOptions) -> None:

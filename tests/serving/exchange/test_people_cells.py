@@ -309,7 +309,7 @@ def test_buttons_that_pandas_wrote(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "way_out"),
     [
-        ("data.xlsx", "save it as CSV UTF-8"),
+        ("data.sav", "save it as CSV"),
         ("data.asc", "write its fixations as a table"),
         ("data.eval", "write its answers as a table"),
     ],

@@ -1,7 +1,6 @@
 """Tables of text: CSV, and the same with semicolons or tabs between cells. Empty rows are passed over."""
 
 import csv
-import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from serving.files.table_text import UNDECODED, TableText, table_text
 from serving.files.words import count, shown
 
 MAX_CELL = 16 * 1024 * 1024  # characters
+MOST_SHARED = 200_000  # different cells
 
 
 @dataclass(slots=True)
@@ -56,12 +56,16 @@ def read_table(data: bytes, where: str, *, may_guess: bool = False) -> CsvTable:
     table.separator = found.separator
     table.comments = found.comments
     table.remarks = found.remarks
+    is_damaged = UNDECODED.search(found.text) is not None
+    shared: dict[str, str] = {}  # cells that come again are held once: names and cues stand there a million times
     for number, cells, fault in rows:
         if fault is None and len(cells) != len(names):
             fault = f"{count(len(cells), 'cell')}, but the header has {len(names)}"
             table.broken.add(number)
+        if len(shared) < MOST_SHARED:
+            cells = [shared.setdefault(cell, cell) for cell in cells]
         row = dict(zip(names, cells, strict=False))
-        undecoded = [name for name, cell in row.items() if UNDECODED.search(cell)]
+        undecoded = [name for name, cell in row.items() if UNDECODED.search(cell)] if is_damaged else []
         if fault is not None:
             table.problems.append(Problem(where, number, None, fault))
         elif undecoded:
@@ -90,8 +94,7 @@ def without_mark(data: bytes, where: str) -> bytes:
 
 def _rows(found: TableText) -> Iterator[tuple[int, list[str], str | None]]:
     csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL))
-    file = io.StringIO(found.text, newline="\n")
-    reader = csv.reader(file, delimiter=found.separator, strict=True)
+    reader = csv.reader(_lines(found.text), delimiter=found.separator, strict=True)
     while True:
         line = found.line + reader.line_num
         try:
@@ -103,6 +106,15 @@ def _rows(found: TableText) -> Iterator[tuple[int, list[str], str | None]]:
         else:
             if any(cells):
                 yield line, cells, None
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text with their ends. ``io.StringIO`` would hold a copy of four bytes for each letter."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start) + 1 or len(text)
+        yield text[start:end]
+        start = end
 
 
 def by_line(problems: Iterable[Problem]) -> list[Problem]:

@@ -89,7 +89,7 @@ class Merged:
         samples: Counter[ImportedKey] = Counter()
         for entry in self.entries:
             source = self.sources.get(identity(entry))
-            records = self.kept.get(identity(entry), ()) if source is None else source.records(self.run)
+            records = self.kept.get(identity(entry), ()) if source is None else source.records(self.run, kind)
             for record in records:
                 if record["kind"] == kind:
                     key = (record["task"], record["agent"], record["stimulus"])
@@ -124,7 +124,7 @@ def merge(
                 shared.tell(source, options)
             entries = [{**source.summary(), "path": old["path"]} if old is entry else old for old in entries]
         if place < last:
-            records = before.records.get(identity(entry), ()) if source is None else source.records("")
+            records = before.records.get(identity(entry), ()) if source is None else source.records("", "human")
             people.add(entry["path"], records)
     if questions:
         raise InputError(f"nothing was imported: {count(len(questions), 'question')}", questions)
@@ -196,16 +196,16 @@ class _People:
         named = 0
         in_file: Counter[str] = Counter()
         for place, answer in enumerate(source.answers):
-            if not _has_name(answer["agent"]):
+            if not _has_name(answer.agent):
                 continue
             named += 1
-            others = self._raws.get((source.task, answer["agent"], answer["stimulus"]))
+            others = self._raws.get((source.task, answer.agent, answer.stimulus))
             if not others:
                 continue
             shared.answers.append(place)
-            shared.people.add(answer["agent"])
+            shared.people.add(answer.agent)
             in_file.update(list(others))
-            raw = hash(orjson.dumps(answer["raw"]))
+            raw = hash(orjson.dumps(answer.whole_raw()))
             if any(raw in raws for raws in others.values()):
                 shared.equal.add(place)
         shared.files = dict(in_file)

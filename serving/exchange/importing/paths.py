@@ -47,8 +47,8 @@ def add_paths(reader: TableReader) -> None:
         paths = _of_fixations(reader, across, down)
     _refuse_onsets(reader, paths)
     add_scaled(reader.source, paths, reader.options, reader.options.frame)
-    answered = [(path.agent, path.stimulus, path.rows[0]) for path in paths if path.agent != person("")]
-    tell_several_answers(reader.source, reader.table, answered, "answer", counts_once=False)
+    rows = [path.rows[0] for path in paths]
+    tell_several_answers(reader.source, reader.table, rows, "answer", counts_once=False)
 
 
 def _refuse_onsets(reader: TableReader, paths: Sequence[Path]) -> None:

@@ -128,7 +128,7 @@ def text_of_json(value: Any) -> str:
 
 
 def _unguarded(cells: Mapping[str, str]) -> Mapping[str, str]:
-    if not any(cell.startswith("'") for cell in cells.values()):
+    if "'" not in "".join(cells.values()):
         return cells
     return {name: unguarded(cell) for name, cell in cells.items()}
 
@@ -157,32 +157,40 @@ def _only_answers(source: Source, columns: Columns, rows: Sequence[TableRow]) ->
     headers = set()
     ids = [form.header_ids for _, form in known_forms() if form.header_ids]
     for place, row in enumerate(rows):
-        if any(name in cell and name in object_in(cell) for name in ids for cell in row.cells.values()):
+        whole = "\n".join(row.cells.values())
+        if any(name in whole and _has_id(row, name) for name in ids):
             headers |= {place - 1, place}  # a program's ids of its columns, and above them its questions
     kept = []
+    last_lines = set(_last_lines())
+    labelled = [name for _, form in known_forms() for name in form.header_labels if name in header]
     for place, row in enumerate(rows):
-        filled = [cell.strip() for cell in row.cells.values() if cell.strip()]
-        if place in headers or _is_header(row, header):
+        if place in headers or _is_header(row, header, labelled):
             source.noticed["header_lines_again"] += 1
-        elif len(filled) == 1 and filled[0] in _last_lines():
+        elif (
+            not last_lines.isdisjoint(row.cells.values())
+            and sum(bool(cell.strip()) for cell in row.cells.values()) == 1
+        ):
             source.noticed["end_of_file_lines"] += 1
         else:
             kept.append(row)
     return kept
 
 
+def _has_id(row: TableRow, name: str) -> bool:
+    return any(name in cell and name in object_in(cell) for cell in row.cells.values())
+
+
 def _last_lines() -> list[str]:
     return [form.last_line for _, form in known_forms() if form.last_line]
 
 
-def _is_header(row: TableRow, header: Mapping[str, str]) -> bool:
+def _is_header(row: TableRow, header: Mapping[str, str], labelled: Sequence[str]) -> bool:
     """Whether a row repeats the header (names and their plain forms), or has a program's labels of its own columns
-    ("Start Date" of Qualtrics' ``StartDate``).
+    ("Start Date" of Qualtrics' ``StartDate``), which stand below those of ``labelled``.
 
     Raises InputError for the same names in another order: below it all cells would be read as another column's.
     """
     first = next(iter(header))
-    labelled = [name for _, form in known_forms() for name in form.header_labels if name in header]
     if plain_column(row.cells.get(first, "")) not in header.values() and not labelled:
         return False  # as nearly all rows
     plain_cells = [plain_column(row.cells.get(name, "")) for name in header]

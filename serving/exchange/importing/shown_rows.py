@@ -15,14 +15,14 @@ LONGEST = 60  # letters of an answer
 
 def print_first_rows(source: Source) -> None:
     """Print who answered, about which stimulus, with what and how fast: the first answers of the first people."""
-    agents = list(dict.fromkeys(answer["agent"] for answer in source.answers))
+    agents = list(dict.fromkeys(answer.agent for answer in source.answers))
     first = set(agents[:PEOPLE_SHOWN])
     seen: Counter[str] = Counter()
     for answer in source.answers:
-        seen[answer["agent"]] += 1
-        if answer["agent"] in first and seen[answer["agent"]] <= ANSWERS_SHOWN:
-            said = _text(answer["answer"]) + _time(answer["raw"])
-            print_line(f"  {answer['agent']} | {shown(answer['stimulus'])} | {said}")
+        seen[answer.agent] += 1
+        if answer.agent in first and seen[answer.agent] <= ANSWERS_SHOWN:
+            said = _text(answer.answer) + _time(answer.whole_raw())
+            print_line(f"  {answer.agent} | {shown(answer.stimulus)} | {said}")
     more = len(agents) - PEOPLE_SHOWN
     if more > 0:
         print_line(f"  and {count(more, 'more name')}")

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agents.errors import InputError, Problem
 from agents.frames import Fit
@@ -20,6 +20,7 @@ from serving.exchange.importing.row_rules import RowRule
 from serving.files.words import count
 from serving.runs.records import UNKNOWN, people_record
 
+PUBLISHED = "published:"  # begins the names of machines
 LINES_SHOWN = 8  # of the lines that a remark names
 
 Size = tuple[float, float]  # width and height in pixels
@@ -56,6 +57,25 @@ class ImportOptions:
     drop_equal: bool = False
 
 
+class ImportedAnswer(NamedTuple):
+    """An answer in a file. A file may have a million, so that it is kept small."""
+
+    stimulus: str
+    agent: str
+    raw: Any
+    answer: Mapping[str, Any] | None
+    rt: float | None
+
+    @property
+    def kind(self) -> str:
+        """The record's ``kind``: "published" for a machine, else "human"."""
+        return "published" if self.agent.startswith(PUBLISHED) else "human"
+
+    def whole_raw(self) -> Any:
+        """The record's ``raw``: the response, with its time where it has one."""
+        return self.raw if self.rt is None else {"response": self.raw, "rt": self.rt}
+
+
 @dataclass(slots=True)
 class Source:
     """A file and the answers in it. ``noticed`` and ``remarks`` are printed and stand in ``import.json``."""
@@ -70,7 +90,7 @@ class Source:
     """The form that the file was read as: "table", "jspsych", "page", "ground truth", …"""
     name: str | None = None
     """The machine or the two speakers of ``--name``; None where the file says it itself."""
-    answers: list[dict[str, Any]] = field(default_factory=list)
+    answers: list[ImportedAnswer] = field(default_factory=list)
     """The answers as :meth:`add` keeps them, in the order of the file."""
     noticed: Counter[str] = field(default_factory=Counter)
     """How often something was left out or is odd, by reason: ``{"rows_without_an_answer": 3}``."""
@@ -83,31 +103,40 @@ class Source:
     same_as: str | None = None
     """The path of a file with the same bytes that was imported before."""
 
-    def add(self, stimulus: str, agent: str, raw: Any, answer: Mapping[str, Any] | None) -> None:
+    def add(
+        self, stimulus: str, agent: str, raw: Any, answer: Mapping[str, Any] | None, rt: float | None = None
+    ) -> None:
         """Add an answer of ``agent`` ("human:05", "published:gpt2"). ``raw`` is the response as it stood in the file,
-        ``answer`` its values by the fields of the task's answer, or None."""
-        kind = "published" if agent.startswith("published:") else "human"
+        ``answer`` its values by the fields of the task's answer, or None; ``rt`` its time in milliseconds."""
         stimulus = unicodedata.normalize("NFC", stimulus)  # as people's names are: both forms look alike
-        self.answers.append({"stimulus": stimulus, "agent": agent, "kind": kind, "answer": answer, "raw": raw})
+        self.answers.append(ImportedAnswer(stimulus, agent, raw, answer, rt))
 
-    def records(self, run: str) -> Iterator[dict[str, Any]]:
-        """The answers as records of the run with the id ``run``. ``sample`` is set by who writes them."""
+    def records(self, run: str, kind: str) -> Iterator[dict[str, Any]]:
+        """The answers of a ``kind``, "human" or "published", as records of the run with the id ``run``. ``sample`` is
+        set by who writes them."""
         provenance = {"digest": self.sha256, "checkpoint": None, "revision": None}
+        common = people_record(run, {"task": self.task, "kind": kind, "provenance": provenance})
         for answer in self.answers:
-            yield people_record(run, {**answer, "task": self.task, "provenance": provenance})
+            if answer.kind == kind:
+                record = common.copy()
+                record["stimulus"] = answer.stimulus
+                record["agent"] = answer.agent
+                record["answer"] = answer.answer
+                record["raw"] = answer.whole_raw()
+                yield record
 
     def summary(self) -> dict[str, Any]:
         """The file's entry in ``import.json``."""
-        agents = Counter((answer["kind"], answer["agent"]) for answer in self.answers)
-        people = [number for (kind, _), number in agents.items() if kind == "human"]
-        machines = [number for (kind, _), number in agents.items() if kind == "published"]
+        agents = Counter(answer.agent for answer in self.answers)
+        machines = [number for agent, number in agents.items() if agent.startswith(PUBLISHED)]
+        people = [number for agent, number in agents.items() if not agent.startswith(PUBLISHED)]
         return {
             "path": str(self.path),
             "sha256": self.sha256,
             "task": self.task,
             "form": self.form,
             "name": self.name,
-            "stimuli": len({answer["stimulus"] for answer in self.answers}),
+            "stimuli": len({answer.stimulus for answer in self.answers}),
             "human": sum(people),
             "subjects": len(people),
             "published": sum(machines),

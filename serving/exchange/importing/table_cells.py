@@ -258,7 +258,9 @@ def _no_answer(cell: str, has_time: bool) -> CellText | None:
 def is_empty(cell: str) -> bool:
     """Whether a cell of a number or a name says nothing: it is blank, or a program's word for nothing."""
     text = cell.strip()
-    return is_blank(text) or text in EMPTY_WORDS or text in NO_ANSWER_WITHOUT_TIME
+    if text in EMPTY_WORDS or text in NO_ANSWER_WITHOUT_TIME:
+        return True
+    return not text.isalnum() and is_blank(text)
 
 
 def without_decimals(text: str) -> str:

@@ -11,6 +11,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -46,6 +47,7 @@ FIELDS: Sequence[str] = get_args(ColumnField)
 """What ``--columns`` may give a column."""
 
 
+@lru_cache(maxsize=4096)  # first cells of rows are looked at, too, whether they repeat the header
 def plain_column(name: str) -> str:
     """A column's name in small letters, without what programs put between its words."""
     letters = unicodedata.normalize("NFKC", name).casefold()

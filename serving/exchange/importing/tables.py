@@ -4,7 +4,7 @@ Scanpaths and verdicts have readers of their own, :mod:`serving.exchange.importi
 :mod:`serving.exchange.importing.verdicts`; the other tasks are read here.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, WordAnswer, plain
@@ -23,7 +23,7 @@ from serving.exchange.importing.people_table import (
 )
 from serving.exchange.importing.recognising import refuse_other_table, tell_form, use_forms, with_form
 from serving.exchange.importing.repeated_rows import tell_several_answers
-from serving.exchange.importing.source import ImportOptions, Source, listed, person, refuse
+from serving.exchange.importing.source import ImportOptions, Source, listed, refuse
 from serving.exchange.importing.table_cells import CellText, is_whole, read_labels, read_text
 from serving.exchange.importing.table_columns import FIELDS, unread_remark
 from serving.exchange.importing.table_reader import TableReader
@@ -33,6 +33,7 @@ from serving.files.csv_tables import by_line
 from serving.files.words import shown
 from serving.sets.published_tasks import task_of_file
 
+MOST_READ = 100_000  # different cells whose answers are held
 OWN_VERDICTS = (  # columns of the tables of verdicts that `score` and `study export` write
     {"judge_kind", "trial", "truth", "beside_truth"},
     {"trial_index", "again", "control_right", "by_key"},
@@ -105,22 +106,59 @@ def _refuse_other_tasks(source: Source, table: PeopleTable) -> None:
             )
 
 
-class _RowAnswer(NamedTuple):
-    """What a row answers."""
+class _CellAnswer(NamedTuple):
+    """What a cell says."""
 
-    text: str
+    text: CellText
     labels: Sequence[str]  # () for other tasks than objects
-    stimulus: str
+    typed: Mapping[str, Any] | None  # the answer's fields; None where there is none
 
 
-def _refuse_numbers(source: Source, column: str, row_answers: Iterable[_RowAnswer]) -> None:
+class _CellReader:
+    """Reads the cells of a column. A cell that comes again is read once, and its answer is held once: people say the
+    same words again and again."""
+
+    def __init__(self, task: Task, column: str) -> None:
+        self._task = task
+        self._column = column
+        self._read: dict[tuple[str, bool, bool], _CellAnswer] = {}
+
+    def answer(self, row: TableRow, *, is_timed: bool) -> _CellAnswer:
+        """What a row's cell says; ``is_timed``: the row has a time of response."""
+        cell = row.cells.get(self._column, "")
+        is_text = self._column not in row.not_texts
+        key = (cell, is_text, is_timed)
+        found = self._read.get(key)
+        if found is None:
+            found = self._answer(cell, is_text=is_text, is_timed=is_timed)
+            if len(self._read) < MOST_READ:
+                self._read[key] = found
+        return found
+
+    def _answer(self, cell: str, *, is_text: bool, is_timed: bool) -> _CellAnswer:
+        labels: Sequence[str] = ()
+        if not is_text and cell in ("true", "false"):
+            text = CellText("wrong", fault=f"must be a text, not {cell}")
+        elif self._task == "object_detection":
+            text, labels = read_labels(cell, has_time=is_timed)
+        else:
+            text = read_text(cell, has_time=is_timed, is_long=self._task == "image_captioning")
+        typed = typed_answer(self._task, text.text, labels) if text.state == "answer" else None
+        return _CellAnswer(text, labels, typed)
+
+
+def _refuse_numbers(source: Source, column: str, row_answers: Iterable[_CellAnswer]) -> None:
     """Raises InputError where all answers are numbers: jsPsych stores of a button its place, which is nobody's word."""
-    answers = [answer.labels or [answer.text] for answer in row_answers]
-    texts = list(dict.fromkeys(text for texts in answers for text in texts))
-    if texts and all(map(is_whole, texts)):
+    texts: dict[str, None] = {}
+    for answer in row_answers:
+        said = answer.labels or [answer.text.text]
+        if not all(map(is_whole, said)):
+            return
+        texts.update(dict.fromkeys(said))
+    if texts:
         raise InputError(
-            f"has numbers alone in column {shown(column)} ({listed(texts)}), as programs store the places of buttons; "
-            "write the labels that people saw"
+            f"has numbers alone in column {shown(column)} ({listed(list(texts))}), as programs store the places of "
+            "buttons; write the labels that people saw"
         )
 
 
@@ -128,48 +166,38 @@ def _add_answers(reader: TableReader) -> None:
     source = reader.source
     reader.name_stimuli()
     column = reader.response_column()
-    answers: dict[int, _RowAnswer] = {}  # by id(row)
+    read = _CellReader(source.task, column)
+    rows: list[TableRow] = []  # with an answer
     for row in reader.table.rows:
         stimulus = reader.stimulus(row)
-        text, labels = _read(source.task, row, column, is_timed=reader.is_timed(row))
+        text = read.answer(row, is_timed=reader.is_timed(row)).text
         if not stimulus:
             reader.leave_out(row, None)
         elif text.state == "missing":
             reader.leave_out(row, text)
         elif text.state == "answer":
-            answers[id(row)] = _RowAnswer(text.text, labels, stimulus)
+            rows.append(row)
         else:
             reader.fault(row, column, text.fault)
     reader.tell_left_out(column, "rows_without_a_stimulus", "rows_without_an_answer")
-    if not answers and not reader.problems:
+    if not rows and not reader.problems:
         reader.refuse_nothing()
-    _refuse_numbers(source, column, answers.values())
-    machines = machines_of(reader, [row for row in reader.table.rows if id(row) in answers])
-    reader.name_people([row for row in reader.table.rows if id(row) in answers and id(row) not in machines])
+    _refuse_numbers(source, column, (read.answer(row, is_timed=reader.is_timed(row)) for row in rows))
+    machines = machines_of(reader, rows)
+    reader.name_people([row for row in rows if id(row) not in machines])
+    before = len(reader.table.rows)
     reader.drop_equal_rows()
-    rows = [row for row in reader.table.rows if id(row) in answers]
+    if len(reader.table.rows) < before:
+        kept = {id(row) for row in reader.table.rows}
+        rows = [row for row in rows if id(row) in kept]
     times = reader.times(rows)
-    answered = []
     for place, row in enumerate(rows):
-        answer = answers[id(row)]
+        answer = read.answer(row, is_timed=reader.is_timed(row))
+        stimulus = reader.stimulus(row)
         agent = machines.get(id(row)) or reader.person(row)
-        written = row.cells[column].strip()
-        raw: Any = written
-        if place in times:
-            raw = {"response": written, "rt": times[place]}
-        source.add(answer.stimulus, agent, raw, typed_answer(source.task, answer.text, answer.labels))
-        if agent != person("") and id(row) not in machines:
-            answered.append((agent, answer.stimulus, row))
-    tell_several_answers(source, reader.table, answered, "answer", counts_once=False)
-
-
-def _read(task: Task, row: TableRow, column: str, *, is_timed: bool) -> tuple[CellText, Sequence[str]]:
-    cell = row.cells.get(column, "")
-    if column in row.not_texts and cell in ("true", "false"):
-        return CellText("wrong", fault=f"must be a text, not {cell}"), ()
-    if task == "object_detection":
-        return read_labels(cell, has_time=is_timed)
-    return read_text(cell, has_time=is_timed, is_long=task == "image_captioning"), ()
+        source.add(stimulus, agent, row.cells[column].strip(), answer.typed, times.get(place))
+    del times
+    tell_several_answers(source, reader.table, rows, "answer", counts_once=False)
 
 
 def typed_answer(task: Task, text: str, labels: Sequence[str] = ()) -> dict[str, Any]:

@@ -74,7 +74,6 @@ def _add_on_trials(reader: TableReader) -> None:
     judged = [(row, trial, answer) for row, trial, answer in judged if id(row) in row_ids]
     confidences = _confidences(reader, [row for row, *_ in judged])
     times = reader.times([row for row, *_ in judged])
-    answered = []
     for place, (row, trial, answer) in enumerate(judged):
         if place in confidences:
             answer = {**answer, "confidence": confidences[place]}
@@ -84,8 +83,7 @@ def _add_on_trials(reader: TableReader) -> None:
             raw = {"response": written, "rt": times.get(place)}
         judge = reader.person(row)
         source.add(trial, judge, raw, answer)
-        answered.append((judge, trial, row))
-    tell_several_answers(source, reader.table, answered, "verdict", counts_once=True)
+    tell_several_answers(source, reader.table, [row for row, *_ in judged], "verdict", counts_once=True)
 
 
 def _verdict_cell(
@@ -213,7 +211,6 @@ def _add_foreign(reader: TableReader) -> None:
     names = _trial_names(reader, judged)
     confidences = _confidences(reader, [judgement.row for judgement in judged])
     times = reader.times([judgement.row for judgement in judged])
-    answered = []
     for place, (judgement, name) in enumerate(zip(judged, names, strict=True)):
         raw = {
             "stimulus": judgement.stimulus,
@@ -227,8 +224,8 @@ def _add_foreign(reader: TableReader) -> None:
         says = "machine" if judgement.verdict == judgement.words[0] else "human"
         answer = plain(VerdictAnswer.model_validate({"verdict": says, "confidence": confidences.get(place)}))
         source.add(name, reader.person(judgement.row), raw, answer)
-        answered.append((reader.person(judgement.row), name, judgement.row))
-    tell_several_answers(source, reader.table, answered, "verdict", counts_once=True)
+    rows = [judgement.row for judgement in judged]
+    tell_several_answers(source, reader.table, rows, "verdict", counts_once=True)
 
 
 def _foreign_verdicts(reader: TableReader, stimulus: str, truth: str, verdict: str) -> list[_ForeignVerdict]:

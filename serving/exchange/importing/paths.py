@@ -118,7 +118,7 @@ def _of_lists(reader: TableReader, axes: tuple[str, str] | None = None) -> list[
     paths = []
     for place, ((row, points), times) in enumerate(zip(found, durations, strict=True)):
         raw: Any = points
-        if place in times_of_response:
+        if times_of_response[place] is not None:
             raw = {"response": points, "rt": times_of_response[place]}
         agent = _agent(reader, machines, row)
         paths.append(Path(reader.stimulus(row), agent, points, times, raw=raw, rows=[row]))

@@ -61,10 +61,15 @@ class ImportedAnswer(NamedTuple):
     """An answer in a file. A file may have a million, so that it is kept small."""
 
     stimulus: str
+    """The id of the stimulus, in composed Unicode (NFC)."""
     agent: str
+    """Who answered: "human:05", "published:gpt2"."""
     raw: Any
+    """The response as it stood in the file."""
     answer: Mapping[str, Any] | None
+    """The values of the task's answer by its fields, as JSON. Equal answers may share them, so do not change them."""
     rt: float | None
+    """The time of response in milliseconds; None where the file has none, or where ``raw`` has it."""
 
     @property
     def kind(self) -> str:

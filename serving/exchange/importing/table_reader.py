@@ -213,33 +213,32 @@ class TableReader:
         """Whether a row has a time of response."""
         return self._time_column is not None and has_time(row.cells.get(self._time_column))
 
-    def times(self, rows: Sequence[TableRow]) -> dict[int, float]:
-        """Times of response in milliseconds, by the place in ``rows``.
+    def times(self, rows: Sequence[TableRow]) -> list[float | None]:
+        """The time of response of each of ``rows`` in milliseconds; None where a row has none.
 
         The unit is ``--rt``; without it a file whose middle time is below 20 has them in seconds: they are converted,
         and a remark says so.
         """
         column = self._time_column
         if column is None:
-            return {}
-        times = {}
+            return [None] * len(rows)
+        times: list[float | None] = []
         unclear = []
-        for place, row in enumerate(rows):
+        for row in rows:
             cell = row.cells.get(column, "")
             time, fault = read_time(cell)
+            times.append(time)
             if fault:
                 self.fault(row, column, fault)
-            elif time is not None:
-                times[place] = time
-            elif cell.strip().startswith("["):
+            elif time is None and cell.strip().startswith("["):
                 unclear.append(row)
         tell_rows(
             self.source, unclear, "rows_with_several_times", "{rows} (at {places}) with several times: no rt is kept"
         )
-        unit = self.milliseconds(column, list(times.values()))
+        unit = self.milliseconds(column, [time for time in times if time is not None])
         if unit == 1:
             return times
-        return {place: round(time * unit, 6) for place, time in times.items()}
+        return [None if time is None else round(time * unit, 6) for time in times]
 
     def milliseconds(self, column: str, times: Sequence[float]) -> float:
         """How many milliseconds the unit of the times of a column has: 1 for milliseconds, 1,000 for seconds."""

@@ -24,7 +24,7 @@ from serving.exchange.importing.people_table import (
 from serving.exchange.importing.recognising import refuse_other_table, tell_form, use_forms, with_form
 from serving.exchange.importing.repeated_rows import tell_several_answers
 from serving.exchange.importing.source import ImportOptions, Source, listed, refuse
-from serving.exchange.importing.table_cells import CellText, is_whole, read_labels, read_text
+from serving.exchange.importing.table_cells import NO_ANSWER_WITHOUT_TIME, CellText, is_whole, read_labels, read_text
 from serving.exchange.importing.table_columns import FIELDS, unread_remark
 from serving.exchange.importing.table_reader import TableReader
 from serving.exchange.importing.truth_column import machines_of
@@ -118,15 +118,22 @@ class _CellReader:
     """Reads the cells of a column. A cell that comes again is read once, and its answer is held once: people say the
     same words again and again."""
 
-    def __init__(self, task: Task, column: str) -> None:
-        self._task = task
+    def __init__(self, reader: TableReader, column: str) -> None:
+        self._reader = reader
+        self._task = reader.source.task
         self._column = column
         self._read: dict[tuple[str, bool, bool], _CellAnswer] = {}
 
-    def answer(self, row: TableRow, *, is_timed: bool) -> _CellAnswer:
-        """What a row's cell says; ``is_timed``: the row has a time of response."""
+    def answer(self, row: TableRow) -> _CellAnswer:
+        """What a row's cell says."""
         cell = row.cells.get(self._column, "")
         is_text = self._column not in row.not_texts
+        found = self._shared(cell, is_text=is_text, is_timed=False)
+        if found.text.said_so in NO_ANSWER_WITHOUT_TIME and self._reader.is_timed(row):
+            return self._shared(cell, is_text=is_text, is_timed=True)
+        return found
+
+    def _shared(self, cell: str, *, is_text: bool, is_timed: bool) -> _CellAnswer:
         key = (cell, is_text, is_timed)
         found = self._read.get(key)
         if found is None:
@@ -166,11 +173,11 @@ def _add_answers(reader: TableReader) -> None:
     source = reader.source
     reader.name_stimuli()
     column = reader.response_column()
-    read = _CellReader(source.task, column)
+    read = _CellReader(reader, column)
     rows: list[TableRow] = []  # with an answer
     for row in reader.table.rows:
         stimulus = reader.stimulus(row)
-        text = read.answer(row, is_timed=reader.is_timed(row)).text
+        text = read.answer(row).text
         if not stimulus:
             reader.leave_out(row, None)
         elif text.state == "missing":
@@ -182,7 +189,7 @@ def _add_answers(reader: TableReader) -> None:
     reader.tell_left_out(column, "rows_without_a_stimulus", "rows_without_an_answer")
     if not rows and not reader.problems:
         reader.refuse_nothing()
-    _refuse_numbers(source, column, (read.answer(row, is_timed=reader.is_timed(row)) for row in rows))
+    _refuse_numbers(source, column, map(read.answer, rows))
     machines = machines_of(reader, rows)
     reader.name_people([row for row in rows if id(row) not in machines])
     before = len(reader.table.rows)
@@ -192,10 +199,10 @@ def _add_answers(reader: TableReader) -> None:
         rows = [row for row in rows if id(row) in kept]
     times = reader.times(rows)
     for place, row in enumerate(rows):
-        answer = read.answer(row, is_timed=reader.is_timed(row))
+        answer = read.answer(row)
         stimulus = reader.stimulus(row)
         agent = machines.get(id(row)) or reader.person(row)
-        source.add(stimulus, agent, row.cells[column].strip(), answer.typed, times.get(place))
+        source.add(stimulus, agent, row.cells[column].strip(), answer.typed, times[place])
     del times
     tell_several_answers(source, reader.table, rows, "answer", counts_once=False)
 

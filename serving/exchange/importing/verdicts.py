@@ -79,8 +79,8 @@ def _add_on_trials(reader: TableReader) -> None:
             answer = {**answer, "confidence": confidences[place]}
         written = row.cells.get(response or verdict or "", "").strip()
         raw: Any = written
-        if screens is not None or place in times:
-            raw = {"response": written, "rt": times.get(place)}
+        if screens is not None or times[place] is not None:
+            raw = {"response": written, "rt": times[place]}
         judge = reader.person(row)
         source.add(trial, judge, raw, answer)
     tell_several_answers(source, reader.table, [row for row, *_ in judged], "verdict", counts_once=True)
@@ -219,7 +219,7 @@ def _add_foreign(reader: TableReader) -> None:
             "agent": judgement.who,
             "confidence": confidences.get(place),
             "pair": judgement.is_pair,
-            "rt": times.get(place),
+            "rt": times[place],
         }
         says = "machine" if judgement.verdict == judgement.words[0] else "human"
         answer = plain(VerdictAnswer.model_validate({"verdict": says, "confidence": confidences.get(place)}))

@@ -63,11 +63,16 @@ def use_forms(source: Source, table: PeopleTable, forms: Sequence[Form], options
         rules = [] if form is None else [rule for written in form.rows for rule in _rules(table, written)]
         if form is not None and rules:
             keep_rows_of_form(source, table, rules, form.name)
+    chosen = {}
     for form in forms:
         for field, patterns in form.columns.items():
             column = None if field in table.columns.given else _column(source, table, field, patterns)
             if column is not None:
                 table.columns.given[field] = column
+                chosen[field] = column
+    if chosen:
+        listed_columns = ", ".join(f"{field} is {shown(column)}" for field, column in chosen.items())
+        source.remarks.append(f"columns by the form: {listed_columns}")
 
 
 def _rules(table: PeopleTable, written: RowRule) -> list[RowRule]:

@@ -33,6 +33,7 @@ def machines_of(reader: TableReader, rows: Sequence[TableRow]) -> Mapping[int, s
     """
     columns = reader.columns
     if reader.options.name is not None:
+        _refuse_people(reader, rows)
         return {id(row): f"published:{reader.options.name}" for row in rows}
     if reader.table.form is not None and reader.table.form.form.machine:
         return _all_machines(reader, rows)
@@ -53,6 +54,17 @@ def machines_of(reader: TableReader, rows: Sequence[TableRow]) -> Mapping[int, s
             )
     _refuse_unread(reader, rows)
     return {}
+
+
+def _refuse_people(reader: TableReader, rows: Sequence[TableRow]) -> None:
+    """Raises InputError where ``--name`` says that a machine gave all answers, and a column says who did."""
+    columns = reader.columns
+    for column in columns.named((*TRUTHS[:2], *PARTICIPANTS, *JUDGES)):
+        if any(not is_empty(row.cells.get(column, "")) for row in rows):
+            raise InputError(
+                f"says in column {shown(column)} who answered; --name is for a table with the answers of one machine "
+                "alone"
+            )
 
 
 def _all_machines(reader: TableReader, rows: Sequence[TableRow]) -> Mapping[int, str]:

@@ -67,7 +67,7 @@ CASES = {
             ",,,,,,,,,,done,007,001,",
         ),
         [("human:007", "table", "chair", 734)],
-        "of a table of PsychoPy only rows with practice.thisN= are read; --rows chooses others",
+        "columns by the form: response is textbox.text, rt is key_resp.rt",
     ),
     "otree": Case(
         "words_2026-11-28.csv",
@@ -436,6 +436,10 @@ def test_a_table_of_one_machine(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["import", str(path), "--task", "word", "--name", "gpt", "--out", str(tmp_path / "run")]) == 0
     found = read_back(tmp_path / "run", "published")
     assert [(row["agent"], row["stimulus"]) for row in found] == [("published:gpt", "sun"), ("published:gpt", "sea")]
+    for column in ("subject", "truth"):
+        table = f"{column},cue,response\nhuman,sun,moon\n"
+        told = refusal(tmp_path, capsys, "p.csv", table, "--task", "word", "--name", "gpt")
+        assert f"says in column {column} who answered" in told
 
 
 def test_lines_of_lists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

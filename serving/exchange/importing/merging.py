@@ -107,6 +107,7 @@ def merge(
     Raises InputError with a question for each such file where ``again`` is None and ``--drop-equal`` is not given.
     """
     entries, by_identity = _with_new(before, sources)
+    known = {identity(entry) for entry in before.entries}  # about these the user has said it already
     people = _People()
     questions = []
     last = max((place for place, entry in enumerate(entries) if identity(entry) in by_identity), default=0)
@@ -114,11 +115,12 @@ def merge(
         source = by_identity.get(identity(entry))
         if source is not None:
             shared = people.shared(source)
-            if shared.is_most and again is None and not options.drop_equal:
+            is_asked = again is None and not options.drop_equal and identity(entry) not in known
+            if shared.is_most and is_asked:
                 questions.append(Problem(str(source.path), None, None, shared.question()))
             elif shared.is_most and again == "replace":
                 source.notes += [f"replaces {path}" for path in sorted(shared.files)]
-                entries = [old for old in entries if old["path"] not in shared.files]
+                entries = [old for old in entries if old["path"] not in shared.files or old["task"] != source.task]
                 people.forget(shared.files)
             elif shared.answers:
                 shared.tell(source, options)

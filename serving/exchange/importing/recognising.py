@@ -110,10 +110,12 @@ def _names(table: PeopleTable, pattern: str) -> list[str]:
     """The columns of a table, and the names in the JSON objects that a pattern such as ``doc.{stimulus}`` leads to."""
     names = list(table.columns.names)
     head = pattern.rpartition(".")[0]
+    if head not in names and inside(names, head) is None:
+        return names
     for row in table.rows:
-        if not head or not (keys := object_in(_text(row, names, head))):
-            continue
-        return [*names, *(f"{head}.{key}" for key in keys)]
+        keys = object_in(_text(row, names, head))
+        if keys:
+            return [*names, *(f"{head}.{key}" for key in keys)]
     return names
 
 

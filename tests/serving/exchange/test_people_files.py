@@ -264,6 +264,22 @@ def test_a_corrected_file_under_another_name(tmp_path: Path, capsys: pytest.Capt
     assert [Path(entry["path"]).name for entry in sources(out)] == ["corrected.csv"]
 
 
+def test_a_file_that_was_added_is_not_asked_about_again(tmp_path: Path) -> None:
+    """Nor does --replace take out what another task has of the other file."""
+    table = "subject,cue,response\n1,table,chair\n1,dark,night\n"
+    imported(tmp_path, "one.csv", table, "--task", "word")
+    imported(tmp_path, "one.csv", table, "--task", "caption")
+    imported(tmp_path, "two.csv", table.replace("night", "light"), "--task", "word", "--add")
+    before = (tmp_path / "run" / "records" / "humans.jsonl").read_bytes()
+    imported(tmp_path, "two.csv", table.replace("night", "light"), "--task", "word")
+    assert (tmp_path / "run" / "records" / "humans.jsonl").read_bytes() == before
+    imported(tmp_path, "two.csv", table.replace("night", "light"), "--task", "word", "--replace")
+    assert [(Path(entry["path"]).name, entry["task"]) for entry in sources(tmp_path / "run")] == [
+        ("one.csv", "image_captioning"),
+        ("two.csv", "word_association"),
+    ]
+
+
 def sources(out: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads((out / "import.json").read_bytes())["sources"]
     return found

@@ -8,6 +8,7 @@ from agents.catalogue import NAME
 from agents.errors import InputError, Problem
 from serving.exchange.importing.json_forms import add_json, add_page
 from serving.exchange.importing.own_export import add_own_export, is_own_export
+from serving.exchange.importing.people_table import table_of_file
 from serving.exchange.importing.source import ImportOptions, Source
 from serving.exchange.importing.tables import add_table
 from serving.files.foreign_files import read_bytes
@@ -73,7 +74,9 @@ def read_source(path: Path, options: ImportOptions | None = None) -> Source:
     elif suffix == ".csv" and is_own_export(data):
         add_own_export(source, data, options)
     elif is_table:
-        add_table(source, data, options)
+        table = table_of_file(source, data, options.columns)
+        del data  # of a large table nothing is held twice
+        add_table(source, table, options)
     else:
         add_json(source, data, options)
     if options.name is not None and ("~" in options.name) != (source.task == "conversation"):

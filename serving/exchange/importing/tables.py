@@ -18,7 +18,6 @@ from serving.exchange.importing.people_table import (
     PeopleTable,
     TableRow,
     note_empty_columns,
-    table_of_file,
     table_of_json,
 )
 from serving.exchange.importing.recognising import refuse_other_table, tell_form, use_forms, with_form
@@ -40,17 +39,13 @@ OWN_VERDICTS = (  # columns of the tables of verdicts that `score` and `study ex
 )
 
 
-def add_table(source: Source, data: bytes, options: ImportOptions) -> None:
-    """Add the answers in the bytes of a text or a workbook to ``source``. Raises InputError with every problem."""
-    _add(source, table_of_file(source, data, options.columns), options)
-
-
 def add_rows(source: Source, content: Sequence[Any], options: ImportOptions) -> None:
     """Add the answers in a JSON list of objects to ``source``. Raises InputError with every problem."""
-    _add(source, table_of_json(source, content, options.columns), options)
+    add_table(source, table_of_json(source, content, options.columns), options)
 
 
-def _add(source: Source, table: PeopleTable, options: ImportOptions) -> None:
+def add_table(source: Source, table: PeopleTable, options: ImportOptions) -> None:
+    """Add the answers in a table to ``source``. Raises InputError with every problem."""
     if options.name is not None:
         source.name = options.name
     forms = [form for form in (options.form, None if table.form is None else table.form.form) if form is not None]

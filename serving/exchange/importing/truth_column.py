@@ -89,7 +89,8 @@ def _refuse_unread(reader: TableReader, rows: Sequence[TableRow]) -> None:
     for column in columns.names:
         if column in columns.used:
             continue
-        words = {cell for row in rows if not is_empty(cell := row.cells.get(column, "").strip().casefold())}
+        cells = {row.cells.get(column, "") for row in rows}
+        words = {word for cell in cells if not is_empty(word := cell.strip().casefold())}
         if words & MACHINE_WORDS and words <= HUMAN_WORDS | MACHINE_WORDS:
             raise InputError(
                 f"says in column {shown(column)} that answers are a machine's; read it with --columns "

@@ -278,10 +278,11 @@ def _write(out: Path, sources: Sequence[Source], rows: Sequence[dict[str, Any]])
         (folder / "records").mkdir()
         samples: Counter[tuple[str, str]] = Counter()
         lines: dict[str, list[bytes]] = {"human": [], "published": []}
-        for record in (record for source in sources for kind in FILES for record in source.records(run, kind)):
-            record["sample"] = samples[record["agent"], record["stimulus"]]
-            samples[record["agent"], record["stimulus"]] += 1
-            lines[record["kind"]].append(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+        for kind, kept in lines.items():
+            for record in (record for source in sources for record in source.records(run, kind)):
+                record["sample"] = samples[record["agent"], record["stimulus"]]
+                samples[record["agent"], record["stimulus"]] += 1
+                kept.append(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
         for kind, name in FILES.items():
             if lines[kind]:
                 (folder / "records" / f"{name}.jsonl").write_bytes(b"".join(lines[kind]))

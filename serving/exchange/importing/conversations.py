@@ -5,7 +5,7 @@ from typing import Any
 
 from agents.answers import ConversationAnswer, Message, plain
 from agents.catalogue import NAME
-from agents.errors import Problem
+from agents.errors import InputError, Problem
 from serving.exchange.importing.form_files import Conversations, Form
 from serving.exchange.importing.json_columns import value_at
 from serving.exchange.importing.recognising import tell_form
@@ -37,6 +37,8 @@ def add_conversations(source: Source, rows: Sequence[Mapping[str, Any]], form: F
     content = form.conversations
     assert content is not None
     source.name = options.name
+    if options.name is not None and "~" not in options.name:
+        raise InputError("holds conversations of two speakers: --name A~B")
     problems: list[Problem] = []
     for place, row in enumerate(rows):
         faults: list[str] = []

@@ -94,7 +94,9 @@ def _of_lists(reader: TableReader, axes: tuple[str, str] | None = None) -> list[
             reader.leave_out(row, CellText("missing", said_so=cell))
             continue
         points = _points(cell) if axes is None else _points_of_axes(cell, row.cells.get(axes[1], ""))
-        if points is not None:
+        if points == []:
+            reader.leave_out(row, CellText("missing", said_so="[]"))
+        elif points is not None:
             found.append((row, points))
         elif axes is None:
             reader.fault(row, column, "must be a list of points, [[x, y], …]")

@@ -154,6 +154,8 @@ def _without_last_line(source: Source, data: bytes) -> bytes:
 def _only_answers(source: Source, columns: Columns, rows: Sequence[TableRow]) -> list[TableRow]:
     """The rows without header lines and last lines of other programs, which are counted."""
     header = {name: plain_column(name) for name in columns.names if name.strip()}
+    if not header:
+        return list(rows)
     headers = set()
     ids = [form.header_ids for _, form in known_forms() if form.header_ids]
     for place, row in enumerate(rows):

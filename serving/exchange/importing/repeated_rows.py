@@ -153,4 +153,5 @@ def tell_rows(source: Source, rows: Sequence[TableRow], reason: str, sentence: s
     if rows:
         source.noticed[reason] += len(rows)
         places = listed([row.place for row in rows])
-        source.remarks.append(sentence.format(rows=count(len(rows), "row"), places=places))
+        # Not by `format`: a column's name in the sentence may have braces of its own.
+        source.remarks.append(sentence.replace("{rows}", count(len(rows), "row")).replace("{places}", places))

@@ -469,3 +469,9 @@ def test_all_faults_of_conversations_at_once(tmp_path: Path, capsys: pytest.Capt
     )
     for place, fault in enumerate(faults):
         assert f"lmsys.json: [{place}].conversation: {fault}" in told
+
+
+def test_one_name_for_two_speakers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case = CASES["lmsys"]
+    told = refusal(tmp_path, capsys, case.file, case.text, "--name", "gpt")
+    assert "holds conversations of two speakers: --name A~B" in told

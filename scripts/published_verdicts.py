@@ -29,7 +29,7 @@ from judging.scores.verdicts import TASK
 from judging.statistics.verdict_table import FEEDBACK, TEST
 from judging.study.design.tables import ASKED_BEFORE
 from judging.trial_sets.trial_set import COLUMNS, MOST_NAMED, SCHEMA, about_path, key_path
-from serving.exchange.importing.command import FILES
+from serving.exchange.importing.merging import FILES
 from serving.exchange.importing.source import Source
 from serving.files.atomic_files import replacing
 from serving.files.csv_tables import load_table, write_rows
@@ -278,10 +278,11 @@ def _write(out: Path, sources: Sequence[Source], rows: Sequence[dict[str, Any]])
         (folder / "records").mkdir()
         samples: Counter[tuple[str, str]] = Counter()
         lines: dict[str, list[bytes]] = {"human": [], "published": []}
-        for record in (record for source in sources for record in source.records(run)):
-            record["sample"] = samples[record["agent"], record["stimulus"]]
-            samples[record["agent"], record["stimulus"]] += 1
-            lines[record["kind"]].append(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+        for kind, kept in lines.items():
+            for record in (record for source in sources for record in source.records(run, kind)):
+                record["sample"] = samples[record["agent"], record["stimulus"]]
+                samples[record["agent"], record["stimulus"]] += 1
+                kept.append(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
         for kind, name in FILES.items():
             if lines[kind]:
                 (folder / "records" / f"{name}.jsonl").write_bytes(b"".join(lines[kind]))

@@ -28,7 +28,7 @@ from typing import Any, NoReturn, TypeVar
 
 from agents.errors import InputError, StorageError, TuringlikeError, printable
 from agents.stimuli import ALL_TASKS, SHORT, TASKS
-from serving.exchange.importing.source import RowRule
+from serving.exchange.importing.row_rules import RowRule, row_rule
 from serving.files.signs_of_life import still
 from serving.scheduling.interrupts import OWN_ERROR, Interrupted
 
@@ -94,12 +94,12 @@ def responses(text: str) -> dict[str, str]:
     return dict(pairs)
 
 
-def row_rule(text: str) -> RowRule:
+def rows_rule(text: str) -> RowRule:
     """A rule of ``--rows``, ``phase=test`` or ``phase!=practice``; ``phase=`` are the rows in which it is empty."""
-    column, sign, value = text.partition("=")
-    if not sign or not column.strip("! "):
-        raise argparse.ArgumentTypeError(f"must be as phase=test or phase!=practice, not {text!r}")
-    return RowRule(column.removesuffix("!").strip(), value.strip(), unlike=column.endswith("!"))
+    try:
+        return row_rule(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def table_columns(text: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from serving.commands.command_line import (
     path,
     port,
     responses,
-    row_rule,
+    rows_rule,
     table_columns,
 )
 from serving.exchange.exporting.command import FORMATS
@@ -127,8 +127,8 @@ def _add_import(commands: Commands) -> None:
     )
     add(
         "--name",
-        help="for a file with the answers of one machine: the name of this machine. For a page of the published Turing "
-        "test (.html): both speakers, A~B. Give no name if FILE already says who gave each answer",
+        help="for a file or a table with the answers of one machine: the name of this machine. For a page of the "
+        "published Turing test (.html): both speakers, A~B. Give no name if FILE already says who gave each answer",
     )
     add(
         "--frame",
@@ -152,7 +152,7 @@ def _add_import(commands: Commands) -> None:
     add(
         "--rows",
         action="append",
-        type=row_rule,
+        type=rows_rule,
         metavar="COLUMN=VALUE",
         help="read only the rows of a table that have VALUE in COLUMN; COLUMN!=VALUE reads only the rows that do not "
         "have VALUE in COLUMN; may be repeated",
@@ -163,6 +163,12 @@ def _add_import(commands: Commands) -> None:
         metavar="FIELD=COLUMN",
         help="the column of a table that contains a field; several pairs are separated by commas. Fields: subject, "
         "stimulus, response, rt, x, y, durations, verdict, truth, agent, confidence",
+    )
+    add(
+        "--form",
+        type=path,
+        metavar="FORM.toml",
+        help="a file in TOML that says what the tables of your lab look like: columns, rows, units, task",
     )
     add(
         "--rt",
@@ -179,6 +185,26 @@ def _add_import(commands: Commands) -> None:
         action="store_true",
         help="count rows that are equal in every column as one row; leave out an answer if an earlier file of the run "
         "contains the same answer of the same person to the same stimulus",
+    )
+    add(
+        "--replace",
+        action="store_true",
+        help="if most answers of a file are also in another file: take the other file out (a corrected table)",
+    )
+    add(
+        "--add",
+        action="store_true",
+        help="if most answers of a file are also in another file: count all answers of both files",
+    )
+    add(
+        "--dry-run",
+        action="store_true",
+        help="print the first answers of each person and what is left out; write nothing",
+    )
+    add(
+        "--undo",
+        action="store_true",
+        help="take the answers of the files out of the run folder again",
     )
 
 

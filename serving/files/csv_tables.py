@@ -1,7 +1,6 @@
-"""CSV tables in UTF-8, with or without a byte-order mark. Empty rows are passed over."""
+"""Tables of text: CSV, and the same with semicolons or tabs between cells. Empty rows are passed over."""
 
 import csv
-import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,10 +10,11 @@ from typing import Any, TextIO
 
 from agents.errors import InputError, Problem
 from serving.files.row_problems import FieldProblem
+from serving.files.table_text import UNDECODED, TableText, table_text
 from serving.files.words import count, shown
 
 MAX_CELL = 16 * 1024 * 1024  # characters
-SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'"}  # of other programs
+MOST_SHARED = 200_000  # different cells
 
 
 @dataclass(slots=True)
@@ -25,32 +25,47 @@ class CsvTable:
     """The column names of the header, in their order, without spaces around them."""
     line: int
     """The line of the header, from 1; 2 below Excel's own ``sep=``."""
+    separator: str = ","
+    """What stands between cells."""
+    comments: list[str] = field(default_factory=list)
+    """The lines with ``#`` above the header, as they stand."""
+    remarks: list[str] = field(default_factory=list)
+    """Sentences on what a reader could not know: the separator, a guessed encoding."""
     rows: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     """The readable rows: the line on which each begins, from 1, and its cells as text by column."""
     problems: list[Problem] = field(default_factory=list)
     """Why the other rows cannot be read: a wrong number of cells, or text that is not UTF-8."""
+    broken: set[int] = field(default_factory=set)
+    """The lines of rows with a wrong number of cells."""
 
 
-def read_table(data: bytes, where: str) -> CsvTable:
-    """The table of a file's bytes. Raises InputError if its header cannot be used."""
+def read_table(data: bytes, where: str, *, may_guess: bool = False) -> CsvTable:
+    """The table of a file's bytes. Raises InputError if its header cannot be used.
+
+    With ``may_guess`` a file that is not UTF-8 may be read as Windows-1252, as
+    :func:`serving.files.table_text.table_text` says; who allows it must print ``remarks``.
+    """
     # What is not UTF-8 becomes lone surrogates, which are an error of the cell that they stand in.
-    text = without_mark(data, where).decode("utf-8", "surrogateescape")
-    rows = _rows(text)
+    found = table_text(data, where, may_guess=may_guess)
+    rows = _rows(found)
     line, header, problem = next(rows, (1, [], None))
-    if re.match(r"sep=,\r?\n", text):  # Excel's own first line
-        line, header, problem = next(rows, (2, [], None))
     names = [cell.strip() for cell in header]
-    separator = _other_separator(text.lstrip("\r\n").partition("\n")[0])
-    if separator is not None:
-        problem = f"cells are parted by {separator}; save the table with commas between them"
     if wrong := [(None, problem)] if problem is not None else repeated_columns(names):
         raise InputError(f"{where}: the header cannot be used", [Problem(where, line, *fault) for fault in wrong])
     table = CsvTable(names, line)
+    table.separator = found.separator
+    table.comments = found.comments
+    table.remarks = found.remarks
+    is_damaged = UNDECODED.search(found.text) is not None
+    shared: dict[str, str] = {}  # cells that come again are held once: names and cues stand there a million times
     for number, cells, fault in rows:
         if fault is None and len(cells) != len(names):
             fault = f"{count(len(cells), 'cell')}, but the header has {len(names)}"
+            table.broken.add(number)
+        if len(shared) < MOST_SHARED:
+            cells = [shared.setdefault(cell, cell) for cell in cells]
         row = dict(zip(names, cells, strict=False))
-        undecoded = [name for name, cell in row.items() if _SURROGATE.search(cell)]
+        undecoded = [name for name, cell in row.items() if UNDECODED.search(cell)] if is_damaged else []
         if fault is not None:
             table.problems.append(Problem(where, number, None, fault))
         elif undecoded:
@@ -77,11 +92,11 @@ def without_mark(data: bytes, where: str) -> bytes:
     return data.removeprefix(b"\xef\xbb\xbf")
 
 
-def _rows(text: str) -> Iterator[tuple[int, list[str], str | None]]:
+def _rows(found: TableText) -> Iterator[tuple[int, list[str], str | None]]:
     csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL))
-    reader = csv.reader(io.StringIO(text, newline="\n"), strict=True)
+    reader = csv.reader(_lines(found.text), delimiter=found.separator, strict=True)
     while True:
-        line = reader.line_num + 1
+        line = found.line + reader.line_num
         try:
             cells = next(reader)
         except StopIteration:
@@ -91,6 +106,15 @@ def _rows(text: str) -> Iterator[tuple[int, list[str], str | None]]:
         else:
             if any(cells):
                 yield line, cells, None
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text with their ends. ``io.StringIO`` would hold a copy of four bytes for each letter."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start) + 1 or len(text)
+        yield text[start:end]
+        start = end
 
 
 def by_line(problems: Iterable[Problem]) -> list[Problem]:
@@ -108,14 +132,7 @@ def repeated_columns(names: Sequence[str]) -> list[FieldProblem]:
     ]
 
 
-def _other_separator(header: str) -> str | None:
-    outside = re.sub(r'"[^"]*("|$)', "", header)
-    most = max(SEPARATORS, key=outside.count)
-    return SEPARATORS[most] if outside.count(most) > outside.count(",") else None
-
-
 SHORT_TEXT = 64  # letters of a cell that may come again
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")  # the last four as East Asian keyboards type them
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")

@@ -30,5 +30,5 @@ def task_of_file(path: Path, task: str | None) -> Task:
         raise InputError(f"the file's name, {path.stem!r}, says no task; say with --task which: {names}")
     raise InputError(
         f"holds no {task} in a form that is read: a table or a benchmark's file has answers to {names}. Conversations "
-        "are read from Topical-Chat's JSON and from pages, `import page.html --name A~B`"
+        "are read from Topical-Chat's JSON, from chats with a model, and from pages, `import page.html --name A~B`"
     )

@@ -13,8 +13,9 @@ from typing import Any
 
 from agents.errors import InputError, Problem, UnavailableError
 from agents.stimulus_parts import IMAGES
-from serving.files.csv_tables import read_table, repeated_columns, without_mark
+from serving.files.csv_tables import repeated_columns, without_mark
 from serving.files.words import shown
+from serving.files.workbooks import WORKBOOKS, read_any_table
 from serving.sets.set_rows import (
     META,
     PICTURE_TASKS,
@@ -27,10 +28,10 @@ from serving.sets.set_rows import (
 )
 
 JSONL_SUFFIXES = (".jsonl", ".ndjson", ".json")
-SET_SUFFIXES = (*JSONL_SUFFIXES, ".csv", ".txt", ".parquet")
+SET_SUFFIXES = (*JSONL_SUFFIXES, ".csv", ".tsv", ".txt", ".parquet", *WORKBOOKS)
 KINDS = (
-    f"a set is a JSONL file ({', '.join(JSONL_SUFFIXES)}), a table (.csv, .parquet), a list of words (.txt), or a "
-    "folder of images"
+    f"a set is a JSONL file ({', '.join(JSONL_SUFFIXES)}), a table (.csv, .tsv, .xlsx, .parquet), a list of words "
+    "(.txt), or a folder of images"
 )
 TEXT_TASKS = ("word_association", "conversation")  # that a list of words may be of
 # Of pictures. Formats that no agent can decode are among them, so that such a picture is reported and not left out.
@@ -141,7 +142,7 @@ def _jsonl_rows(path: Path, reader: RowReader) -> Iterator[Row]:
 
 
 def _csv_rows(path: Path, reader: RowReader) -> Iterator[Row]:
-    table = read_table(path.read_bytes(), reader.where)
+    table = read_any_table(path.read_bytes(), reader.where)
     if not table.names:
         return
     names = _renamed(reader, table.line, table.names)
@@ -157,7 +158,7 @@ def _csv_rows(path: Path, reader: RowReader) -> Iterator[Row]:
 
 
 ROWS_OF = {
-    ".csv": _csv_rows,
+    **dict.fromkeys((".csv", ".tsv", *WORKBOOKS), _csv_rows),
     ".txt": _word_rows,
     ".parquet": _table_rows,
     **dict.fromkeys(JSONL_SUFFIXES, _jsonl_rows),

@@ -153,7 +153,10 @@ def test_24_spaces_and_semicolons_in_a_header(tmp_path: Path, capsys: pytest.Cap
     assert (row["agent"], row["stimulus"], row["answer"]["word"]) == ("human:05", "sun", "moon")
     path.write_text("stimulus;subject;response\nsun;05;moon\n")
     capsys.readouterr()
-    assert "cells are parted by ';'" in refused(capsys, "import", path, "--task", "word", "--out", tmp_path / "run")
+    assert main(["import", str(path), "--task", "word", "--out", str(tmp_path / "run")]) == 0
+    assert "';' stand between the cells" in capsys.readouterr().out
+    [row] = read_back(tmp_path / "run", "humans")
+    assert (row["agent"], row["stimulus"], row["answer"]["word"]) == ("human:05", "sun", "moon")
 
 
 def test_25_what_pandas_leaves_in_parquet(tmp_path: Path) -> None:

@@ -10,16 +10,18 @@ Lists of rows with other columns are tables (:mod:`serving.exchange.importing.ta
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import orjson
 from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr, TypeAdapter, ValidationError
 
-from agents.answers import ConversationAnswer, Message, is_blank, plain
+from agents.answers import is_blank
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
+from serving.exchange.importing.conversations import add_conversation, add_conversations
+from serving.exchange.importing.form_files import recognised
 from serving.exchange.importing.page_paragraphs import paragraphs
 from serving.exchange.importing.path_units import Path as Scanpath
 from serving.exchange.importing.path_units import add_scaled
@@ -34,10 +36,10 @@ from serving.runs.run import PERSON
 from serving.sets.coco_forms import PATHS, Coco, CocoAnnotation
 from serving.sets.published_tasks import task_of_file
 
+LINES = (".jsonl", ".ndjson")  # files with JSON on each line
 FRAME: Size = (1280, 1024)  # of the benchmark's scanpaths
 _LABELLED = re.compile(r"\s*([AB])\s*:\s*(.*)", re.DOTALL)
 _FIELDS = {"response", "groundtruth", "human_groundtruth", "machine_groundtruth", "imageID", "cueWord"}
-_CHATS = ("mapping", "conversation", "conversations", "messages")  # of exports of chats with a model
 
 A = TypeVar("A")
 _Coordinate = Annotated[StrictFloat, Field(gt=-(2**53), lt=2**53)]
@@ -72,10 +74,12 @@ _COCO = TypeAdapter(Coco)
 
 def add_json(source: Source, data: bytes, options: ImportOptions) -> None:
     """Add the answers in the bytes of a JSON file of any form to ``source``. Raises InputError."""
-    content = parse_json(data)
+    content = _parsed(source.path, data)
     _refuse_own_file(content)
     if isinstance(content, list):
         _add_list(source, content, options)
+    elif isinstance(content, dict) and (known := recognised([*content])) is not None and known.form.rows_in:
+        add_rows(source, [content], options)
     elif options.task == "judgement":
         if not isinstance(content, dict):
             raise InputError("is no table: it must be a list of rows, each an object, as jsPsych's data are")
@@ -85,7 +89,7 @@ def add_json(source: Source, data: bytes, options: ImportOptions) -> None:
         for stimulus, chat in _validated(_TOPICAL_CHATS, content, source.path).items():
             lines = [(utterance.agent, utterance.message) for utterance in chat.content]
             agents = dict.fromkeys((speaker for speaker, _ in lines), PERSON)
-            _add_conversation(source, stimulus, lines, agents, content[stimulus])
+            add_conversation(source, stimulus, lines, agents, content[stimulus])
     elif isinstance(content, dict) and {"images", "annotations"} <= content.keys():
         _set_form(source, "coco-captions", "image_captioning", options.task)
         _add_captions(source, content)
@@ -93,13 +97,41 @@ def add_json(source: Source, data: bytes, options: ImportOptions) -> None:
         _add_benchmark(source, content, options)
 
 
+def _parsed(path: Path, data: bytes) -> Any:
+    """The content of a JSON file. Lines of JSON are a list of what is on them; of a list on a line, as JATOS writes one
+    for each participant, the entries. Raises InputError."""
+    if path.suffix.lower() not in LINES:
+        try:
+            return parse_json(data)
+        except InputError:
+            first = data.strip().split(b"\n", 1)[0].strip()
+            if first[:1] + first[-1:] not in (b"[]", b"{}"):
+                raise
+    rows: list[Any] = []
+    problems = []
+    for number, line in enumerate(data.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = parse_json(line)
+        except InputError as error:
+            problems.append(Problem(str(path), number, None, str(error)))
+            continue
+        rows += value if isinstance(value, list) else [value]
+    refuse(problems)
+    return rows
+
+
 def _refuse_own_file(content: Any) -> None:
     """Raises InputError for a JSON file of ours that holds no answers, and for a kit's, which its study takes in."""
-    schema = content.get("schema") if isinstance(content, dict) else None
+    first = content[0] if isinstance(content, list) and content else content
+    schema = first.get("schema") if isinstance(first, dict) else None
     if not isinstance(schema, str) or not schema.startswith("turinglike."):
         return
     if schema.startswith("turinglike.kit/"):
         raise InputError("is what a judge's kit saved; take it in with: turinglike study import STUDY FILE")
+    if schema.startswith("turinglike.record/"):
+        raise InputError("holds records of a run; commands that read runs take several run folders")
     raise InputError(f"is a file of Turinglike's own ({shown(schema)}), which holds no answers to import")
 
 
@@ -114,17 +146,12 @@ def _add_list(source: Source, content: list[Any], options: ImportOptions) -> Non
         return
     if any(isinstance(row, list) for row in content):
         raise InputError("is a list of lists; each entry must be a row, an object with the columns' names")
-    if firsts and {"annotations", "data"} <= firsts[0].keys():
-        raise InputError(
-            "is Label Studio's full JSON, which is not read; export the project as CSV or as JSON-MIN, whose rows are "
-            "answers"
-        )
-    chats = [name for name in _CHATS if firsts and name in firsts[0]]
-    if chats and options.task in (None, "conversation"):
-        raise InputError(
-            f"holds conversations with a chat model ({chats[0]}), which are not read. Write each as a page, "
-            "<p>A: …</p> <p>B: …</p>, and import it with --name human~MODEL"
-        )
+    names = [name for name in content[0] if all(name in row for row in firsts)] if len(firsts) == len(content) else []
+    known = recognised(names)
+    if known is not None and known.form.conversations is not None and options.task in (None, "conversation"):
+        _set_form(source, known.key, "conversation", options.task)
+        add_conversations(source, content, known.form, options)
+        return
     add_rows(source, content, options)
 
 
@@ -221,19 +248,7 @@ def add_page(source: Source, data: bytes, options: ImportOptions) -> None:
     source.name = options.name
     if lines:
         agents = dict(zip("AB", options.name.split("~"), strict=True))
-        _add_conversation(source, source.path.stem, lines, agents, texts)
-
-
-def _add_conversation(
-    source: Source, stimulus: str, lines: Sequence[tuple[str, str]], agents: Mapping[str, str], raw: Any
-) -> None:
-    messages = [
-        Message(turn=turn, speaker=speaker, agent=agents[speaker], text=text)
-        for turn, (speaker, text) in enumerate(lines)
-    ]
-    pair = "~".join(agents.values())
-    agent = pair if {*agents.values()} == {PERSON} else f"published:{pair}"
-    source.add(stimulus, agent, raw, plain(ConversationAnswer(messages=messages)))
+        add_conversation(source, source.path.stem, lines, agents, texts)
 
 
 def _add_captions(source: Source, content: dict[str, Any]) -> None:

@@ -96,6 +96,8 @@ def _pixels_of_a_unit(source: Source, paths: Sequence[Path], frame: Size) -> tup
     """How many pixels one unit of x and one of y has: (1, 1) for pixels, the frame's width and height for shares."""
     points = [point for path in paths for point in path.points]
     coordinates = [coordinate for point in points for coordinate in point]
+    if not coordinates:
+        return 1, 1
     has_fractions = any(coordinate != int(coordinate) for coordinate in coordinates)
     largest = max(map(abs, coordinates))
     if not has_fractions or largest > LARGEST_SHARE:

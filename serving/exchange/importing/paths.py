@@ -47,8 +47,8 @@ def add_paths(reader: TableReader) -> None:
         paths = _of_fixations(reader, across, down)
     _refuse_onsets(reader, paths)
     add_scaled(reader.source, paths, reader.options, reader.options.frame)
-    answered = [(path.agent, path.stimulus, path.rows[0]) for path in paths if path.agent != person("")]
-    tell_several_answers(reader.source, reader.table, answered, "answer", counts_once=False)
+    rows = [path.rows[0] for path in paths]
+    tell_several_answers(reader.source, reader.table, rows, "answer", counts_once=False)
 
 
 def _refuse_onsets(reader: TableReader, paths: Sequence[Path]) -> None:
@@ -94,7 +94,9 @@ def _of_lists(reader: TableReader, axes: tuple[str, str] | None = None) -> list[
             reader.leave_out(row, CellText("missing", said_so=cell))
             continue
         points = _points(cell) if axes is None else _points_of_axes(cell, row.cells.get(axes[1], ""))
-        if points is not None:
+        if points == []:
+            reader.leave_out(row, CellText("missing", said_so="[]"))
+        elif points is not None:
             found.append((row, points))
         elif axes is None:
             reader.fault(row, column, "must be a list of points, [[x, y], …]")
@@ -118,7 +120,7 @@ def _of_lists(reader: TableReader, axes: tuple[str, str] | None = None) -> list[
     paths = []
     for place, ((row, points), times) in enumerate(zip(found, durations, strict=True)):
         raw: Any = points
-        if place in times_of_response:
+        if times_of_response[place] is not None:
             raw = {"response": points, "rt": times_of_response[place]}
         agent = _agent(reader, machines, row)
         paths.append(Path(reader.stimulus(row), agent, points, times, raw=raw, rows=[row]))

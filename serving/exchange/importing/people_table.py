@@ -11,21 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.errors import InputError, Problem
-from serving.exchange.importing.source import RowRule, Source, listed
-from serving.exchange.importing.table_cells import (
-    UnreadableError,
-    is_whole,
-    object_in,
-    read_labels,
-    structured,
-    without_decimals,
-)
+from serving.exchange.importing.form_files import Form, KnownForm, Screens, known_forms, recognised
+from serving.exchange.importing.source import Source, listed
+from serving.exchange.importing.table_cells import is_whole, object_in, without_decimals
 from serving.exchange.importing.table_columns import Columns, plain_column
-from serving.files.csv_tables import read_table, unguarded
-from serving.files.words import shown
-
-JSPSYCH = ("trial_type", "trial_index")  # columns that each row of jsPsych's data has
-END_OF_FILE = "END OF FILE"  # Gorilla's last line
+from serving.files.csv_tables import unguarded
+from serving.files.workbooks import read_any_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +46,38 @@ class PeopleTable:
     """The headers, with what ``--columns`` says of them."""
     rows: list[TableRow]
     """The rows that are still to be read, in the order of the file."""
-    is_jspsych: bool
-    """Whether jsPsych wrote it: its rows are screens, and not every screen is an answer."""
+    form: KnownForm | None = None
+    """What is known of the program that wrote it; None for an unknown one."""
     problems: list[Problem] = field(default_factory=list)
     """Faults of rows that cannot be read at all."""
+    separator: str = ","
+    """What stood between the cells; a comma for JSON."""
+
+    @property
+    def screens(self) -> Screens | None:
+        """What is true where rows are screens, of which not every one is an answer; None where rows are answers."""
+        return None if self.form is None else self.form.form.screens
 
 
-def table_of_csv(source: Source, data: bytes, given: Mapping[str, str]) -> PeopleTable:
-    """The table in the bytes of a CSV; ``given`` are the columns of ``--columns``, by field. An apostrophe that our own
-    export put before ``=`` goes. Raises InputError."""
+def table_of_file(source: Source, data: bytes, given: Mapping[str, str]) -> PeopleTable:
+    """The table in the bytes of a text or a workbook; ``given`` are the columns of ``--columns``, by field. An
+    apostrophe that our own export put before ``=`` goes. Raises InputError."""
     data = _without_last_line(source, data)
-    table = read_table(data, str(source.path))
-    columns = Columns(table.names, given)
-    is_jspsych = set(JSPSYCH) <= set(table.names)
+    table = read_any_table(data, str(source.path), may_guess=True)
+    source.remarks += table.remarks
+    columns = Columns(table.names, dict(given))
+    form = recognised(table.names, table.comments)
+    problems = list(table.problems)
+    if form is not None and form.form.broken_lines == "left out" and table.broken:
+        problems = [problem for problem in problems if problem.line not in table.broken]
+        source.noticed["broken_lines"] += len(table.broken)
+        places = listed([str(line) for line in sorted(table.broken)])
+        source.remarks.append(f"lines with too few or too many cells are left out: {places}")
     rows = [TableRow(line, "", _unguarded(cells)) for line, cells in table.rows]
-    return PeopleTable(columns, _only_answers(source, columns, rows), is_jspsych, list(table.problems))
+    if form is not None and form.form.doubled_quotes:
+        rows = [TableRow(row.line, "", _with_single_quotes(row.cells)) for row in rows]
+    rows = _only_answers(source, columns, rows)
+    return PeopleTable(columns, rows, form, problems, table.separator)
 
 
 def table_of_json(source: Source, content: Sequence[Any], given: Mapping[str, str]) -> PeopleTable:
@@ -77,10 +85,25 @@ def table_of_json(source: Source, content: Sequence[Any], given: Mapping[str, st
     field. Raises InputError."""
     if not all(isinstance(row, dict) for row in content):
         raise InputError("is a list, but not of rows: each entry must be an object with the columns' names")
+    form = recognised([name for name in content[0] if all(name in row for row in content)]) if content else None
+    if form is not None and form.form.rows_in:
+        content = _rows_in(content, form.form)
     names = list(dict.fromkeys(name for row in content for name in row))
     rows = [_row_of_json(place, row) for place, row in enumerate(content)]
-    is_jspsych = bool(content) and all(set(JSPSYCH) <= row.keys() for row in content)
-    return PeopleTable(Columns(names, given), rows, is_jspsych)
+    return PeopleTable(Columns(names, dict(given)), rows, form=form)
+
+
+def _rows_in(content: Sequence[Mapping[str, Any]], form: Form) -> list[dict[str, Any]]:
+    """A row for each entry of the list that a form names. Raises InputError where there is no list, or no entry."""
+    rows = []
+    for place, whole in enumerate(content):
+        entries = whole[form.rows_in]
+        if not isinstance(entries, list):
+            raise InputError(f"[{place}].{form.rows_in} must be a list, as in {form.name}")
+        rows += [{**whole, form.rows_in: entry} for entry in entries]
+    if not rows:
+        raise InputError(f"contains no answers that can be imported: no entry of it has {form.rows_in}")
+    return rows
 
 
 def _row_of_json(place: int, row: Mapping[str, Any]) -> TableRow:
@@ -89,11 +112,12 @@ def _row_of_json(place: int, row: Mapping[str, Any]) -> TableRow:
     for name, value in row.items():
         if isinstance(value, bool | list | dict):
             not_texts.add(name)
-        cells[name] = _text_of_json(value)
+        cells[name] = text_of_json(value)
     return TableRow(None, f"[{place}].", cells, frozenset(not_texts))
 
 
-def _text_of_json(value: Any) -> str:
+def text_of_json(value: Any) -> str:
+    """A value of JSON as a cell has it: a text as it is, null as "", anything else as JSON."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -104,18 +128,24 @@ def _text_of_json(value: Any) -> str:
 
 
 def _unguarded(cells: Mapping[str, str]) -> Mapping[str, str]:
-    if not any(cell.startswith("'") for cell in cells.values()):
+    if "'" not in "".join(cells.values()):
         return cells
     return {name: unguarded(cell) for name, cell in cells.items()}
+
+
+def _with_single_quotes(cells: Mapping[str, str]) -> Mapping[str, str]:
+    if not any('""' in cell for cell in cells.values()):
+        return cells
+    return {name: cell.replace('""', '"') for name, cell in cells.items()}
 
 
 # rows that are no answers
 
 
 def _without_last_line(source: Source, data: bytes) -> bytes:
-    """A CSV without Gorilla's last line, which has a single cell."""
+    """A CSV without the last line of a program such as Gorilla, which has a single cell."""
     before, _, last = data.rstrip().rpartition(b"\n")
-    if before and last.strip().decode("utf-8", "replace") == END_OF_FILE:
+    if before and last.strip().decode("utf-8", "replace") in _last_lines():
         source.noticed["end_of_file_lines"] += 1
         return before
     return data
@@ -124,78 +154,54 @@ def _without_last_line(source: Source, data: bytes) -> bytes:
 def _only_answers(source: Source, columns: Columns, rows: Sequence[TableRow]) -> list[TableRow]:
     """The rows without header lines and last lines of other programs, which are counted."""
     header = {name: plain_column(name) for name in columns.names if name.strip()}
+    if not header:
+        return list(rows)
     headers = set()
+    ids = [form.header_ids for _, form in known_forms() if form.header_ids]
     for place, row in enumerate(rows):
-        if any("ImportId" in cell and _is_import_id(cell) for cell in row.cells.values()):
-            headers |= {place - 1, place}  # Qualtrics' import ids, and above them its questions
+        whole = "\n".join(row.cells.values())
+        if any(name in whole and _has_id(row, name) for name in ids):
+            headers |= {place - 1, place}  # a program's ids of its columns, and above them its questions
     kept = []
+    last_lines = set(_last_lines())
+    labelled = [name for _, form in known_forms() for name in form.header_labels if name in header]
     for place, row in enumerate(rows):
-        filled = [cell.strip() for cell in row.cells.values() if cell.strip()]
-        if place in headers or _is_header(row, header):
+        if place in headers or _is_header(row, header, labelled):
             source.noticed["header_lines_again"] += 1
-        elif filled == [END_OF_FILE]:
+        elif (
+            not last_lines.isdisjoint(row.cells.values())
+            and sum(bool(cell.strip()) for cell in row.cells.values()) == 1
+        ):
             source.noticed["end_of_file_lines"] += 1
         else:
             kept.append(row)
     return kept
 
 
-def _is_import_id(cell: str) -> bool:
-    return "ImportId" in object_in(cell)
+def _has_id(row: TableRow, name: str) -> bool:
+    return any(name in cell and name in object_in(cell) for cell in row.cells.values())
 
 
-def _is_header(row: TableRow, header: Mapping[str, str]) -> bool:
-    """Whether a row repeats the header (names and their plain forms), or has Qualtrics' labels of its own columns
-    ("Start Date" of ``StartDate``).
+def _last_lines() -> list[str]:
+    return [form.last_line for _, form in known_forms() if form.last_line]
+
+
+def _is_header(row: TableRow, header: Mapping[str, str], labelled: Sequence[str]) -> bool:
+    """Whether a row repeats the header (names and their plain forms), or has a program's labels of its own columns
+    ("Start Date" of Qualtrics' ``StartDate``), which stand below those of ``labelled``.
 
     Raises InputError for the same names in another order: below it all cells would be read as another column's.
     """
     first = next(iter(header))
-    if plain_column(row.cells.get(first, "")) not in header.values() and "StartDate" not in header:
+    if plain_column(row.cells.get(first, "")) not in header.values() and not labelled:
         return False  # as nearly all rows
     plain_cells = [plain_column(row.cells.get(name, "")) for name in header]
     if plain_cells == list(header.values()):
         return True
     if len(header) > 1 and sorted(plain_cells) == sorted(header.values()):
         raise InputError(f"line {row.place} repeats the header with its columns in another order; write two files")
-    labels = [(name, row.cells.get(name, "").strip()) for name in ("StartDate", "ResponseId") if name in header]
+    labels = [(name, row.cells.get(name, "").strip()) for name in labelled]
     return bool(labels) and all(cell != name and plain_column(cell) == header[name] for name, cell in labels)
-
-
-def keep_rows(source: Source, table: PeopleTable, rules: Sequence[RowRule]) -> None:
-    """Keep the rows that obey ``--rows``; the others are counted. Raises InputError for a column that is not there."""
-    if not rules:
-        return
-    source.used.add("rows")
-    absent = [shown(rule.column) for rule in rules if rule.column not in table.columns.names]
-    if absent:
-        raise InputError(f"--rows: there is no column {', '.join(absent)}; the columns are {table.columns.listed()}")
-    kept = []
-    for row in table.rows:
-        if all(_obeys(row, rule) for rule in rules):
-            kept.append(row)
-    for rule in rules:
-        table.columns.use(rule.column)
-    source.noticed["rows_that_--rows_leaves_out"] += len(table.rows) - len(kept)
-    if not kept:
-        raise InputError(f"--rows {' '.join(map(str, rules))}: no row is so; {_values(table, rules)}")
-    for rule in rules:
-        if all(_obeys(row, rule) for row in table.rows):
-            source.remarks.append(f"--rows {rule} leaves no row out: {_values(table, [rule])}")
-    table.rows = kept
-
-
-def _obeys(row: TableRow, rule: RowRule) -> bool:
-    cell = without_decimals(row.cells.get(rule.column, "").strip())
-    return (cell == without_decimals(rule.value.strip())) != rule.unlike
-
-
-def _values(table: PeopleTable, rules: Sequence[RowRule]) -> str:
-    texts = []
-    for rule in rules:
-        values = list(dict.fromkeys(row.cells.get(rule.column, "").strip() for row in table.rows))
-        texts.append(f"{shown(rule.column)} is {listed([repr(shown(value)) for value in values])}")
-    return "; ".join(texts)
 
 
 def note_empty_columns(table: PeopleTable) -> None:
@@ -207,70 +213,6 @@ def note_empty_columns(table: PeopleTable) -> None:
         if not empty:
             break
     table.columns.empty = frozenset(empty)
-
-
-def fill_columns(source: Source, table: PeopleTable) -> None:
-    """Add the columns of ``--columns`` that the table has not: ``response.assoc`` is taken out of the JSON in the cells
-    of ``response``, ``first+second`` puts two columns together. Raises InputError for those that are nowhere."""
-    faults = []
-    for field_name, name in table.columns.given.items():
-        if name in table.columns.names:
-            continue
-        parts = [part.strip() for part in name.split("+")]
-        absent = [part for part in parts if not _add_column(source, table, part)]
-        if absent:
-            faults.append(f"--columns {field_name}={shown(name)}: there is no such column")
-        elif len(parts) > 1 and (field_name != "response" or source.task != "object_detection"):
-            faults.append(
-                f"--columns {field_name}={shown(name)}: only the labels of objects may stand in several columns"
-            )
-        elif len(parts) > 1:
-            put_together(table, name, parts)
-    if faults:
-        raise InputError(f"{'; '.join(faults)}; the columns are {table.columns.listed()}")
-
-
-def _add_column(source: Source, table: PeopleTable, name: str) -> bool:
-    """Add a column of what stands under a name in JSON cells; False where there is no such column."""
-    if name in table.columns.names:
-        return True
-    column, _, path = name.partition(".")
-    while path and column not in table.columns.names and "." in path:
-        further, _, path = path.partition(".")
-        column = f"{column}.{further}"
-    if not path or column not in table.columns.names:
-        return False
-    for place, row in enumerate(table.rows):
-        try:
-            text = _inside(row.cells.get(column, ""), path)
-        except UnreadableError as error:
-            table.problems.append(Problem(str(source.path), row.line, f"{row.prefix}{column}", str(error)))
-            continue
-        table.rows[place] = TableRow(row.line, row.prefix, {**row.cells, name: text}, row.not_texts)
-    return True
-
-
-def _inside(cell: str, path: str) -> str:
-    value = structured(cell)
-    if isinstance(value, dict) and path in value:
-        return _text_of_json(value[path])
-    for part in path.split("."):
-        if not isinstance(value, dict):
-            return ""
-        value = value.get(part)
-    return _text_of_json(value)
-
-
-def put_together(table: PeopleTable, name: str, parts: Sequence[str]) -> None:
-    """Add a column ``name`` that lists the labels in the cells of ``parts``, as one text of JSON."""
-    for part in parts:
-        table.columns.use(part)
-    for place, row in enumerate(table.rows):
-        labels = []
-        for part in parts:
-            labels += read_labels(row.cells.get(part, ""))[1]
-        text = json.dumps(labels, ensure_ascii=False) if labels else ""
-        table.rows[place] = TableRow(row.line, row.prefix, {**row.cells, name: text}, row.not_texts)
 
 
 # names that are numbers

@@ -4,11 +4,11 @@ Files are saved twice, put together twice, or hold practice beside the test. Wha
 rest is told alone, because only the user knows.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 from serving.exchange.importing.people_table import PeopleTable, TableRow
-from serving.exchange.importing.source import Source, listed
+from serving.exchange.importing.source import Source, listed, person
 from serving.exchange.importing.table_cells import EMPTY_WORDS
 from serving.exchange.importing.table_columns import may_prove
 from serving.files.words import count, shown
@@ -82,25 +82,35 @@ def _tells_rows_apart(rows: Sequence[TableRow], proofs: Sequence[str], person: s
 
 
 def tell_several_answers(
-    source: Source, table: PeopleTable, answered: Sequence[tuple[str, str, TableRow]], what: str, *, counts_once: bool
+    source: Source, table: PeopleTable, rows: Sequence[TableRow], what: str, *, counts_once: bool
 ) -> None:
     """Tell where one person has several answers to one stimulus, and in which columns these differ.
 
-    ``answered`` has the person, the stimulus and the row of each answer; ``what`` is "answer" or "verdict";
-    ``counts_once``: only the first counts in scores.
+    ``rows`` are those of the source's answers, in their order; ``what`` is "answer" or "verdict"; ``counts_once``: only
+    the first counts in scores. Machines, and people without a name, may have several.
     """
-    times = Counter(hash((agent, stimulus)) for agent, stimulus, _ in answered)
+    seen: dict[str, set[str]] = defaultdict(set)
+    again: set[tuple[str, str]] = set()  # of a large table few keys are held
+    for answer in source.answers:
+        stimuli = seen[answer.agent]
+        if answer.stimulus in stimuli:
+            again.add((answer.agent, answer.stimulus))
+        stimuli.add(answer.stimulus)
+    del seen
+    if not again:
+        return
     groups: dict[tuple[str, str], list[TableRow]] = defaultdict(list)
-    for agent, stimulus, row in answered:
-        if times[hash((agent, stimulus))] > 1:  # of a large table few keys are held
-            groups[agent, stimulus].append(row)
-    several = [rows for rows in groups.values() if len(rows) > 1]
+    for answer, row in zip(source.answers, rows, strict=True):
+        key = (answer.agent, answer.stimulus)
+        if key in again and answer.kind == "human" and answer.agent != person(""):
+            groups[key].append(row)
+    several = list(groups.values())
     if not several:
         return
     values: dict[str, dict[str, None]] = {}
-    for rows in several:
+    for group in several:
         for name in table.columns.names:
-            cells = dict.fromkeys(row.cells.get(name, "").strip() for row in rows)
+            cells = dict.fromkeys(row.cells.get(name, "").strip() for row in group)
             if len(cells) > 1:
                 values.setdefault(name, {}).update(cells)
     further = sum(map(len, several)) - len(several)
@@ -143,4 +153,5 @@ def tell_rows(source: Source, rows: Sequence[TableRow], reason: str, sentence: s
     if rows:
         source.noticed[reason] += len(rows)
         places = listed([row.place for row in rows])
-        source.remarks.append(sentence.format(rows=count(len(rows), "row"), places=places))
+        # Not by `format`: a column's name in the sentence may have braces of its own.
+        source.remarks.append(sentence.replace("{rows}", count(len(rows), "row")).replace("{places}", places))

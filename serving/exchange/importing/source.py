@@ -2,7 +2,7 @@
 answers that were read from it.
 
 A reader gets a :class:`Source` without answers and adds them. To add a form of files, write a reader
-``add_FORM(source, data, options)`` and let :func:`serving.exchange.importing.command.read_source` choose it.
+``add_FORM(source, data, options)`` and let :func:`serving.exchange.importing.reading.read_source` choose it.
 """
 
 import unicodedata
@@ -10,31 +10,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 from agents.errors import InputError, Problem
 from agents.frames import Fit
 from agents.stimuli import Task
+from serving.exchange.importing.form_files import Form, TimeUnit
+from serving.exchange.importing.row_rules import RowRule
 from serving.files.words import count
 from serving.runs.records import UNKNOWN, people_record
 
+PUBLISHED = "published:"  # begins the names of machines
 LINES_SHOWN = 8  # of the lines that a remark names
 
 Size = tuple[float, float]  # width and height in pixels
-TimeUnit = Literal["seconds", "ms"]
-
-
-@dataclass(frozen=True, slots=True)
-class RowRule:
-    """A rule of ``--rows``: a table's rows are taken whose cell in ``column`` is ``value``; if ``unlike``, those whose
-    cell is another."""
-
-    column: str
-    value: str
-    unlike: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.column}{'!=' if self.unlike else '='}{self.value}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +39,7 @@ class ImportOptions:
     - ``columns``: the column of a field, ``{"subject": "participant.code"}``; fields are
       :data:`serving.exchange.importing.table_columns.FIELDS`.
     - ``rt``: the unit of times; None: told by their size.
+    - ``form``: a lab's own form, which says what the other options do not.
     - ``unnamed``: answers that name no person are taken, each as another person's.
     - ``drop_equal``: rows that are equal in all cells, and answers that an earlier file holds, count once.
     """
@@ -62,8 +52,33 @@ class ImportOptions:
     rows: Sequence[RowRule] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     rt: TimeUnit | None = None
+    form: Form | None = None
     unnamed: bool = False
     drop_equal: bool = False
+
+
+class ImportedAnswer(NamedTuple):
+    """An answer in a file. A file may have a million, so that it is kept small."""
+
+    stimulus: str
+    """The id of the stimulus, in composed Unicode (NFC)."""
+    agent: str
+    """Who answered: "human:05", "published:gpt2"."""
+    raw: Any
+    """The response as it stood in the file."""
+    answer: Mapping[str, Any] | None
+    """The values of the task's answer by its fields, as JSON. Equal answers may share them, so do not change them."""
+    rt: float | None
+    """The time of response in milliseconds; None where the file has none, or where ``raw`` has it."""
+
+    @property
+    def kind(self) -> str:
+        """The record's ``kind``: "published" for a machine, else "human"."""
+        return "published" if self.agent.startswith(PUBLISHED) else "human"
+
+    def whole_raw(self) -> Any:
+        """The record's ``raw``: the response, with its time where it has one."""
+        return self.raw if self.rt is None else {"response": self.raw, "rt": self.rt}
 
 
 @dataclass(slots=True)
@@ -80,7 +95,7 @@ class Source:
     """The form that the file was read as: "table", "jspsych", "page", "ground truth", …"""
     name: str | None = None
     """The machine or the two speakers of ``--name``; None where the file says it itself."""
-    answers: list[dict[str, Any]] = field(default_factory=list)
+    answers: list[ImportedAnswer] = field(default_factory=list)
     """The answers as :meth:`add` keeps them, in the order of the file."""
     noticed: Counter[str] = field(default_factory=Counter)
     """How often something was left out or is odd, by reason: ``{"rows_without_an_answer": 3}``."""
@@ -93,31 +108,40 @@ class Source:
     same_as: str | None = None
     """The path of a file with the same bytes that was imported before."""
 
-    def add(self, stimulus: str, agent: str, raw: Any, answer: Mapping[str, Any] | None) -> None:
+    def add(
+        self, stimulus: str, agent: str, raw: Any, answer: Mapping[str, Any] | None, rt: float | None = None
+    ) -> None:
         """Add an answer of ``agent`` ("human:05", "published:gpt2"). ``raw`` is the response as it stood in the file,
-        ``answer`` its values by the fields of the task's answer, or None."""
-        kind = "published" if agent.startswith("published:") else "human"
+        ``answer`` its values by the fields of the task's answer, or None; ``rt`` its time in milliseconds."""
         stimulus = unicodedata.normalize("NFC", stimulus)  # as people's names are: both forms look alike
-        self.answers.append({"stimulus": stimulus, "agent": agent, "kind": kind, "answer": answer, "raw": raw})
+        self.answers.append(ImportedAnswer(stimulus, agent, raw, answer, rt))
 
-    def records(self, run: str) -> Iterator[dict[str, Any]]:
-        """The answers as records of the run with the id ``run``. ``sample`` is set by who writes them."""
+    def records(self, run: str, kind: str) -> Iterator[dict[str, Any]]:
+        """The answers of a ``kind``, "human" or "published", as records of the run with the id ``run``. ``sample`` is
+        set by who writes them."""
         provenance = {"digest": self.sha256, "checkpoint": None, "revision": None}
+        common = people_record(run, {"task": self.task, "kind": kind, "provenance": provenance})
         for answer in self.answers:
-            yield people_record(run, {**answer, "task": self.task, "provenance": provenance})
+            if answer.kind == kind:
+                record = common.copy()
+                record["stimulus"] = answer.stimulus
+                record["agent"] = answer.agent
+                record["answer"] = answer.answer
+                record["raw"] = answer.whole_raw()
+                yield record
 
     def summary(self) -> dict[str, Any]:
         """The file's entry in ``import.json``."""
-        agents = Counter((answer["kind"], answer["agent"]) for answer in self.answers)
-        people = [number for (kind, _), number in agents.items() if kind == "human"]
-        machines = [number for (kind, _), number in agents.items() if kind == "published"]
+        agents = Counter(answer.agent for answer in self.answers)
+        machines = [number for agent, number in agents.items() if agent.startswith(PUBLISHED)]
+        people = [number for agent, number in agents.items() if not agent.startswith(PUBLISHED)]
         return {
             "path": str(self.path),
             "sha256": self.sha256,
             "task": self.task,
             "form": self.form,
             "name": self.name,
-            "stimuli": len({answer["stimulus"] for answer in self.answers}),
+            "stimuli": len({answer.stimulus for answer in self.answers}),
             "human": sum(people),
             "subjects": len(people),
             "published": sum(machines),

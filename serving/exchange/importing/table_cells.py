@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from agents.answers import is_blank
@@ -258,7 +259,9 @@ def _no_answer(cell: str, has_time: bool) -> CellText | None:
 def is_empty(cell: str) -> bool:
     """Whether a cell of a number or a name says nothing: it is blank, or a program's word for nothing."""
     text = cell.strip()
-    return is_blank(text) or text in EMPTY_WORDS or text in NO_ANSWER_WITHOUT_TIME
+    if text in EMPTY_WORDS or text in NO_ANSWER_WITHOUT_TIME:
+        return True
+    return not text.isalnum() and is_blank(text)
 
 
 def without_decimals(text: str) -> str:
@@ -272,6 +275,7 @@ def is_whole(text: str) -> bool:
     return re.fullmatch(r"-?(?:0|[1-9][0-9]*)(?:\.0+)?", text) is not None
 
 
+@lru_cache(maxsize=65_536)  # in a large table the same times come again and again
 def read_time(cell: str) -> tuple[float | None, str]:
     """The time in a cell, in the file's unit, or None; and what is wrong with a cell that is no time, or "".
 

@@ -1,93 +1,53 @@
 """Which column of a people's table says what: who answered, about which stimulus, with what, and how fast.
 
 Programs name the same column in their own ways: ``subject_nr`` (OpenSesame), ``PROLIFIC_PID``, ``participant.code``
-(oTree), ``Participant Private ID`` (Gorilla). Names are compared without capitals, spaces, dots and underlines. Where
-the names leave open who answered, the table is refused: several people who become one person make every figure wrong,
-and nothing on the score's page shows it.
+(oTree), ``Participant Private ID`` (Gorilla); ``column_names.toml`` has their names. Names are compared without
+capitals, spaces, dots and underlines. Where the names leave open who answered, the table is refused: several people who
+become one person make every figure wrong, and nothing on the score's page shows it.
 """
 
+import tomllib
 import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, get_args
 
 from agents.errors import InputError
 from agents.stimuli import Task
+from serving.exchange.importing.form_files import ColumnField
 from serving.exchange.importing.source import listed
 from serving.exchange.importing.table_cells import is_empty
 from serving.files.words import count, shown
 
 RowCells = Mapping[str, str]
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
-JUDGES = _names("""
-    judge judgeid judgename judgecode judgenr rater raterid ratername ratercode annotator annotatorid annotatorname
-    coder coderid assessor evaluator
-""")
-PARTICIPANTS = _names("""
-    subject subjectid subjectnr subjectnumber subjectno subjectcode subjectname subj subjid participant participantid
-    participantcode participantprivateid participantnr participantnumber participantno participantname ppt pptid ppn
-    ppnr ppid vp vpn vpnr vpcode vpid versuchsperson proband probandid sujet sujeto proefpersoon respondent respondentid
-    person personid worker workerid mturkworkerid prolificpid prolificid prolific prolificparticipantid sonaid pid user
-    userid username playerid uid recordingsessionlabel participantlabel participantpublicid
-""")
-SUBMISSIONS = _names("responseid submissionid assignmentid recordid runid resultid studyresultid")
-# The number of a submission names a person only where nothing else does: somebody may submit twice.
-
-SESSIONS = _names("session sessionid sessioncode sessionname sessionnr sessionnumber runid jatosstudyresultid")
-
-STIMULI = _names("""
-    stimulus cue image stimulusid stimulusname stim stimid cueword imageid imagename imagefile imagepath img picture
-    pictureid photo filename item itemid presentedmedianame presentedstimulusname
-""")
-SHOWN_BY_JSPSYCH = _names("cue cueword image imageid imagename stimulusid stimid item itemid stimulus")
-# jsPsych's own column `stimulus` often holds HTML, so that it comes last.
-TRIALS = _names("stimulus trial trialid stimulusid stim item itemid")
-TRIALS_OF_JSPSYCH = _names("trial trialid stimulus stimulusid item itemid")
-
-RESPONSES: Mapping[str, Sequence[str]] = {
-    "word_association": ("word", "association", "assoc", "answer"),
-    "image_captioning": ("caption", "description", "text", "answer"),
-    "color_estimation": ("color", "colour", "answer"),
-    "object_detection": ("objects", "object", "labels", "label", "answer"),
-    "attention_prediction": ("fixations", "scanpath", "path"),
-    "judgement": ("verdict", "judgement", "judgment", "answer"),
-}
-TIMES = _names("rt responsetime reactiontime latency rtms keyresprt")
-DURATIONS = _names(
-    "durations durationsms fixationdurations duration currentfixduration fixduration gazeeventduration t"
-)
-ACROSS = _names("x fixx fixationx currentfixx xpos posx fpogx fixationpointx")
-DOWN = _names("y fixy fixationy currentfixy ypos posy fpogy fixationpointy")
-ORDER = _names("""
-    currentfixindex fixationindex fixindex fixation fixationnumber fixationnr fixid
-    fpogid eyemovementtypeindex
-""")
-REPETITION = _names("""
-    trialindex trial trialid trialnr trialnumber block blockid blocknr blocknumber session sessionid sessionnr
-    sessionnumber run phase part day visit repetition viewing condition target targetname task recordingname
-    recordingid
-""")  # columns that part two viewings of one stimulus
-TRUTHS = _names("groundtruth truth kind")
-AGENTS = _names("machine machinegroundtruth model agent")
-PROOFS = _names("""
-    id uuid nr row rowid rownumber trialindex eventindex index trialnumber trialnr time timestamp datetime date
-    timeelapsed created createdat submitted submittedat startdate enddate recordeddate started finishedat starttime
-    endtime internalnodeid responseid submissionid assignmentid recordid utctimestamp localtimestamp utcdateandtime
-    localdateandtime
-""")
-"""Columns of time, index or id, which may show that two equal rows are one row that was saved twice."""
-PROOF_ENDINGS = ("timestamp", "timeelapsed", "datetime", "uuid")
+_NAMES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("column_names.toml").read_text("utf-8"))
+JUDGES: Sequence[str] = _NAMES["judges"]
+PARTICIPANTS: Sequence[str] = _NAMES["participants"]
+SUBMISSIONS: Sequence[str] = _NAMES["submissions"]
+SESSIONS: Sequence[str] = _NAMES["sessions"]
+STIMULI: Sequence[str] = _NAMES["stimuli"]
+TRIALS: Sequence[str] = _NAMES["trials"]
+RESPONSES: Mapping[str, Sequence[str]] = _NAMES["responses"]
+TIMES: Sequence[str] = _NAMES["times"]
+DURATIONS: Sequence[str] = _NAMES["durations"]
+ACROSS: Sequence[str] = _NAMES["across"]
+DOWN: Sequence[str] = _NAMES["down"]
+ORDER: Sequence[str] = _NAMES["order"]
+REPETITION: Sequence[str] = _NAMES["repetition"]
+TRUTHS: Sequence[str] = _NAMES["truths"]
+AGENTS: Sequence[str] = _NAMES["agents"]
+PROOFS: Sequence[str] = _NAMES["proofs"]
+PROOF_ENDINGS: Sequence[str] = _NAMES["proof_endings"]
 
 COLUMNS_SHOWN = 40  # columns that a message names
-FIELDS = ("subject", "stimulus", "response", "rt", "x", "y", "durations", "verdict", "truth", "agent", "confidence")
+FIELDS: Sequence[str] = get_args(ColumnField)
 """What ``--columns`` may give a column."""
 
 
+@lru_cache(maxsize=4096)  # first cells of rows are looked at, too, whether they repeat the header
 def plain_column(name: str) -> str:
     """A column's name in small letters, without what programs put between its words."""
     letters = unicodedata.normalize("NFKC", name).casefold()
@@ -100,8 +60,8 @@ class Columns:
 
     names: Sequence[str]
     """The headers, in the order of the table."""
-    given: Mapping[str, str] = field(default_factory=dict)
-    """The columns of ``--columns``, by field: ``{"subject": "participant.code"}``."""
+    given: dict[str, str] = field(default_factory=dict)
+    """The columns of ``--columns`` and of forms, by field: ``{"subject": "participant.code"}``."""
     used: dict[str, None] = field(default_factory=dict)
     """The columns that were read, in that order; the others are named in a remark."""
     empty: Collection[str] = frozenset()
@@ -190,7 +150,7 @@ def may_prove(name: str) -> bool:
     """Whether a column may show that equal rows are one row: it is of time, index or id, or has no name, as row numbers
     of R and pandas have none."""
     plain = plain_column(name)
-    return not plain or plain.startswith("unnamed") or plain in PROOFS or plain.endswith(PROOF_ENDINGS)
+    return not plain or plain.startswith("unnamed") or plain in PROOFS or plain.endswith(tuple(PROOF_ENDINGS))
 
 
 def _compare(column: str, others: Sequence[str], rows: Sequence[RowCells]) -> list[str]:

@@ -12,7 +12,8 @@ from statistics import median
 
 from agents.answers import is_blank
 from agents.errors import InputError, Problem
-from serving.exchange.importing.people_table import PeopleTable, TableRow, put_together, whole_numbers
+from serving.exchange.importing.json_columns import put_together
+from serving.exchange.importing.people_table import PeopleTable, TableRow, whole_numbers
 from serving.exchange.importing.repeated_rows import drop_equal_rows, tell_rows
 from serving.exchange.importing.source import ImportOptions, Source, listed, person
 from serving.exchange.importing.table_cells import (
@@ -26,7 +27,6 @@ from serving.exchange.importing.table_cells import (
     without_decimals,
 )
 from serving.exchange.importing.table_columns import (
-    SHOWN_BY_JSPSYCH,
     STIMULI,
     TIMES,
     WIDE,
@@ -101,13 +101,14 @@ class TableReader:
         elif columns is not None:
             self._stimulus_columns = columns
         else:
-            self._stimulus_columns = self.columns.named(SHOWN_BY_JSPSYCH if self.table.is_jspsych else STIMULI)
+            screens = self.table.screens
+            self._stimulus_columns = self.columns.named(STIMULI if screens is None else screens.stimuli)
         if not self._stimulus_columns:
             raise InputError(
                 "has no column that names the stimulus, such as stimulus, cue or image; its columns are "
                 f"{self.columns.listed()}. Say which with --columns stimulus=NAME. {WIDE}"
             )
-        if not self.table.is_jspsych:
+        if self.table.screens is None:
             self._stimulus_columns = self._stimulus_columns[:1]
             self._stimuli_are_numbers = whole_numbers(self.table.rows, self._stimulus_columns[0])
         elif columns is None and len(self._stimulus_columns) > 1:
@@ -126,7 +127,7 @@ class TableReader:
                 continue
             if text in NO_ANSWER_WITHOUT_TIME and not self.is_timed(row):
                 continue
-            if not self.table.is_jspsych:
+            if self.table.screens is None:
                 return without_decimals(text) if self._stimuli_are_numbers else text
             if text.isprintable() and not MARKUP & set(text) and not text.startswith("["):
                 return text
@@ -212,33 +213,32 @@ class TableReader:
         """Whether a row has a time of response."""
         return self._time_column is not None and has_time(row.cells.get(self._time_column))
 
-    def times(self, rows: Sequence[TableRow]) -> dict[int, float]:
-        """Times of response in milliseconds, by the place in ``rows``.
+    def times(self, rows: Sequence[TableRow]) -> list[float | None]:
+        """The time of response of each of ``rows`` in milliseconds; None where a row has none.
 
         The unit is ``--rt``; without it a file whose middle time is below 20 has them in seconds: they are converted,
         and a remark says so.
         """
         column = self._time_column
         if column is None:
-            return {}
-        times = {}
+            return [None] * len(rows)
+        times: list[float | None] = []
         unclear = []
-        for place, row in enumerate(rows):
+        for row in rows:
             cell = row.cells.get(column, "")
             time, fault = read_time(cell)
+            times.append(time)
             if fault:
                 self.fault(row, column, fault)
-            elif time is not None:
-                times[place] = time
-            elif cell.strip().startswith("["):
+            elif time is None and cell.strip().startswith("["):
                 unclear.append(row)
         tell_rows(
             self.source, unclear, "rows_with_several_times", "{rows} (at {places}) with several times: no rt is kept"
         )
-        unit = self.milliseconds(column, list(times.values()))
+        unit = self.milliseconds(column, [time for time in times if time is not None])
         if unit == 1:
             return times
-        return {place: round(time * unit, 6) for place, time in times.items()}
+        return [None if time is None else round(time * unit, 6) for time in times]
 
     def milliseconds(self, column: str, times: Sequence[float]) -> float:
         """How many milliseconds the unit of the times of a column has: 1 for milliseconds, 1,000 for seconds."""

@@ -4,25 +4,26 @@ Scanpaths and verdicts have readers of their own, :mod:`serving.exchange.importi
 :mod:`serving.exchange.importing.verdicts`; the other tasks are read here.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, WordAnswer, plain
 from agents.errors import InputError
 from agents.stimuli import SHORT, Task
+from serving.exchange.importing.decimal_commas import read_decimal_commas
+from serving.exchange.importing.json_columns import fill_columns
+from serving.exchange.importing.kept_rows import keep_rows
 from serving.exchange.importing.paths import add_paths
 from serving.exchange.importing.people_table import (
     PeopleTable,
     TableRow,
-    fill_columns,
-    keep_rows,
     note_empty_columns,
-    table_of_csv,
     table_of_json,
 )
+from serving.exchange.importing.recognising import refuse_other_table, tell_form, use_forms, with_form
 from serving.exchange.importing.repeated_rows import tell_several_answers
-from serving.exchange.importing.source import ImportOptions, Source, listed, person, refuse
-from serving.exchange.importing.table_cells import CellText, is_whole, read_labels, read_text
+from serving.exchange.importing.source import ImportOptions, Source, listed, refuse
+from serving.exchange.importing.table_cells import NO_ANSWER_WITHOUT_TIME, CellText, is_whole, read_labels, read_text
 from serving.exchange.importing.table_columns import FIELDS, unread_remark
 from serving.exchange.importing.table_reader import TableReader
 from serving.exchange.importing.truth_column import machines_of
@@ -31,34 +32,45 @@ from serving.files.csv_tables import by_line
 from serving.files.words import shown
 from serving.sets.published_tasks import task_of_file
 
+MOST_READ = 100_000  # different cells whose answers are held
 OWN_VERDICTS = (  # columns of the tables of verdicts that `score` and `study export` write
     {"judge_kind", "trial", "truth", "beside_truth"},
     {"trial_index", "again", "control_right", "by_key"},
 )
 
 
-def add_table(source: Source, data: bytes, options: ImportOptions) -> None:
-    """Add the answers in the bytes of a CSV to ``source``. Raises InputError with every problem."""
-    _add(source, table_of_csv(source, data, options.columns), options)
-
-
 def add_rows(source: Source, content: Sequence[Any], options: ImportOptions) -> None:
     """Add the answers in a JSON list of objects to ``source``. Raises InputError with every problem."""
-    _add(source, table_of_json(source, content, options.columns), options)
+    add_table(source, table_of_json(source, content, options.columns), options)
 
 
-def _add(source: Source, table: PeopleTable, options: ImportOptions) -> None:
-    source.form = "jspsych" if table.is_jspsych else "table"
+def add_table(source: Source, table: PeopleTable, options: ImportOptions) -> None:
+    """Add the answers in a table to ``source``. Raises InputError with every problem."""
+    if options.name is not None:
+        source.name = options.name
+    forms = [form for form in (options.form, None if table.form is None else table.form.form) if form is not None]
+    source.form = "table"
+    if options.form is not None:
+        refuse_other_table(options.form, table.columns.names)
+        source.remarks.append(f"read with the form {shown(options.form.name)}")
+        source.used.add("form")
+    if table.form is not None:
+        source.form = table.form.key
+        tell_form(source, table.form.form)
+        options = with_form(options, table.form.form)
     source.task = "judgement" if options.task == "judgement" else task_of_file(source.path, options.task)
     if options.columns:
         source.used.add("columns")
         unknown = [name for name in options.columns if name not in FIELDS]
         if unknown:
             raise InputError(f"--columns: there is no field {', '.join(unknown)}; there are {', '.join(FIELDS)}")
-        fill_columns(source, table)
+    fill_columns(source, table)
     keep_rows(source, table, options.rows)
+    use_forms(source, table, forms, options)
+    fill_columns(source, table)
     _refuse_other_tasks(source, table)
     note_empty_columns(table)
+    read_decimal_commas(source, table)
     reader = TableReader(source, table, options)
     if any(names <= {*table.columns.names} for names in OWN_VERDICTS):
         raise InputError(
@@ -89,22 +101,66 @@ def _refuse_other_tasks(source: Source, table: PeopleTable) -> None:
             )
 
 
-class _RowAnswer(NamedTuple):
-    """What a row answers."""
+class _CellAnswer(NamedTuple):
+    """What a cell says."""
 
-    text: str
+    text: CellText
     labels: Sequence[str]  # () for other tasks than objects
-    stimulus: str
+    typed: Mapping[str, Any] | None  # the answer's fields; None where there is none
 
 
-def _refuse_numbers(source: Source, column: str, row_answers: Iterable[_RowAnswer]) -> None:
+class _CellReader:
+    """Reads the cells of a column. A cell that comes again is read once, and its answer is held once: people say the
+    same words again and again."""
+
+    def __init__(self, reader: TableReader, column: str) -> None:
+        self._reader = reader
+        self._task = reader.source.task
+        self._column = column
+        self._read: dict[tuple[str, bool, bool], _CellAnswer] = {}
+
+    def answer(self, row: TableRow) -> _CellAnswer:
+        """What a row's cell says."""
+        cell = row.cells.get(self._column, "")
+        is_text = self._column not in row.not_texts
+        found = self._shared(cell, is_text=is_text, is_timed=False)
+        if found.text.said_so in NO_ANSWER_WITHOUT_TIME and self._reader.is_timed(row):
+            return self._shared(cell, is_text=is_text, is_timed=True)
+        return found
+
+    def _shared(self, cell: str, *, is_text: bool, is_timed: bool) -> _CellAnswer:
+        key = (cell, is_text, is_timed)
+        found = self._read.get(key)
+        if found is None:
+            found = self._answer(cell, is_text=is_text, is_timed=is_timed)
+            if len(self._read) < MOST_READ:
+                self._read[key] = found
+        return found
+
+    def _answer(self, cell: str, *, is_text: bool, is_timed: bool) -> _CellAnswer:
+        labels: Sequence[str] = ()
+        if not is_text and cell in ("true", "false"):
+            text = CellText("wrong", fault=f"must be a text, not {cell}")
+        elif self._task == "object_detection":
+            text, labels = read_labels(cell, has_time=is_timed)
+        else:
+            text = read_text(cell, has_time=is_timed, is_long=self._task == "image_captioning")
+        typed = typed_answer(self._task, text.text, labels) if text.state == "answer" else None
+        return _CellAnswer(text, labels, typed)
+
+
+def _refuse_numbers(source: Source, column: str, row_answers: Iterable[_CellAnswer]) -> None:
     """Raises InputError where all answers are numbers: jsPsych stores of a button its place, which is nobody's word."""
-    answers = [answer.labels or [answer.text] for answer in row_answers]
-    texts = list(dict.fromkeys(text for texts in answers for text in texts))
-    if texts and all(map(is_whole, texts)):
+    texts: dict[str, None] = {}
+    for answer in row_answers:
+        said = answer.labels or [answer.text.text]
+        if not all(map(is_whole, said)):
+            return
+        texts.update(dict.fromkeys(said))
+    if texts:
         raise InputError(
-            f"has numbers alone in column {shown(column)} ({listed(texts)}), as programs store the places of buttons; "
-            "write the labels that people saw"
+            f"has numbers alone in column {shown(column)} ({listed(list(texts))}), as programs store the places of "
+            "buttons; write the labels that people saw"
         )
 
 
@@ -112,48 +168,38 @@ def _add_answers(reader: TableReader) -> None:
     source = reader.source
     reader.name_stimuli()
     column = reader.response_column()
-    answers: dict[int, _RowAnswer] = {}  # by id(row)
+    read = _CellReader(reader, column)
+    rows: list[TableRow] = []  # with an answer
     for row in reader.table.rows:
         stimulus = reader.stimulus(row)
-        text, labels = _read(source.task, row, column, is_timed=reader.is_timed(row))
+        text = read.answer(row).text
         if not stimulus:
             reader.leave_out(row, None)
         elif text.state == "missing":
             reader.leave_out(row, text)
         elif text.state == "answer":
-            answers[id(row)] = _RowAnswer(text.text, labels, stimulus)
+            rows.append(row)
         else:
             reader.fault(row, column, text.fault)
     reader.tell_left_out(column, "rows_without_a_stimulus", "rows_without_an_answer")
-    if not answers and not reader.problems:
+    if not rows and not reader.problems:
         reader.refuse_nothing()
-    _refuse_numbers(source, column, answers.values())
-    machines = machines_of(reader, [row for row in reader.table.rows if id(row) in answers])
-    reader.name_people([row for row in reader.table.rows if id(row) in answers and id(row) not in machines])
+    _refuse_numbers(source, column, map(read.answer, rows))
+    machines = machines_of(reader, rows)
+    reader.name_people([row for row in rows if id(row) not in machines])
+    before = len(reader.table.rows)
     reader.drop_equal_rows()
-    rows = [row for row in reader.table.rows if id(row) in answers]
+    if len(reader.table.rows) < before:
+        kept = {id(row) for row in reader.table.rows}
+        rows = [row for row in rows if id(row) in kept]
     times = reader.times(rows)
-    answered = []
     for place, row in enumerate(rows):
-        answer = answers[id(row)]
+        answer = read.answer(row)
+        stimulus = reader.stimulus(row)
         agent = machines.get(id(row)) or reader.person(row)
-        written = row.cells[column].strip()
-        raw: Any = written
-        if place in times:
-            raw = {"response": written, "rt": times[place]}
-        source.add(answer.stimulus, agent, raw, typed_answer(source.task, answer.text, answer.labels))
-        if agent != person("") and id(row) not in machines:
-            answered.append((agent, answer.stimulus, row))
-    tell_several_answers(source, reader.table, answered, "answer", counts_once=False)
-
-
-def _read(task: Task, row: TableRow, column: str, *, is_timed: bool) -> tuple[CellText, Sequence[str]]:
-    cell = row.cells.get(column, "")
-    if column in row.not_texts and cell in ("true", "false"):
-        return CellText("wrong", fault=f"must be a text, not {cell}"), ()
-    if task == "object_detection":
-        return read_labels(cell, has_time=is_timed)
-    return read_text(cell, has_time=is_timed, is_long=task == "image_captioning"), ()
+        source.add(stimulus, agent, row.cells[column].strip(), answer.typed, times[place])
+    del times
+    tell_several_answers(source, reader.table, rows, "answer", counts_once=False)
 
 
 def typed_answer(task: Task, text: str, labels: Sequence[str] = ()) -> dict[str, Any]:

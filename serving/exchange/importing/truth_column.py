@@ -32,6 +32,11 @@ def machines_of(reader: TableReader, rows: Sequence[TableRow]) -> Mapping[int, s
     where nothing names the machines.
     """
     columns = reader.columns
+    if reader.options.name is not None:
+        _refuse_people(reader, rows)
+        return {id(row): f"published:{reader.options.name}" for row in rows}
+    if reader.table.form is not None and reader.table.form.form.machine:
+        return _all_machines(reader, rows)
     given = [columns.given["truth"]] if "truth" in columns.given else []
     for column in given or columns.named(TRUTHS):
         words = {row.cells.get(column, "").strip().casefold() for row in rows}
@@ -51,6 +56,32 @@ def machines_of(reader: TableReader, rows: Sequence[TableRow]) -> Mapping[int, s
     return {}
 
 
+def _refuse_people(reader: TableReader, rows: Sequence[TableRow]) -> None:
+    """Raises InputError where ``--name`` says that a machine gave all answers, and a column says who did."""
+    columns = reader.columns
+    for column in columns.named((*TRUTHS[:2], *PARTICIPANTS, *JUDGES)):
+        if any(not is_empty(row.cells.get(column, "")) for row in rows):
+            raise InputError(
+                f"says in column {shown(column)} who answered; --name is for a table with the answers of one machine "
+                "alone"
+            )
+
+
+def _all_machines(reader: TableReader, rows: Sequence[TableRow]) -> Mapping[int, str]:
+    """The machines of a table that holds answers of machines alone, as its form says. Raises InputError where nothing
+    names them."""
+    column = reader.columns.find("agent", AGENTS)
+    if column is None:
+        raise InputError("holds a machine's answers and does not say whose; give the machine with --name")
+    machines = {}
+    for row in rows:
+        name = row.cells.get(column, "").strip()
+        if is_empty(name):
+            reader.fault(row, column, "is empty, so that nobody knows which machine answered; --name gives it")
+        machines[id(row)] = f"published:{name}"
+    return machines
+
+
 def _refuse_unread(reader: TableReader, rows: Sequence[TableRow]) -> None:
     """Raises InputError where a column of another name says that rows are a machine's; a remark tells of a column such
     as ``model`` that is filled in some rows alone."""
@@ -58,7 +89,8 @@ def _refuse_unread(reader: TableReader, rows: Sequence[TableRow]) -> None:
     for column in columns.names:
         if column in columns.used:
             continue
-        words = {cell for row in rows if not is_empty(cell := row.cells.get(column, "").strip().casefold())}
+        cells = {row.cells.get(column, "") for row in rows}
+        words = {word for cell in cells if not is_empty(word := cell.strip().casefold())}
         if words & MACHINE_WORDS and words <= HUMAN_WORDS | MACHINE_WORDS:
             raise InputError(
                 f"says in column {shown(column)} that answers are a machine's; read it with --columns "

@@ -12,7 +12,7 @@ from serving.exchange.importing.people_table import NAME_OF_TRIAL, TableRow, tri
 from serving.exchange.importing.repeated_rows import tell_several_answers
 from serving.exchange.importing.source import listed
 from serving.exchange.importing.table_cells import NUMBER, CellText, is_empty, read_text, shortened, verdict_of
-from serving.exchange.importing.table_columns import AGENTS, TRIALS, TRIALS_OF_JSPSYCH
+from serving.exchange.importing.table_columns import AGENTS, TRIALS
 from serving.exchange.importing.table_reader import TableReader
 from serving.files.words import shown
 from serving.runs.records import UNKNOWN
@@ -27,7 +27,7 @@ def add_verdicts(reader: TableReader) -> None:
     ``reader.problems``."""
     columns = reader.columns
     has_truth = "truth" in columns.given or bool(columns.named(TRUTHS))
-    if "truth" in columns.given or (has_truth and not reader.table.is_jspsych):
+    if "truth" in columns.given or (has_truth and reader.table.screens is None):
         reader.source.form = "judgements"
         _add_foreign(reader)
     else:
@@ -37,8 +37,8 @@ def add_verdicts(reader: TableReader) -> None:
 def _add_on_trials(reader: TableReader) -> None:
     """Verdicts on trials of ours: a row names a trial, and has a ``verdict`` or a response with a meaning."""
     source = reader.source
-    is_jspsych = reader.table.is_jspsych
-    reader.name_stimuli(trial_column(reader.table, TRIALS_OF_JSPSYCH if is_jspsych else TRIALS))
+    screens = reader.table.screens
+    reader.name_stimuli(trial_column(reader.table, TRIALS if screens is None else screens.trials))
     columns = reader.columns
     verdict = columns.find("verdict", ("verdict",))
     response = columns.find("response", ("response",))
@@ -63,8 +63,8 @@ def _add_on_trials(reader: TableReader) -> None:
         else:
             judged.append((row, trial, answer))
     _tell_wrong_words(reader, wrong, CHOICES[0], is_all=not judged)
-    no_trial = "screens_that_name_no_trial" if is_jspsych else "rows_without_a_stimulus"
-    no_answer = "trials_without_a_response" if is_jspsych else "rows_without_an_answer"
+    no_trial = "rows_without_a_stimulus" if screens is None else "screens_that_name_no_trial"
+    no_answer = "rows_without_an_answer" if screens is None else "trials_without_a_response"
     reader.tell_left_out(response or verdict or "", no_trial, no_answer)
     if not judged and not reader.problems:
         reader.refuse_nothing()
@@ -74,18 +74,16 @@ def _add_on_trials(reader: TableReader) -> None:
     judged = [(row, trial, answer) for row, trial, answer in judged if id(row) in row_ids]
     confidences = _confidences(reader, [row for row, *_ in judged])
     times = reader.times([row for row, *_ in judged])
-    answered = []
     for place, (row, trial, answer) in enumerate(judged):
         if place in confidences:
             answer = {**answer, "confidence": confidences[place]}
         written = row.cells.get(response or verdict or "", "").strip()
         raw: Any = written
-        if is_jspsych or place in times:
-            raw = {"response": written, "rt": times.get(place)}
+        if screens is not None or times[place] is not None:
+            raw = {"response": written, "rt": times[place]}
         judge = reader.person(row)
         source.add(trial, judge, raw, answer)
-        answered.append((judge, trial, row))
-    tell_several_answers(source, reader.table, answered, "verdict", counts_once=True)
+    tell_several_answers(source, reader.table, [row for row, *_ in judged], "verdict", counts_once=True)
 
 
 def _verdict_cell(
@@ -213,7 +211,6 @@ def _add_foreign(reader: TableReader) -> None:
     names = _trial_names(reader, judged)
     confidences = _confidences(reader, [judgement.row for judgement in judged])
     times = reader.times([judgement.row for judgement in judged])
-    answered = []
     for place, (judgement, name) in enumerate(zip(judged, names, strict=True)):
         raw = {
             "stimulus": judgement.stimulus,
@@ -222,13 +219,13 @@ def _add_foreign(reader: TableReader) -> None:
             "agent": judgement.who,
             "confidence": confidences.get(place),
             "pair": judgement.is_pair,
-            "rt": times.get(place),
+            "rt": times[place],
         }
         says = "machine" if judgement.verdict == judgement.words[0] else "human"
         answer = plain(VerdictAnswer.model_validate({"verdict": says, "confidence": confidences.get(place)}))
         source.add(name, reader.person(judgement.row), raw, answer)
-        answered.append((reader.person(judgement.row), name, judgement.row))
-    tell_several_answers(source, reader.table, answered, "verdict", counts_once=True)
+    rows = [judgement.row for judgement in judged]
+    tell_several_answers(source, reader.table, rows, "verdict", counts_once=True)
 
 
 def _foreign_verdicts(reader: TableReader, stimulus: str, truth: str, verdict: str) -> list[_ForeignVerdict]:

@@ -13,7 +13,7 @@ from agents.errors import UnavailableError
 from agents.language.filters.policies import MEASURE, judge_conversation
 from agents.stimuli import TASKS
 from agents.universal.catch import UNSEEN, CatchAgent
-from serving.exchange.importing.command import read_source
+from serving.exchange.importing.reading import read_source
 from tests.helpers import run_folders
 from tests.helpers.task_stimuli import SIZE, stimulus
 
@@ -153,7 +153,7 @@ def test_swapped_paths_are_those_of_people_in_the_published_ground_truth(tmp_pat
     file = tmp_path / "fv.json"
     file.write_text(json.dumps(content))
     if imported:
-        lines = [json.dumps(each) for each in read_source(file).records("run") if each["kind"] == "human"]
+        lines = [json.dumps(each) for each in read_source(file).records("run", "human")]
         file = tmp_path / "humans.jsonl"
         file.write_text("\n".join(lines))
     agent = make(scanpath="other_image", scanpaths=str(file))

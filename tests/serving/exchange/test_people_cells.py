@@ -175,9 +175,9 @@ def test_psychopy_times_are_seconds(tmp_path: Path) -> None:
     assert "half of the times are at most 0.992, so they are taken as seconds" in remarks(tmp_path)
     rows = imported(tmp_path, "psychopy.csv", table, "--task", "word", "--rt", "ms")
     assert [row["raw"]["rt"] for row in rows] == [0.734, 1.25]
-    rows = imported(tmp_path, "slow.csv", table.replace("1.25", "125"), "--task", "word")
+    rows = imported(tmp_path, "slow.csv", table.replace("1.25", "125"), "--task", "word", "--add")
     assert [row["raw"]["rt"] for row in rows[2:]] == [0.734, 125]
-    rows = imported(tmp_path, "slow.csv", table.replace("1.25", "125"), "--task", "word", "--rt", "seconds")
+    rows = imported(tmp_path, "slow.csv", table.replace("1.25", "125"), "--task", "word", "--rt", "seconds", "--add")
     assert [row["raw"]["rt"] for row in rows[2:]] == [734, 125_000]
 
 
@@ -242,7 +242,7 @@ def test_durations_beside_a_path(tmp_path: Path, capsys: pytest.CaptureFixture[s
     rows = imported(tmp_path, "fixations.csv", table, *ATTENTION)
     assert paths(rows) == PATH
     assert rows[0]["raw"]["rt"] == 400
-    rows = imported(tmp_path, "seconds.csv", table.replace("[210, 180]", "[0.21, 0.18]"), *ATTENTION)
+    rows = imported(tmp_path, "seconds.csv", table.replace("[210, 180]", "[0.21, 0.18]"), *ATTENTION, "--add")
     assert paths(rows)[1:] == PATH
     assert "half of the fixations last at most 0.195, so durations are taken as seconds" in remarks(tmp_path)
     told = refusal(tmp_path, capsys, "short.csv", table.replace("[210, 180]", "[210]"), *ATTENTION)
@@ -259,7 +259,7 @@ def test_normalised_coordinates(tmp_path: Path, capsys: pytest.CaptureFixture[st
     middle = table.replace("0.50", "-100").replace("0.23", "-20")
     told = refusal(tmp_path, capsys, "pixels.csv", middle, *ATTENTION)
     assert "it seems that coordinates count from its middle" in told
-    imported(tmp_path, "pixels.csv", table.replace("0.50", "-100").replace("0.23", "20"), *ATTENTION)
+    imported(tmp_path, "pixels.csv", table.replace("0.50", "-100").replace("0.23", "20"), *ATTENTION, "--add")
     assert "perhaps coordinates count from its middle" in remarks(tmp_path)
 
 
@@ -284,7 +284,7 @@ def test_confidence_beside_a_verdict(tmp_path: Path) -> None:
     rows = imported(tmp_path, "verdicts.csv", table, "--task", "judgement")
     assert [row["answer"]["confidence"] for row in rows] == [0.5, None]
     table = table.replace("0.5", "4")
-    imported(tmp_path, "likert.csv", table, "--task", "judgement")
+    imported(tmp_path, "likert.csv", table, "--task", "judgement", "--add")
     assert "column confidence is not from 0 to 1, and is left out" in remarks(tmp_path)
 
 
@@ -309,9 +309,7 @@ def test_buttons_that_pandas_wrote(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "way_out"),
     [
-        ("data.xpd", "without the lines that begin with #"),
-        ("data.xlsx", "save it as CSV UTF-8"),
-        ("data.tsv", "save the table as .csv"),
+        ("data.sav", "save it as CSV"),
         ("data.asc", "write its fixations as a table"),
         ("data.eval", "write its answers as a table"),
     ],
@@ -322,12 +320,15 @@ def test_files_that_are_not_read_say_what_to_do(
     assert way_out in refusal(tmp_path, capsys, name, "x", "--task", "word")
 
 
-@pytest.mark.parametrize("row", [{"mapping": {}}, {"conversation": [{"role": "user", "content": "hi"}]}])
+@pytest.mark.parametrize(
+    "row",
+    [{"messages": [{"role": "user", "content": "hi"}]}, {"conversations": [{"from": "human", "value": "hi"}]}],
+)
 def test_chats_with_a_model_say_what_to_do(
     row: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = refusal(tmp_path, capsys, "chats.json", json.dumps([row]), "--task", "conversation")
-    assert "holds conversations with a chat model" in told
+    assert "does not say which machine spoke" in told
     assert "--name human~MODEL" in told
 
 

@@ -215,23 +215,29 @@ def test_rows_saved_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert words(rows) == [("human:p0", "sun", "blue"), ("human:p1", "sun", "road"), ("human:p0", "sea", "blue")]
     timed = "cue,subject,response,time_elapsed\nsun,p0,blue,900\nsun,p1,road,900\nsun,p0,blue,2000\n"
     again = timed + "".join(timed.splitlines(keepends=True)[1:])
-    rows = imported(tmp_path, "timed.csv", again, "--task", "word")
+    rows = imported(tmp_path, "timed.csv", again, "--task", "word", "--add")
     assert words(rows)[3:] == [("human:p0", "sun", "blue"), ("human:p1", "sun", "road"), ("human:p0", "sun", "blue")]
     assert "equal_rows_counted_once: 3" in remarks(tmp_path)
     # A day is a row's own in no table.
     dated = "cue,subject,response,date\nsun,p0,blue,2026-11-28\nsea,p0,blue,2026-11-28\nsun,p0,blue,2026-11-28\n"
-    assert len(imported(tmp_path, "dated.csv", dated, "--task", "word")) == 9
+    assert len(imported(tmp_path, "dated.csv", dated, "--task", "word", "--add")) == 9
     assert "equal_rows: 1" in remarks(tmp_path)
 
 
 def test_a_file_downloaded_again_under_another_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whether it is the same table again, corrected, or a second session, only the user knows."""
     first = "subject,cue,response\n1,table,chair\n1,dark,night\n"
     (tmp_path / "data.csv").write_text(first)
     (tmp_path / "data (1).csv").write_text(first + "1,music,loud\n")
     files = [str(tmp_path / "data.csv"), str(tmp_path / "data (1).csv")]
-    assert main(["import", *files, "--task", "word", "--out", str(tmp_path / "both")]) == 0
-    told = capsys.readouterr().out
-    assert "2 answers of 1 person to stimuli that were answered in data.csv, too; 2 of these answers are equal" in told
+    assert main(["import", *files, "--task", "word", "--out", str(tmp_path / "asked")]) == 2
+    told = capsys.readouterr().err
+    both = "2 answers of 1 person to stimuli that were answered in data.csv, too; 2 of these answers are equal"
+    assert f"data (1).csv: has {both}" in told
+    assert "--replace takes the other file out" in told
+    assert not (tmp_path / "asked").exists()
+    assert main(["import", *files, "--task", "word", "--add", "--out", str(tmp_path / "both")]) == 0
+    assert both in capsys.readouterr().out
     assert len(read_back(tmp_path / "both", "humans")) == 5
     assert main(["import", *files, "--task", "word", "--drop-equal", "--out", str(tmp_path / "once")]) == 0
     assert [row["stimulus"] for row in read_back(tmp_path / "once", "humans")] == ["table", "dark", "music"]
@@ -240,3 +246,96 @@ def test_a_file_downloaded_again_under_another_name(tmp_path: Path, capsys: pyte
     capsys.readouterr()
     assert main(["import", str(copy), "--task", "word", "--out", str(tmp_path / "once")]) == 0
     assert "has the same bytes as" in capsys.readouterr().out
+
+
+def test_a_corrected_file_under_another_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = "subject,cue,response\n1,table,chair\n1,dark,night\n"
+    before = imported(tmp_path, "data.csv", table, "--task", "word")
+    corrected = tmp_path / "corrected.csv"
+    corrected.write_text(table.replace("night", "light") + "1,music,loud\n")
+    out = tmp_path / "run"
+    assert main(["import", str(corrected), "--task", "word", "--out", str(out)]) == 2
+    assert "1 of these answers are equal" in capsys.readouterr().err
+    assert read_back(out, "humans") == before
+    assert main(["import", str(corrected), "--task", "word", "--add", "--replace", "--out", str(out)]) == 2
+    assert main(["import", str(corrected), "--task", "word", "--replace", "--out", str(out)]) == 0
+    assert f"replaces {tmp_path / 'data.csv'}" in capsys.readouterr().out
+    assert [row["answer"]["word"] for row in read_back(out, "humans")] == ["chair", "light", "loud"]
+    assert [Path(entry["path"]).name for entry in sources(out)] == ["corrected.csv"]
+
+
+def test_a_file_that_was_added_is_not_asked_about_again(tmp_path: Path) -> None:
+    """Nor does --replace take out what another task has of the other file."""
+    table = "subject,cue,response\n1,table,chair\n1,dark,night\n"
+    imported(tmp_path, "one.csv", table, "--task", "word")
+    imported(tmp_path, "one.csv", table, "--task", "caption")
+    imported(tmp_path, "two.csv", table.replace("night", "light"), "--task", "word", "--add")
+    before = (tmp_path / "run" / "records" / "humans.jsonl").read_bytes()
+    imported(tmp_path, "two.csv", table.replace("night", "light"), "--task", "word")
+    assert (tmp_path / "run" / "records" / "humans.jsonl").read_bytes() == before
+    imported(tmp_path, "two.csv", table.replace("night", "light"), "--task", "word", "--replace")
+    assert [(Path(entry["path"]).name, entry["task"]) for entry in sources(tmp_path / "run")] == [
+        ("one.csv", "image_captioning"),
+        ("two.csv", "word_association"),
+    ]
+
+
+def sources(out: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((out / "import.json").read_bytes())["sources"]
+    return found
+
+
+def test_a_few_answers_that_stand_twice_are_only_told(tmp_path: Path) -> None:
+    """Somebody may see one stimulus again in a second session."""
+    first = "subject,cue,response\n" + "".join(f"1,c{at},a\n" for at in range(10))
+    second = "subject,cue,response\n1,c0,a\n" + "".join(f"1,d{at},a\n" for at in range(10))
+    imported(tmp_path, "one.csv", first, "--task", "word")
+    rows = imported(tmp_path, "two.csv", second, "--task", "word")
+    assert len(rows) == 21
+    assert "1 answer of 1 person to stimuli that were answered in one.csv, too" in remarks(tmp_path)
+
+
+def test_a_file_is_taken_out_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = tmp_path / "one.csv"
+    imported(tmp_path, "one.csv", "subject,cue,response\n1,sun,moon\n", "--task", "word")
+    only_one = read_back(tmp_path / "run", "humans")
+    table = "subject,cue,response\n1,sun,hot\n1,sea,blue\n2,sea,wave\n"
+    imported(tmp_path, "two.csv", table, "--task", "word", "--add")
+    out = str(tmp_path / "run")
+    capsys.readouterr()
+    assert main(["import", "--undo", str(tmp_path / "three.csv"), "--out", out]) == 2
+    assert "three.csv: was not imported; the files are" in capsys.readouterr().err
+    assert main(["import", "--undo", str(tmp_path / "two.csv"), "--rows", "a=b", "--out", out]) == 2
+    (tmp_path / "two.csv").unlink()
+    assert main(["import", "--undo", str(tmp_path / "two.csv"), "--out", out]) == 0
+    assert "two.csv: word_association, 3 answers taken out" in capsys.readouterr().out
+    assert read_back(tmp_path / "run", "humans") == only_one
+    assert main(["import", "--undo", str(one), "--out", out]) == 0
+    assert read_back(tmp_path / "run", "humans") == []
+    assert main(["status", out]) == 0
+    assert main(["import", str(one), "--task", "word", "--out", out]) == 0
+    assert read_back(tmp_path / "run", "humans") == only_one
+    assert main(["import", "--undo", str(one), "--out", str(tmp_path / "nothing")]) == 2
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_dry_run_shows_the_first_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"p{who},c{at},w{at},80{at}\n" for who in range(12) for at in range(4)]
+    table = "subject,cue,response,rt\n" + "".join(rows)
+    (tmp_path / "data.csv").write_text(table + "p0,c9,,900\n")
+    out = tmp_path / "run"
+    command = ["import", str(tmp_path / "data.csv"), "--task", "word", "--out", str(out)]
+    assert main([*command, "--dry-run"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "  human:p0 | c2 | w2 | 802 ms" in lines
+    assert not any("human:p0 | c3" in line or "human:p10" in line for line in lines)
+    assert "  and 2 more names" in lines
+    assert "  1 row (at 50) without an answer" in lines
+    assert lines[-1] == f"nothing was written; without --dry-run this is imported into {out}"
+    assert not out.exists()
+    assert main(command) == 0
+    (tmp_path / "again.csv").write_text(table)
+    before = (out / "import.json").read_bytes()
+    assert main(["import", str(tmp_path / "again.csv"), "--task", "word", "--out", str(out), "--dry-run"]) == 2
+    assert "--replace takes the other file out" in capsys.readouterr().err
+    assert (out / "import.json").read_bytes() == before

@@ -196,3 +196,26 @@ def test_captions_without_words_are_counted(tmp_path: Path, capsys: pytest.Captu
     }
     assert len(imported(tmp_path, "coco.json", json.dumps(coco))) == 1
     assert "annotations without words: 1" in capsys.readouterr().out
+
+
+def test_braces_in_the_name_of_a_column(tmp_path: Path) -> None:
+    table = "subject,cue,said {rows\n1,sun,moon\n1,sea,NA\n"
+    rows = imported(tmp_path, "a.csv", table, *WORD, "--columns", "response=said {rows")
+    assert [row["stimulus"] for row in rows] == ["sun"]
+    [source] = json.loads((tmp_path / "run" / "import.json").read_bytes())["sources"]
+    assert "1 row (at 3) with `NA` in column said {rows, a program's word for no answer" in source["remarks"]
+
+
+def test_a_path_without_a_fixation_is_no_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = 'subject,image,response\n1,a.png,[]\n2,a.png,"[[100, 200], [300, 400]]"\n'
+    rows = imported(tmp_path, "a.csv", table, *GAZE)
+    assert [row["agent"] for row in rows] == ["human:2"]
+    (tmp_path / "b.csv").write_text("subject,image,response\n1,a.png,[]\n")
+    assert main(["import", str(tmp_path / "b.csv"), *GAZE, "--out", str(tmp_path / "b")]) == 2
+    assert "contains no answers that can be imported: 1 row (at 2) have no answer" in capsys.readouterr().err
+
+
+def test_a_header_without_a_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv").write_text('" "\nsun\n')
+    assert main(["import", str(tmp_path / "a.csv"), *WORD, "--out", str(tmp_path / "run")]) == 2
+    assert "has no column that names the stimulus" in capsys.readouterr().err

@@ -28,9 +28,9 @@ def answers(folder: Path) -> list[tuple[str, str, str]]:
         ("judgement", f"{JSPSYCH}\nbutton,1,400,0,w1,t1,oops\nbutton,2,400,7,w1,t2\n", ["2: 7 cells", "3: response:"]),
         ("judgement", f"{JSPSYCH},subject\n", ["1: subject: two columns of this name, 5 and 7"]),
         ("word", "stimulus,subject,response, response\na,5,b,c\n", ["1: response: two columns of this name, 3 and 4"]),
-        ("word", "stimulus;subject;response\nsun;5;moon\n", ["1: cells are parted by ';'"]),
-        ("word", '"stimulus";"subject";"the, response"\nsun;5;moon\n', ["1: cells are parted by ';'"]),
-        ("word", "stimulus\tsubject\tresponse\nsun\t5\tmoon\n", ["1: cells are parted by tabs"]),
+        ("word", "stimulus;subject;response\nsun;5;moon;x\nsea;5\n", ["2: 4 cells", "3: 2 cells"]),
+        ("word", "# by hand\nstimulus;subject;response\nsun;5\n", ["3: 2 cells"]),
+        ("word", "sep=;\nstimulus;subject;response\nsun;5\n", ["3: 2 cells"]),
         ("word", 'stimulus,response\nsun,"moon" star\nsea,"open\n', ["2: not CSV: ", "3: not CSV: unexpected end"]),
     ],
 )
@@ -50,6 +50,16 @@ def test_rows_that_are_no_rows_are_refused_all_at_once(
     [
         b"\xef\xbb\xbfstimulus, subject , response\nsun, 05, moon\n,,\n",
         b'"stimulus","subject","response",""\r\n"sun","05","moon","1"\r\n',  # with row numbers under no name
+        b"stimulus;subject;response\nsun;05;moon\n",
+        b'"stimulus";"subject";"response";"a, b"\nsun;05;moon;1,5\n',
+        b"stimulus\tsubject\tresponse\nsun\t05\tmoon\n",
+        b"stimulus|subject|response\nsun|05|moon\n",
+        b"sep=;\r\nstimulus;subject;response\r\nsun;05;moon\r\n",
+        b"#made by hand\n#date: today, at noon\nstimulus,subject,response\nsun,05,moon\n",
+        b"#stimulus,subject,response\nsun,05,moon\n",  # as numpy's savetxt writes a header
+        "stimulus,subject,response\nsun,05,moon\n".encode("utf-16"),
+        "stimulus\tsubject\tresponse\nsun\t05\tmoon\n".encode("utf-16-le"),
+        "stimulus,subject,response\nsun,05,moon\n".encode("utf-16-be"),
     ],
 )
 def test_tables_that_are_read(data: bytes, tmp_path: Path) -> None:

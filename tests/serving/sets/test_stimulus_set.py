@@ -173,6 +173,22 @@ def test_csv_cells(tmp_path: Path, line: bytes, problems: list[str]) -> None:
     assert (after.id, after.problems) == ("after", ())
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("set.csv", "id;task;cue\na;word_association;Bär, braun\n".encode()),
+        ("set.csv", "sep=;\r\nid;task;cue\r\na;word_association;Bär, braun\r\n".encode()),
+        ("set.tsv", "id\ttask\tcue\na\tword_association\tBär, braun\n".encode()),
+        ("set.csv", "id\ttask\tcue\na\tword_association\tBär, braun\n".encode("utf-16")),
+        ("set.csv", '# our cues\nid,task,cue\na,word_association,"Bär, braun"\n'.encode()),
+    ],
+)
+def test_tables_of_other_programs(tmp_path: Path, name: str, data: bytes) -> None:
+    (tmp_path / name).write_bytes(data)
+    [row] = read_rows(tmp_path / name)
+    assert (row.id, row.problems, row.stimulus and row.stimulus.cue) == ("a", (), "Bär, braun")
+
+
 def test_a_header_that_cannot_be_used_says_everything(tmp_path: Path) -> None:
     (tmp_path / "set.csv").write_text("id,task,cue,cue,,notes,notes\n1,2,3,4,5,6,7\n")
     with pytest.raises(InputError, match="header") as caught:
@@ -192,7 +208,8 @@ def test_a_header_that_cannot_be_used_says_everything(tmp_path: Path) -> None:
         ("set.jsonl.gz", b"\x1f\x8b", "an unknown kind of set"),
         ("set.json", b'[{"id":"a"}]', "a JSON document"),
         ("set.json", b'{\n"id":"a"}', "a JSON document"),
-        ("set.csv", "id\n".encode("utf-16"), "UTF-16"),
+        ("set.csv", "id\n".encode("utf-16")[:-1], "UTF-16, but its end is cut off"),
+        ("set.jsonl", "{}".encode("utf-16"), "UTF-16"),
     ],
 )
 def test_what_is_no_set(tmp_path: Path, name: str, content: bytes, message: str) -> None:

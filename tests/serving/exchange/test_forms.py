@@ -403,9 +403,9 @@ def test_a_form_of_a_lab_beside_a_known_one(tmp_path: Path) -> None:
 
 def test_all_faults_of_a_form_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     form = tmp_path / "lab.toml"
-    form.write_text('call = "x"\nrt = "hours"\nframe = "wide"\nrows = ["phase"]\ntask = "sing"\n[columns]\nwho = "a"\n')
+    form.write_text('age = "x"\nrt = "hours"\nframe = "wide"\nrows = ["phase"]\ntask = "sing"\n[columns]\nwho = "a"\n')
     told = refusal(tmp_path, capsys, "data.csv", TABLE, "--form", str(form))
-    for fault in ("call: is no field", "name: is missing", "rt: ", "frame: must be a width", "rows.0: must be as phase"):
+    for fault in ("age: is no field", "name: is missing", "rt: ", "frame: must be a width", "rows.0: must be as phase"):
         assert f"lab.toml: {fault}" in told
     for fault in ("task: must be one of", "columns.who"):
         assert f"lab.toml: {fault}" in told

@@ -64,6 +64,7 @@ def limit(shares: Shares, *, on_gpu: bool, calls: bool, http: bool) -> tuple[Lim
             f"the agent {_percent(model)}",
             f"preparing {_percent(shares.preparing)}",
             f"writing {_percent(writing)}",
+            f"the {'server' if http else 'scheduler'} {_percent(shares.process)}",
             f"cores {_percent(shares.cores)}",
         )
     )

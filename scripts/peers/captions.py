@@ -33,7 +33,7 @@ LOADED_WALL = "captions/s, loaded"
 SIZES = ((640, 480), (480, 640), (1024, 768), (333, 500), (800, 600), (256, 256), (1280, 720))
 """Width and height in pixels."""
 BATCH = 16  # as the agents declare
-COMPARED = 16  # pictures whose captions GIT makes once more without its cache
+COMPARED = 16  # pictures that tiny GIT captions once more without its cache; GIT of real size would take minutes each
 OPTIONS: dict[str, dict[str, Any]] = {
     "git": {"prompt": "", "beams": 4, "length_penalty": 0.6, "min_tokens": 0, "max_tokens": 50},
     "blip": {"prompt": "a picture of ", "beams": 3, "length_penalty": 1.0, "min_tokens": 5, "max_tokens": 20},
@@ -52,7 +52,8 @@ def works(folder: Path, pictures: int, large: int, interpreters: Interpreters) -
         source = write_set(place, count)
         for family in AGENTS:
             checkpoint = functools.cache(functools.partial(MAKES[size], place / family, family))
-            yield _work(f"{size} {family.upper()}, {count} pictures", family, checkpoint, source, count, interpreters)
+            name = f"{size} {family.upper()}, {count} pictures"
+            yield _work(name, family, checkpoint, source, count, interpreters, is_tiny=size == "tiny")
 
 
 def _work(
@@ -62,6 +63,8 @@ def _work(
     source: Path,
     count: int,
     interpreters: Interpreters,
+    *,
+    is_tiny: bool,
 ) -> Work:
     agent = AGENTS[family]
 
@@ -111,7 +114,8 @@ def _work(
         python = interpreters.python("here", ("torch", "transformers"))
         ran, texts = loop(python, place, source, cache=True)
         if family == "git":
-            checked(python)
+            if is_tiny:
+                checked(python)
             if texts.keys() != expected().keys():
                 raise WrongAnswer(f"{len(texts)} captions of {count}")
         else:

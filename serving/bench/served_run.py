@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
@@ -113,10 +113,9 @@ class ServedRun:
         end = time.monotonic() + self.bench.seconds
 
         async def keep_asking() -> None:
-            reader, writer = await asyncio.open_connection(HOST, port)
-            while time.monotonic() < end:
-                statuses[await _post(reader, writer, next(bodies))] += 1
-            writer.close()
+            async with _connection(port) as (reader, writer):
+                while time.monotonic() < end:
+                    statuses[await _post(reader, writer, next(bodies))] += 1
 
         await asyncio.gather(*(keep_asking() for _ in range(self.bench.connections or 1)))
 
@@ -180,6 +179,18 @@ def _bodies(name: str, rows: list[bytes]) -> list[bytes]:
     return requests
 
 
+@contextlib.asynccontextmanager
+async def _connection(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """An open connection, which is closed with the block, also after an error."""
+    reader, writer = await asyncio.open_connection(HOST, port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):  # the server has closed it already
+            await writer.wait_closed()
+
+
 async def _post(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> int:
     """Send a request, and read the whole response; returns its status."""
     writer.write(request)
@@ -192,9 +203,8 @@ async def _post(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, requ
 
 async def _is_ready(port: int) -> bool:
     try:
-        reader, writer = await asyncio.open_connection(HOST, port)
-        status = await _post(reader, writer, f"GET /ready HTTP/1.1\r\nhost: {HOST}\r\n\r\n".encode())
-        writer.close()
+        async with _connection(port) as (reader, writer):
+            status = await _post(reader, writer, f"GET /ready HTTP/1.1\r\nhost: {HOST}\r\n\r\n".encode())
     except (OSError, asyncio.IncompleteReadError):
         return False
     return status == 200

@@ -14,6 +14,7 @@ from agents.errors import StorageError
 from judging.study.log.files import read_personal
 from judging.study.log.state import Judge, read_state
 from judging.study.meetings.lobby import Lobby
+from judging.study.pages.first_page import first_page
 from judging.study.pages.material import MEDIA_TYPES
 from judging.study.pages.page_answers import BadAnswer, Refused
 from judging.study.pages.phrases import phrases_sent
@@ -80,7 +81,7 @@ def create_app(
 
     @app.get("/phrases")
     async def all_phrases() -> Response:
-        return _json(phrases_sent(study.settings, phrases, study.cookie))
+        return _json(phrases_sent(study.settings, phrases, study.cookie) | {"first_page": first_page(study.material)})
 
     @app.post("/now")
     async def current_step(request: Request) -> Response:

@@ -1,7 +1,6 @@
 """The routes of a study, and its server. A POST has JSON and an Origin of ours; a cookie names the judge."""
 
 import asyncio
-import hmac
 import socket
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,14 +10,13 @@ from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from agents.errors import StorageError
-from judging.study.log.files import read_personal
-from judging.study.log.state import Judge, read_state
+from judging.study.admin import admin_routes
+from judging.study.log.state import Judge
 from judging.study.meetings.lobby import Lobby
 from judging.study.pages.first_page import first_page
 from judging.study.pages.material import MEDIA_TYPES
 from judging.study.pages.page_answers import BadAnswer, Refused
 from judging.study.pages.phrases import phrases_sent
-from judging.study.results.status import status_of
 from judging.study.serving_study import ServedStudy
 from judging.study.step_pages import STUDY_STATIC, media_of, view
 from serving.files.row_problems import strict_json
@@ -55,7 +53,7 @@ def create_app(
 ) -> Guard:
     """The application that serves a study: its pages, its routes and the guard before them.
 
-    ``phrases`` are the pages' words. ``admin_key`` opens the status page; with None nobody sees it. ``on_end`` is
+    ``phrases`` are the pages' words. ``admin_key`` opens the page ``/admin``; with None nobody does. ``on_end`` is
     called after each request.
     """
     app = FastAPI(
@@ -154,20 +152,7 @@ def create_app(
         headers = {**HEADERS, "cache-control": "private, max-age=86400, immutable"}
         return Response(path.read_bytes(), media_type=f"image/{kind}", headers=headers)
 
-    @app.get("/admin/status")
-    async def status(request: Request) -> Response:
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        wanted = (admin_key or "").encode()
-        if not wanted or scheme.lower() != "bearer" or not hmac.compare_digest(key.strip().encode(), wanted):
-            raise ApiError(401, "unauthorized", "a key is needed", headers={"www-authenticate": "Bearer"})
-
-        def read() -> dict[str, Any]:  # in a thread, of what is on disk: judges do not wait for it
-            state = read_state(study.folder)
-            personal = read_personal(study.folder)
-            return status_of(state, study.material, personal)
-
-        return _json(await asyncio.to_thread(read))
-
+    app.include_router(admin_routes(study, admin_key))
     app.add_exception_handler(HTTPException, on_http_error)
     for fault in (Refused, BadAnswer, StorageError):
         app.add_exception_handler(fault, _on_known)

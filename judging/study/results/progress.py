@@ -144,7 +144,7 @@ def quotas(state: State, material: Material) -> list[dict[str, Any]]:
         machines = settings.agents.machines
         with_machines = 1 - settings.tests.two_people
         shares |= dict.fromkeys(machines, with_machines / len(machines) if machines else 0.0)
-    shares |= pairs
+    shares.update(pairs.items())
     wanted = settings.tests.wanted
     return [{"name": name, "done": kinds[name], "wanted": round(share * wanted, 1)} for name, share in shares.items()]
 
@@ -180,8 +180,9 @@ def _minutes(judge: Judge) -> float | None:
 
 
 def _seconds(judge: Judge) -> float | None:
-    answers = [answer for answer in judge.answers if isinstance(answer, StimulusAnswered)]
-    times = [answer.rt for answer in (*_judged(judge), *answers) if answer.rt is not None]
+    verdicts = [answer.rt for answer in _judged(judge)]
+    answers = [answer.rt for answer in judge.answers if isinstance(answer, StimulusAnswered)]
+    times = [rt for rt in (*verdicts, *answers) if rt is not None]
     return round(median(times) / 1000, 2) if times else None
 
 

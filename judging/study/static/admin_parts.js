@@ -170,7 +170,7 @@
     };
     const more = newest.length > shown.length ? quiet(`Show all ${newest.length}`, all) : "";
     const note = el("p.note", "The newest first; times are those of this browser's clock. A green edge: finished.");
-    return [title, note, inRegion(title.textContent, tabled(names, values, how)), more];
+    return [title, note, inRegion(`${title.textContent}, a row each`, tabled(names, values, how)), more];
   }
 
   Object.assign(Turinglike, { figures, people, stateOf, tiles, troubleOf, withCode });

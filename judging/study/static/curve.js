@@ -4,7 +4,7 @@
 {
   const { coordinate, el, lazily, svg } = Turinglike;
   const HEIGHT = 230;
-  const EDGE = { top: 12, right: 14, bottom: 26, left: 40 };
+  const EDGE = { top: 20, right: 14, bottom: 26, left: 40 };
   const NAMES = { joined: "joined", finished: "finished", out: "dropped out", void: "void" };
   const DAY = 24 * 3600 * 1000;
 

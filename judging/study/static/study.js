@@ -38,7 +38,7 @@
   function put(heading, ...parts) {
     onKey = null;
     for (const image of page.querySelectorAll("img")) image.dispatchEvent(new Event("turinglike-gone"));
-    page.replaceChildren(el("h1", heading), ...parts);
+    page.replaceChildren(el("h1", quote(heading)), ...parts);
     scrollTo(0, 0);
     page.focus({ preventScroll: true });
   }

@@ -143,6 +143,7 @@ def test_a_study_in_arabic_goes_from_the_right(browser: Browser, tmp_path: Path)
 
 def test_a_conversation_counts_its_messages_in_words(browser: Browser, tmp_path: Path) -> None:
     study = study_folders.changed(talk_studies.made(tmp_path, exchanges=2), language="de", duration_minutes=7)
+    german = words("de")
     with study_folders.serving(study) as server:
         pages = [browser.new_context().new_page() for _ in range(2)]
         for page in pages:
@@ -151,11 +152,11 @@ def test_a_conversation_counts_its_messages_in_words(browser: Browser, tmp_path:
             page.get_by_text("1 Gespräch", exact=True).wait_for()
             for name in ("Beginnen", "Ich stimme zu"):
                 page.get_by_role("button", name=name).click()
-            page.get_by_role("heading", name="Was zu tun ist").wait_for()
+            page.get_by_role("heading", name=german["instructions_title"]).wait_for()
             page.get_by_role("button", name="Weiter").click()
         for page in pages:
             page.get_by_text("Noch 2 Nachrichten").wait_for()
-        speaks, listens = sorted(pages, key=lambda page: not page.get_by_text("Sie sind an der Reihe.").is_visible())
+        speaks, listens = sorted(pages, key=lambda page: not page.get_by_text(german["your_turn"]).is_visible())
         speaks.get_by_label("Ihre Nachricht").fill("Hallo")
         speaks.keyboard.press("Enter")
         for page in (speaks, listens):

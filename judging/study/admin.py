@@ -11,7 +11,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import orjson
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import FileResponse
 from starlette.background import BackgroundTask
@@ -19,9 +18,9 @@ from starlette.background import BackgroundTask
 from agents.errors import InputError
 from judging.study.addresses import new_links
 from judging.study.export import export
+from judging.study.json_bodies import json_reply, read_body
 from judging.study.results.status import read_status
 from judging.study.serving_study import ServedStudy
-from serving.files.row_problems import strict_json
 from serving.files.timestamps import now
 from serving.http.errors import ApiError
 
@@ -49,7 +48,7 @@ def admin_routes(study: ServedStudy, admin_key: str | None) -> APIRouter:
     @routes.post("/entry")
     async def entry(request: Request) -> Response:
         """Let nobody new begin, or let them again: ``{"open": false}``."""
-        is_open = (await _body(request)).get("open")
+        is_open = (await read_body(request)).get("open")
         if not isinstance(is_open, bool):
             raise ApiError(422, "invalid_request", "open: must be true or false")
         await study.set_entry(is_open=is_open)
@@ -64,13 +63,13 @@ def admin_routes(study: ServedStudy, admin_key: str | None) -> APIRouter:
     @routes.post("/links")
     async def links(request: Request) -> Response:
         """New personal links, of which only hashes are kept: ``{"number": 10}``."""
-        number = (await _body(request)).get("number")
+        number = (await read_body(request)).get("number")
         if type(number) is not int or not 1 <= number <= MOST_LINKS:
             raise ApiError(422, "invalid_request", f"number: must be a whole number from 1 to {MOST_LINKS}")
         if study.settings.judges.entry != "links":
             raise ApiError(409, "no_links", "everybody may begin without a link")
         tokens = await asyncio.to_thread(new_links, study.folder, number)
-        return _json({"links": tokens})
+        return json_reply({"links": tokens})
 
     @routes.get("/export")
     async def exported(personal: bool = False) -> Response:
@@ -100,24 +99,10 @@ def _zipped(study: ServedStudy, made: Path, personal: bool) -> str:
 async def _status(study: ServedStudy) -> Response:
     # In a thread, of what is on disk: judges do not wait for it.
     status: dict[str, Any] = await asyncio.to_thread(read_status, study.folder, study.material)
-    return _json({"title": study.settings.texts.title, "address": _address(study), **status})
+    return json_reply({"title": study.settings.texts.title, "address": _address(study), **status})
 
 
 def _address(study: ServedStudy) -> dict[str, Any]:
     """What the page needs to say which address judges get."""
     judges = study.settings.judges
     return {"entry": judges.entry, "parameters": [name for name in (judges.worker, *judges.parameters) if name]}
-
-
-async def _body(request: Request) -> dict[str, Any]:
-    try:
-        body = strict_json(await request.body())
-    except ValueError:
-        raise ApiError(400, "bad_json", "the body is no JSON") from None
-    if not isinstance(body, dict):
-        raise ApiError(422, "invalid_request", "the body must be an object")
-    return body
-
-
-def _json(value: Any) -> Response:
-    return Response(orjson.dumps(value), media_type="application/json", headers={"cache-control": "no-store"})

@@ -15,6 +15,8 @@ from agents.catalogue.named_models import is_model_name, plain_name
 from agents.contract import Agent, Entry
 from agents.errors import InputError, Problem
 
+PROJECT_AGENTS = "agents"
+"""The table of a project's file (``turinglike.toml``) that has the tables of agents."""
 NOT_USABLE = "the agents cannot be used as asked"
 
 
@@ -129,8 +131,13 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
 
 
 def _read_tables(path: Path) -> dict[str, Any]:
+    """The tables of agents in a file. Of a project's file they stand in its table ``agents``."""
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        tables = tomllib.loads(path.read_text("utf-8"))
+        of_project = tables.get(PROJECT_AGENTS)
+        if isinstance(of_project, dict) and all(isinstance(table, dict) for table in of_project.values()):
+            return of_project
+        return tables
     except OSError as error:
         raise InputError(f"config {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # no TOML, no UTF-8

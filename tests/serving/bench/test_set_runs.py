@@ -133,6 +133,10 @@ def test_what_limits_a_server_is_told(
         {"id": f"w{number}", "task": "word_association", "cue": f"word{number}", "meta": beside} for number in range(40)
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    package = tmp_path / "serving"  # a folder of the user's, which is not to be imported
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError")
+    monkeypatch.chdir(tmp_path)
     call = [str(path), "--agents", "null", "--http", "--connections", "16", "--batch-size", "4", "--set", delay]
     [scaled] = bench(tmp_path / "out", *call, minutes="0.1").scaling  # a run is always as long as it is told
     [repeat] = scaled.repeats

@@ -178,7 +178,7 @@ class Generation:
         asked = {work.name: work.entry for work in self.assignments if work.left(options.limit)}
         rows = (row.json for row in self.stimuli.rows() if row.position not in self.stimuli.invalid)
         checked = check_prompts(asked, options.entries, options.settings, rows, run.root, run.meta["seed"])
-        checked.refuse()
+        checked.refuse(elsewhere=options.address is not None)
         for (name, member), prompt in checked.first.items():
             entry = run.meta["agents"][name]
             entry.get("members", {name: entry})[member].setdefault("first_prompt", prompt)

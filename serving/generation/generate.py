@@ -29,6 +29,7 @@ from serving.generation.assignments import (
     share_out,
 )
 from serving.generation.dry_run import dry_run
+from serving.generation.load_times import LoadTimes, usual_file
 from serving.generation.measurement import Measurement
 from serving.generation.progress import Progress
 from serving.generation.prompt_check import check_prompts
@@ -216,7 +217,9 @@ class Generation:
         self.measurement.started = time.time()
         totals = {assignment.name: assignment.total for assignment in self.assignments}
         forecasts = {assignment.name: assignment.seconds_left for assignment in self.assignments}
-        self.progress = Progress(self.counts, totals, forecasts, quiet=options.quiet)
+        digests = {name: f"{entry['digest']} {options.device}" for name, entry in self.run.meta["agents"].items()}
+        loads = LoadTimes(digests, usual_file())
+        self.progress = Progress(self.counts, totals, forecasts, loads, quiet=options.quiet)
         shown = asyncio.create_task(self.progress.run())
         try:
             with self.progress:

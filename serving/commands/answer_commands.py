@@ -131,7 +131,7 @@ def _add_generate(commands: Commands, source: Parser) -> None:
         "--agents",
         required=True,
         metavar="A,B,C~D",
-        help="the agents that answer; C~D is a pair of agents that converse",
+        help="the agents that answer; C~D is a pair of agents that converse; A=caption lets A answer this task alone",
     )
     add(
         "-o",
@@ -347,8 +347,17 @@ def _generate(options: argparse.Namespace) -> int:
     from serving.generation.generate import GenerateOptions, generate
 
     selection = _selection(options)
-    of_agents = {"agents": selection.names, "entries": selection.entries, "settings": selection.settings}
-    return generate(from_options(GenerateOptions, options, **of_agents), _print)
+    return generate(
+        from_options(
+            GenerateOptions,
+            options,
+            agents=selection.names,
+            entries=selection.entries,
+            settings=selection.settings,
+            narrowed=selection.narrowed,
+        ),
+        _print,
+    )
 
 
 def _check_selection(options: argparse.Namespace) -> None:

@@ -35,7 +35,7 @@ def check_agents(source: Path, selection: Selection, *, tasks: Sequence[str], de
     check_usage(selection.names, selection.entries, made, 1)
     described = run_entries(selection.names, selection.entries, made, selection.settings)
     asked = {name: {**entry, "task": tasks_asked(entry)} for name, entry in described.items()}
-    choose = chosen_by({name: entry["task"] for name, entry in asked.items()}, tasks)
+    choose = chosen_by({name: entry["task"] for name, entry in asked.items()}, tasks, selection.narrowed)
     forms: dict[Any, bytes] = {}
     kinds: Counter[Kind] = Counter()
 

@@ -23,7 +23,7 @@ from agents.contract import Agent, Declaration
 from agents.errors import InputError, Problem
 from serving.files.words import count
 from serving.generation.agent_check import too_large
-from serving.generation.assignments import Assignment, GenerateOptions, share_out
+from serving.generation.assignments import Assignment, GenerateOptions, chosen_tasks, share_out
 from serving.generation.measured_speed import MeasuredSpeed, Needs, read_measured, speed_for
 from serving.generation.prompt_check import check_prompts
 from serving.runs.estimates import Estimate
@@ -34,8 +34,6 @@ from serving.runs.resume import read_states
 from serving.runs.run import Damage, Run, refuse_other_folder
 from serving.runs.status import texts_of
 from serving.sets.checking import CheckedSet
-from serving.sets.kinds import tasks_asked
-from serving.sets.set_rows import chosen_by
 
 
 def dry_run(
@@ -56,7 +54,7 @@ def dry_run(
             folder,
             options.source,
             tasks=options.tasks,
-            choose=chosen_by({name: tasks_asked(entry) for name, entry in described.items()}, options.tasks),
+            choose=chosen_tasks(options, described),
             seed=options.seed,
             samples=options.samples,
             described=described,

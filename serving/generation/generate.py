@@ -25,6 +25,7 @@ from serving.generation.assignments import (
     ConversingPair,
     GenerateOptions,
     check_usage,
+    chosen_tasks,
     run_entries,
     share_out,
 )
@@ -47,8 +48,7 @@ from serving.scheduling.scheduler import ReplicaPool, Scheduler
 from serving.scheduling.tasks import all_of, cancel
 from serving.scheduling.this_process import ThisProcess
 from serving.sets.checking import CheckedSet
-from serving.sets.kinds import Kind, tasks_asked
-from serving.sets.set_rows import chosen_by
+from serving.sets.kinds import Kind
 
 __all__ = ["GenerateOptions", "generate"]
 log = logging.getLogger("turinglike.scheduling")
@@ -77,7 +77,7 @@ def generate(
     described = run_entries(options.agents, options.entries, made, options.settings)
     if options.dry_run:
         return dry_run(options, made, described, report)
-    choose = chosen_by({name: tasks_asked(entry) for name, entry in described.items()}, options.tasks)
+    choose = chosen_tasks(options, described)
     level = logging.DEBUG if options.verbose else logging.WARNING
     with (
         machine.collecting_rarely(),

@@ -126,6 +126,7 @@ def register(commands: Commands) -> None:
         example="trials --judges svm,cues -o verdicts",
         uses_ray=True,
         check=_check_judges,
+        resumes=True,
     )
     add = judge.add_argument
     add("trials", type=Path, metavar="TRIALS", help="a folder that `turinglike trials` wrote")

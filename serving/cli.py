@@ -64,7 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     whole.add_argument(
         "--steps",
-        type=lambda text: text.split(","),
+        type=lambda text: [name.strip() for name in text.split(",")],
         default=[],
         metavar="A,B",
         help="carry out only the steps with these names, also if they were done before: for example judge,score",

@@ -165,7 +165,7 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
 def _read_tables(path: Path) -> dict[str, Any]:
     """The tables of agents in a file. Of a project's file they stand in its table ``agents``."""
     try:
-        tables = tomllib.loads(path.read_text("utf-8"))
+        tables = tomllib.loads(path.read_text("utf-8-sig"))
         of_project = tables.get(PROJECT_AGENTS)
         if isinstance(of_project, dict) and all(isinstance(table, dict) for table in of_project.values()):
             return of_project

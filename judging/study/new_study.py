@@ -74,7 +74,8 @@ def new_study(
         text = presets.study_of_participants(relative, task, there[task])
         number = tomllib.loads(text)["answers"]["number"]
         wanted = tomllib.loads(presets.study_of_participants(relative, task))["answers"]["number"]
-        if number != wanted:
+        is_given = any(setting.startswith("answers.number=") for setting in settings)
+        if number != wanted and not is_given:
             print_line(f"answers.number = {number}, not {wanted}: the set has {count(number, 'stimulus', 'stimuli')}")
         _write_study(out, text, settings)
         return
@@ -87,7 +88,8 @@ def new_study(
     changed = pool.fit()
     if "catch" in changed:
         print_line(f"trials.catch = {changed['catch']}: there are no catch trials. To have some, {HOW_TO_CATCH}")
-    if "number" in changed:
+    is_given = any(setting.startswith("trials.number=") for setting in settings)
+    if "number" in changed and not is_given:
         print_line(f"trials.number = {changed['number']}, not {number}: {pool.why_no_more()}")
     text = presets.study_of_judges(relative, task, preset, of_pairs=of_pairs, changed=changed)
     wanted = 0 if of_pairs else presets.preset(preset, task)[0].get("feedback", 0)

@@ -125,6 +125,7 @@ def _add_generate(commands: Commands, source: Parser) -> None:
         example="pictures --task caption --agents git-large-coco,blip-large -o run",
         uses_ray=True,
         check=_check_selection,
+        resumes=True,
     )
     add = generate.add_argument
     add(

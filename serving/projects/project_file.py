@@ -3,9 +3,8 @@
 import argparse
 import contextlib
 import io
-import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,17 @@ from agents.errors import InputError, Problem
 from serving.projects.step import Step, TableReader
 
 FILE = "turinglike.toml"
-NO_STEPS = ("run", "completion")
+NO_STEPS = ("run", "completion", "serve", "view")  # the last two end only with Ctrl-C
 
 
 def read_project(file: Path, parser: argparse.ArgumentParser) -> list[Step]:
     """The steps of a project's file; ``parser`` is that of the whole command line. Raises InputError with all that is
     wrong: unknown commands, options, values and agents, and files that are neither there nor written before."""
     try:
-        text = file.read_text("utf-8")
+        text = file.read_text("utf-8-sig")  # editors of Windows write a mark
         tables = tomllib.loads(text)
+    except UnicodeDecodeError:
+        raise InputError(f"{file} is not in UTF-8; save it as UTF-8") from None
     except FileNotFoundError:
         raise InputError(f"{file}: there is no such file; docs/projects.md has an example of a project") from None
     except (OSError, ValueError, RecursionError) as error:
@@ -36,9 +37,11 @@ def read_project(file: Path, parser: argparse.ArgumentParser) -> list[Step]:
         except InputError as error:
             problems += error.problems or [Problem(str(file), None, PROJECT_AGENTS, str(error))]
     has_wrong_agents = bool(problems)  # which each command would tell again
-    for command, table, line in _of_commands(tables, text.splitlines(), _commands(parser), file, problems):
+    found = [*_of_commands(tables, _heads(text), _commands(parser), file, problems)]
+    # TOML puts tables of one name together; steps follow each other as they stand in the file.
+    for command, table, line in sorted(found, key=lambda each: each[2]):
         of_command = _parser_of(parser, command)
-        reader = TableReader(of_command, command, file, of_agents, problems)
+        reader = TableReader(of_command, command, file, of_agents is not None, problems)
         before = len(problems)
         step = reader.read(table, line)
         steps.append(step)
@@ -66,33 +69,54 @@ def _parser_of(parser: argparse.ArgumentParser, command: Sequence[str]) -> argpa
     return parser
 
 
+def _heads(text: str) -> dict[tuple[str, ...], list[int]]:
+    """The lines of the heads of tables, ``[study.new]``, by the names in them."""
+    heads: dict[tuple[str, ...], list[int]] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("["):
+            with contextlib.suppress(tomllib.TOMLDecodeError):
+                names: list[str] = []
+                table: Any = tomllib.loads(line)
+                while table:
+                    [(name, inner)] = table.items()
+                    names.append(name)
+                    table = inner[0] if isinstance(inner, list) else inner
+                heads.setdefault(tuple(names), []).append(number)
+    return heads
+
+
 def _of_commands(
     tables: dict[str, Any],
-    lines: Sequence[str],
-    commands: dict[str, argparse.ArgumentParser],
+    heads: Mapping[tuple[str, ...], Sequence[int]],
+    commands: Mapping[str, argparse.ArgumentParser],
     file: Path,
     problems: list[Problem],
     before: tuple[str, ...] = (),
-) -> Iterator[tuple[list[str], dict[str, Any], int | None]]:
+) -> Iterator[tuple[tuple[str, ...], dict[str, Any], int]]:
     """Each command's words, one of its tables, and the line of the table's head. A table ``[[generate]]`` may stand
     several times; the actions of ``study`` are tables in its table, ``[study.new]``."""
     for name, value in tables.items():
         command = (*before, name)
         shown = ".".join(command)
-        heads = [number for number, line in enumerate(lines, 1) if re.match(rf"\s*\[+\s*{re.escape(shown)}\s*\]", line)]
+        lines = heads.get(command, ())
         several = value if isinstance(value, list) else [value]
         of_command = commands.get(name)
         if of_command is None:
-            message = f"is no command; a step is one of {', '.join(commands)}"
-            problems.append(Problem(str(file), heads[0] if heads else None, shown, message))
+            what = "is no step: it ends only with Ctrl-C" if name in NO_STEPS else "is no command"
+            message = f"{what}; a step is one of {', '.join(commands)}"
+            problems.append(Problem(str(file), lines[0] if lines else None, shown, message))
         elif not all(isinstance(table, dict) for table in several):
             problems.append(Problem(str(file), None, shown, f"must be a table: [{shown}]"))
         elif actions := _commands(of_command):
             for table in several:
-                yield from _of_commands(table, lines, actions, file, problems, command)
+                yield from _of_commands(table, heads, actions, file, problems, command)
+        elif len(lines) != len(several):
+            problems.append(
+                Problem(str(file), None, shown, f"must have a line of its own, [{shown}], and its keys below")
+            )
         else:
-            for number, table in enumerate(several):
-                yield [*command], table, heads[number] if number < len(heads) else None
+            for line, table in zip(lines, several, strict=True):
+                yield command, table, line
 
 
 def _refused(step: Step, parser: argparse.ArgumentParser, file: Path) -> list[Problem]:

@@ -3,12 +3,14 @@
 import argparse
 import difflib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agents.errors import Problem
+from serving.commands.command_line import path
 
 AGAIN = "is given twice, under two of its names"
 
@@ -27,8 +29,9 @@ class Step:
     """The files and folders that it reads, relative to the project's folder."""
     outputs: list[Path] = field(default_factory=list)
     """The files and folders that it writes, relative to the project's folder."""
-    agents: Mapping[str, Any] | None = None
-    """The settings of agents in the project's file, where the command reads them."""
+    repeats: bool = False
+    """The command is carried out each time: it finds out by itself what is left, makes its output anew (``--force``),
+    or has no output but what it prints."""
 
 
 @dataclass(slots=True)
@@ -41,8 +44,8 @@ class TableReader:
     """Its words, as ``["study", "new"]``."""
     file: Path
     """The project's file."""
-    agents: Mapping[str, Any] | None
-    """The settings of agents in this file, which then is the ``--config`` of each command that has one."""
+    has_agents: bool
+    """This file has settings of agents, and is the ``--config`` of each command that has such an option."""
     problems: list[Problem] = field(default_factory=list)
     """What is wrong with the tables so far."""
 
@@ -60,9 +63,8 @@ class TableReader:
             else:
                 given[action] = self._texts(step, key, action, value)
         config = by_name.get("config")
-        if self.agents is not None and config is not None and config not in given:
-            given[config] = [self.file.name]
-            step.agents = self.agents
+        if self.has_agents and config is not None and config not in given:
+            given[config] = [self.file.resolve().name]
         for key, action in by_name.items():
             if action.required and action not in given:
                 self._note(step, key, "is needed")
@@ -76,13 +78,16 @@ class TableReader:
         if any(text.startswith("-") for text in arguments):
             arguments.insert(0, "--")
         step.words += arguments
+        step.repeats = bool(self.parser.get_default("resumes")) or "--force" in step.words or not step.outputs
         return step
 
     def _texts(self, step: Step, key: str, action: argparse.Action, value: Any) -> list[str]:
         """The texts of an option's value, each of which the option takes; the paths among them are the step's."""
         try:
             texts = texts_of(action, value)
-            for text in texts:
+            for place, text in enumerate(texts):
+                if action.type in (path, Path):  # the shell does this for words that are typed
+                    texts[place] = text = os.path.expanduser(text)
                 read = _taken(action, text)
                 if isinstance(read, Path):
                     paths = step.outputs if action.dest == "out" else step.inputs
@@ -128,26 +133,37 @@ def texts_of(action: argparse.Action, value: Any) -> list[str]:
             raise ValueError(f"must be true or false, not {_shown(value)}")
         return [""] if value else []
     if isinstance(value, dict):
-        parts = list(_pairs(value))
+        parts = list(_pairs(value, as_json=action.dest == "settings"))
     elif isinstance(value, list):
         parts = [_text(part) for part in value]
     else:
         return [_text(value)]
     if isinstance(action, argparse._AppendAction) or action.nargs == "+":
         return parts
+    if action.type in (path, Path):
+        raise ValueError(f"must be one path, not {_shown(value)}")
     if isinstance(value, list) and any("," in part for part in parts):
         raise ValueError(f"an entry of the list has a comma: {_shown(value)}")
     return [",".join(parts)]
 
 
-def _pairs(table: Mapping[str, Any], before: str = "") -> Iterator[str]:
+def _pairs(table: Mapping[str, Any], before: str = "", *, as_json: bool) -> Iterator[str]:
+    """``as_json``: the option reads values as JSON where they are, so that a text such as "2001" needs quotes."""
     for key, value in table.items():
         if isinstance(value, dict):
-            yield from _pairs(value, f"{before}{key}.")
-        elif isinstance(value, str):
+            yield from _pairs(value, f"{before}{key}.", as_json=as_json)
+        elif isinstance(value, str) and not (as_json and _is_json(value)):
             yield f"{before}{key}={value}"
         else:
             yield f"{before}{key}={_shown(value)}"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _text(value: Any) -> str:

@@ -16,8 +16,8 @@ QUOTES = '"""'  # of a text over several lines
 def with_settings(text: str, assignments: Sequence[str]) -> str:
     """The text of a ``study.toml`` with other values: ``trials.number=20``, or ``texts.title=Who wrote this?``.
 
-    A value is JSON, or else a text. Comments stay. Raises InputError with all that is wrong: what is no assignment, and
-    settings that this kind of study has not."""
+    A value is JSON, or else a text; a setting that is a text stays one. Comments stay. Raises InputError with all that
+    is wrong: what is no assignment, and settings that this kind of study has not."""
     problems: list[Problem] = []
     for assignment in assignments:
         name, equals, given = assignment.partition("=")
@@ -28,14 +28,23 @@ def with_settings(text: str, assignments: Sequence[str]) -> str:
             problems.append(Problem("--set", None, name, f"a study of this kind has the settings {_names(text)}"))
         else:
             start, end = place
-            try:
-                value = orjson.loads(given)
-            except orjson.JSONDecodeError:
-                value = given
-            text = text[:start] + _toml(value) + text[end:]
+            value = _value(given, is_text=text[start] == '"')
+            if value is None:
+                problems.append(Problem("--set", None, name, "null is no value of a setting"))
+            else:
+                text = text[:start] + _toml(value) + text[end:]
     if problems:
         raise InputError("the settings cannot be used", problems)
     return text
+
+
+def _value(given: str, *, is_text: bool) -> Any:
+    """``given`` as JSON; as a text where it is none, or where the setting is a text: a title may be 2001."""
+    try:
+        value = orjson.loads(given)
+    except orjson.JSONDecodeError:
+        return given
+    return given if is_text and not isinstance(value, str) else value
 
 
 def _place(text: str, name: str) -> tuple[int, int] | None:

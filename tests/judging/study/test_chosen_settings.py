@@ -26,6 +26,8 @@ def test_a_setting_gets_its_value_and_all_others_stay() -> None:
         'judges.parameters=["STUDY_ID", "a#b"]': ("judges", "parameters", ["STUDY_ID", "a#b"]),
         "trials.sample=false": ("trials", "sample", False),
         'end.code="12"': ("end", "code", "12"),
+        "end.failed_checks=007": ("end", "failed_checks", "007"),
+        "end.no_consent=2001": ("end", "no_consent", "2001"),
     }
     for assignment, (table, key, value) in values.items():
         after = chosen(assignment)
@@ -46,8 +48,9 @@ def test_comments_stay() -> None:
 
 def test_all_that_is_wrong_is_told() -> None:
     with pytest.raises(InputError, match="the settings cannot be used") as raised:
-        with_settings(TEXT, ["trials.count=7", "number=7", "trials", "nothing.at=all"])
-    first, second, third, fourth = raised.value.problems
+        with_settings(TEXT, ["trials.count=7", "number=7", "trials", "nothing.at=all", "trials.number=null"])
+    first, second, third, fourth, fifth = raised.value.problems
     assert (first.field, second.field, fourth.field) == ("trials.count", "number", "nothing.at")
     assert "trials.number, trials.practice" in first.message
     assert "must be as trials.number=20" in third.message
+    assert (fifth.field, fifth.message) == ("trials.number", "null is no value of a setting")

@@ -1,5 +1,6 @@
 """``turinglike run``: a project's file as commands, what is refused before anything starts, and what is left out."""
 
+import json
 import shlex
 import shutil
 import signal
@@ -188,24 +189,63 @@ def test_a_project_goes_from_stimuli_to_scores_and_does_again_only_what_has_chan
     assert (settings["trials"]["number"], settings["texts"]["title"]) == (4, "Whose?")
     records = Run(tmp_path / "answers").records_path("slow").read_bytes()
 
-    assert main(["run", str(file)]) == 0
-    shown = capfd.readouterr().err
-    assert "$ turinglike" not in shown
-    assert shown.count("# done before") == 6
+    def carried_out(*more: str, code: int = 0) -> list[str]:
+        """The commands of the steps that were carried out."""
+        assert main(["run", str(file), *more]) == code
+        return [line.split()[2] for line in capfd.readouterr().err.splitlines() if line.startswith("$ ")]
 
-    assert main(["run", str(file), "--steps", "score,generate"]) == 0
-    shown = capfd.readouterr().err
-    assert [line.split()[2] for line in shown.splitlines() if line.startswith("$")] == ["generate", "score"]
+    # Commands that know what is left are repeated; trials and the study, which would refuse their folders, are not.
+    assert carried_out() == ["generate", "import", "judge", "score"]
     assert Run(tmp_path / "answers").records_path("slow").read_bytes() == records
+    assert carried_out("--steps", "score, generate") == ["generate", "score"]
+
+    # What was lost is made again, the answers of people, too; they are the same, and so are the trials of them.
+    shutil.rmtree(tmp_path / "answers")
+    assert carried_out() == ["generate", "import", "judge", "score"]
+    assert len(list(Run(tmp_path / "answers").records_path("humans").read_bytes().splitlines())) == 150
+
+    # Fewer answers: the trials that are there were drawn from all, and somebody may be judging them.
+    people = json.loads((tmp_path / "people_words.json").read_bytes())
+    people.popitem()
+    (tmp_path / "people_words.json").write_text(json.dumps(people))
+    assert main(["run", str(file)]) == 2
+    shown = capfd.readouterr().err
+    assert "trials.key.csv already exists" in shown
+    assert "the step trials ended with exit code 2" in shown
+    shutil.copy(PEOPLE, tmp_path)
+    assert carried_out() == ["generate", "import", "judge", "score"]
 
     # Another number in study.toml, which is there already: the study is the user's, and stays.
     file.write_text(PROJECT.replace("number = 4", "number = 5"))
     assert main(["run", str(file)]) == 2
-    shown = capfd.readouterr().err
-    assert "study exists already" in shown
-    assert "the step study new ended with exit code 2" in shown
+    assert "study exists already" in capfd.readouterr().err
     assert main(["run", str(file), "--steps", "guess"]) == 2
     assert "has no step guess; it has generate, import" in capfd.readouterr().err
+
+
+def test_steps_stand_in_the_order_of_their_heads(tmp_path: Path) -> None:
+    people = '[[import]]\nfiles = ["people_words.json"]\ntask = "word"\nout = '
+    trials = '[[trials]]\nruns = ["r"]\nout = '
+    study = '[study.new]\nout = "s"\npreset = "online"\n'
+    export = '[study.export]\nstudy = "s"\nout = "x"\n'
+    report = '[report]\nruns = ["r"]\n'
+    text = f'{people}"r"\n{trials}"one"\n{study}{people}"r"\n{report}{trials}"two"\n{export}'
+    named = [line.rpartition("--out ")[2].split()[0] for line in lines(project(tmp_path, text))]
+    assert named == ["r", "one", "s", "r", "report", "two", "x"]
+
+
+def test_a_file_of_windows_and_a_link_are_read(tmp_path: Path) -> None:
+    file = project(tmp_path)
+    before = lines(file)
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))
+    assert lines(file) == before
+    (tmp_path / "link.toml").symlink_to(file.name)
+    assert lines(tmp_path / "link.toml") == before
+    file.write_text(PROJECT.replace('"Whose?"', '"2001"'))
+    assert """--set 'texts.title="2001"'""" in shlex.join(read_project(file, build_parser())[-1].words)
+    file.write_bytes(PROJECT.encode("utf-16"))
+    with pytest.raises(InputError, match="is not in UTF-8; save it as UTF-8"):
+        read_project(file, build_parser())
 
 
 def test_failed_records_do_not_end_a_project_and_an_agent_that_stops_does(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agents.errors import InputError, UnavailableError, printable
+from judging.study.addresses import new_links
 from judging.study.design.settings import FILE, read_settings
 from judging.study.export import export_study
 from judging.study.folder import Study
@@ -18,8 +18,6 @@ from judging.study.kinds import material_of
 from judging.study.log.codes import hashed
 from judging.study.log.files import (
     EVENTS,
-    LINKS,
-    append,
     append_lines,
     forget,
     read_exports,
@@ -32,7 +30,7 @@ from judging.study.new_study import new_study
 from judging.study.pages.material import Material
 from judging.study.pages.phrases import phrase_warnings, read_phrases
 from judging.study.pages.trial_material import TrialMaterial
-from judging.study.results import status as study_status
+from judging.study.results.printed_status import print_judges, print_study
 from judging.study.serving_study import ServedStudy
 from serving.files.atomic_files import lock
 from serving.files.output_paths import refuse_existing
@@ -76,9 +74,7 @@ def make_links(study: Path, number: int, address: str) -> None:
         raise InputError(
             f"study links: --address {address}: give the address without ? and #, because each link adds ?link=…"
         )
-    tokens = [secrets.token_urlsafe(16) for _ in range(number)]
-    append(study / LINKS, [{"link": hashed(token), "at": now()} for token in tokens])
-    for token in tokens:
+    for token in new_links(study, number):
         print(f"{address.rstrip('/')}/?link={token}")
 
 
@@ -121,13 +117,17 @@ def serve_study(
         interrupts.run(lambda take_signals: run(running, app, sockets, log), uvloop.new_event_loop)
 
 
-def show_status(study: Path, *, json: bool) -> None:
-    """Print how a study stands, as text or as JSON. Raises InputError."""
+def show_status(study: Path, *, json: bool, judges: bool) -> None:
+    """Print how a study stands, as text or as JSON; ``judges`` adds a row for each judge. Raises InputError."""
+    if json and judges:
+        raise InputError("study status: --json has a row for each judge: leave --judges out")
     status = Study(study).status()
     if json:
         print_json(status)
-    else:
-        study_status.print_study(status)
+        return
+    print_study(status)
+    if judges:
+        print_judges(status)
 
 
 def plan_judges(

@@ -1,12 +1,16 @@
-"""Whom the address that a browser has opened is for."""
+"""Whom the address that a browser has opened is for; personal links."""
 
+import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from judging.study.design.tables import People
 from judging.study.log.codes import hashed
+from judging.study.log.files import LINKS, append
 from judging.study.log.state import Judge
 from judging.study.pages.page_answers import read_panel_id
+from serving.files.timestamps import now
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +61,10 @@ def read_address(
         panel_id=read_panel_id(panel_id, settings.worker) if settings.worker and panel_id is not None else None,
         parameters={name: value for name, value in sent.items() if value},
     )
+
+
+def new_links(folder: Path, number: int) -> list[str]:
+    """The tokens of new personal links of the study in ``folder``, which keeps their hashes. Raises StorageError."""
+    tokens = [secrets.token_urlsafe(16) for _ in range(number)]
+    append(folder / LINKS, [{"link": hashed(token), "at": now()} for token in tokens])
+    return tokens

@@ -1,26 +1,24 @@
 """The routes of a study, and its server. A POST has JSON and an Origin of ours; a cookie names the judge."""
 
 import asyncio
-import hmac
 import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import orjson
 from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from agents.errors import StorageError
-from judging.study.log.files import read_personal
-from judging.study.log.state import Judge, read_state
+from judging.study.admin import admin_routes
+from judging.study.json_bodies import json_reply, read_body
+from judging.study.log.state import Judge
 from judging.study.meetings.lobby import Lobby
+from judging.study.pages.first_page import first_page
 from judging.study.pages.material import MEDIA_TYPES
 from judging.study.pages.page_answers import BadAnswer, Refused
 from judging.study.pages.phrases import phrases_sent
-from judging.study.results.status import status_of
 from judging.study.serving_study import ServedStudy
 from judging.study.step_pages import STUDY_STATIC, media_of, view
-from serving.files.row_problems import strict_json
 from serving.http.errors import ApiError, on_fault, on_http_error, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type, unless_gone
 from serving.http.monitoring import ServerLog
@@ -54,7 +52,7 @@ def create_app(
 ) -> Guard:
     """The application that serves a study: its pages, its routes and the guard before them.
 
-    ``phrases`` are the pages' words. ``admin_key`` opens the status page; with None nobody sees it. ``on_end`` is
+    ``phrases`` are the pages' words. ``admin_key`` opens the page ``/admin``; with None nobody does. ``on_end`` is
     called after each request.
     """
     app = FastAPI(
@@ -76,35 +74,37 @@ def create_app(
 
     @app.get("/health")
     async def health() -> Response:
-        return _json({"status": "ok"})
+        return json_reply({"status": "ok"})
 
     @app.get("/phrases")
     async def all_phrases() -> Response:
-        return _json(phrases_sent(study.settings, phrases, study.cookie))
+        return json_reply(
+            phrases_sent(study.settings, phrases, study.cookie) | {"first_page": first_page(study.material)}
+        )
 
     @app.post("/now")
     async def current_step(request: Request) -> Response:
         """Where the judge of this browser is; ``{"kind": "welcome"}`` before they begin."""
-        body = await _body(request)
+        body = await read_body(request)
         link, panel_id, parameters = _address(body)
         judge = study.find(request.cookies.get(study.cookie), link, panel_id, code=_string(body, "list"))
         if judge is None:
-            return _json({"kind": "welcome"})
+            return json_reply({"kind": "welcome"})
         if body.get("loaded") is True:
             await study.entered(judge, parameters)
             await study.loaded(judge)
-        return _json(view(study, judge))
+        return json_reply(view(study, judge))
 
     @app.post("/join")
     async def join(request: Request) -> Response:
-        body = await _body(request)
+        body = await read_body(request)
         link, panel_id, parameters = _address(body)
         judge = study.find(request.cookies.get(study.cookie), link, panel_id, code=_string(body, "list"))
         if judge is not None:
             await study.entered(judge, parameters)
-            return _json(view(study, judge))
+            return json_reply(view(study, judge))
         judge, token = await study.join(link, panel_id, parameters)
-        response = _json(view(study, judge))
+        response = json_reply(view(study, judge))
         secure = request.headers.get("origin", "").startswith("https:")
         response.set_cookie(study.cookie, token, max_age=KEPT, httponly=True, samesite="strict", secure=secure)
         return response
@@ -112,19 +112,21 @@ def create_app(
     @app.post("/answer")
     async def answer(request: Request) -> Response:
         """Keep an answer; the next step is sent once it is on disk."""
-        body = await _body(request)
+        body = await read_body(request)
         judge = _poster(study, request, body)
         number = _number(body, "step", least=0)
         receipt = await study.answer(judge, number, body.get("answer"))
-        return _json({"new": receipt.is_new, "told": receipt.flags, "truth": receipt.truth, "next": view(study, judge)})
+        return json_reply(
+            {"new": receipt.is_new, "told": receipt.flags, "truth": receipt.truth, "next": view(study, judge)}
+        )
 
     @app.post("/leave")
     async def leave(request: Request) -> Response:
-        body = await _body(request)
+        body = await read_body(request)
         judge = _poster(study, request, body)
         if body.get("list") == judge.code:  # nobody's answers are deleted by a page that does not say whose
             await study.leave(judge)
-        return _json(view(study, judge))
+        return json_reply(view(study, judge))
 
     @app.post("/talk")
     @app.post("/test")
@@ -132,7 +134,7 @@ def create_app(
         """Wait for more messages of a conversation than ``after``, or another view of a test than ``version``."""
         judge, lobby, body = await _in_lobby(study, request)
         shown = _number(body, "after") if lobby.kind == "talk" else _string(body, "version") or ""
-        return _json(await unless_gone(request, lobby.at(judge, shown)))
+        return json_reply(await unless_gone(request, lobby.at(judge, shown)))
 
     @app.post("/say")
     @app.post("/act")
@@ -141,7 +143,7 @@ def create_app(
         judge, lobby, body = await _in_lobby(study, request)
         if lobby.kind == "talk":
             _number(body, "turn", least=0)
-        return _json({"why": await lobby.move(judge, body)})
+        return json_reply({"why": await lobby.move(judge, body)})
 
     @app.api_route("/media/{name}", methods=["GET", "HEAD"])
     async def picture(request: Request, name: str) -> Response:
@@ -153,20 +155,7 @@ def create_app(
         headers = {**HEADERS, "cache-control": "private, max-age=86400, immutable"}
         return Response(path.read_bytes(), media_type=f"image/{kind}", headers=headers)
 
-    @app.get("/admin/status")
-    async def status(request: Request) -> Response:
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        wanted = (admin_key or "").encode()
-        if not wanted or scheme.lower() != "bearer" or not hmac.compare_digest(key.strip().encode(), wanted):
-            raise ApiError(401, "unauthorized", "a key is needed", headers={"www-authenticate": "Bearer"})
-
-        def read() -> dict[str, Any]:  # in a thread, of what is on disk: judges do not wait for it
-            state = read_state(study.folder)
-            personal = read_personal(study.folder)
-            return status_of(state, study.material, personal)
-
-        return _json(await asyncio.to_thread(read))
-
+    app.include_router(admin_routes(study, admin_key))
     app.add_exception_handler(HTTPException, on_http_error)
     for fault in (Refused, BadAnswer, StorageError):
         app.add_exception_handler(fault, _on_known)
@@ -201,7 +190,7 @@ def _poster(study: ServedStudy, request: Request, body: dict[str, Any]) -> Judge
 
 
 async def _in_lobby(study: ServedStudy, request: Request) -> tuple[Judge, Lobby[Any], dict[str, Any]]:
-    body = await _body(request)
+    body = await read_body(request)
     judge = _poster(study, request, body)
     if study.lobby is None or judge.current is None or judge.current.kind != study.lobby.kind:
         raise Refused("not_yet")
@@ -220,25 +209,11 @@ def _string(body: dict[str, Any], name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-async def _body(request: Request) -> dict[str, Any]:
-    try:
-        body = strict_json(await request.body())
-    except ValueError:
-        raise ApiError(400, "bad_json", "the body is no JSON") from None
-    if not isinstance(body, dict):
-        raise ApiError(422, "invalid_request", "the body must be an object")
-    return body
-
-
 def _number(body: dict[str, Any], name: str, *, least: int | None = None) -> int:
     value = body.get(name)
     if type(value) is not int or (least is not None and value < least):
         raise ApiError(422, "invalid_request", f"{name}: must be a whole number")
     return value
-
-
-def _json(value: Any) -> Response:
-    return Response(orjson.dumps(value), media_type="application/json", headers={"cache-control": "no-store"})
 
 
 async def serve(study: ServedStudy, app: Guard, sockets: Sequence[socket.socket], log: ServerLog) -> None:

@@ -106,6 +106,7 @@ def register(commands: Commands) -> None:
         "count judges, verdicts and excluded verdicts, and print how often each agent was judged human",
         "study",
     )
+    status.add_argument("--judges", action="store_true", help="also print a row for each judge or participant")
     status.add_argument("--json", action="store_true", help="print JSON, for programs")
 
     plan = add(

@@ -76,11 +76,14 @@ def export_study(study: Path, out: Path, *, personal: bool, judge: str | None, f
     print_line(f"{out}: {count(exported.number, what)}; next: turinglike {following}")
 
 
-def export(folder: Path, material: Material, out: Path, *, personal: bool, force: bool) -> Exported:
+def export(
+    folder: Path, material: Material, out: Path, *, personal: bool, force: bool, place: str | None = None
+) -> Exported:
     """Write the export of the study in ``folder``, which shows ``material``, to ``out``.
 
     ``personal`` adds what people say of themselves, and who is paid. ``force`` replaces what is there. The study notes
-    where the export lies. Raises InputError where nobody has answered yet, and StorageError.
+    where the export lies; ``place`` says it where that is not ``out``. Raises InputError where nobody has answered yet,
+    and StorageError.
     """
     personal_answers = read_personal(folder)
     state = read_state(folder)
@@ -115,7 +118,7 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
             fields = [*ASKED_BEFORE, *CLOSING] if personal else questions
             with (made / TABLE).open("w", encoding="utf-8", newline="") as file:
                 write_rows(file, [*rows[0], *fields], (_cells(row, personal_answers, fields) for row in rows))
-    append(folder / EXPORTS, [{"at": now(), "out": str(out.resolve())}])
+    append(folder / EXPORTS, [{"at": now(), "out": place or str(out.resolve())}])
     return Exported(out, len(records), left_out)
 
 

@@ -9,9 +9,7 @@ from typing import Any
 from judging.study.design.settings import read_settings
 from judging.study.export import Exported, export
 from judging.study.kinds import material_of
-from judging.study.log.files import read_exports, read_personal
-from judging.study.log.state import read_state
-from judging.study.results.status import status_of
+from judging.study.results.status import read_status
 
 
 class Study:
@@ -33,11 +31,8 @@ class Study:
     def status(self) -> dict[str, Any]:
         """What `turinglike study status --json` prints: judges, verdicts, exclusions by rule, agents so far.
 
-        Raises InputError where trials or key have changed."""
-        state = read_state(self.path)
-        status = status_of(state, material_of(self.path), read_personal(self.path))
-        status["exports"] = [past for past in read_exports(self.path) if past["deleted"]]
-        return status
+        In studies with agents' messages it asks their server. Raises InputError where trials or key have changed."""
+        return read_status(self.path, material_of(self.path))
 
     def export(self, out: str | PathLike[str], *, personal: bool = False, force: bool = False) -> Exported:
         """Write verdicts or answers to ``out`` as a run folder, which :func:`judging.score` reads.

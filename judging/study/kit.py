@@ -16,6 +16,7 @@ from judging.study.design.settings import StudySettings
 from judging.study.log.codes import draw_code
 from judging.study.log.participant_events import ConsentAnswered, StepAnswer
 from judging.study.log.state import Judge
+from judging.study.pages.first_page import first_page
 from judging.study.pages.material import MEDIA_TYPES
 from judging.study.pages.page_answers import BadAnswer, visible
 from judging.study.pages.phrases import phrases_sent
@@ -51,6 +52,7 @@ async def write_kit(study: ServedStudy, phrases: Mapping[str, str], number: int,
     content = {
         "kit": kit,
         **phrases_sent(study.settings, phrases, kit),
+        "first_page": first_page(study.material),
         "judges": [_judge(study, judge) for judge in judges],
         "files": {f"media/{name}": _data_address(path) for name, path in sorted(files.items())},
     }

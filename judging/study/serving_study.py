@@ -26,6 +26,7 @@ from judging.study.log.participant_events import (
     BreakOver,
     Consent,
     ConsentAnswered,
+    EntryChanged,
     InstructionsRead,
     Joined,
     Left,
@@ -35,6 +36,7 @@ from judging.study.log.participant_events import (
     SessionBegan,
     SettingsChosen,
     StepAnswer,
+    StudyClosed,
 )
 from judging.study.log.state import Judge, State, count_pages
 from judging.study.log.steps import Instructions, MaterialStep, Page, Step, with_breaks
@@ -160,7 +162,7 @@ class ServedStudy:
             return judge, token
         finished = sum(map(self.state.has_finished, self.state.judges.values()))
         is_enough = finished >= settings.wanted or (self.lobby is not None and self.lobby.is_enough())
-        if self.state.closed or is_enough:
+        if self.state.closed or self.state.entry_stopped or is_enough:
             raise Refused("closed")
         absent = self.absent()
         at_it = sum(judge.ended is None and code not in absent for code, judge in self.state.judges.items())
@@ -253,6 +255,16 @@ class ServedStudy:
         await self.log.note(Left(judge=judge.code, at=now()))
         if self.lobby is not None:
             self.lobby.stop(self.state.present.get(judge.code))
+
+    async def set_entry(self, *, is_open: bool) -> None:
+        """Let nobody new begin, or let them again; who has begun goes on. Raises StorageError."""
+        if is_open == (self.state.entry_stopped is not None):
+            await self.log.note(EntryChanged(at=now(), open=is_open))
+
+    async def end(self) -> None:
+        """Close the study: nobody may answer any more. Raises StorageError."""
+        if not self.state.closed:
+            await self.log.note(StudyClosed(at=now()))
 
     async def answer(self, judge: Judge, number: int, answer: Any, *, at: str | None = None) -> Receipt:
         """Keep the answer to the step of a number, on disk on return; ``at`` is when it was given, if not now.

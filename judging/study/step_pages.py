@@ -27,8 +27,7 @@ def view(study: ServedStudy, judge: Judge, number: int | None = None) -> dict[st
     if isinstance(step, Instructions):
         page |= {"text": settings.texts.instructions, **study.material.instructions(judge, step)}
     elif isinstance(step, MaterialStep):
-        page |= study.material.show(judge, step)
-        page |= {"number": judge.counted(position) + 1, "of": judge.counted()}
+        page |= {**study.material.show(judge, step), **_place(judge, position, step)}
     elif step.kind == "consent":
         return page | {"text": settings.texts.consent}
     elif step.kind == "break":
@@ -44,6 +43,13 @@ def view(study: ServedStudy, judge: Judge, number: int | None = None) -> dict[st
 def media_of(study: ServedStudy, judge: Judge) -> dict[str, Path]:
     """The pictures and clips of all steps of a participant, by the name that a page asks for."""
     return {name: path for step in judge.steps for name, path in study.material.files(step).items()}
+
+
+def _place(judge: Judge, position: int, step: MaterialStep) -> dict[str, int]:
+    """Which a step is among those that count, or among those of practice, and how many there are of these."""
+    others = [(at, other) for at, other in enumerate(judge.steps) if isinstance(other, MaterialStep)]
+    alike = [at for at, other in others if other.is_counted == step.is_counted]
+    return {"number": alike.index(position) + 1, "of": len(alike)}
 
 
 def _end(study: ServedStudy, judge: Judge) -> dict[str, Any]:

@@ -64,6 +64,12 @@ class Texts(StudyTable):
 
     title: PageText
     """The heading of all pages, and the browser's title."""
+    institution: Annotated[str, Field(max_length=200)] = ""
+    """Who runs the study, told on the first page; "" tells nobody."""
+    duration_minutes: Annotated[int, Field(ge=0, le=1000)] = 0
+    """How many minutes it takes, told on the first page; 0 tells an assumption from the number of pages."""
+    welcome: PageText = ""
+    """What will happen, told on the first page; "" lists the pages in their order."""
     consent: PageText = ""
     """What one agrees to before anything else."""
     instructions: PageText

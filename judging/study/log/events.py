@@ -32,6 +32,7 @@ from judging.study.log.meeting_events import (
 from judging.study.log.participant_events import (
     AnswerReturned,
     Blocked,
+    EntryChanged,
     Joined,
     Left,
     PageLoaded,
@@ -60,6 +61,7 @@ OfParticipant = SessionBegan | PageLoaded | Blocked | Left | Restarted | AnswerR
 Event = Annotated[
     SettingsChosen
     | StudyClosed
+    | EntryChanged
     | Joined
     | OfParticipant
     | StepAnswer

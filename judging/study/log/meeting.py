@@ -65,6 +65,8 @@ class Meeting(ABC):
     people: list[str]
     void: str | None = field(default=None, kw_only=True)
     """Why it does not count, as :class:`judging.study.log.events.TalkVoid` has it; None where it does."""
+    void_at: str | None = field(default=None, kw_only=True)
+    """Since when it does not count; None where it does."""
     latest: float = field(default=0.0, kw_only=True)
     """The clock of the last act; no later act may precede it, even if the machine's clock is set back."""
 
@@ -75,6 +77,11 @@ class Meeting(ABC):
     @abstractmethod
     def lines(self, number: int) -> list[Line]:
         """What the first of the people and the one with a number said to each other."""
+
+    def make_void(self, why: str, at: str) -> None:
+        """It does not count from a time on."""
+        self.void = why
+        self.void_at = at
 
     def began(self) -> str | None:
         """When the clock began, as events tell the time; None before it."""
@@ -144,7 +151,7 @@ class Talk(Meeting):
             case TalkWithdrawn():
                 self.withdrawn.append(event)
             case TalkVoid():
-                self.void = event.why
+                self.make_void(event.why, event.at)
             case _:
                 raise TypeError(f"{event.event} in a conversation")
 
@@ -206,7 +213,7 @@ class JudgedMeeting(Meeting):
                 self.judged.append(verdict)
                 self.latest = max(self.latest, event.clock)
             case TestVoid():
-                self.void = event.why
+                self.make_void(event.why, event.at)
             case _:
                 raise TypeError(f"{event.event} in a test of another kind")
 

@@ -40,12 +40,23 @@ class SettingsChosen(LoggedEvent):
 
 
 class StudyClosed(LoggedEvent):
-    """Nobody may answer any more. Written by ``turinglike study close``."""
+    """Nobody may answer any more. Written by ``turinglike study close``, and by the server for whoever is at /admin."""
 
     event: Literal["closed"] = "closed"
     """Tells this kind of line from the others in the log."""
     at: Time
     """From when on no answer is taken."""
+
+
+class EntryChanged(LoggedEvent):
+    """Nobody new may begin, or may so again; who has begun goes on. Written by the server for whoever is at /admin."""
+
+    event: Literal["entry"] = "entry"
+    """Tells this kind of line from the others in the log."""
+    at: Time
+    """From when on it is so."""
+    open: bool
+    """Whether somebody new may begin."""
 
 
 # people come and go

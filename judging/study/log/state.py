@@ -33,6 +33,7 @@ from judging.study.log.participant_events import (
     Blocked,
     Consent,
     ConsentAnswered,
+    EntryChanged,
     Joined,
     Left,
     PageLoaded,
@@ -137,6 +138,8 @@ class State:
     """When the study was first served."""
     closed: str | None = None
     """When the study was closed; None before."""
+    entry_stopped: str | None = None
+    """Since when nobody new may begin; None where they may, as far as the study is open."""
 
     def apply(self, event: Event) -> None:
         """Take an event in.
@@ -168,6 +171,8 @@ class State:
                 self.began = self.began or event.at
             case StudyClosed():
                 self.closed = event.at
+            case EntryChanged():
+                self.entry_stopped = None if event.open else event.at
 
     def _join(self, event: Joined) -> None:
         judge = Judge(
@@ -204,7 +209,7 @@ class State:
                 judge.answers = []
                 for meeting in self.meetings.values():
                     if judge.code in meeting.people:
-                        meeting.void = FORGOTTEN
+                        meeting.make_void(FORGOTTEN, event.at)
             case Restarted():
                 judge.steps = event.steps
                 judge.answers = judge.answers[: event.kept]

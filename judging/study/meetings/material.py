@@ -4,20 +4,22 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
+from statistics import mean
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from agents.errors import InputError
 from agents.stimuli import ConversationStimulus
-from judging.study.design.settings import TestsSettings
+from judging.study.design.settings import InterrogationSettings, TestsSettings
 from judging.study.log.logged import HumanOrMachine, Sex
 from judging.study.log.meeting import JudgedMeeting, Meeting, Talk
 from judging.study.log.participant_events import TalkLeft, TestEnded
 from judging.study.log.state import Judge
 from judging.study.log.steps import MaterialStep
 from judging.study.meetings.agent_server import served_agents
-from judging.study.pages.material import Material
+from judging.study.pages.first_page import MEETING_S, MESSAGE_S
+from judging.study.pages.material import Extent, Material
 from judging.study.pages.page_answers import BadAnswer, Sent, WrittenOrNot, parsed_answer
 from judging.study.pages.stimulus_material import SetMaterial
 
@@ -85,6 +87,11 @@ class TalkMaterial(SetMaterial, MeetingMaterial):
         talk = self.settings.talk
         return talk.server, {"talk.agent": talk.agent} if talk.machines else {}
 
+    def extent(self) -> Extent:
+        """Conversations, as long as those of the set are on average."""
+        seconds = MESSAGE_S * mean(stimulus.exchanges for stimulus in self.stimuli.values()) + MEETING_S
+        return Extent("conversations", self.number, 0, seconds, "first_meet")
+
     def is_over(self, meeting: Meeting) -> bool:
         """Whether there are as many messages as the stimulus says. Raises InputError where the set lacks it."""
         assert isinstance(meeting, Talk)
@@ -143,6 +150,14 @@ class TestsMaterial(MeetingMaterial):
         """All machines, unless there are people alone."""
         needed = {} if self.settings.tests.two_people == 1 else self.settings.machines()
         return self.settings.agents.server, needed
+
+    def extent(self) -> Extent:
+        """Tests that last their minutes, or as long as the mean number of questions with their answers."""
+        if isinstance(self.settings, InterrogationSettings):
+            seconds = 60 * self.settings.tests.minutes
+        else:
+            seconds = 2 * MESSAGE_S * mean(self.settings.tests.exchanges)
+        return Extent("tests", self.number, 0, seconds + MEETING_S, "first_meet")
 
     def is_over(self, meeting: Meeting) -> bool:
         """Whether the last verdict is there."""

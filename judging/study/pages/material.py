@@ -8,6 +8,7 @@ Below are :class:`judging.study.pages.trial_material.TrialMaterial`, ``AskMateri
 
 import random
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,22 @@ from judging.study.pages.pool import TimesSeen
 
 MEDIA_TYPES = {"jpeg": "jpeg", "jpg": "jpeg", "png": "png", "gif": "gif", "webp": "webp", "bmp": "bmp", "tiff": "tiff"}
 """Media types of pictures (after ``image/``) by the ending of their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What a participant does in the study's own steps, and how much of it."""
+
+    unit: str
+    """What a step is about, such as "pictures"."""
+    number: int
+    """Steps that count, with catch trials and repeats."""
+    practice: int
+    """Steps before them, for practice."""
+    seconds_each: float
+    """How long a step is assumed to take."""
+    phrase: str
+    """The phrase that says what is done with each."""
 
 
 class Material(ABC):
@@ -57,6 +74,10 @@ class Material(ABC):
     def step(self, *trials: str, phase: Phase = "test", again: bool = False) -> MaterialStep:
         """A step of this kind, with the ids of its trials or stimulus."""
         return MaterialStep(kind=self.kind, trials=list(trials), phase=phase, again=again)
+
+    @abstractmethod
+    def extent(self) -> Extent:
+        """How much there is to do, told on the first page."""
 
     @abstractmethod
     def read(

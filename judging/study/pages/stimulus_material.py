@@ -17,7 +17,8 @@ from judging.study.design.settings import AnswersSettings
 from judging.study.log.participant_events import StimulusAnswered
 from judging.study.log.state import Judge
 from judging.study.log.steps import Instructions, MaterialStep, Step
-from judging.study.pages.material import Material
+from judging.study.pages.first_page import ANSWERED_S, UNITS
+from judging.study.pages.material import Extent, Material
 from judging.study.pages.page_answers import BadAnswer, SentWithTime, ToldError, Written, fastest_of, parsed_answer
 from judging.study.pages.pool import TimesSeen
 from serving.files.words import count
@@ -90,6 +91,11 @@ class AskMaterial(SetMaterial):
     def summary(self) -> str:
         """With the number of stimuli of the set."""
         return f"{super().summary()} of {count(len(self.stimuli), 'stimulus', 'stimuli')}"
+
+    def extent(self) -> Extent:
+        """The stimuli of a participant."""
+        task = self.settings.task
+        return Extent(UNITS[task], self.number, 0, ANSWERED_S[task], "first_answer")
 
     def warnings(self) -> list[str]:
         """Tables of conversations, which do nothing here."""

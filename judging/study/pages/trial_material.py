@@ -17,7 +17,8 @@ from judging.study.log.participant_events import TrialJudged
 from judging.study.log.state import Judge
 from judging.study.log.steps import Instructions, MaterialStep, Step
 from judging.study.pages.controls import Control, read_controls, uncertain_options
-from judging.study.pages.material import Material
+from judging.study.pages.first_page import JUDGED_S, PAIR_S, UNITS
+from judging.study.pages.material import Extent, Material
 from judging.study.pages.page_answers import (
     LONGEST_REASON,
     ROUNDED,
@@ -123,6 +124,16 @@ class TrialMaterial(Material):
         """With the number of pages of each kind."""
         trials = f"{count(self.number, 'trial')} for each judge"
         return f"{self.settings.task}: {trials}, drawn from these: {self.pool.numbers()}"
+
+    def extent(self) -> Extent:
+        """Pages with their catch trials and repeats; a page may not be answered before ``trials.seconds_before``."""
+        trials = self.settings.trials
+        catch = trials.catch if self.pool.has_catch() else 0.0
+        number = trials.number + round(catch * trials.number) + round(trials.repeats * trials.number)
+        of_pairs = self.pool.of_pairs
+        seconds = max(PAIR_S if of_pairs else JUDGED_S[self.settings.task], trials.seconds_before)
+        phrase = "first_judge_pairs" if of_pairs else "first_judge"
+        return Extent("pairs" if of_pairs else UNITS[self.settings.task], number, trials.practice, seconds, phrase)
 
     def steps(self, seen: TimesSeen, chance: random.Random) -> list[Step]:
         """A list drawn from the pool, with its examples in the instructions."""

@@ -33,12 +33,8 @@ def write_participants(
     others do not.
     """
     settings = material.settings
-    of_meetings: Sequence[str] = ()
-    counting = list[Meeting]()
-    if isinstance(material, MeetingMaterial):
-        of_meetings = OF_MEETINGS
-        there = state.meetings.values()
-        counting = [meeting for meeting in there if meeting.void is None and material.is_over(meeting)]
+    of_meetings: Sequence[str] = OF_MEETINGS if isinstance(material, MeetingMaterial) else ()
+    counting = counting_meetings(state, material)
     counted = {who for meeting in counting for who in meeting.people}  # also who closed the page after it
     names = {meeting.id for meeting in counting}
     columns = ("participant", "worker", *settings.judges.parameters, *COLUMNS, *of_meetings, *ASKED_BEFORE, *CLOSING)
@@ -61,7 +57,7 @@ def write_participants(
             "rules": " ".join(dict.fromkeys(rule for row_rules in rules for rule in row_rules)),
             "consent": None if consent is None else consent.consent,
             "counts": int(code in counted),
-            "void": " ".join(_voids(code, judge, state, names)),
+            "void": " ".join(void_causes(code, judge, state, names)),
             **personal_answers.get(code, {}),
         }
         return [values.get(name) for name in columns]
@@ -71,7 +67,14 @@ def write_participants(
         write_rows(file, columns, (cells(code, judge) for code, judge in there_still))
 
 
-def _voids(code: str, judge: Judge, state: State, counting: Collection[str]) -> list[str]:
+def counting_meetings(state: State, material: Material) -> list[Meeting]:
+    """The meetings that came to their end and are not void; none where nobody meets. Raises InputError."""
+    if not isinstance(material, MeetingMaterial):
+        return []
+    return [meeting for meeting in state.meetings.values() if meeting.void is None and material.is_over(meeting)]
+
+
+def void_causes(code: str, judge: Judge, state: State, counting: Collection[str]) -> list[str]:
     """Why meetings of somebody do not count, in the order in which they began; ``counting`` are those that do.
 
     All that they were in are told of, whether or not they went on after it. Who is paid for the time is decided by

@@ -4,26 +4,26 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from judging.study.design.settings import TestsSettings
+from judging.study.log.files import read_exports, read_personal
 from judging.study.log.participant_events import StimulusAnswered
-from judging.study.log.state import Judge, State
+from judging.study.log.state import Judge, State, read_state
 from judging.study.meetings.material import MeetingMaterial
 from judging.study.pages.material import Material
 from judging.study.pages.trial_material import TrialMaterial
+from judging.study.results.participants import counting_meetings
+from judging.study.results.progress import coverage, curve, progress_rows, quotas, stage_of, usual_times
 from judging.study.results.stopping import decide, detectability_by_judge
 from judging.study.results.verdict_rows import rows_of
-from serving.files.terminal import plain_table, print_line, print_table
 from serving.files.words import count
 
 DECIDED_FOR = (
     "These decisions are for these stimuli only. `turinglike score` decides for other stimuli and for other people, "
     "too. Its decision may still be open when a decision is made here."
 )
-
-STAGES = {"at it": "not finished", "begun": "without an answer"}
-"""How the text of ``study status`` names two stages of ``status --json``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +125,42 @@ def known_judges(state: State, hours: float) -> KnownJudges:
     return KnownJudges(finished, waited_for, until, later, by_kit)
 
 
+def read_status(folder: Path, material: Material) -> dict[str, Any]:
+    """All that ``turinglike study status`` and ``/admin`` tell of the study in a folder, of what is on disk.
+
+    Beside :func:`status_of` these are the exports that may have data of deleted people, and whether the agents' server
+    answers: this asks the server. Raises InputError.
+    """
+    status = status_of(read_state(folder), material, read_personal(folder))
+    if isinstance(material, MeetingMaterial):
+        address, agents = material.needed_agents()
+        if agents:
+            named = sorted({name for name in agents.values() if name})
+            status["server"] = {"address": address, "agents": named, "problems": material.served_problems()}
+    return status | {"exports": [past for past in read_exports(folder) if past["deleted"]]}
+
+
 def status_of(state: State, material: Material, personal: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """How far a study is, as ``turinglike study status --json`` prints it.
+    """How far a study is, of its state alone.
 
     ``personal`` is what participants say of themselves, by their code. Raises InputError where the set lacks a
     conversation's topic.
     """
     people = state.judges.values()
     wanted = material.settings.judges.wanted
-    judges = Counter(_stage(judge, state, material) for judge in people)
-    status: dict[str, Any] = {"closed": state.closed, "judges": {"wanted": wanted, "joined": len(people), **judges}}
+    judges = Counter(stage_of(judge, state, material) for judge in people)
+    rows = rows_of(material, state, personal)
+    each = progress_rows(state, material, rows)
+    status: dict[str, Any] = {
+        "closed": state.closed,
+        "entry": _entry(state, material),
+        "judges": {"wanted": wanted, "joined": len(people), **judges},
+        "times": usual_times(each),
+        "curve": curve(state, material),
+        "coverage": coverage(state, material),
+        "quotas": quotas(state, material),
+        "rows": each,
+    }
     if isinstance(material, MeetingMaterial):
         held = count_meetings(state, material)
         numbers = {"over": held.over, "under_way": held.under_way, "void": sum(held.void.values())}
@@ -149,7 +175,7 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
         return status | {"answers": {"all": len(answers), "told": again, "flagged": flagged}}
     excluded: dict[str, list[str]] = defaultdict(list)
     verdicts: dict[str, list[str]] = defaultdict(list)
-    rows = [row for row in rows_of(material, state, personal) if row["phase"] != "practice"]
+    rows = [row for row in rows if row["phase"] != "practice"]
     for row in rows:
         for rule in row["rules"]:
             excluded[rule].append(row["judge"])
@@ -176,61 +202,14 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
     return status | {"verdicts": counts, "excluded": rules, "agents": agents}
 
 
-def _stage(judge: Judge, state: State, material: Material) -> str:
-    """How far a judge is, in words; who finished without a meeting that counts takes none of the wanted places."""
-    if judge.ended == "finished" and not state.has_finished(judge) and isinstance(material, MeetingMaterial):
-        return f"finished without a {material.meeting} that counts"
-    return judge.ended or ("at it" if judge.counted(judge.step) else "begun")
-
-
-def print_study(status: dict[str, Any]) -> None:
-    """Print what :func:`status_of` gives, with the study's ``exports`` of which people were deleted since."""
-    judges = dict(status["judges"])
-    wanted = judges.pop("wanted")
-    joined = judges.pop("joined")
-    finished = judges.pop("finished", 0)
-    kind = "judges" if "verdicts" in status else "participants"
-    others = "".join(f", {number:,} {STAGES.get(name, name)}" for name, number in judges.items())
-    print_line(f"{kind}: {finished:,} of {wanted:,} finished ({joined:,} joined{others})")
-    if "tests" in status:
-        tests = status["tests"]
-        numbers = f"({tests['under_way']:,} not complete, {tests['void']:,} void)"
-        print_line(f"tests: {tests['over']:,} of {tests['wanted']:,} complete {numbers}")
-    elif "conversations" in status:
-        held = status["conversations"]
-        numbers = f"({held['under_way']:,} not complete, {held['void']:,} void)"
-        print_line(f"conversations: {held['over']:,} complete {numbers}")
-    elif "answers" in status:
-        answers = status["answers"]
-        print_line(f"answers: {answers['all']:,} ({answers['flagged']:,} with a flag)")
-        print_line(f"  answers that the page's checks refused: {answers['told']:,}")
-    else:
-        every = status["verdicts"]["all"]
-        counted = status["verdicts"]["counted"]
-        print_line(f"verdicts: {every:,} ({counted:,} counted, {every - counted:,} excluded)")
-        for rule, excluded in status["excluded"].items():
-            excluded_verdicts = count(excluded["verdicts"], "verdict")
-            print_line(f"  excluded by the rule `{rule}`: {excluded_verdicts} of {count(excluded['judges'], 'judge')}")
-        has_bounds = any("decision" in row for row in status["agents"].values())
-        titles = ["answers of", "verdicts", "judged human"]
-        if has_bounds:
-            titles.append("within bounds")
-        table = plain_table(*titles)
-        for name, row in status["agents"].items():
-            decision = [f"{row['decision']} ({count(row['judges'], 'judge')})"] if "decision" in row else []
-            table.add_row(name, f"{row['verdicts']:,}", f"{row['said_human']:.3f}", *decision)
-        if status["agents"]:
-            print_table(table)
-        if has_bounds:
-            print_line(status["decided_for"])
-        if "not_counted" in status:
-            print_line(status["not_counted"])
-    for reason, number in sorted(status.get("void", {}).items()):
-        print_line(f"  {number:,} void: {reason}")
-    for export in status["exports"]:
-        people = count(export["deleted"], "person", "people")
-        print_line(
-            f"the export of {export['at'][:10]} may still contain data of {people} deleted later: {export['out']}"
-        )
-    if status["closed"]:
-        print_line(f"the study was closed on {status['closed'][:10]}")
+def _entry(state: State, material: Material) -> str:
+    """Whether somebody new may begin: open, stopped (by the lab), enough (as many as wanted) or closed."""
+    if state.closed:
+        return "closed"
+    if state.entry_stopped:
+        return "stopped"
+    finished = sum(map(state.has_finished, state.judges.values()))
+    is_enough = finished >= material.settings.judges.wanted
+    if isinstance(material.settings, TestsSettings):
+        is_enough = is_enough or len(counting_meetings(state, material)) >= material.settings.tests.wanted
+    return "enough" if is_enough else "open"

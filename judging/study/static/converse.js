@@ -5,7 +5,7 @@
   const { bubble, el, writer } = Turinglike;
 
   /** Shows a participant's conversation, from the lobby to its end; `tools` are what the pages share. */
-  async function talk(view, { actions, button, go, phrase, post, put }) {
+  async function talk(view, { actions, button, counted, go, phrase, post, put }) {
     const list = el("ol.chat", { tabindex: 0, "aria-live": "polite", "aria-label": phrase("talk_title") });
     const status = el("p.note", { role: "status" });
     const left = el("p.small");
@@ -31,7 +31,7 @@
       shown = talk.messages.length;
       isBurst = talk.burst;
       mine = talk.messages.filter((message) => message.speaker === talk.mine).length;
-      left.textContent = phrase("talk_left", talk);
+      left.textContent = counted("talk_left", talk.left, talk);
       status.textContent = phrase(isBurst ? "burst" : talk.my_turn ? "your_turn" : "their_turn");
       place.off(!talk.my_turn);
       if (talk.my_turn) place.area.focus({ preventScroll: true });

@@ -67,7 +67,7 @@
 
     function room(test, side) {
       const name = phrase(test.role === "judge" ? "agent_name" : "the_judge", { number: side });
-      const list = el("ol.chat", { tabindex: 0, role: "log", "aria-label": name });
+      const list = el("div.chat", { tabindex: 0, role: "log", "aria-label": name });
       const send = (text) =>
         act(test, { side, text, id: String(Math.random()) }, (is) => {
           made.off(!is);
@@ -95,7 +95,7 @@
       tick();
       rooms.forEach(({ list, made, name }, at) => {
         const news = test.chats[at].slice(list.children.length);
-        list.append(...news.map(({ mine, text }) => bubble("li", mine, mine ? phrase("you") : name, text)));
+        list.append(...news.map(({ mine, text }) => bubble("div", mine, mine ? phrase("you") : name, text)));
         if (news.length) list.scrollTop = list.scrollHeight;
         made.off(false);
         made.form.hidden = test.act !== "say";

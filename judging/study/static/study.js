@@ -9,11 +9,17 @@
   const link = query.get("link");
   let words = {};
   let title = "";
+  let plurals = null; // which form of a phrase a number has in the pages' language
   let current = null; // the step that is up
   let onKey = null; // what a key does on this page; null while none is awaited
 
   const phrase = (name, values = {}) =>
     (words[name] ?? name).replace(/\{(\w+)\}/g, (_, key) => String(values[key] ?? ""));
+  /** A phrase about a `number`, in the form that the language has for it: "1 message to go", "2 messages to go". */
+  function counted(name, number, values = {}) {
+    const form = `${name}_${plurals.select(number)}`;
+    return phrase(words[form] === undefined ? name : form, { number, ...values });
+  }
   const post = (address, body) => Turinglike.post(address, body, phrase("offline"));
   /** Whom this page is for: what its address says, and the judge whose pages this tab has had. */
   const who = () => ({
@@ -32,7 +38,7 @@
   function put(heading, ...parts) {
     onKey = null;
     for (const image of page.querySelectorAll("img")) image.dispatchEvent(new Event("turinglike-gone"));
-    page.replaceChildren(el("h1", heading), ...parts);
+    page.replaceChildren(el("h1", quote(heading)), ...parts);
     scrollTo(0, 0);
     page.focus({ preventScroll: true });
   }
@@ -41,7 +47,7 @@
     text
       .split(/\n\s*\n/)
       .filter((part) => part.trim())
-      .map((part) => el("p", quote(part.trim())));
+      .map((part) => el("p", { dir: "auto" }, quote(part.trim())));
 
   function button(name, press, quiet = false) {
     const made = el("button", { type: "button", class: quiet ? "quiet" : "" }, phrase(name));
@@ -135,7 +141,23 @@
       off(pressed);
       post("join", who()).then(show).catch(failed);
     });
-    put(title, note && el("p.truth", { role: "status" }, note), actions(begin), kit?.buttons(phrase) ?? "");
+    const told = note ? [el("p.truth", { role: "status" }, note)] : firstPage();
+    put(title, ...told, actions(begin), kit?.buttons(phrase) ?? "");
+  }
+
+  /** Who asks, how long it takes, how much there is to do, and what will happen. */
+  function firstPage() {
+    const { institution, minutes, what, number, text, happens } = words.first_page;
+    const facts = [counted("first_minutes", minutes), counted(what, number)];
+    const values = (step) => ({ ...step, what: counted(what, number) });
+    const item = (step) => el("li", step.number ? counted(step.phrase, step.number) : phrase(step.phrase, values(step)));
+    return [
+      institution && el("p.institution", phrase("first_by", { institution })),
+      el("ul.facts", facts.map((fact) => el("li", fact))),
+      el("h2", phrase("first_happens")),
+      ...(text ? paragraphs(text) : [el("ol.happens", happens.map(item))]),
+      el("p.note", phrase("first_leave")),
+    ];
   }
 
   function consent(view) {
@@ -263,7 +285,7 @@
   }
 
   async function trial(view) {
-    const heading = view.practice ? phrase("practice") : phrase("trial", view);
+    const heading = view.practice ? phrase("practice", view) : phrase("trial", view);
     let sent = false;
     const form = verdictForm(view, () => {
       if (sent || form.fields.disabled) return;
@@ -298,7 +320,7 @@
   }
 
   function talk(view) {
-    return Turinglike.talk(view, { actions, button, go, phrase, post, put }).catch(failed);
+    return Turinglike.talk(view, { actions, button, counted, go, phrase, post, put }).catch(failed);
   }
 
   function test(view) {
@@ -448,6 +470,15 @@
     if (event.persisted) location.reload(); // of a page that the back button brings, the step may be over
   });
 
+  /** Of a language that browsers do not know, those of English. */
+  function pluralsOf(language) {
+    try {
+      return new Intl.PluralRules(language);
+    } catch {
+      return new Intl.PluralRules("en");
+    }
+  }
+
   async function start() {
     let about = kit?.about;
     while (!about) about = await fetch("phrases").then((reply) => reply.json()).catch(() => wait(1000));
@@ -455,6 +486,8 @@
     title = about.title;
     document.title = title;
     document.documentElement.lang = about.language;
+    document.documentElement.dir = about.direction;
+    plurals = pluralsOf(about.language);
     show(await post("now", { loaded: true, ...who() }));
   }
   start().catch(failed);

@@ -38,6 +38,7 @@ LINES = (
     '{"kind":"instructions"},{"kind":"ask","trials":["s"],"phase":"test","again":false},'
     '{"kind":"talk","trials":[],"phase":"test","again":false},{"kind":"test","trials":[],"phase":"test","again":true}],'
     f'"end_code":"dd",{AT}}}',
+    f'{{"event":"entry",{AT},"open":false}}',
     f'{{"event":"session","judge":"j","session":"cc",{AT}}}',
     f'{{"event":"loaded","judge":"j",{AT}}}',
     f'{{"event":"blocked","judge":"j",{AT}}}',
@@ -295,7 +296,7 @@ def test_whoever_is_forgotten_stands_in_no_event_that_stays(tmp_path: Path) -> N
     stay = [entry.line for entry in files.without(code, entries)]
     assert [line for line in stay if code.encode() in line] == []
     kinds = {json.loads(line)["event"] for line in stay}
-    assert kinds == {"settings", "closed", "paired", "void", "test", "test_void"}
+    assert kinds == {"settings", "closed", "entry", "paired", "void", "test", "test_void"}
 
     (tmp_path / "events.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
     told = {event["event"] for event in files.read_person(tmp_path, code)["events"]}

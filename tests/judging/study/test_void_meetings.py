@@ -503,12 +503,12 @@ def test_pages_tell_a_fault_as_a_fault_and_ask_before_they_thank(browser: Browse
             page.context.close()  # as who believes that this is the end
             page = browser.new_context().new_page()
             page.goto(f"{server.url}/admin")
-            page.get_by_label("Key").fill("a-key-for-the-tests-0123")
+            page.get_by_label("Secret key").fill("a-key-for-the-tests-0123")
             page.get_by_role("button", name="Show").click()
-            page.get_by_role("cell", name="eliza: ValueError: its reply is no object").wait_for()
-            shown = page.locator("dl").inner_text().replace("\n", " ")
-            assert "conversations: over1" in shown
-            assert "conversations: void1" in shown
+            page.get_by_role("rowheader", name="void: eliza: ValueError: its reply is no object").wait_for()
+            shown = page.locator("#tiles").inner_text().replace("\n", " ")
+            assert "Conversations 1 complete" in shown
+            assert "Void 1 1 person finished without one that counts" in shown
             page.context.close()
     [record] = exported(study)
     assert list(record["raw"]["guesses"].values()) == [None]

@@ -25,6 +25,11 @@ def picture(figures: Mapping[str, str], name: str, label: str) -> DescribedSvg |
     return DescribedSvg(figures[name], label, files)
 
 
+def headings(names: str) -> dict[str, str]:
+    """The view of a table with these fields."""
+    return {"compared with" if name == "beside" else name.replace("_", " "): name for name in names.split()}
+
+
 def unless_empty(rows: Table[Any], view: Mapping[str, str] | str, caption: str) -> Grid | None:
     """A table; None without rows."""
     return rows.grid(view, caption) if rows else None
@@ -44,7 +49,7 @@ def pairs_section(tables: ScoreTables, figures: Mapping[str, str]) -> PairsSecti
         by=unless_empty(pairs.by, of_columns, "By a column, all agents"),
         tests=unless_empty(
             pairs.tests,
-            "judge column value beside difference p holm family test",
+            headings("judge column value beside difference p holm family test"),
             "How much more often pairs were judged rightly, by columns",
         ),
         words=unless_empty(

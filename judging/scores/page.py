@@ -10,6 +10,7 @@ from judging.scores.figures import CAPTION_TASK, CAPTIONS, OVERVIEW, figure_of, 
 from judging.scores.glossary import words_of_details, words_of_result
 from judging.scores.other_sections import (
     by_column,
+    headings,
     others,
     pairs_section,
     picture,
@@ -37,8 +38,8 @@ from serving.pages.rendering import render
 
 OF_PAPERS = "As in the papers, for these answers only"
 TESTS = {  # by kind the heading of a table of tests, and its columns
-    "against_half": ("Rates beside a half", "judge of measure rate p holm family result test"),
-    "between_agents": ("Agents beside each other: p(M|M)", "judge first second difference p holm family test"),
+    "against_half": ("Rates compared with a half", "judge of measure rate p holm family result test"),
+    "between_agents": ("Agents compared with each other: p(M|M)", "judge first second difference p holm family test"),
     "between_judges": (
         "Judges on the same trials: detectability",
         "first second trials difference p holm family test",
@@ -50,7 +51,7 @@ TESTS = {  # by kind the heading of a table of tests, and its columns
     ),
     "papers_among_agents": (f"{OF_PAPERS}: Friedman, all agents", "judge judges agents chi2 kendall_w p test"),
     "papers_between_agents": (
-        f"{OF_PAPERS}: permutation, agents beside each other",
+        f"{OF_PAPERS}: permutation, agents compared with each other",
         "judge first second difference p holm family test",
     ),
     "papers_trends": (
@@ -148,7 +149,7 @@ def _links(tables: ScoreTables) -> list[tuple[str, str]]:
     if tables.populations:
         links.append(("#populations", "Populations"))
     if tables.published:
-        links.append(("#published", "Beside the paper"))
+        links.append(("#published", "The paper's figures"))
     links += [(f"#by-{column}", f"By {column}") for column in sorted(tables.by.distinct("column"))]
     if tables.methods:
         links.append(("#methods", "Methods"))
@@ -169,7 +170,7 @@ def _task_section(tables: ScoreTables, task: str, figures: Mapping[str, str]) ->
         beside_people=unless_empty(
             beside_people,
             "judge agent difference p holm family bounds test",
-            "Agents beside people, with 95 % intervals",
+            "Agents compared with people, with 95 % intervals",
         ),
         best_cue=worth.data[0].best_cue if worth else None,
         worth=_worth(worth) if len(worth) > 1 else None,
@@ -182,7 +183,7 @@ def _task_section(tables: ScoreTables, task: str, figures: Mapping[str, str]) ->
         statistics=_statistics(statistics) if statistics else None,
         has_kappa=any(row.statistic == KAPPA for row in statistics),
         captions=_caption_section(tables, figures) if task == CAPTION_TASK else None,
-        tests=[tests[kind].grid(names, title) for kind, (title, names) in TESTS.items() if tests.get(kind)],
+        tests=[tests[kind].grid(headings(names), title) for kind, (title, names) in TESTS.items() if tests.get(kind)],
         agreement=_agreement_section(tables, task),
     )
 
@@ -255,7 +256,7 @@ def _statistics(statistics: Table[Any]) -> Grid:
         "Cliff's delta": "delta",
         "than people": "direction",
     }
-    return statistics.grid(view, "Statistics of the answers, beside people's")
+    return statistics.grid(view, "Statistics of the answers, compared with people's")
 
 
 def _caption_section(tables: ScoreTables, figures: Mapping[str, str]) -> CaptionSection | None:
@@ -272,7 +273,7 @@ def _caption_section(tables: ScoreTables, figures: Mapping[str, str]) -> Caption
     }
     return CaptionSection(
         note=tables.captions.note,
-        figure=picture(figures, CAPTIONS, "Detectability beside BLEU and CIDEr-D: the table below has them"),
+        figure=picture(figures, CAPTIONS, "Detectability plotted against BLEU and CIDEr-D: the table below has them"),
         grid=tables.captions.agents.grid(view, "Standard measures of captions"),
         correlations=tables.captions.correlations.grid(
             "judge measure agents pearson pearson_p spearman spearman_p why",

@@ -136,7 +136,7 @@ def others(tables: ScoreTables) -> list[Grid]:
         "by": "by",
         "verdicts": "verdicts",
         "AUC of machines above people": "auc",
-        "machines found, 1 % of people taken for one": "true_at_1",
+        "machines found at 1 % false alarms": "true_at_1",
         "AUC of right above wrong verdicts": "auc_2",
         "right as stated": "stated",
         "right in fact": "right",

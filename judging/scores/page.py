@@ -143,7 +143,8 @@ def _needed(tables: ScoreTables) -> Grid | None:
 
 
 def _links(tables: ScoreTables) -> list[tuple[str, str]]:
-    links = [(f"#{task}", TASK_NAMES[task]) for task in tables.scores.distinct("task")]
+    links = [("#needed", "What more would decide")] if tables.needed else []
+    links += [(f"#{task}", TASK_NAMES[task]) for task in tables.scores.distinct("task")]
     if tables.pairs is not None:
         links.append(("#pairs", "Pairs"))
     if tables.populations:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 POWER = 0.8
 MOST_TIMES = 1000.0  # a study that many times as large is out of reach
-STEPS = 13  # of halving, by which a number of times is found to 1 in 1,000
+STEPS = 10  # of halving, by which a number of times is found to 1 in 100
 KINDS = ("judges", "stimuli", "participants")  # in the order of the dimensions of a Jackknife
 LEAST = {"judges": 6, "stimuli": 10, "participants": 6}  # fewer say little of others like them
 BOTH = np.arange(2)  # the cells of people's answers and of an agent's

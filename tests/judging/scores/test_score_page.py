@@ -66,13 +66,13 @@ def test_the_tabs_need_no_script_and_old_addresses_still_lead_somewhere(scores: 
     page = watched.page
     page.goto(address)
     assert (_is_shown(page, ".tile"), _is_shown(page, "#details")) == (True, False)
-    page.get_by_role("link", name="Details").click()
+    page.locator(".tabs").get_by_role("link", name="Details").click()
     assert (_is_shown(page, ".tile"), _is_shown(page, "#details table")) == (False, True)
     for fragment in ("word_association", "needed"):
         page.goto("about:blank")
         page.goto(f"{address}#{fragment}")
         assert (_is_shown(page, ".tile"), _is_shown(page, f"#{fragment}")) == (False, True), fragment
-    page.get_by_role("link", name="Result").click()
+    page.locator(".tabs").get_by_role("link", name="Result").click()
     assert (_is_shown(page, ".tile"), _is_shown(page, "#details")) == (True, False)
     page.emulate_media(media="print")
     assert (_is_shown(page, ".tile"), _is_shown(page, "#details"), _is_shown(page, ".save")) == (True, False, False)

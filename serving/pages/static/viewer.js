@@ -50,6 +50,7 @@
 
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || !Object.hasOwn(KEYS, event.key)) return;
+    if (event.defaultPrevented) return; // the grid has taken it
     if (event.target.closest("input, select, textarea, .wide, .chat, pre")) {
       if (event.key === "Escape") event.target.blur();
       return;
@@ -66,22 +67,33 @@
       byId("told").textContent = error.message;
       throw error;
     }
-    performance.mark("first screen");
     if (Turinglike.index.stamp) setTimeout(follow, FOLLOWED);
   }
 
   async function renew() {
-    Turinglike.index = await Turinglike.load("index");
+    const isFirst = Turinglike.index === undefined;
+    const index = await Turinglike.load("index");
+    if (index.size === undefined) await use(index);
+    else {
+      if (isFirst && Turinglike.isPlain()) await use(index); // its first rows, at once
+      await use(await Turinglike.load("whole"));
+    }
+  }
+
+  async function use(index) {
+    Turinglike.index = index;
     const { title, made: how, notices } = Turinglike.index;
     document.title = title;
     byId("title").textContent = title;
     byId("made").textContent = how;
     byId("notices").replaceChildren(...notices.map((text) => el("div.box-notice", quote(text))));
+    Turinglike.progress();
     Turinglike.forget();
     made.clear();
     if (!byId("list").contains(document.activeElement)) byId("list").replaceChildren(); // nobody chooses just now
     const focused = document.activeElement.getAttribute("href");
     await show();
+    performance.mark(index.size === undefined ? "first screen" : "first rows");
     if (focused) [...document.links].findLast((link) => link.getAttribute("href") === focused)?.focus();
   }
 

@@ -20,15 +20,15 @@ def unfinished(runs: Sequence[Run], name_shown: NameShown) -> list[list[Any]]:
         for name, agent in status(run.path)["agents"].items():
             if not agent["unanswered"]:
                 continue
-            file = run.records_path(name)
+            answered = agent["expected"] - agent["unanswered"]
             rows.append(
                 [
                     name_shown(number, {"agent": name, "kind": agent["kind"]}),
-                    agent["expected"] - agent["unanswered"],
+                    answered,
                     agent["expected"],
                     None if agent["rate"] is None else per_second(agent["rate"]),
                     None if agent["left"] is None else Estimate(**agent["left"]).text(duration),
-                    file.stat().st_mtime if file.exists() else None,
+                    run.records_path(name).stat().st_mtime if answered else None,
                 ]
             )
     return rows

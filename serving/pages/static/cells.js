@@ -48,13 +48,11 @@
       return [el(kind, standing(records[0]), swatchOf(column.task, text), quote(text), times), " "];
     });
     const left = inOrder.length - shown.length;
-    const more = left > 0 && `+ ${isShort ? count(left, "word") : count(left, "answer")}`;
-    const who = column.label === -1 && count(persons(found), "person", "people");
-    const about = [who, more].filter(Boolean).join(", ");
+    const more = left > 0 && count(left, isShort ? "other word" : "other");
+    const all = column.label === -1 && count(found.length, "answer"); // people who are not told apart have one name
+    const about = [all, more].filter(Boolean).join(", ");
     return [answers, about && small(about)];
   }
-
-  const persons = (found) => new Set(found.map(({ at }) => Turinglike.index.records.agent[at])).size;
 
   function standing(at) {
     const status = statusOf(at);
@@ -80,10 +78,10 @@
         sketch(holder, JSON.parse(lines[at - Turinglike.index.stimuli.first[number]]), seen);
       }
     });
+    const several = column.label === -1 || found.length > 1;
+    const about = several ? count(found.length, "path") : [standing(found[0].at), textOf(found[0].at)];
     const left = found.length - drawn.length;
-    const about =
-      column.label === -1 ? count(persons(found), "person", "people") : [standing(found[0].at), textOf(found[0].at)];
-    return [holder, small(about, left > 0 && ` + ${left}`)];
+    return [holder, small(about, left > 0 && `, ${drawn.length} drawn`)];
   }
 
   const thumbnail = ({ url }) =>

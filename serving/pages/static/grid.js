@@ -14,14 +14,14 @@
   /** The table of some rows; `entries` are numbers of rows, and names of groups before the first row of each.
    * `at` is the place of the first row among all that are chosen, `sortBy` what a click on a column's name does. */
   function grid(entries, at, sortBy) {
-    const { pinned, others } = shownColumns();
+    const { pinned, others } = shownColumns(entries.filter(Number.isInteger));
     const columns = [...pinned, ...others];
     const { all, isHit } = selection();
     const later = [];
     let place = at;
     const body = entries.map((entry) =>
       typeof entry === "number"
-        ? line(entry, (place += 1), columns, (draw) => later.push(draw), isHit)
+        ? line(entry, (place += 1), columns, pinned.length, (draw) => later.push(draw), isHit)
         : groupLine(entry, columns.length + 1),
     );
     const table = el(
@@ -63,7 +63,7 @@
           const attributes = { scope: "col", "aria-sort": sorted(column.key) };
           const label = column.who === AGREEMENT ? "agreement" : quote(nameOf(column));
           const made = el("th", attributes, sorter(column.key, label, sortBy));
-          made.classList.add(...columnKinds([...pinned, ...others], nth));
+          made.classList.add(...columnKinds([...pinned, ...others], pinned.length, nth));
           return made;
         }),
       ),
@@ -77,7 +77,7 @@
     return el("button.sort", { type: "button", tabindex: -1, "data-key": key, click: () => sortBy(key) }, label, mark && el("span", { "aria-hidden": "true" }, mark));
   }
 
-  function line(row, place, columns, later, isHit) {
+  function line(row, place, columns, pinned, later, isHit) {
     const { stimuli, rows } = Turinglike.index;
     const seen = pictureOf(row);
     const [first] = stimuliOf(row, taskShown());
@@ -96,16 +96,15 @@
       ),
       columns.map((column, nth) => {
         const made = cell(row, column, seen, isHit, later);
-        made.classList.add(...columnKinds(columns, nth));
+        made.classList.add(...columnKinds(columns, pinned, nth));
         return made;
       }),
     );
   }
 
   /** The classes of a column: how wide it may be, and where a task begins. */
-  function columnKinds(columns, nth) {
+  function columnKinds(columns, pinned, nth) {
     const { task, who } = columns[nth];
-    const { length: pinned } = shownColumns().pinned;
     return [
       nth < pinned && "pinned",
       (nth === 0 || nth === pinned || columns[nth - 1].task !== task) && "begins",
@@ -131,6 +130,7 @@
         for (const { cells } of table.rows) if (cells.length > nth) cells[nth].style.left = `${left}px`;
         left += head.getBoundingClientRect().width;
       });
+      table.style.setProperty("--heads", `${table.tHead.getBoundingClientRect().height}px`);
       table.style.setProperty("--pinned", `${left}px`); // the width of all that stays where it is
     });
   }

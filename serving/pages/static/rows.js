@@ -75,9 +75,11 @@
     return all;
   }
 
-  /** The columns that are shown, the pinned ones first. */
-  function shownColumns() {
-    const shown = columns().filter(({ key }) => !state.hide.includes(key));
+  /** The columns that are shown for some rows, the pinned ones first: those of the tasks that the rows have. */
+  function shownColumns(rows) {
+    const { task } = Turinglike.index.stimuli;
+    const here = new Set(rows.flatMap((row) => [...stimuliOf(row)].map((number) => task[number])));
+    const shown = columns().filter(({ key, number }) => here.has(number) && !state.hide.includes(key));
     const isPinned = ({ key }) => state.pin.includes(key);
     return { pinned: shown.filter(isPinned), others: shown.filter((column) => !isPinned(column)) };
   }

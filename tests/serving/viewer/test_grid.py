@@ -86,10 +86,10 @@ def test_columns_are_ordered_pinned_hidden_and_grouped(tmp_path: Path, seen: See
     assert _heads(page) == ["picture", "agreement", "mmcq", "people", "gbvs", "blip"]
     # Of the three pairs of a machine and two people all agree, or one.
     assert _cells(page) == [
-        ["p12.png", "100 %", "red", "red 2 people", "3 fixations", "caption 0"],
-        ["p11.png", "33 %", "blue", "red 2 people", "3 fixations", "caption 1"],
-        ["p10.png", "33 %", "green", "red 2 people", "3 fixations", "caption 2"],
-        ["p9.png", "100 %", "red", "red 2 people", "3 fixations", "caption 3"],
+        ["p12.png", "100 %", "red", "red 2 answers", "3 fixations", "caption 0"],
+        ["p11.png", "33 %", "blue", "red 2 answers", "3 fixations", "caption 1"],
+        ["p10.png", "33 %", "green", "red 2 answers", "3 fixations", "caption 2"],
+        ["p9.png", "100 %", "red", "red 2 answers", "3 fixations", "caption 3"],
     ]
     page.wait_for_selector("#found .sketch polyline >> nth=7", state="attached")
     # A column's name orders by it, once more turns that round; the choice is in the address.

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -105,6 +106,7 @@ class Gathered:
     _tallies: dict[tuple[str, str], RecordTally] = field(default_factory=dict)  # by group and task
     _failures: dict[tuple[str, str], list[Any]] = field(default_factory=dict)  # by agent and code: number, first one
     # pictures
+    _roots: list[Path] = field(init=False)  # by run: the folder in which the paths of its pictures begin
     _picture_numbers: dict[str, int] = field(default_factory=dict)  # by path
     _sha256: dict[int, str] = field(default_factory=dict)  # by number: the hash when it was answered
     _alarms: Alarms = field(default_factory=Alarms)
@@ -113,6 +115,7 @@ class Gathered:
     def __post_init__(self) -> None:
         self._paths = ViewedScanpaths(self.pictures)
         self._page_rows = PageRows(self.runs)
+        self._roots = [(run.root or run.path).resolve() for run in self.runs]
 
     def read(self) -> None:
         """Read all stimuli and records of the runs. Raises InputError for a damaged set, and with all scanpaths that
@@ -151,8 +154,8 @@ class Gathered:
         picture = -1
         image = row.get("image")
         if isinstance(image, str) and image:
-            root = self.runs[run].root or self.runs[run].path
-            picture = self._picture_numbers.setdefault(str(root.resolve() / image), len(self.pictures))
+            root = self._roots[run]
+            picture = self._picture_numbers.setdefault(f"{root}/{image}", len(self.pictures))
             if picture == len(self.pictures):
                 self.pictures.append(Image(image, root=root))
         self._row_pictures.append(picture)

@@ -86,7 +86,7 @@
     const href = forOne(first);
     return el(
       "tr",
-      { "aria-rowindex": place + 2 },
+      { "aria-rowindex": place + 2, "data-row": row },
       el(
         "th.first",
         { scope: "row" },
@@ -174,11 +174,37 @@
     if (to !== undefined) focusOn(to.cells[0]);
   }
 
-  /** Make the first row's first cell the one that the tab key reaches. */
-  function beginAt(box) {
-    const first = box.querySelector("tbody tr:not(.group) th");
-    if (first !== null) choose(box.querySelector("table"), first);
+  /** Give the focus to a row, if it is on this page. */
+  function focusRow(row) {
+    const found = document.querySelector(`#found tr[data-row="${row}"]`);
+    if (found !== null) focusOn(found.cells[0]);
   }
 
-  Object.assign(Turinglike, { beginAt, grid, moveRow, nameOf, taskOf });
+  /** Put a new grid in the place of an old one: the focus stays in its cell, and what is scrolled stays where it is.
+   * Without the focus, the first row's first cell is the one that the tab key reaches. */
+  function replaceGrid(holder, children, keepsRows) {
+    const old = holder.querySelector(".grid");
+    const { scrollLeft = 0, scrollTop = 0 } = old ?? {};
+    const focused = old?.contains(document.activeElement) ? document.activeElement.closest("th, td") : null;
+    holder.replaceChildren(...children);
+    const table = holder.querySelector(".grid table");
+    if (table === null) return;
+    const first = table.querySelector("tbody tr:not(.group) th");
+    if (first !== null) choose(table, first);
+    const cell = focused && sameCell(table, focused);
+    if (cell) {
+      choose(table, cell);
+      targetOf(cell).focus({ preventScroll: true });
+    }
+    table.parentNode.scrollLeft = scrollLeft;
+    if (keepsRows) table.parentNode.scrollTop = scrollTop;
+  }
+
+  /** The cell that stands where one stood in an old table: in the row of the same picture, or of names. */
+  function sameCell(table, { parentNode: { dataset, rowIndex }, cellIndex }) {
+    if (dataset.row === undefined) return table.rows[Math.min(rowIndex, 1)].cells[cellIndex];
+    return table.querySelector(`tr[data-row="${dataset.row}"]`)?.cells[cellIndex];
+  }
+
+  Object.assign(Turinglike, { focusRow, grid, moveRow, nameOf, replaceGrid, taskOf });
 }

@@ -3,8 +3,8 @@
 
 {
   const { byId, count, el, note, quiet, quote, small, step } = Turinglike;
-  const { AGREEMENT, PEOPLE, STATUSES, beginAt, columns, forList, grid, kindOfRows } = Turinglike;
-  const { nameOf, selection, state, taskOf } = Turinglike;
+  const { AGREEMENT, PEOPLE, STATUSES, columns, forList, grid, kindOfRows } = Turinglike;
+  const { nameOf, replaceGrid, selection, state, taskOf } = Turinglike;
   const PAGE = 25; // rows
   const GROUPS = 40; // that are listed above the grid
   const SHOWN = { "": "all", disagree: "only disagreement", failed: "only failed" };
@@ -18,6 +18,7 @@
   };
   const KINDS = { picture: "pictures", cue: "cues", talk: "talks", trial: "trials", stimulus: "stimuli" };
   const controls = {};
+  const opened = new Set(); // parts that are folded out
 
   const option = (value, text = value) => el("option", { value }, text);
   const options = (values, text = (value) => value) => values.map((value) => option(value, text(value)));
@@ -55,13 +56,19 @@
       fields
         .filter(([name, , has]) => has && FOLDED.includes(name) === folded)
         .map(([name, label]) => el("label", el("span", label), controls[name]));
-    const isChosen = FOLDED.some((name) => state[name] !== "");
+    if (FOLDED.some((name) => state[name] !== "")) opened.add("more");
     return el(
       "form",
       { role: "search", "aria-label": "Choose answers", submit: (event) => event.preventDefault() },
       el("div.choices", el("label.search", el("span", "Search"), controls.q), drawn(false)),
-      el("details", { open: isChosen }, el("summary", "More choices"), el("div.choices", drawn(true))),
+      foldedOut("more", "details", el("summary", "More choices"), el("div.choices", drawn(true))),
     );
+  }
+
+  /** A part that is folded out or away as it was when the page was made before. */
+  function foldedOut(id, selector, ...content) {
+    const toggle = ({ target }) => (target.open ? opened.add(id) : opened.delete(id));
+    return el(selector, { id, open: opened.has(id), toggle }, content);
   }
 
   /** Go to the first page of what is now chosen; typing makes no history. */
@@ -90,28 +97,32 @@
   function list() {
     const section = byId("list");
     if (!section.firstChild)
-      section.append(form(), el("details.arrange", { id: "columns" }), el("div", { id: "found" }));
+      section.append(form(), foldedOut("columns", "details.arrange"), el("div", { id: "found" }));
     const field = Turinglike.index.meta.find(([name]) => name === state.column);
     controls.value.replaceChildren(option("", "any"), ...options(field?.[1] ?? []));
     controls.value.disabled = field === undefined;
     fillOrders();
-    for (const [name, control] of Object.entries(controls))
+    for (const [name, control] of Object.entries(controls)) {
       if (document.activeElement !== control) control.value = state[name];
+      if (control.selectedIndex === -1) control.selectedIndex = 0; // the address names what there is not
+    }
     fillColumns();
     const { rows, all, groups, records } = selection();
     const pages = Math.max(1, Math.ceil(all / PAGE));
     const page = within(state.page, pages);
     const first = (page - 1) * PAGE;
     const kind = kindOfRows();
-    byId("found").replaceChildren(
+    const parts = [
       el("p.found", { role: "status" }, `${count(all, kind, KINDS[kind])}, ${count(records, "answer")}`),
       groups === null ? "" : groupLinks(groups),
       pager(page, pages, "Pages"),
       rows.length ? grid(entriesOf(first), first, sortBy) : note("Nothing is chosen: take a choice back."),
       rows.length ? pager(page, pages, "Pages, again") : "",
-    );
-    beginAt(byId("found"));
+    ];
+    replaceGrid(byId("found"), parts, shown === location.hash);
+    shown = location.hash;
   }
+  let shown = ""; // the address of the grid that stands there
 
   /** The rows of a page, with the name of each group before its first row there. */
   function entriesOf(first) {
@@ -144,13 +155,7 @@
   /** Order by a column; once more turns it round, and a third time takes it back. */
   function sortBy(key) {
     const next = { [key]: `-${key}`, [`-${key}`]: "set" }[state.sort] ?? key;
-    refocus(`#found thead button[data-key="${CSS.escape(key)}"]`, () => go({ sort: next }));
-  }
-
-  /** Do what makes the list anew, and give the focus to the element that then stands in the place of one. */
-  function refocus(selector, change) {
-    addEventListener("hashchange", () => document.querySelector(selector)?.focus(), { once: true });
-    change();
+    go({ sort: next });
   }
 
   // Columns
@@ -224,7 +229,11 @@
     return el("li", el("label.choice", show, " ", quote(nameOf(column))), pin);
   }
 
-  const arrange = (changes, focused) => refocus(focused, () => location.replace(forList(changes)));
+  /** Arrange the columns, and give the focus to what then stands where it was. */
+  function arrange(changes, focused) {
+    addEventListener("hashchange", () => document.querySelector(focused)?.focus(), { once: true });
+    location.replace(forList(changes));
+  }
 
   // Pages
 

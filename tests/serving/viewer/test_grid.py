@@ -158,6 +158,7 @@ def test_the_arrow_keys_go_from_cell_to_cell(tmp_path: Path, seen: Seen) -> None
     page.keyboard.press("ArrowUp")
     assert focused() == "picture"
     page.keyboard.press("j")
+    page.keyboard.press("j")
     assert page.locator("#found [tabindex='0']:is(a, button)").count() == 1
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
@@ -165,6 +166,7 @@ def test_the_arrow_keys_go_from_cell_to_cell(tmp_path: Path, seen: Seen) -> None
     page.wait_for_selector("article.wanted[data-agent=mmcq]")
     page.keyboard.press("Escape")
     page.wait_for_selector("#found tbody")
+    assert focused() == "p11.png"  # where one has come from
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 

@@ -24,12 +24,12 @@ def _index(*folders: Folder, of: str = "index") -> dict[str, Any]:
 
 
 def _rows(index: dict[str, Any]) -> dict[str, list[str]]:
-    """The stimuli of each row, as "TASK ID"."""
+    """The stimuli of each row, as "TASK ID", with the first word of the task."""
     rows: dict[str, list[str]] = {}
     stimuli = index["stimuli"]
     for number, id in enumerate(stimuli["id"]):
         name = f"{stimuli['row'][number]} {index['rows'][stimuli['row'][number]]}"
-        rows.setdefault(name, []).append(f"{index['tasks'][stimuli['task'][number]][:5]} {id}")
+        rows.setdefault(name, []).append(f"{index['tasks'][stimuli['task'][number]].split('_')[0]} {id}")
     return rows
 
 
@@ -62,9 +62,9 @@ def test_a_picture_has_one_row_in_all_tasks_and_runs(folders: list[Folder]) -> N
     assert _rows(index) == {
         f"{number} {name}": [
             f"color {name}",
-            f"atten attention_prediction/{name}",
+            f"attention attention_prediction/{name}",
             f"image {name}",
-            f"objec {name}",
+            f"object {name}",
         ]
         for number, name in enumerate(("dog.png", "cat.png"))
     }
@@ -109,8 +109,8 @@ def test_a_picture_that_a_task_asks_twice_says_nothing_of_other_tasks(folders: l
     first.ask("image_captioning", "kitchen.png", image=picture)
     first.ask("color_estimation", "any name", image=picture)
     assert _rows(_index(first)) == {
-        "0 cup/kitchen": ["atten cup/kitchen"],
-        "1 fork/kitchen": ["atten fork/kitchen"],
+        "0 cup/kitchen": ["attention cup/kitchen"],
+        "1 fork/kitchen": ["attention fork/kitchen"],
         "2 kitchen.png": ["image kitchen.png", "color any name"],
     }
 
@@ -123,9 +123,9 @@ def test_cues_are_one_by_their_word_and_talks_by_their_id(folders: list[Folder])
     for folder, topic in ((first, "boats"), (second, "boats")):
         folder.ask("conversation", "talk", topic=topic)
     assert _rows(_index(first, second)) == {
-        "0 w1": ["word_ w1"],
-        "1 talk": ["conve talk"],
-        "2 w1": ["word_ w1"],
+        "0 w1": ["word w1"],
+        "1 talk": ["conversation talk"],
+        "2 w1": ["word w1"],
     }
 
 
@@ -135,7 +135,7 @@ def test_another_question_about_a_picture_is_another_stimulus_in_its_row(folders
     picture = first.picture("kitchen.png")
     first.ask("attention_prediction", "kitchen.png", image=picture)
     second.ask("attention_prediction", "kitchen.png", image=picture, mode="search")
-    assert _rows(_index(first, second)) == {"0 kitchen.png": ["atten kitchen.png"] * 2}
+    assert _rows(_index(first, second)) == {"0 kitchen.png": ["attention kitchen.png"] * 2}
 
 
 def test_a_large_index_begins_with_its_first_rows(folders: list[Folder], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,6 +125,8 @@ def register(commands: Commands) -> None:
         commands.workers,
         example="trials --judges svm,cues -o verdicts",
         uses_ray=True,
+        check=_check_judges,
+        resumes=True,
     )
     add = judge.add_argument
     add("trials", type=Path, metavar="TRIALS", help="a folder that `turinglike trials` wrote")
@@ -269,6 +271,12 @@ def _trials(options: argparse.Namespace) -> int:
     for sentence in trials(**arguments(trials, options)).sentences():
         _print(sentence)
     return 0
+
+
+def _check_judges(options: argparse.Namespace) -> None:
+    from judging.judges.asking import check_judges
+
+    check_judges(options.judges, options.settings, options.config)
 
 
 def _judge(options: argparse.Namespace) -> int:

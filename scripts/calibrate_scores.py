@@ -5,6 +5,8 @@ Studies are those of :mod:`drawn_verdicts`, or drawn here where they have anothe
 - Intervals that hold the truth: 0.93 at least is wanted. With a single judge it is the truth of this judge.
 - False alarms of differences where there are none: 0.02 to 0.07 wanted, with few judges or stimuli less.
 - Agents that pass though their detectability is at the bound: 0.05 at most.
+- Studies as large as undecided ones say that they have to be: 0.80 at least decide, as those are told for which the
+  variance seems larger than it is.
 - With --trials half the people count as a machine, judged by `svm`: how often its interval is above and below 0.5.
 """
 
@@ -33,6 +35,7 @@ from judging.statistics.contrasts import agent_tests, between_judges, by_column
 from judging.statistics.jackknife import Clusters, Codes
 from judging.statistics.ledger import detectability_difference
 from judging.statistics.measures import MEASURES, share, summarize
+from judging.statistics.needed import needed
 from judging.statistics.tables import Estimate, Table
 from judging.trial_sets.trial_set import TRIALS_FILE, key_path, read_trial_key
 from serving.commands.command_line import positive
@@ -41,6 +44,7 @@ HOLDS = "0.93 at least"
 ALARMS = "0.02 to 0.07"
 FEW = "0.07 at most"
 PASSES = "0.05 at most"
+DECIDES = "0.80 at least"
 PASS_RATES = (0.519, 0.389, 0.133, 0.011)  # GPT-4's after 3, 10 and 110 turns in X-Turing, and Qwen-110B's after 110
 Outcomes = dict[str, bool]
 Rows = Sequence[dict[str, Any]]
@@ -78,6 +82,13 @@ SIZES = ((20, 10, 10), (40, 25, 25), (50, 100, 10), (12, 20, 20), (60, 50, 10))
 NOBODY_DIFFERS = [
     Design(judges, stimuli, answers, (0.5, 0.5), of_stimuli=0, of_answers=spread)
     for (judges, stimuli, answers), spread in (*product(SIZES, (0.5,)), *product(SIZES[1:2], (0, 0.1, 0.2, 0.3)))
+]
+
+UNDECIDED = [
+    (Design(12, 20, 10, (0.5, 0.5)), 0.1),
+    (Design(20, 30, 15, (0.57, 0.57)), 0.05),
+    (Design(1, 60, 60, (0.57, 0.57), of_bias=0, of_sensitivity=0), 0.05),
+    (Design(15, 30, 15, (0.62, 0.5), people=8, of_people=0.3, is_crossed=True), 0.1),
 ]
 
 
@@ -149,6 +160,7 @@ def calibration(studies: int) -> list[Share]:
             "{} judges, 100 stimuli ({} each), detectability {}, bounds {}",
             [(200, 20, 0.55, 0.05), (3, 100, 0.6, 0.1), (2, 100, 0.6, 0.1)],
         ),
+        ("what would decide", DECIDES, enlarged, "{}, bounds {}", UNDECIDED),
     ]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         started = [
@@ -310,6 +322,29 @@ def unlike(few: int, of_few: float, many: int, of_many: float, study: int) -> Ou
         tables[1][name] += tables[0][name].max() + 1
     table = pd.concat(tables)
     return {"detectability": _differs(table, table["judge"] < few)}
+
+
+def enlarged(design: Design, bounds: float, study: int) -> Outcomes:
+    """Whether an agent is decided in a study as large as an undecided one says that it has to be."""
+    for attempt in range(100):
+        table, _ = drawn(design, study + 100_000 * attempt)
+        if not _is_decided(table, bounds):
+            break
+    [row] = needed(table, ["a0"], ["a0"], bounds, is_trained=False)
+    large = replace(
+        design,
+        judges=design.judges + (row.more_judges or 0),
+        stimuli=design.stimuli + (row.more_stimuli or 0),
+        per_judge=design.per_judge + (row.more_stimuli or 0) * (design.judges == 1),
+        people=design.people + (row.more_people or 0),
+    )
+    again, _ = drawn(large, study + 50_000)
+    return {"decided": _is_decided(again, bounds)}
+
+
+def _is_decided(table: pd.DataFrame, bounds: float) -> bool:
+    test: Any = agent_tests(table, ["a0"], bounds)["against_people"][0]
+    return bool(test.passes or test.holm < 0.05)
 
 
 def passing(judges: int, each: int, rate: float, bounds: float, study: int) -> Outcomes:

@@ -7,6 +7,7 @@ folder cannot be written; 5 Ray failed; 70 an internal error, with a traceback; 
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from agents import __version__
 from agents.errors import printable
@@ -18,10 +19,13 @@ from serving.commands.command_line import (
     carry_out,
     json_option,
     open_standard_streams,
+    path,
     settings_options,
     worker_options,
 )
 from serving.commands.completion import SHELLS, print_completion
+from serving.projects.project_file import FILE as PROJECT
+from serving.projects.running import run_project
 from serving.scheduling.interrupts import watched
 from serving.scheduling.machine import collect_rarely
 
@@ -45,6 +49,27 @@ def build_parser() -> argparse.ArgumentParser:
         example="bash",
     )
     completion.add_argument("shell", choices=SHELLS, help="the shell")
+    whole = commands.add(
+        "run",
+        lambda options: run_project(options.file, parser, options.steps, options.dry_run),
+        f"carry out a whole project: the commands of a file {PROJECT} in their order, without what is done already",
+    )
+    whole.add_argument(
+        "file",
+        nargs="?",
+        type=path,
+        default=Path(PROJECT),
+        metavar="FILE",
+        help=f"the project's file (default {PROJECT})",
+    )
+    whole.add_argument(
+        "--steps",
+        type=lambda text: [name.strip() for name in text.split(",")],
+        default=[],
+        metavar="A,B",
+        help="carry out only the steps with these names, also if they were done before: for example judge,score",
+    )
+    whole.add_argument("--dry-run", action="store_true", help="check the file, and print the command of each step")
     return parser
 
 

@@ -14,7 +14,10 @@ from agents.catalogue import NAME, RESERVED
 from agents.catalogue.named_models import is_model_name, plain_name
 from agents.contract import Agent, Entry
 from agents.errors import InputError, Problem
+from agents.stimuli import SHORT, TASKS
 
+PROJECT_AGENTS = "agents"
+"""The table of a project's file (``turinglike.toml``) that has the tables of agents."""
 NOT_USABLE = "the agents cannot be used as asked"
 
 
@@ -46,17 +49,25 @@ class Selection:
     """The entry of every agent, members of pairs too, by its name."""
     settings: dict[str, dict[str, Any]]
     """Settings of agents and pairs by their names, where there are any."""
+    narrowed: set[str]
+    """The names of agents whose tasks were chosen, as ``hf:./my-vlm=caption``."""
 
 
 def resolve(names: Sequence[str], assignments: Sequence[str], config: Path | None, where: str = "agents") -> Selection:
-    """Agents with variants and settings. Raises InputError with everything that is wrong."""
+    """Agents with variants and settings; ``hf:./my-vlm=caption`` answers this task alone. Raises InputError with
+    everything that is wrong."""
     variants, settings, problems = _read_config(config)
     entries: dict[str, Entry] = {}
     plain: dict[str, str] = {}
-    for name in names:
+    asked: list[str] = []
+    narrowed: set[str] = set()
+    for typed in names:
+        name, tasks = _with_tasks(typed)
         try:
             for member in catalogue.pair(name):
                 entry = variants.get(member) or catalogue.get(member)
+                if tasks:
+                    entry = _narrowed(entry, name, tasks)
                 is_taken = member != entry.name and entry.name in {*variants, *catalogue.names()}
                 if member not in plain and (is_taken or entry.name in entries):
                     raise InputError(
@@ -65,9 +76,14 @@ def resolve(names: Sequence[str], assignments: Sequence[str], config: Path | Non
                     )
                 entries[entry.name] = entry
                 plain[member] = entry.name
-            plain[name] = _plain(name)
+            plain[name] = plain[typed] = _plain(name)
+            asked.append(plain[name])
+            if tasks:
+                narrowed.add(plain[name])
         except InputError as error:
             problems.append(Problem(where, None, None, str(error)))
+    if len(set(asked)) != len(asked):
+        problems.append(Problem(where, None, None, "an agent is given twice; several tasks are agent=color+caption"))
     by_target = plain | {name: name for name in plain.values()}
     for assignment in assignments:
         problem = _assign(assignment, by_target, settings)
@@ -75,8 +91,26 @@ def resolve(names: Sequence[str], assignments: Sequence[str], config: Path | Non
             problems.append(Problem("--set", None, None, f"{assignment!r}: {problem}"))
     if problems:
         raise InputError(NOT_USABLE, problems)
-    asked = [plain[name] for name in names]
-    return Selection(asked, plain, entries, {name: settings[name] for name in [*entries, *asked] if name in settings})
+    used = {name: settings[name] for name in [*entries, *asked] if name in settings}
+    return Selection(asked, plain, entries, used, narrowed)
+
+
+def _with_tasks(typed: str) -> tuple[str, tuple[str, ...]]:
+    """An agent's name, and the tasks behind its "="; none where it has none. What is behind a "=" and no task belongs
+    to the name: folders of checkpoints are called step=100."""
+    name, equals, text = typed.rpartition("=")
+    tasks = tuple(SHORT.get(part, part) for part in text.split("+"))
+    if not equals or not all(task in TASKS for task in tasks):
+        return typed, ()
+    return name, tasks
+
+
+def _narrowed(entry: Entry, name: str, tasks: Sequence[str]) -> Entry:
+    if len(catalogue.members(name)) > 1:
+        raise InputError(f"{name}: a pair has conversations alone; leave its task out")
+    if others := [task for task in tasks if task not in entry.tasks]:
+        raise InputError(f"{name} does not answer {', '.join(others)}; it answers {', '.join(entry.tasks)}")
+    return replace(entry, tasks=tuple(task for task in entry.tasks if task in tasks))
 
 
 def _plain(name: str) -> str:
@@ -129,8 +163,13 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
 
 
 def _read_tables(path: Path) -> dict[str, Any]:
+    """The tables of agents in a file. Of a project's file they stand in its table ``agents``."""
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        tables = tomllib.loads(path.read_text("utf-8-sig"))
+        of_project = tables.get(PROJECT_AGENTS)
+        if isinstance(of_project, dict) and all(isinstance(table, dict) for table in of_project.values()):
+            return of_project
+        return tables
     except OSError as error:
         raise InputError(f"config {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # no TOML, no UTF-8

@@ -19,7 +19,7 @@ import orjson
 
 from agents import catalogue
 from agents.catalogue.named_models import ANTHROPIC_MODEL, SERVER_MODEL
-from agents.catalogue.selection import read_names, resolve
+from agents.catalogue.selection import checked_agents, read_names, resolve
 from agents.contract import Entry
 from agents.errors import LASTING, AgentStoppedError, InputError, Problem
 from judging.judges.built_in import JUDGE_PRESETS
@@ -31,6 +31,8 @@ from serving.runs.run import Run
 from serving.scheduling.placement import DeviceChoice
 from serving.sets.stimulus_set import read_rows
 
+CUES = "cues"  # all judges by a single cue
+NOT_USABLE = "the judges cannot be used as asked"
 WHOSE = {"human": "of people", "machine": "of machines"}
 JUDGES = {SERVER_MODEL: "OpenAIJudge", ANTHROPIC_MODEL: "AnthropicJudge"}
 
@@ -159,21 +161,33 @@ def ask_judges(
     for name, entry in entries.items():
         fields = entry.load_class().Settings.model_fields
         if "judgement" not in entry.tasks:
-            problems.append(Problem("judges", None, name, f"is no judge: it answers {', '.join(entry.tasks)}"))
+            problems.append(_no_judge(name, entry))
         elif "key" in fields and rows is None:
             problems.append(Problem(str(key), None, name, "is trained on the trials, and their key is not there"))
         elif "key" in fields and rows is not None and (why := _untrainable(rows.values())):
             problems.append(Problem(str(key), None, name, f"cannot be trained: {why}"))
-        paths = {"trials": str(source), "key": str(key)}
-        filled_in = {field: path for field, path in paths.items() if field in fields}
-        settings_of[name] = {**filled_in, **settings_of.get(name, {})}
+        settings_of[name] = {**_filled_in(entry, source, key), **settings_of.get(name, {})}
     if problems:
-        raise InputError("the judges cannot be used as asked", problems)
+        raise InputError(NOT_USABLE, problems)
     if rows is not None:
         lines = ((row.line, row.id, row.canonical) for row in read_rows(source))
         read = ((line, name, trial) for line, name, trial in lines if name is not None and trial is not None)
         check_trials(source, read, rows, key)
     return AskedJudges(source, selection.names, entries, settings_of, rows or {})
+
+
+def check_judges(judges: str, assignments: Sequence[str], config: Path | None) -> None:
+    """Check the names of judges and their settings as far as this goes before there are trials. Raises InputError with
+    all that is wrong, as :func:`ask_judges`."""
+    names = [name for name in read_names("judges", judges, "asked") if name != CUES]
+    selection = resolve(names, assignments, config, "judges")
+    entries = {name: _as_judge(entry) for name, entry in selection.entries.items()}
+    if problems := [_no_judge(name, entry) for name, entry in entries.items() if "judgement" not in entry.tasks]:
+        raise InputError(NOT_USABLE, problems)
+    settings = {}
+    for name, entry in entries.items():
+        settings[name] = {**_filled_in(entry, Path(), Path()), **selection.settings.get(name, {})}
+    checked_agents(entries, settings)
 
 
 def judge_trials(asked: AskedJudges, options: GenerateOptions, report: Callable[[str], None]) -> int:
@@ -228,6 +242,16 @@ def not_judged(run: Run, judges: Iterable[str], keys: Mapping[str, Mapping[str, 
         )
 
 
+def _no_judge(name: str, entry: Entry) -> Problem:
+    return Problem("judges", None, name, f"is no judge: it answers {', '.join(entry.tasks)}")
+
+
+def _filled_in(entry: Entry, trials: Path, key: Path) -> dict[str, str]:
+    """The settings of a judge that say where the trials and their key are, if it has them."""
+    fields = entry.load_class().Settings.model_fields
+    return {field: str(path) for field, path in (("trials", trials), ("key", key)) if field in fields}
+
+
 def _as_judge(entry: Entry) -> Entry:
     """A model by its name judges; others are as they are."""
     if not entry.typed or "judgement" in entry.tasks:
@@ -239,11 +263,11 @@ def _as_judge(entry: Entry) -> Entry:
 
 
 def _with_cues(names: str, trials: Path) -> str:
-    if "cues" not in names.split(","):
+    if CUES not in names.split(","):
         return names
     tasks = {orjson.loads(line)["asked"] for line in trials.read_bytes().splitlines()}
     cues = ",".join(_single_cues(tasks))
-    return ",".join(cues if name == "cues" else name for name in names.split(","))
+    return ",".join(cues if name == CUES else name for name in names.split(","))
 
 
 def _single_cues(tasks: Set[str]) -> Iterator[str]:

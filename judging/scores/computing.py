@@ -10,7 +10,7 @@ import numpy as np
 
 from agents.stimuli import TASKS
 from judging.judges.papers_classifiers import differences_from_paper
-from judging.scores.conclusions import Conclusion, conclude
+from judging.scores.conclusions import OPEN, Conclusion, conclude, in_words
 from judging.scores.papers.published import CLASSIFIER, Paper, beside_published, kind
 from judging.scores.papers.significance import Agreement, agreement, papers_tests
 from judging.scores.papers.trends import TYPE
@@ -21,6 +21,7 @@ from judging.statistics.contrasts import AgainstPeople, StatisticalTest, between
 from judging.statistics.jackknife import rates
 from judging.statistics.ledger import LedgerRow, SettingsByJudge, ledger
 from judging.statistics.measures import ALL, LOG_LINEAR, Correction, Score, clusters, summarize
+from judging.statistics.needed import Needed, needed
 from judging.statistics.pass_rate import pass_rates
 from judging.statistics.populations import Population
 from judging.statistics.tables import Estimate, Table
@@ -59,6 +60,7 @@ class _Figures:
     agreement: dict[str, Agreement] = field(default_factory=dict)
     tests: dict[str, dict[str, Table[StatisticalTest]]] = field(default_factory=dict)
     conclusions: dict[str, Table[Conclusion]] = field(default_factory=dict)
+    needed: list[Needed] = field(default_factory=list)
 
 
 def compute_scores(
@@ -105,6 +107,7 @@ def compute_scores(
         agreement=figures.agreement,
         tests=figures.tests,
         conclusions=figures.conclusions,
+        needed=Table(figures.needed),
         bounds=bounds,
         pairs=pairs,
         rankings=Table(figures.rankings),
@@ -168,14 +171,40 @@ def _score_task(task: str, of_phases: pd.DataFrame, choices: _Choices, figures: 
         "between_judges": between_judges(of_task),
     }
     figures.tests[task] = {name: Table(of_kind) for name, of_kind in tests.items()}
-    figures.conclusions[task] = Table(_concluded(of_judges, tests["against_people"], choices))
-
-
-def _concluded(scores: Sequence[Score], tests: Sequence[StatisticalTest], choices: _Choices) -> list[Conclusion]:
-    """What the tests of agents beside people come to. A judge that goes by one cue concludes nothing of answers."""
     trained = {judge for judge, chosen in choices.settings.items() if "split" in chosen}
+    concluded = _concluded(of_judges, tests["against_people"], trained, choices)
+    more = _needed(task, of_phases, agents, concluded, trained, choices.bounds)
+    figures.needed += more
+    in_other_words = {(row.judge, row.agent): in_words(row) for row in more}
+    figures.conclusions[task] = Table(
+        [replace(row, more=in_other_words.get((row.judge, row.agent), "")) for row in concluded]
+    )
+
+
+def _concluded(
+    scores: Sequence[Score], tests: Sequence[StatisticalTest], trained: Collection[str], choices: _Choices
+) -> list[Conclusion]:
+    """What the tests of agents beside people come to. A judge that goes by one cue concludes nothing of answers."""
     beside_people = [test for test in tests if isinstance(test, AgainstPeople) and test.judge not in choices.cues]
     return conclude(scores, beside_people, trained, choices.bounds)
+
+
+def _needed(
+    task: str,
+    of_phases: pd.DataFrame,
+    agents: Sequence[str],
+    concluded: Sequence[Conclusion],
+    trained: Collection[str],
+    bounds: float,
+) -> list[Needed]:
+    """What more would decide about the agents that are undecided, judge by judge."""
+    rows = []
+    for judge, of_judge in by_judge(of_phases):
+        undecided = [row.agent for row in concluded if row.judge == judge and row.outcome == OPEN]
+        if undecided:
+            found = needed(counted(of_judge), agents, undecided, bounds, is_trained=judge in trained)
+            rows += [replace(row, task=task, judge=judge) for row in found]
+    return rows
 
 
 def _instead(scores: Table[Score], choices: _Choices) -> dict[str, dict[str, list[str]]]:

@@ -3,18 +3,19 @@
 The outcome comes from tests alone, and a sentence may never say more than they do. An agent *passes* where two tests at
 0.05 show that its detectability lies within the bounds around 0.5; that no difference was found proves nothing. It
 *does not pass* where Holm's p of "as often taken for a person as people" is below 0.05. Between the two it *may or may
-not pass*, and the sentence names what it takes to decide: more judges, stimuli or people who answered. Two outcomes
+not pass*; readers see "undecided", and :mod:`judging.statistics.needed` tells what more would decide. Two outcomes
 guard against judges. One that says the same of every answer tests nothing. A trained judge may fall below 0.5 by its
 folds alone, so that this is no finding. Who changes an outcome changes what papers would print."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from judging.statistics.contrasts import ALPHA, AgainstPeople
 from judging.statistics.measures import Score
+from judging.statistics.needed import LEAST, Needed
 from judging.statistics.tables import Estimate
 from judging.statistics.verdict_table import PEOPLE
-from serving.files.words import count
+from serving.files.words import count, listed
 
 PASSES = "passes"
 DETECTED = "does not pass"
@@ -22,12 +23,12 @@ TAKEN = "is taken for a person more often than people are"
 OPEN = "may or may not pass"
 UNKNOWN = "cannot be scored"
 BLIND = "is not tested"
-LEAST = {"judges": 6, "stimuli": 10, "people who answered": 6}  # fewer say little of others like them
-SINGULARS = {"judges": "judge", "stimuli": "stimulus", "people who answered": "person who answered"}
+IN_WORDS = {OPEN: "is undecided"}  # outcomes that readers see by another name than files have
+SINGULARS = {"judges": "judge", "stimuli": "stimulus", "participants": "participant"}
 CHANCE = "; chance is 50 %"  # in the first sentence on an agent
 SCOPE = (
-    "This decision is for judges, stimuli and people who answered like these: where there are several, they count as "
-    "drawn. `turinglike study status` decides for these stimuli alone, so that the two may differ."
+    "These results hold for judges, stimuli and participants like these: where there are several, they count as a "
+    "random sample. `turinglike study status` decides about these stimuli only, so the two may differ."
 )
 
 
@@ -43,6 +44,12 @@ class Conclusion:
     """One of the constants of this module, such as :data:`PASSES`."""
     why: str
     """The figures behind it, in words."""
+    more: str = ""
+    """What more would decide, in words; "" where the outcome is decided, or was not tested."""
+
+    def in_words(self) -> str:
+        """The outcome as readers see it, after the agent's name."""
+        return IN_WORDS.get(self.outcome, self.outcome)
 
 
 def conclude(
@@ -62,7 +69,7 @@ def conclude(
         outcome = BLIND if score.is_one_word else _outcome(test, judge in trained)
         why = _why(test, outcome, score, bounds, judge in trained)
         if outcome == PASSES and judge not in able:
-            why += f", but no agent here shows that {judge} can tell any"
+            why += f"; but no agent here shows that {judge} can tell any"
         why += _not_judged(score, judge)
         if rows and rows[-1].agent == test.agent:
             why = why.replace(CHANCE, "")
@@ -105,7 +112,7 @@ def _why(test: AgainstPeople, outcome: str, score: Score, bounds: float, is_trai
     high = format(percent.high, percent.form)
     counts = {"judges": test.judges if are_people else None, "stimuli": test.stimuli}
     if test.people is not None and test.people < (test.stimuli or 0):  # or else the stimuli are the fewer
-        counts["people who answered"] = test.people
+        counts["participants"] = test.people
     numbers = {name: number for name, number in counts.items() if number is not None}
     in_words = [f"{number:,} {SINGULARS[name] if number == 1 else name}" for name, number in numbers.items()]
     of_judges = ", by the mean of judges," if abs(rate.value - score.detectability.value) >= 0.005 else ""
@@ -114,16 +121,37 @@ def _why(test: AgainstPeople, outcome: str, score: Score, bounds: float, is_trai
     if outcome == PASSES:
         text += within
         if (test.holm or 1) < ALPHA:
-            text += ", though surely not at 50 %"
+            text += ", although it is not at 50 %"
     if outcome == OPEN:
         text += _why_open(test, rate, bounds, within, is_trained)
-        more = [name for name, number in numbers.items() if number > 1]
-        if more:
-            text += f"; to decide it takes more {' and '.join(more)}"
-    few = [name for name, number in numbers.items() if number < LEAST[name]]
+    return text + _limits(numbers)
+
+
+def _limits(numbers: Mapping[str, int]) -> str:
+    """For whom the figures hold where one judge, stimulus or participant is all there is, and of what there is too
+    little; "" where neither is so."""
+    alone = [f"this {SINGULARS[name]}" for name, number in numbers.items() if number == 1]
+    few = [f"{number:,} {name}" for name, number in numbers.items() if 1 < number < LEAST[name]]
+    text = ""
+    if alone:
+        text += f"; the result holds only for {listed(alone)}"
     if few:
-        text += f" – too few {' and '.join(few)} to speak of others"
+        text += f"; {listed(few)} are too few to speak of others"
     return text
+
+
+def in_words(row: Needed) -> str:
+    """What would decide about an undecided agent, as a clause: "about 30 more judges and 50 more stimuli would
+    decide"."""
+    if row.why:
+        return f"what more would decide is not known: {row.why}"
+    wanted = {"judges": row.more_judges, "stimuli": row.more_stimuli, "participants": row.more_people}
+    parts = [
+        count(number, f"more {SINGULARS[name]}", f"more {name}")
+        for name, number in wanted.items()
+        if number is not None
+    ]
+    return f"about {listed(parts)} would decide"
 
 
 def _not_judged(score: Score, judge: str) -> str:

@@ -1,4 +1,5 @@
-"""The figures of scores, as SVG: Figures 4 to 6, 5E, 8, S5 and S8 of the 2025 paper."""
+"""The figures of scores: Figures 4 to 6, 5E, 8, S5 and S8 of the 2025 paper. Each is a function that draws it, which
+:mod:`judging.scores.svg` makes a file."""
 
 from __future__ import annotations
 
@@ -21,11 +22,11 @@ from judging.scores.svg import (
     INK,
     MACHINE,
     MARKERS,
+    Draw,
     beyond_usual,
     figure_labels,
     label,
     numbers_in_order,
-    svg,
     width_for,
     with_bars,
 )
@@ -54,41 +55,41 @@ SPEAKERS = "people's answers"  # a series beside those of agents
 Panels = dict[tuple[str, str], dict[str, list[tuple[Any, Estimate]]]]  # points by title, what is across, and series
 
 
-def overview(scores: ScoreTables, cues: Collection[str]) -> dict[str, str]:
-    """``overview``: the detectability of each agent by each judge that is none of ``cues``, as an SVG by its name;
-    nothing where no detectability is known."""
+def overview(scores: ScoreTables, cues: Collection[str]) -> dict[str, Draw]:
+    """``overview``: the detectability of each agent by each judge that is none of ``cues``, by its name; nothing
+    where no detectability is known."""
     shown = [score for score in scores.scores if score.agent != ALL and score.judge not in cues and _is_known(score)]
-    return {OVERVIEW: svg(partial(_overview, shown, scores.bounds))} if shown else {}
+    return {OVERVIEW: partial(_overview, shown, scores.bounds)} if shown else {}
 
 
-def figures(scores: ScoreTables, cues: Collection[str]) -> dict[str, str]:
-    """SVGs by name: ``overview`` without ``cues``, ``TASK-JUDGE``, ``pass-rates``, ``by-COLUMN``, ``captions``."""
+def figures(scores: ScoreTables, cues: Collection[str]) -> dict[str, Draw]:
+    """Figures by name: ``overview`` without ``cues``, ``TASK-JUDGE``, ``pass-rates``, ``by-COLUMN``, ``captions``."""
     drawn = overview(scores, cues)
     drawn |= {
-        f"{task}-{judge}": svg(partial(_by_agent, list(rows)))
+        f"{task}-{judge}": partial(_by_agent, list(rows))
         for (task, judge), rows in groupby(scores.scores, key=lambda score: (score.task, score.judge))
     }
     if scores.pairs is not None and (panels := _by_turns(scores.pairs.rates)):
-        drawn[PASS_RATES] = svg(partial(_over, panels, "pass rate"))
+        drawn[PASS_RATES] = partial(_over, panels, "pass rate")
     told = [score for score in scores.by if score.judge not in cues]
     for column in dict.fromkeys(str(score.column) for score in told):
         of_column = [score for score in told if score.column == column]
         panels = curves(of_column, column)
         if column == TRAINED_ON:
-            drawn[figure_of(column)] = svg(partial(_by_trained_on, of_column))
+            drawn[figure_of(column)] = partial(_by_trained_on, of_column)
         elif any(len(points) > 1 for of_panel in panels.values() for points in of_panel.values()):
-            drawn[figure_of(column)] = svg(partial(_over, panels, "share of verdicts"))
+            drawn[figure_of(column)] = partial(_over, panels, "share of verdicts")
     if scores.captions is not None and (panels := _by_measure(scores.captions.agents, scores.scores)):
-        drawn[CAPTIONS] = svg(partial(_over, panels, "detectability"))
+        drawn[CAPTIONS] = partial(_over, panels, "detectability")
     return drawn
 
 
-def who_judged(verdicts: pd.DataFrame) -> dict[str, str]:
+def who_judged(verdicts: pd.DataFrame) -> dict[str, Draw]:
     """``who``: how many of the people who judged a task gave each answer about themselves (2025 paper, Figs. S2, S4 and
     S7), as bars; nothing where no export has the answers."""
     people = verdicts[verdicts["judge_kind"] == "human"].drop_duplicates(["asked", "judge"])
     columns = [column for column in WHO if column in people.columns and people[column].notna().any()]
-    return {"who": svg(partial(_bars_of_judges, people, columns))} if columns else {}
+    return {"who": partial(_bars_of_judges, people, columns)} if columns else {}
 
 
 def _bars_of_judges(people: pd.DataFrame, columns: Sequence[str], figure: Any) -> None:

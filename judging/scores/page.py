@@ -6,23 +6,29 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judging.scores.conclusions import SCOPE
-from judging.scores.figures import CAPTION_TASK, CAPTIONS, OVERVIEW, PASS_RATES, figure_of, without_repetition
-from judging.scores.methods import CORRECTION_IN_WORDS
+from judging.scores.figures import CAPTION_TASK, CAPTIONS, OVERVIEW, figure_of, without_repetition
+from judging.scores.glossary import words_of_details, words_of_result
+from judging.scores.other_sections import (
+    by_column,
+    headings,
+    others,
+    pairs_section,
+    picture,
+    population_section,
+    published_section,
+    unless_empty,
+)
 from judging.scores.page_content import (
     AgreementSection,
     CaptionSection,
     ColumnSection,
-    DescribedSvg,
     JudgeSection,
-    PairsSection,
-    PopulationSection,
-    PublishedSection,
     Reasons,
     ScorePage,
     TaskSection,
 )
-from judging.scores.papers.published import published
 from judging.scores.score_tables import ScoreTables
+from judging.scores.tiles import results
 from judging.statistics.answer_statistics import KAPPA
 from judging.statistics.measures import ALL, Score
 from judging.statistics.tables import Grid, Table
@@ -32,8 +38,8 @@ from serving.pages.rendering import render
 
 OF_PAPERS = "As in the papers, for these answers only"
 TESTS = {  # by kind the heading of a table of tests, and its columns
-    "against_half": ("Rates beside a half", "judge of measure rate p holm family result test"),
-    "between_agents": ("Agents beside each other: p(M|M)", "judge first second difference p holm family test"),
+    "against_half": ("Rates compared with a half", "judge of measure rate p holm family result test"),
+    "between_agents": ("Agents compared with each other: p(M|M)", "judge first second difference p holm family test"),
     "between_judges": (
         "Judges on the same trials: detectability",
         "first second trials difference p holm family test",
@@ -45,7 +51,7 @@ TESTS = {  # by kind the heading of a table of tests, and its columns
     ),
     "papers_among_agents": (f"{OF_PAPERS}: Friedman, all agents", "judge judges agents chi2 kendall_w p test"),
     "papers_between_agents": (
-        f"{OF_PAPERS}: permutation, agents beside each other",
+        f"{OF_PAPERS}: permutation, agents compared with each other",
         "judge first second difference p holm family test",
     ),
     "papers_trends": (
@@ -76,52 +82,75 @@ def page(
     columns = [
         ColumnSection(
             column,
-            _picture(
+            picture(
                 figures,
                 figure_of(column),
                 f"Detectability by {column}, and how often answers were judged human: by.csv has the figures",
             ),
-            _by_column(tables, column),
+            by_column(tables, column),
         )
         for column in sorted(tables.by.distinct("column"))
     ]
     content = ScorePage(
         links=_links(tables),
-        correction=CORRECTION_IN_WORDS[tables.dprime_correction],
+        results=results(tables),
+        words_of_result=words_of_result(tables),
+        words=words_of_details(tables),
         conclusions=[(TASK_NAMES[task], of_task) for task, of_task in reasons.items() if of_task],
         scope=SCOPE if any(tables.conclusions.values()) else "",
-        overview=_picture(
+        overview=picture(
             figures,
             OVERVIEW,
-            "Detectability of each agent by each judge, with 95 % intervals; the tables below have the figures",
+            "Detectability of each agent by each judge, with 95 % intervals; the details have the figures",
         ),
-        bounds=f"{50 - 100 * tables.bounds:.0f} to {50 + 100 * tables.bounds:.0f} %",
+        low=50 - 100 * tables.bounds,
+        high=50 + 100 * tables.bounds,
+        needed=_needed(tables),
         tasks=[_task_section(tables, task, figures) for task in tables.scores.distinct("task")],
-        pairs=_pairs_section(tables, figures),
+        pairs=pairs_section(tables, figures),
         populations=[
-            _population_section(tables, task, differences[task]) for task in tables.populations.distinct("task")
+            population_section(tables, task, differences[task]) for task in tables.populations.distinct("task")
         ],
-        published=_published_section(tables),
+        published=published_section(tables),
         columns=columns,
-        others=_others(tables),
-        who=_picture(figures, "who", "How many judges gave each answer about themselves: verdicts.csv has them"),
+        others=others(tables),
+        who=picture(figures, "who", "How many judges gave each answer about themselves: verdicts.csv has them"),
         methods=tables.methods,
     )
     return render("judging.scores", "scores.html", title="Scores", page=content)
 
 
-def _picture(figures: Mapping[str, str], name: str, label: str) -> DescribedSvg | None:
-    return DescribedSvg(figures[name], label) if name in figures else None
+def _needed(tables: ScoreTables) -> Grid | None:
+    view = {
+        "task": "task",
+        "judge": "judge",
+        "agent": "agent",
+        "times as large": "times",
+        "more judges": "more_judges",
+        "more stimuli": "more_stimuli",
+        "more participants": "more_people",
+        "or more judges alone": "judges_alone",
+        "or more stimuli alone": "stimuli_alone",
+        "or more participants alone": "people_alone",
+        "not known": "why",
+    }
+    used = {
+        name: of_row
+        for name, of_row in view.items()
+        if any(getattr(row, of_row) not in (None, "") for row in tables.needed)
+    }
+    return unless_empty(tables.needed, used, "What more would decide, in 4 of 5 such studies")
 
 
 def _links(tables: ScoreTables) -> list[tuple[str, str]]:
-    links = [(f"#{task}", TASK_NAMES[task]) for task in tables.scores.distinct("task")]
+    links = [("#needed", "What more would decide")] if tables.needed else []
+    links += [(f"#{task}", TASK_NAMES[task]) for task in tables.scores.distinct("task")]
     if tables.pairs is not None:
         links.append(("#pairs", "Pairs"))
     if tables.populations:
         links.append(("#populations", "Populations"))
     if tables.published:
-        links.append(("#published", "Beside the paper"))
+        links.append(("#published", "The paper's figures"))
     links += [(f"#by-{column}", f"By {column}") for column in sorted(tables.by.distinct("column"))]
     if tables.methods:
         links.append(("#methods", "Methods"))
@@ -139,10 +168,10 @@ def _task_section(tables: ScoreTables, task: str, figures: Mapping[str, str]) ->
     return TaskSection(
         task=task,
         name=TASK_NAMES[task],
-        beside_people=_unless_empty(
+        beside_people=unless_empty(
             beside_people,
             "judge agent difference p holm family bounds test",
-            "Agents beside people, with 95 % intervals",
+            "Agents compared with people, with 95 % intervals",
         ),
         best_cue=worth.data[0].best_cue if worth else None,
         worth=_worth(worth) if len(worth) > 1 else None,
@@ -155,17 +184,13 @@ def _task_section(tables: ScoreTables, task: str, figures: Mapping[str, str]) ->
         statistics=_statistics(statistics) if statistics else None,
         has_kappa=any(row.statistic == KAPPA for row in statistics),
         captions=_caption_section(tables, figures) if task == CAPTION_TASK else None,
-        tests=[tests[kind].grid(names, title) for kind, (title, names) in TESTS.items() if tests.get(kind)],
+        tests=[tests[kind].grid(headings(names), title) for kind, (title, names) in TESTS.items() if tests.get(kind)],
         agreement=_agreement_section(tables, task),
     )
 
 
 def _in_words(differences: Sequence[str]) -> str:
     return "; ".join(differences) or "nothing that is known differs"
-
-
-def _unless_empty(rows: Table[Any], view: Mapping[str, str] | str, caption: str) -> Grid | None:
-    return rows.grid(view, caption) if rows else None
 
 
 def _worth(worth: Table[Any]) -> Grid:
@@ -204,8 +229,8 @@ def _judge_section(rows: Table[Score], figures: Mapping[str, str]) -> JudgeSecti
         of_people=count(first.of_people, "verdict"),
         of_machines=f"{first.of_machines:,}",
         is_one_word=first.is_one_word,
-        figure=DescribedSvg(
-            figures[f"{first.task}-{first.judge}"], f"Scores by {first.judge}: the table below has the figures"
+        figure=picture(
+            figures, f"{first.task}-{first.judge}", f"Scores by {first.judge}: the table below has the figures"
         ),
         grid=Table(without_repetition(rows)).grid(view, f"{first.judge}: estimates and 95 % intervals"),
     )
@@ -232,7 +257,7 @@ def _statistics(statistics: Table[Any]) -> Grid:
         "Cliff's delta": "delta",
         "than people": "direction",
     }
-    return statistics.grid(view, "Statistics of the answers, beside people's")
+    return statistics.grid(view, "Statistics of the answers, compared with people's")
 
 
 def _caption_section(tables: ScoreTables, figures: Mapping[str, str]) -> CaptionSection | None:
@@ -249,7 +274,7 @@ def _caption_section(tables: ScoreTables, figures: Mapping[str, str]) -> Caption
     }
     return CaptionSection(
         note=tables.captions.note,
-        figure=_picture(figures, CAPTIONS, "Detectability beside BLEU and CIDEr-D: the table below has them"),
+        figure=picture(figures, CAPTIONS, "Detectability plotted against BLEU and CIDEr-D: the table below has them"),
         grid=tables.captions.agents.grid(view, "Standard measures of captions"),
         correlations=tables.captions.correlations.grid(
             "judge measure agents pearson pearson_p spearman spearman_p why",
@@ -269,116 +294,3 @@ def _agreement_section(tables: ScoreTables, task: str) -> AgreementSection | Non
         trials=count(agreement.trials_of_all, "trial") if agreement.trials_of_all else "",
         grid=agreement.pairs.grid("first second trials alike kappa", "Each two judges"),
     )
-
-
-def _pairs_section(tables: ScoreTables, figures: Mapping[str, str]) -> PairsSection | None:
-    pairs = tables.pairs
-    if pairs is None:
-        return None
-    of_rates = {"judge": "judge", "agent": "name", "turns": "turns", "mode": "mode", "pass rate": "with_notes"}
-    of_columns = {"judge": "judge", "column": "column", "value": "value", "pass rate": "with_notes"}
-    of_controls = {"judge": "judge", "machines": "machines", "verdicts": "verdicts", "the first named": "first"}
-    return PairsSection(
-        figure=_picture(figures, PASS_RATES, "Pass rates by turns: the table below has them"),
-        rates=pairs.rates.grid(of_rates, "X-Turn pass rates with 95 % intervals"),
-        by=_unless_empty(pairs.by, of_columns, "By a column, all agents"),
-        tests=_unless_empty(
-            pairs.tests,
-            "judge column value beside difference p holm family test",
-            "How much more often pairs were judged rightly, by columns",
-        ),
-        words=_unless_empty(
-            pairs.words,
-            "agent turns mode conversations agent_words person_words difference",
-            "Words per message of agent and person",
-        ),
-        alpha=pairs.alpha,
-        controls=_unless_empty(pairs.controls, of_controls, "Control pairs, of two machines or none"),
-    )
-
-
-def _population_section(tables: ScoreTables, task: str, sentences: Sequence[str]) -> PopulationSection:
-    view = {
-        "agent": "agent",
-        "measure": "measure",
-        "stimuli": "stimuli",
-        "people's answers": "answers_of_people",
-        "the agent's": "answers",
-        "people": "people",
-        "agent and people": "beside_people",
-        "agent and itself": "itself",
-        "difference": "difference",
-        "p": "p",
-        "holm": "holm",
-        "family": "family",
-    }
-    grid = tables.populations.where(task=task).grid(view, "Distributions of answers")
-    return PopulationSection(TASK_NAMES[task], sentences, grid)
-
-
-def _published_section(tables: ScoreTables) -> PublishedSection | None:
-    if not tables.published:
-        return None
-    paper = tables.published.data[0].paper
-    theirs = {
-        "task": "task",
-        "their judge": "kind",
-        "their agent": "agent",
-        "part": "only",
-        "figure": "name",
-        "theirs": "published",
-    }
-    ours = {
-        "ours, 95 %": "interval",
-        "theirs is": "inside_word",
-        "our judge": "judge",
-        "our agent": "our_agent",
-        "but": "why",
-    }
-    sources = {"source": "source", "of the figure itself": "note"}
-    alone = tables.published.where(has_ours=False)
-    return PublishedSection(
-        paper=paper,
-        cite=published()["papers"][paper]["cite"],
-        beside=_unless_empty(
-            tables.published.where(has_ours=True), theirs | ours | sources, "Published figures and ours"
-        ),
-        number_alone=count(len(alone), "figure"),
-        alone=alone.grid(theirs | {"why": "why"} | sources, "Published figures without ours"),
-    )
-
-
-def _by_column(tables: ScoreTables, column: str) -> Grid:
-    view = {
-        "task": "task",
-        "judge": "judge",
-        column: "value",
-        "p(H|H)": "p_human",
-        "p(M|M)": "p_machine",
-        "detectability": "detectability",
-    }
-    return tables.by.where(column=column, agent=ALL).grid(view, f"By {column}, all agents")
-
-
-def _others(tables: ScoreTables) -> list[Grid]:
-    """Tables that stand by themselves at the end, each below its caption."""
-    shown: list[tuple[Table[Any], str, str]] = [
-        (
-            tables.rankings,
-            "How margins and confidence rank answers, and how well they are calibrated",
-            "task judge by verdicts auc true_at_1 auc_2 stated right calibration_error",
-        ),
-        (tables.sexes, "Speakers who were taken for male", "task judge of verdicts male"),
-        (
-            tables.catch,
-            "Catch trials, before anybody is excluded",
-            "task kind truth judge judges trials right",
-        ),
-        (tables.repeats, "Trials shown twice", "task judge verdicts alike"),
-        (
-            tables.samples,
-            "Further verdicts on a trial, of which the first counts",
-            "task judge verdicts alike",
-        ),
-    ]
-    return [rows.grid(names, title) for rows, title, names in shown if rows]

@@ -24,10 +24,64 @@ class DescribedSvg:
     """The file's text; what stands before ``<svg`` is left out."""
     label: str
     """The description, which also says where the figures stand as numbers."""
+    files: Sequence[tuple[str, str]]
+    """The forms in which the figure can be saved ("PNG"), each with its address beside the page."""
 
     def __html__(self) -> Markup:
         start = Markup('<svg role="img" aria-label="{}" style="{}"').format(self.label, FITS)
         return Markup(self.svg[self.svg.index("<svg") :].replace("<svg", start, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """What a judge's verdicts on an agent come to, at a glance."""
+
+    judge: str
+    """Who judged; "" where there is a single judge."""
+    look: str
+    """The tile's class in the styles: passes, open, above, fails or untested."""
+    sign: str
+    """The outcome as a sign, which is read beside the word."""
+    word: str
+    """The outcome as a word."""
+    value: str
+    """Detectability, 0 to 1; "" where it is not known."""
+    interval: str
+    """Its 95 % interval; "" where there is none."""
+    at: float
+    """Where detectability stands in the drawing, in percent of its width."""
+    low: float
+    """Where its interval begins, likewise."""
+    high: float
+    """Where its interval ends, likewise."""
+    note: str
+    """What would decide, or why there is a doubt; "" for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTiles:
+    """An agent's tiles, judge by judge."""
+
+    agent: str
+    """The agent's name."""
+    tiles: Sequence[Tile]
+    """People's first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """The outcome of a task on the page's first tab."""
+
+    task: str
+    """The task's name in files, to which its link to the details goes."""
+    name: str
+    """Its name for readers, the heading."""
+    sentence: str
+    """How many agents pass, do not pass, or are undecided."""
+    agents: Sequence[AgentTiles]
+    """Who passes stands first."""
+    judges: int
+    """How many judges there are, the most tiles of an agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +96,8 @@ class JudgeSection:
     """How many on machines' answers, without the noun."""
     is_one_word: bool
     """Whether the judge said the same of every answer, so that the section warns."""
-    figure: DescribedSvg
-    """The rates of each agent."""
+    figure: DescribedSvg | None
+    """The rates of each agent; None where it was not drawn."""
     grid: Grid
     """By agent the rates, d', criterion and counts."""
 
@@ -175,17 +229,25 @@ class ScorePage:
     """What the page of scores shows, in its order."""
 
     links: Sequence[tuple[str, str]]
-    """The addresses of sections within the page ("#pairs"), with their texts."""
-    correction: str
-    """How d' and the criterion are corrected, in words."""
+    """The addresses of sections within the details ("#pairs"), with their texts."""
+    results: Sequence[TaskResult]
+    """By task the sentence and the tiles of the first tab."""
+    words_of_result: Mapping[str, str]
+    """The words of the first tab with what they mean."""
+    words: Mapping[str, str]
+    """Those of the details, likewise."""
     conclusions: Sequence[tuple[str, Sequence[Reasons]]]
     """By task its name for readers and, agent by agent, headlines with their reasons."""
     scope: str
     """A sentence on whom the conclusions hold for; "" without conclusions."""
     overview: DescribedSvg | None
     """Detectability of each agent by each judge; None where it was not drawn."""
-    bounds: str
-    """Within which detectability an agent passes, such as "45 to 55 %"."""
+    low: float
+    """From which detectability on an agent passes, in percent."""
+    high: float
+    """Up to which, likewise."""
+    needed: Grid | None
+    """What more would decide about agents that are undecided; None where there are none."""
     tasks: Sequence[TaskSection]
     """Tables and figures, task by task in the order of the papers."""
     pairs: PairsSection | None

@@ -52,7 +52,7 @@ def score(
 
     ``key`` is the trials' key, where the folders do not say where the trials are. ``by`` are columns to score by, as a
     list or as "length,place"; "a*b" has the values of both. ``against`` sets the figures that a paper ("2022", "2025")
-    printed beside these. An agent passes whose detectability is surely within 0.5 ± ``bounds``.
+    printed beside these. An agent passes if the 90 % interval of its detectability lies within 0.5 ± ``bounds``.
     ``dprime_correction`` is "log-linear" (all rates move a little) or "1/2N" (those of 0 and 1 alone do).
     ``as_written`` compares answers without the papers' rules for words.
 

@@ -14,6 +14,7 @@ from judging.statistics.by_margin import ByMargin
 from judging.statistics.contrasts import StatisticalTest
 from judging.statistics.ledger import LedgerRow
 from judging.statistics.measures import LOG_LINEAR, Correction, Score
+from judging.statistics.needed import Needed
 from judging.statistics.pass_rate import PassRates
 from judging.statistics.populations import Population
 from judging.statistics.tables import Estimate, Table
@@ -97,8 +98,10 @@ class ScoreTables:
     """By task and kind the tests, with the papers' own."""
     conclusions: Mapping[str, Table[Conclusion]] = field(default_factory=dict)
     """By task who passes, in words."""
+    needed: Table[Needed] = EMPTY
+    """What more would decide about agents that are undecided."""
     bounds: float = BOUNDS
-    """An agent passes whose detectability is surely within 0.5 ± this."""
+    """An agent passes if the 90 % interval of its detectability lies within 0.5 ± this."""
     pairs: PassRates | None = None
     """Pass rates, where conversations were judged in pairs."""
     rankings: Table[ByMargin] = EMPTY

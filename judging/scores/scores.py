@@ -16,16 +16,18 @@ import numpy as np
 import orjson
 
 from judging.scores.conclusions import SCOPE, Conclusion
-from judging.scores.figures import OVERVIEW, figures, overview, who_judged, without_repetition
+from judging.scores.figures import figures, overview, who_judged, without_repetition
 from judging.scores.page import page
 from judging.scores.page_content import Reasons
 from judging.scores.score_tables import ScoreTables
+from judging.scores.svg import drawn, svg
 from judging.scores.verdicts import further_verdicts
 from judging.statistics.populations import population_sentences
 from judging.statistics.tables import Grid, Table, as_json
 from judging.statistics.verdict_table import PEOPLE, TASK_NAMES
 from serving.files.csv_tables import guarded, write_guarded
 from serving.files.output_paths import new_folder
+from serving.files.words import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,9 +121,9 @@ class Scores:
         """The tables as frames, by name; those without rows are empty frames.
 
         The names and columns are those of the CSV files: ``scores``, ``by``, ``repeats``, ``samples``, ``ledger``,
-        ``rankings``, ``sexes``, ``catch``, ``statistics``, ``published``, ``populations``, and where there are any
-        ``captions``, ``pass_rates``, ``pass_rates_by``, ``words``. An estimate has three columns: NAME, NAME_low and
-        NAME_high, the ends of its 95 % interval. Further frames: ``tests`` (by ``asked`` and ``kind``),
+        ``rankings``, ``sexes``, ``catch``, ``statistics``, ``published``, ``populations``, ``needed``, and where there
+        are any ``captions``, ``pass_rates``, ``pass_rates_by``, ``words``. An estimate has three columns: NAME,
+        NAME_low and NAME_high, the ends of its 95 % interval. Further frames: ``tests`` (by ``asked`` and ``kind``),
         ``conclusions`` (by ``asked``) and ``verdicts``."""
         import pandas as pd
 
@@ -152,13 +154,17 @@ class Scores:
             values = {name: {} if value is None else value for name, value in as_json(self.tables).items()}
             form = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
             (made / SCORES_FILE).write_bytes(orjson.dumps(values, option=form))
-            drawn = figures(self.tables, self._cues())
+            to_draw = figures(self.tables, self._cues())
             if self.verdicts is not None:
-                drawn |= who_judged(self.verdicts[self.verdicts["excluded"].isna()])
+                to_draw |= who_judged(self.verdicts[self.verdicts["excluded"].isna()])
             (made / "figures").mkdir()
-            for name, svg in drawn.items():
-                (made / "figures" / f"{name}.svg").write_text(svg, encoding="utf-8")
-            text = page(self.tables, self.reasons, self.differences, drawn)
+            svgs = {}
+            for name, draw in to_draw.items():
+                figure = drawn(draw)
+                for ending, content in figure.files().items():
+                    (made / "figures" / f"{name}.{ending}").write_bytes(content)
+                svgs[name] = figure.svg
+            text = page(self.tables, self.reasons, self.differences, svgs)
             (made / "index.html").write_text(text, encoding="utf-8")
 
     def _cues(self) -> list[str]:
@@ -167,9 +173,10 @@ class Scores:
 
     def _repr_html_(self) -> str:
         items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.sentences())
-        svg = overview(self.tables, self._cues()).get(OVERVIEW, "")
+        drawings = [svg(draw) for draw in overview(self.tables, self._cues()).values()]
+        shown = "".join(drawing[drawing.index("<svg") :] for drawing in drawings)
         tables = "".join(grid.html() for grid in self.grids())
-        return f"<ul>{items}</ul>{svg[svg.find('<svg') :] if svg else ''}{tables}"
+        return f"<ul>{items}</ul>{shown}{tables}"
 
 
 def headlines(conclusions: Iterable[Conclusion]) -> dict[str, Reasons]:
@@ -178,17 +185,26 @@ def headlines(conclusions: Iterable[Conclusion]) -> dict[str, Reasons]:
     for row in conclusions:
         by_agent[row.agent][row.outcome].append(row)
     return {
-        agent: [
-            (
-                f"{agent} {outcome}"
-                if len(outcomes) == 1
-                else f"Judged by {' and '.join(row.judge for row in rows)}, {agent} {outcome}",
-                "; ".join(row.why for row in rows),
-            )
-            for outcome, rows in outcomes.items()
-        ]
+        agent: [_headline(agent, rows, len(outcomes)) for rows in outcomes.values()]
         for agent, outcomes in by_agent.items()
     }
+
+
+def _headline(agent: str, rows: Sequence[Conclusion], outcomes: int) -> tuple[str, str]:
+    """An outcome of an agent as a headline, with its reasons; the judges are named where there are several
+    ``outcomes``."""
+    headline = f"{agent} {rows[0].in_words()}"
+    if outcomes > 1:
+        headline = f"Judged by {listed([row.judge for row in rows])}, {headline}"
+    reasons = "; ".join(row.why for row in rows)
+    judges_by_more: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        if row.more:
+            judges_by_more[row.more].append(row.judge)
+    for more, judges in judges_by_more.items():
+        by_whom = f" by {listed(judges)}" if len(judges_by_more) > 1 else ""
+        reasons += f". {more[0].upper()}{more[1:]}{by_whom}"
+    return headline, reasons
 
 
 def _exclusions(verdicts: pd.DataFrame) -> list[str]:

@@ -6,6 +6,7 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,49 @@ INK = "#333333"
 COLOURS = (HUMAN, MACHINE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = "osD^vPX"  # not as many as colours: both together repeat late
 BAND = "#9a9a9a"
+Draw = Callable[[Any], None]  # draws on an empty figure of matplotlib
+FORMS = ("svg", "png", "pdf")  # of files in which each figure is saved
+PIXELS = 200  # to the inch
+# by form what a file would say of the program and the time
+NAMELESS = {
+    "svg": ("Date", "Creator", "Format", "Type"),
+    "png": ("Software",),
+    "pdf": ("Creator", "Producer", "CreationDate"),
+}
 LONGEST_NAME = 60  # letters of a name in a figure; tables have all
 USUAL_NAME = 24  # letters, for which there is room as it is
 
 
-def svg(draw: Callable[[Any], None]) -> str:
-    """The same bytes every time, text that stays text, and ink of the page's colour, light or dark."""
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A figure in all forms in which it is saved."""
+
+    svg: str
+    """Text that stays text, and ink of the page's colour, light or dark."""
+    png: bytes
+    """Pixels on white, PIXELS to the inch, for slides."""
+    pdf: bytes
+    """Vectors with their letters, for papers."""
+
+    def files(self) -> dict[str, bytes]:
+        """The contents of a file of each form, by the end of its name."""
+        return {"svg": self.svg.encode("utf-8"), "png": self.png, "pdf": self.pdf}
+
+
+def svg(draw: Draw) -> str:
+    """The figure that ``draw`` draws, as an SVG: the same bytes every time."""
+    return _svg(_figure(draw))
+
+
+def drawn(draw: Draw) -> Drawn:
+    """The figure that ``draw`` draws, in all forms: the same bytes every time."""
+    figure = _figure(draw)
+    return Drawn(_svg(figure), _saved(figure, "png"), _saved(figure, "pdf"))
+
+
+def _figure(draw: Draw) -> Any:
+    """A drawn figure, whose layout is fixed: saving would draw everything twice, first unseen, so that the names have
+    their room."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -35,22 +73,37 @@ def svg(draw: Callable[[Any], None]) -> str:
     ink: Any = dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK)
     # Two $ in a name would else be a formula: it ends the drawing, or takes them out of the name.
     plain: Any = {"text.parse_math": False, "text.usetex": False}
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "turinglike", "font.size": 10, **plain, **ink}):
+    with rc_context({"font.size": 10, **plain, **ink}), _without_complaints():
         figure = Figure(layout="constrained")
         FigureCanvasSVG(figure)
         draw(figure)
-        buffer = io.StringIO()
-        metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        with warnings.catch_warnings():
-            # Of letters that its own font lacks: text stays text, for which a browser has its fonts.
-            warnings.filterwarnings("ignore", "Glyph ", UserWarning)
-            # Saving would draw everything twice, first unseen, so that the names have their room.
-            layout = figure.get_layout_engine()
-            assert layout is not None
-            layout.execute(figure)
-            figure.set_layout_engine("none")
-            figure.savefig(buffer, format="svg", transparent=True, metadata=metadata)
-    return buffer.getvalue().replace(INK, "currentColor")
+        layout = figure.get_layout_engine()
+        assert layout is not None
+        layout.execute(figure)
+        figure.set_layout_engine("none")
+    return figure
+
+
+def _without_complaints() -> warnings.catch_warnings[None]:
+    """Of letters that matplotlib's own font lacks nothing is said: in an SVG text stays text, for which a browser has
+    its fonts."""
+    return warnings.catch_warnings(action="ignore", category=UserWarning)
+
+
+def _svg(figure: Any) -> str:
+    return _saved(figure, "svg").decode("utf-8").replace(INK, "currentColor")
+
+
+def _saved(figure: Any, form: str) -> bytes:
+    """The bytes of a file, without the time at which it was made."""
+    from matplotlib import rc_context
+
+    buffer = io.BytesIO()
+    nameless = dict.fromkeys(NAMELESS[form])
+    dots = PIXELS if form == "png" else "figure"
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "turinglike", "pdf.fonttype": 42}), _without_complaints():
+        figure.savefig(buffer, format=form, transparent=form == "svg", dpi=dots, metadata=nameless)
+    return buffer.getvalue()
 
 
 def figure_labels(names: Sequence[str]) -> list[str]:

@@ -140,13 +140,8 @@ def agent_tests(
 
     An agent passes whose detectability is within ``bounds`` of 0.5 by two one-sided tests at 0.05 (Schuirmann 1987),
     corrected by Holm over agents. Without ``bounds``, nobody is said to pass."""
-    judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
-    is_machine = (judged["truth"] == "machine").to_numpy()
-    whose = {agent: is_machine & (judged["agent"] == agent).to_numpy() for agent in agents}
-    cells = {"people": ~is_machine} | {agent: cell for agent, cell in whose.items() if cell.any()}
-    names = list(cells)
-    is_known = np.arange(len(cells)) if (~is_machine).any() else np.arange(1, len(cells))
-    result = rates_of_judges(is_right(judged), np.array(list(cells.values())), clusters(judged))
+    names, result = rates_of_agents(verdicts, agents)
+    is_known = np.arange(len(names)) if result.number[0] else np.arange(1, len(names))
     halves = [
         AgainstHalf(of=names[at], measure="p(M|M)" if at else "p(H|H)", **figures)
         for at, figures in zip(is_known, _tested(result, is_known[:, None], np.ones(1), 0.5, field="rate"), strict=True)
@@ -166,9 +161,7 @@ def agent_tests(
         half.result = "not decided" if is_open else f"says {word} of {side} than half"
     corrected(people)
     if bounds is not None:
-        sides = [result.p(both, DETECTABILITY, 0.5 + end) / 2 for end in (-bounds, bounds)]
-        is_within = np.abs(result.sum(both, DETECTABILITY) - 0.5) < bounds
-        beyond = np.where(is_within, np.maximum(*sides), 1 - np.minimum(*sides)).tolist()
+        beyond = beyond_bounds(result, both, bounds).tolist()
         for test, p in zip(people, holm([None if math.isnan(p) else p for p in beyond]), strict=True):
             test.holm_within = p
             test.passes = None if p is None else p <= ALPHA
@@ -179,6 +172,24 @@ def agent_tests(
     ]
     corrected(between)
     return {"against_people": people, "against_half": halves, "between_agents": between}
+
+
+def rates_of_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> tuple[list[str], Jackknife]:
+    """The mean judge's rates of people's answers and of those of each of ``agents`` that was judged, with the names of
+    the rates: "people", then agents."""
+    judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
+    is_machine = (judged["truth"] == "machine").to_numpy()
+    whose = {agent: is_machine & (judged["agent"] == agent).to_numpy() for agent in agents}
+    cells = {"people": ~is_machine} | {agent: cell for agent, cell in whose.items() if cell.any()}
+    return list(cells), rates_of_judges(is_right(judged), np.array(list(cells.values())), clusters(judged))
+
+
+def beyond_bounds(result: Jackknife, both: Codes, bounds: float) -> Floats:
+    """p [...] of detectabilities that lie beyond 0.5 ± ``bounds``: the larger of two one-sided tests (Schuirmann 1987).
+    ``both`` [..., 2] are the cells of people's answers and of an agent's."""
+    sides = [result.p(both, DETECTABILITY, 0.5 + end) / 2 for end in (-bounds, bounds)]
+    is_within = np.abs(result.sum(both, DETECTABILITY) - 0.5) < bounds
+    return np.where(is_within, np.maximum(*sides), 1 - np.minimum(*sides))
 
 
 def _tested(

@@ -54,6 +54,14 @@ def register(commands: Commands) -> None:
         "after a number of questions) or interrogation (a test ends after a number of minutes). With STIMULI: no "
         "preset",
     )
+    new.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="TABLE.KEY=VALUE",
+        help="give a setting in study.toml a value, such as trials.number=20; may be repeated",
+    )
 
     add("check", "check whether a study can be served with the settings in its study.toml", "study")
     add("close", "close a study: from then on nobody can answer", "study")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import tomllib
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from agents.errors import InputError
 from agents.stimuli import TASKS, Asked, parse_row
 from judging.study.design import presets
-from judging.study.design.settings import FILE, JudgesSettings
+from judging.study.design.chosen_settings import with_settings
+from judging.study.design.settings import FILE, JudgesSettings, parse_settings
 from judging.study.pages.pool import HOW_TO_CATCH, TrialPool
 from judging.trial_sets.trial_set import TRIALS_FILE
 from serving.files.output_paths import new_folder
@@ -32,15 +34,22 @@ links.
 """
 
 
-def new_study(source: Path | None, out: Path, task: Asked | None = None, preset: str | None = None) -> None:
+def new_study(
+    source: Path | None,
+    out: Path,
+    task: Asked | None = None,
+    preset: str | None = None,
+    settings: Sequence[str] = (),
+) -> None:
     """Write a study with all its choices: for a trial set, a stimulus set or, without ``source``, for live tests.
 
-    ``task`` is needed where the set has several. What is changed to fit the set is printed. Raises InputError.
+    ``task`` is needed where the set has several. ``settings`` are choices of the user, as "trials.number=20". What is
+    changed to fit the set is printed. Raises InputError.
     """
     preset = preset or "plain"
     if source is None:
         _check_of_tests(preset, task)
-        _write_study(out, presets.study_of_tests(preset))
+        _write_study(out, presets.study_of_tests(preset), settings)
         return
     if preset in presets.OF_TESTS:
         raise InputError(f"study new: --preset {preset} makes live tests, which show no set: leave {source} out")
@@ -65,9 +74,10 @@ def new_study(source: Path | None, out: Path, task: Asked | None = None, preset:
         text = presets.study_of_participants(relative, task, there[task])
         number = tomllib.loads(text)["answers"]["number"]
         wanted = tomllib.loads(presets.study_of_participants(relative, task))["answers"]["number"]
-        if number != wanted:
+        is_given = any(setting.startswith("answers.number=") for setting in settings)
+        if number != wanted and not is_given:
             print_line(f"answers.number = {number}, not {wanted}: the set has {count(number, 'stimulus', 'stimuli')}")
-        _write_study(out, text)
+        _write_study(out, text, settings)
         return
     of_pairs = any(getattr(stimulus, "beside", None) is not None for stimulus in stimuli)
     if of_pairs and preset != "plain":
@@ -78,14 +88,15 @@ def new_study(source: Path | None, out: Path, task: Asked | None = None, preset:
     changed = pool.fit()
     if "catch" in changed:
         print_line(f"trials.catch = {changed['catch']}: there are no catch trials. To have some, {HOW_TO_CATCH}")
-    if "number" in changed:
+    is_given = any(setting.startswith("trials.number=") for setting in settings)
+    if "number" in changed and not is_given:
         print_line(f"trials.number = {changed['number']}, not {number}: {pool.why_no_more()}")
     text = presets.study_of_judges(relative, task, preset, of_pairs=of_pairs, changed=changed)
     wanted = 0 if of_pairs else presets.preset(preset, task)[0].get("feedback", 0)
     feedback = tomllib.loads(text)["trials"]["feedback"]
     if feedback != wanted:
         print_line(f"trials.feedback = {feedback}, not {wanted}: at least half of the trials give no feedback")
-    _write_study(out, text)
+    _write_study(out, text, settings)
 
 
 def _check_of_tests(preset: str, task: str | None) -> None:
@@ -97,7 +108,9 @@ def _check_of_tests(preset: str, task: str | None) -> None:
         raise InputError(f"study new: --preset {preset} makes conversations, not {task}: leave --task out")
 
 
-def _write_study(out: Path, text: str) -> None:
+def _write_study(out: Path, text: str, settings: Sequence[str]) -> None:
+    text = with_settings(text, settings)
+    parse_settings(text, out / FILE)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out} exists already: give a new folder")
     with new_folder(out, marker=FILE, force=False) as made:

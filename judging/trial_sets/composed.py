@@ -80,10 +80,14 @@ def sentences_on_task(task: str, numbers: Mapping[str, Any], rows: Sequence[Keye
     alike = numbers["alike"]
     if alike["answers"]:
         yield (
-            f"  {count(alike['answers'], 'answer')} had an equal answer to the same stimulus by somebody else: people "
-            f"and machines gave the same answer {count(alike['of_people_and_machines'], 'time')}, several machines "
-            f"{count(alike['of_several_machines'], 'time')}. unique (--unique) keeps one of the equal answers"
+            f"  {count(alike['answers'], 'answer')} have an equal answer to the same stimulus by somebody else; "
+            "unique (--unique) keeps one of the equal answers"
         )
+    if alike["of_people_and_machines"]:
+        times = count(alike["of_people_and_machines"], "time")
+        yield f"  people and machines gave the same answer {times}: no judge can tell these apart"
+    if alike["of_several_machines"]:
+        yield f"  several machines gave the same answer {count(alike['of_several_machines'], 'time')}"
     if numbers["self_disclosed"]:
         yield f"  {count(numbers['self_disclosed'], 'answer')} say that a machine wrote them, as 'I am an AI' does"
 
@@ -111,7 +115,7 @@ def sentences_on_set(
 
 def _blindness(entry: Mapping[str, Any]) -> str:
     if entry["hidden"] is None:
-        return "too few trials to test whether orders, names and files tell machines from people"
+        return "too few trials to check that order, names and files reveal nothing"
     numbers = "{detectability:.2f} ({low:.2f} to {high:.2f}, p {p:.3f})"
     hidden = numbers.format(**entry["hidden"])
     visible = numbers.format(**entry["shown"])

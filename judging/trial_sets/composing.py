@@ -266,9 +266,9 @@ def _refuse_pictures_of_a_part(task: Asked, answers: Sequence[Candidate]) -> Non
     if task not in WITHOUT_PICTURE and 0 < len(without) < len(answers):
         whose = "people's" if without[0].truth == "human" else f"{without[0].agent}'s"
         raise InputError(
-            f"{task}: no run has the picture of {count(len(without), 'answer')}, of {len(answers):,} ({whose} to "
-            f"{without[0].stimulus.id!r}, for one); give the set's stimuli these names as `benchmark_id`, or draw "
-            "with common (--common)"
+            f"{task}: {len(without):,} of {count(len(answers), 'answer')} are about pictures that are in no run, such "
+            f"as {whose} to {without[0].stimulus.id!r}. Correct the names in the table of answers, or give the set's "
+            "stimuli these names as `benchmark_id`, or leave such answers out with common (--common)"
         )
 
 

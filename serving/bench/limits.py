@@ -50,6 +50,9 @@ def limit(shares: Shares, *, on_gpu: bool, calls: bool, http: bool) -> tuple[Lim
         return "cores", f"The cores of this machine: {told}. More workers here do not help."
     if model >= BUSY:
         told = f"computes {_percent(model)} of the time, and takes {_percent(shares.run_cores)} of the cores"
+        if shares.cores >= CORE:
+            taken = _percent(shares.cores - shares.run_cores)
+            return "device", f"The agent: it {told}; other programs take {taken}. More workers help only if it waits."
         return "device", f"The agent: it {told}. More workers help."
     if shares.preparing >= BUSY or (shares.run_cores >= CORES and shares.preparing > model):
         told = f"threads that prepare are busy {_percent(shares.preparing)} of the time, the agent {_percent(model)}"

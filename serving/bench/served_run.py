@@ -82,7 +82,8 @@ class ServedRun:
         with socket.socket() as free:
             free.bind((HOST, 0))
             port = int(free.getsockname()[1])
-        command = [sys.executable, "-m", "serving.cli", "serve", "--agents", self.name, "--port", str(port)]
+        # -P: a folder `agents` where the user works is no package of ours.
+        command = [sys.executable, "-P", "-m", "serving.cli", "serve", "--agents", self.name, "--port", str(port)]
         command += ["--out", str(out), "--replicas", str(self.replicas), "--device", bench.device, "--quiet"]
         command += ["--queue", str(max(QUEUE, bench.connections or 0)), *bench.arguments]
         if bench.batch_size is not None:

@@ -76,7 +76,7 @@ def _material(source: Path, name: str, selection: Selection, task: Task | None) 
     members = {member: selection.entries[member] for member in catalogue.pair(name)}
     made = checked_agents(members, selection.settings)
     described = run_entries([name], selection.entries, made, selection.settings)[name]
-    return read_material(source, task, chosen_by({name: tasks_asked(described)}))
+    return read_material(source, task, chosen_by({name: tasks_asked(described)}, narrowed=selection.narrowed))
 
 
 def _made_set(folder: Path, name: str, selection: Selection, options: BenchOptions) -> Path:

@@ -3,7 +3,7 @@
 import argparse
 from typing import get_args
 
-from agents.catalogue.selection import Selection, resolve
+from agents.catalogue.selection import Selection, checked_agents, resolve
 from agents.errors import InputError, printable
 from agents.frames import Fit
 from serving.commands import bench_command
@@ -124,13 +124,15 @@ def _add_generate(commands: Commands, source: Parser) -> None:
         commands.workers,
         example="pictures --task caption --agents git-large-coco,blip-large -o run",
         uses_ray=True,
+        check=_check_selection,
+        resumes=True,
     )
     add = generate.add_argument
     add(
         "--agents",
         required=True,
         metavar="A,B,C~D",
-        help="the agents that answer; C~D is a pair of agents that converse",
+        help="the agents that answer; C~D is a pair of agents that converse; A=caption lets A answer this task alone",
     )
     add(
         "-o",
@@ -346,8 +348,22 @@ def _generate(options: argparse.Namespace) -> int:
     from serving.generation.generate import GenerateOptions, generate
 
     selection = _selection(options)
-    of_agents = {"agents": selection.names, "entries": selection.entries, "settings": selection.settings}
-    return generate(from_options(GenerateOptions, options, **of_agents), _print)
+    return generate(
+        from_options(
+            GenerateOptions,
+            options,
+            agents=selection.names,
+            entries=selection.entries,
+            settings=selection.settings,
+            narrowed=selection.narrowed,
+        ),
+        _print,
+    )
+
+
+def _check_selection(options: argparse.Namespace) -> None:
+    selection = _selection(options)
+    checked_agents(selection.entries, selection.settings)
 
 
 def _selection(options: argparse.Namespace) -> Selection:

@@ -278,6 +278,8 @@ class Commands:
         example: str = "",
         uses_ray: bool = False,
         doing: str = "",
+        check: Callable[[argparse.Namespace], object] | None = None,
+        resumes: bool = False,
     ) -> argparse.ArgumentParser:
         """Add the command ``name``, and return its parser, to which its own options are added.
 
@@ -286,14 +288,16 @@ class Commands:
         option of its name. ``summary`` is a phrase in small letters, for ``--help``. ``shared`` are options that
         several commands have. ``example`` is what follows the command's name. With ``uses_ray`` it runs in a child
         process that is watched. ``doing`` says what a command does that may be long and prints nothing meanwhile, as
-        "reading the files": it then says from time to time that it is still doing it.
+        "reading the files": it then says from time to time that it is still doing it. ``check`` raises InputError for
+        options that the command will refuse; ``turinglike run`` calls it before the first step of a project. With
+        ``resumes`` the same command finds out by itself what is left to do, so that ``turinglike run`` repeats it.
         """
         example_line = f"Example: turinglike {name} {example}".rstrip()
         command: argparse.ArgumentParser = self.parsers.add_parser(
             name, help=summary, description=summary[0].upper() + summary[1:] + ".", epilog=example_line, parents=shared
         )
         function = partial(_call, run) if isinstance(run, str) else run
-        command.set_defaults(carried_out_by=function, uses_ray=uses_ray, doing=doing)
+        command.set_defaults(carried_out_by=function, uses_ray=uses_ray, doing=doing, checked_by=check, resumes=resumes)
         return command
 
 

@@ -108,6 +108,7 @@ def _add_import(commands: Commands) -> None:
         "read answers of people, or published answers of machines, and keep the answers as records",
         example="words.json --task word -o people",
         doing="reading the files",
+        resumes=True,
     )
     add = importing.add_argument
     add("paths", nargs="+", type=path, metavar="FILE", help="the files that contain the answers")

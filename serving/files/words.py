@@ -1,5 +1,7 @@
 """Texts and numbers as sentences have them."""
 
+from collections.abc import Sequence
+
 from agents.errors import printable
 
 LONGEST = 200  # characters of a message
@@ -13,6 +15,13 @@ def shown(text: str) -> str:
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """A number with its noun: "1 stimulus", "2,000 stimuli". Without ``plural`` an s is added."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Parts of a sentence in a row: "a", "a and b", "a, b and c"."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def per_second(rate: float) -> str:

@@ -1,7 +1,7 @@
 """The options of ``generate``, and what each agent and pair has to answer."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -25,6 +25,7 @@ from serving.scheduling.request import Outcome, Request
 from serving.scheduling.scheduler import WorkerOptions
 from serving.sets.checking import CheckedSet
 from serving.sets.kinds import Kind, is_asked, named, tasks_asked
+from serving.sets.set_rows import Choose, chosen_by
 from serving.sets.stimulus_row import StimulusRow
 
 
@@ -40,6 +41,8 @@ class GenerateOptions(WorkerOptions):
     """The run folder."""
     tasks: Sequence[str] = ()
     """The tasks that are asked of rows without one; empty: those that the agents answer."""
+    narrowed: Set[str] = frozenset()
+    """The agents whose tasks were chosen."""
     samples: int = 1
     """Answers to each stimulus."""
     seed: int | None = None
@@ -265,6 +268,12 @@ def run_entries(
             pair = read_pair_settings(name, settings.get(name)).model_dump(mode="json")
         described[name] = run_entry(members, pair)
     return described
+
+
+def chosen_tasks(options: GenerateOptions, described: Mapping[str, dict[str, Any]]) -> Choose:
+    """Which tasks rows have that name none; ``described`` are the agents' entries in ``run.json``."""
+    tasks_by_agent = {name: tasks_asked(entry) for name, entry in described.items()}
+    return chosen_by(tasks_by_agent, options.tasks, options.narrowed)
 
 
 def nothing_to_answer(where: str, name: str, entry: Mapping[str, Any], kinds: Iterable[Kind]) -> Problem:

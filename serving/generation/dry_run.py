@@ -22,7 +22,8 @@ import numpy as np
 from agents.contract import Agent, Declaration
 from agents.errors import InputError, Problem
 from serving.files.words import count
-from serving.generation.assignments import Assignment, GenerateOptions, share_out
+from serving.generation.agent_check import too_large
+from serving.generation.assignments import Assignment, GenerateOptions, chosen_tasks, share_out
 from serving.generation.measured_speed import MeasuredSpeed, Needs, read_measured, speed_for
 from serving.generation.prompt_check import check_prompts
 from serving.runs.estimates import Estimate
@@ -33,8 +34,6 @@ from serving.runs.resume import read_states
 from serving.runs.run import Damage, Run, refuse_other_folder
 from serving.runs.status import texts_of
 from serving.sets.checking import CheckedSet
-from serving.sets.kinds import tasks_asked
-from serving.sets.set_rows import chosen_by
 
 
 def dry_run(
@@ -55,7 +54,7 @@ def dry_run(
             folder,
             options.source,
             tasks=options.tasks,
-            choose=chosen_by({name: tasks_asked(entry) for name, entry in described.items()}, options.tasks),
+            choose=chosen_tasks(options, described),
             seed=options.seed,
             samples=options.samples,
             described=described,
@@ -70,7 +69,13 @@ def dry_run(
         assignments = share_out(options, run, states, kinds)
         asked = {work.name: work.entry for work in assignments if work.left(options.limit)}
         rows = (row.json for row in stimuli.rows() if row.position not in stimuli.invalid)
-        check_prompts(asked, options.entries, options.settings, rows, run.root, run.meta["seed"]).refuse()
+        checked = check_prompts(asked, options.entries, options.settings, rows, run.root, run.meta["seed"])
+        checked.refuse(elsewhere=options.address is not None)
+        problems: list[Problem] = []
+        if options.address is None:
+            problems += too_large(options.agents, options.entries, made, options.device)
+        if problems:
+            raise InputError("the agents cannot be used as asked", problems)
         lengths = row_lengths(stimuli.path)
         for work in assignments:
             agents = [made[member].declaration() for member in work.members]

@@ -25,10 +25,12 @@ from serving.generation.assignments import (
     ConversingPair,
     GenerateOptions,
     check_usage,
+    chosen_tasks,
     run_entries,
     share_out,
 )
 from serving.generation.dry_run import dry_run
+from serving.generation.load_times import LoadTimes, usual_file
 from serving.generation.measurement import Measurement
 from serving.generation.progress import Progress
 from serving.generation.prompt_check import check_prompts
@@ -46,8 +48,7 @@ from serving.scheduling.scheduler import ReplicaPool, Scheduler
 from serving.scheduling.tasks import all_of, cancel
 from serving.scheduling.this_process import ThisProcess
 from serving.sets.checking import CheckedSet
-from serving.sets.kinds import Kind, tasks_asked
-from serving.sets.set_rows import chosen_by
+from serving.sets.kinds import Kind
 
 __all__ = ["GenerateOptions", "generate"]
 log = logging.getLogger("turinglike.scheduling")
@@ -76,7 +77,7 @@ def generate(
     described = run_entries(options.agents, options.entries, made, options.settings)
     if options.dry_run:
         return dry_run(options, made, described, report)
-    choose = chosen_by({name: tasks_asked(entry) for name, entry in described.items()}, options.tasks)
+    choose = chosen_tasks(options, described)
     level = logging.DEBUG if options.verbose else logging.WARNING
     with (
         machine.collecting_rarely(),
@@ -178,7 +179,7 @@ class Generation:
         asked = {work.name: work.entry for work in self.assignments if work.left(options.limit)}
         rows = (row.json for row in self.stimuli.rows() if row.position not in self.stimuli.invalid)
         checked = check_prompts(asked, options.entries, options.settings, rows, run.root, run.meta["seed"])
-        checked.refuse()
+        checked.refuse(elsewhere=options.address is not None)
         for (name, member), prompt in checked.first.items():
             entry = run.meta["agents"][name]
             entry.get("members", {name: entry})[member].setdefault("first_prompt", prompt)
@@ -216,7 +217,9 @@ class Generation:
         self.measurement.started = time.time()
         totals = {assignment.name: assignment.total for assignment in self.assignments}
         forecasts = {assignment.name: assignment.seconds_left for assignment in self.assignments}
-        self.progress = Progress(self.counts, totals, forecasts, quiet=options.quiet)
+        digests = {name: f"{entry['digest']} {options.device}" for name, entry in self.run.meta["agents"].items()}
+        loads = LoadTimes(digests, usual_file())
+        self.progress = Progress(self.counts, totals, forecasts, loads, quiet=options.quiet)
         shown = asyncio.create_task(self.progress.run())
         try:
             with self.progress:

@@ -14,6 +14,7 @@ from rich.table import Column
 
 from agents.errors import printable
 from serving.files.words import count, duration, per_second
+from serving.generation.load_times import LoadTimes
 from serving.runs.estimates import Estimate
 
 FIRST_LINE = 10.0  # seconds until the first plain line; each pause after it is twice as long
@@ -27,19 +28,21 @@ PERIOD = 600.0  # seconds that a rate is taken of
 
 
 class Progress:
-    """Shows each agent's progress by ``counts``, and by ``left`` the seconds until it has answered; ``quiet`` shows
-    errors alone."""
+    """Shows each agent's progress by ``counts``, and by ``left`` the seconds until it has answered; ``loads`` knows how
+    long agents took to load the last time. ``quiet`` shows errors alone."""
 
     def __init__(
         self,
         counts: Callable[[], dict[str, Counter[str]]],
         totals: Mapping[str, int],
         left: Mapping[str, Callable[[], Estimate | None]],
+        loads: LoadTimes,
         *,
         quiet: bool = False,
     ) -> None:
         self._counts = counts
         self._left = left
+        self._loads = loads
         self._quiet = quiet
         self._bars = _bars(disable=quiet or not sys.stderr.isatty())
         self._tasks: dict[str, TaskID] = {}
@@ -74,13 +77,16 @@ class Progress:
         """Show that the agents ``members`` are being loaded for ``name``."""
         self._loading_since[name] = time.monotonic()
         self._bars.update(self._tasks[name], state="loading")
+        last = self._loads.last(name)
+        usual = "" if last is None else f", the last time {duration(last)}"
         if self._bars.disable:
-            self.tell(f"loading {members}")
+            self.tell(f"loading {members}{usual}")
 
     def answering(self, name: str) -> None:
         """Show that it answers from now on."""
-        self._began = self._began or time.monotonic()
-        self._loading_since.pop(name, None)
+        now = time.monotonic()
+        self._began = self._began or now
+        self._loads.note(name, now - self._loading_since.pop(name, now))
         self._bars.update(self._tasks[name], state="working")
         self._bars.start_task(self._tasks[name])
 
@@ -120,7 +126,9 @@ class Progress:
         for name, since in self._loading_since.items():
             waited = time.monotonic() - since
             if waited >= FIRST_LINE:  # a shorter load was told when it began
-                parts.append(f"{name}: still loading ({duration(waited)})")
+                last = self._loads.last(name)
+                usual = "" if last is None else f"; the last time {duration(last)}"
+                parts.append(f"{name}: still loading ({duration(waited)}{usual})")
         if parts:
             _print("; ".join(parts))
 

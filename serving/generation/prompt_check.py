@@ -33,15 +33,21 @@ class CheckedPrompts:
 
     problems: dict[str, Problem] = field(default_factory=dict)
     """By agent: its first problem."""
+    closed: dict[str, Problem] = field(default_factory=dict)
+    """By agent: why its tokenizer or processor cannot be opened on this machine, such as a package that is missing."""
     cannot: dict[str, list[str]] = field(default_factory=dict)
     """By agent: what it cannot do, in words that continue its name."""
     first: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     """By (agent or pair, member): its first prompt, as ``run.json`` keeps it."""
 
-    def refuse(self) -> None:
-        """Raises InputError if there are problems."""
-        if self.problems:
-            raise InputError("the agents cannot be used as asked", self.problems.values())
+    def refuse(self, *, elsewhere: bool) -> None:
+        """Raises InputError if there are problems. With ``elsewhere`` agents answer on other machines, which may have
+        what is missing here."""
+        problems = [*self.problems.values()]
+        if not elsewhere:
+            problems += self.closed.values()
+        if problems:
+            raise InputError("the agents cannot be used as asked", problems)
 
 
 def check_prompts(
@@ -67,7 +73,8 @@ def check_prompts(
             continue
         try:
             agent.open()
-        except (UnavailableError, InputError):  # as its worker will say
+        except (UnavailableError, InputError) as error:
+            checked.closed[member] = Problem("agents", None, member, str(error))
             continue
         checked.cannot[member] = limits_of(agent)
         for name, members in reading.items():

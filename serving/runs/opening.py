@@ -74,6 +74,7 @@ def prepare_run(
         _same_seed_and_agents(folder, meta, seed, described, accept_changed_code)
         before = meta["set"].get("tasks", [])
         agents_before = meta["agents"]
+        described = _with_earlier_tasks(folder, described, agents_before)
     # A single task is that of the whole table. Of a folder, and with several, the run's other tasks are asked, too.
     task = tasks[0] if len(tasks) == 1 and not source.is_dir() else None
     asked = _PictureTasks(folder, before, agents_before, {**agents_before, **described}, choose)
@@ -93,12 +94,26 @@ def prepare_run(
         kept = meta["agents"].get(name)
         if kept is None or not _has_begun(folder, name):
             kept = meta["agents"][name] = {**entry, "samples": samples}
+        kept["task"] = entry["task"]
         take_code(kept, entry)
         kept["samples"] = max(samples, kept.get("samples", 1))
     meta["samples"] = max(samples, meta["samples"])
     run = Run(folder, meta)
     run.save()
     return PreparedRun(run, stimuli)
+
+
+def _with_earlier_tasks(
+    folder: Path, described: Mapping[str, dict[str, Any]], before: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """The agents' entries, each also with the tasks that it has answered in the run already."""
+    entries = {}
+    for name, entry in described.items():
+        tasks = [*entry["task"]]
+        if name in before and _has_begun(folder, name):
+            tasks = [*before[name]["task"], *(task for task in tasks if task not in before[name]["task"])]
+        entries[name] = {**entry, "task": tasks}
+    return entries
 
 
 def open_served(

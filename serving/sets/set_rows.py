@@ -1,7 +1,7 @@
 """A set's rows: fields of a file become a stimulus, or problems by field."""
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePath
@@ -70,15 +70,15 @@ def _tasks_of(fields: frozenset[str]) -> Sequence[str]:
     )
 
 
-def chosen_by(tasks_by_agent: TasksByAgent, asked: Sequence[str] = ()) -> Choose:
+def chosen_by(tasks_by_agent: TasksByAgent, asked: Sequence[str] = (), narrowed: Set[str] = frozenset()) -> Choose:
     """The tasks of rows that name none: those that are ``asked``; without any those that agents answer, of pictures
-    :func:`image_tasks`."""
+    :func:`image_tasks`. The tasks of the agents ``narrowed`` were chosen."""
 
     def choose(tasks: Sequence[str]) -> Mapping[str, bool]:
         if asked:
             return own_ids([task for task in asked if task in tasks], tasks_by_agent)
         if PICTURE_TASKS.issuperset(tasks):
-            return own_ids([task for task in image_tasks(tasks_by_agent) if task in tasks], tasks_by_agent)
+            return own_ids([task for task in image_tasks(tasks_by_agent, narrowed) if task in tasks], tasks_by_agent)
         has_words = any("word_association" in answered for answered in tasks_by_agent.values())
         return {task: False for task in tasks if (task == "word_association") == has_words}
 
@@ -98,9 +98,10 @@ def own_ids(tasks: Sequence[str], tasks_by_agent: TasksByAgent) -> dict[str, boo
     return {task: answers_several and place > 0 for place, task in enumerate(tasks)}
 
 
-def image_tasks(tasks_by_agent: TasksByAgent) -> list[str]:
+def image_tasks(tasks_by_agent: TasksByAgent, narrowed: Set[str] = frozenset()) -> list[str]:
     """The tasks about images, if none is asked for: the only one that all agents answer, else those of the agents that
-    have a single one. Raises InputError where that leaves an agent of several tasks without one."""
+    have a single one, and all of the agents ``narrowed``, whose tasks were chosen. Raises InputError where that leaves
+    an agent of several tasks without one."""
     about_images = {
         name: [task for task in tasks if task in PICTURE_TASKS and task != "judgement"]
         for name, tasks in tasks_by_agent.items()
@@ -112,15 +113,18 @@ def image_tasks(tasks_by_agent: TasksByAgent) -> list[str]:
         )
         raise InputError(f"these agents answer nothing about images: {listed}")
     common = [task for task in answered[0] if all(task in tasks for tasks in answered)]
-    if len(common) == 1:
+    if len(common) == 1 and not narrowed:
         return common
     single = [*dict.fromkeys(tasks[0] for tasks in answered if len(tasks) == 1)]
+    for name, tasks in about_images.items():
+        if name in narrowed:
+            single += [task for task in tasks if task not in single]
     for name, tasks in about_images.items():
         if len(tasks) > 1 and not {*tasks}.intersection(single):
             names = " or ".join(SHORT_OF.get(task, task) for task in tasks)
             raise InputError(
                 f"{name} answers several tasks about images: say with task (--task) which one it shall answer here, "
-                f"{names}; or several with commas between them"
+                f"{names}; or several with commas between them; or for this agent alone with {name}=TASK"
             )
     return single
 

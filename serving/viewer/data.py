@@ -12,10 +12,11 @@ import sys
 import tempfile
 from array import array
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -26,13 +27,16 @@ from agents.errors import ImageError, printable
 from agents.images import Image
 from serving.files.words import count
 from serving.runs.run import Damage, Run
-from serving.runs.stimulus_lookup import WARNING, StimulusLookup, common_stimuli
+from serving.runs.stimulus_lookup import WARNING, common_stimuli
 from serving.runs.words_by_rules import changed_by_rules
 from serving.sets.kinds import Kind, is_asked, kind_of
 from serving.viewer.alarms import Alarms
+from serving.viewer.first_rows import LARGE, first_rows
 from serving.viewer.index import ValueNumbers, ViewerIndex
+from serving.viewer.progress import unfinished
 from serving.viewer.provenance import about_run
 from serving.viewer.records import as_compared, well_formed
+from serving.viewer.rows import PageRows
 from serving.viewer.scanpaths import TASK, ViewedScanpaths
 from serving.viewer.statistics import UNKNOWN_PERSON, Labelled, Statistics
 
@@ -40,7 +44,7 @@ CHUNK = 300_000  # bytes of records: a larger chunk ends, and the next begins
 SEARCHED = 24_000_000  # characters of answers, over all records, that the index holds for the search
 SPOOL = 64_000_000  # bytes of records that are kept in memory before they go to a temporary file
 
-Put = Callable[[str, bytes], object]  # takes a chunk's name ("0", "1", …, "index") and its JSON
+Put = Callable[[str, bytes], object]  # takes a chunk's name ("0", "1", …, "whole", "index") and its JSON
 
 
 @dataclass(slots=True)
@@ -61,6 +65,11 @@ class RecordTally:
     """How many records a whole run has; None where nobody knows."""
     names: set[str] = field(default_factory=set)
     """The people, by name."""
+
+    @property
+    def number(self) -> int:
+        """Records of any status."""
+        return self.ok + self.rejected + self.failed
 
     def row(self) -> list[Any]:
         """The counts for the page: [kind, participants, ok, rejected, failed, expected, attempts]."""
@@ -86,7 +95,7 @@ class Gathered:
     # stimuli, by place
     _rows: list[bytes] = field(default_factory=list)  # JSON
     _row_pictures: array[int] = field(default_factory=lambda: array("i"))  # numbers of pictures; -1 without one
-    _places: dict[tuple[str, str], int] = field(default_factory=dict)  # by task and id
+    _page_rows: PageRows = field(init=False)
     # records, in the order in which they were read
     _record_places: array[int] = field(default_factory=lambda: array("I"))
     _record_labels: array[int] = field(default_factory=lambda: array("I"))
@@ -97,33 +106,32 @@ class Gathered:
     _tallies: dict[tuple[str, str], RecordTally] = field(default_factory=dict)  # by group and task
     _failures: dict[tuple[str, str], list[Any]] = field(default_factory=dict)  # by agent and code: number, first one
     # pictures
-    _picture_numbers: dict[tuple[int, str], int] = field(default_factory=dict)  # by run and name
+    _roots: list[Path] = field(init=False)  # by run: the folder in which the paths of its pictures begin
+    _picture_numbers: dict[str, int] = field(default_factory=dict)  # by path
     _sha256: dict[int, str] = field(default_factory=dict)  # by number: the hash when it was answered
     _alarms: Alarms = field(default_factory=Alarms)
     _paths: ViewedScanpaths = field(init=False)
 
     def __post_init__(self) -> None:
         self._paths = ViewedScanpaths(self.pictures)
+        self._page_rows = PageRows(self.runs)
+        self._roots = [(run.root or run.path).resolve() for run in self.runs]
 
     def read(self) -> None:
         """Read all stimuli and records of the runs. Raises InputError for a damaged set, and with all scanpaths that
         cannot be placed on their picture."""
-        stimuli = StimulusLookup(*self.runs)
+        self._page_rows.look_at()
         for number, run in enumerate(self.runs):
             kinds: Counter[Kind] = Counter()
             for row in run.stimuli():
                 kinds[kind_of(row)] += 1
-                self._place(number, row, stimuli)
+                self._place(number, row)
             self._expect(number, run, kinds)
-        first_names: list[dict[Hashable, str]] = [{} for _ in self.runs]  # of each run's stimuli, by place
         offset = 0
         for number, run in enumerate(self.runs):
             for name in [*run.agents(), *run.imports()]:
                 for record in run.latest(name, self.damage):
-                    task = record["task"]
-                    stimulus = record["stimulus"]
-                    place = self._place(number, {"id": stimulus, "task": task}, stimuli)
-                    first_names[number].setdefault(place, stimulus)
+                    place = self._place(number, {"id": record["stimulus"], "task": record["task"]})
                     self._record_places.append(place)
                     self._offsets.append(offset)
                     self._record_labels.append(self._label(number, record))
@@ -132,30 +140,24 @@ class Gathered:
         self._offsets.append(offset)
         self._paths.refuse()
         if len(self.runs) > 1:
-            self.common += common_stimuli([str(run.path) for run in self.runs], first_names)
-            self.common += stimuli.differing()
+            names = [self._page_rows.names(number) for number in range(len(self.runs))]
+            self.common += common_stimuli([str(run.path) for run in self.runs], names)
+            self.common += self._page_rows.shown_apart()
 
-    def _place(self, run: int, row: dict[str, Any], stimuli: StimulusLookup) -> int:
-        """The place of a stimulus of the run of that number; a new one for a stimulus that has none yet."""
-        task = str(row.get("task"))
-        image = row.get("image")
-        key = (task, str(row.get("id")))
-        if key in self._places:
-            return self._places[key]
-        # In the first run a row of the set stands for itself; what only an import names has no row anywhere.
-        match = stimuli.find(*key) if run or len(row) == 2 else None
-        earlier_place = None if match is None else self._places.get((task, str(match[1].get("id"))))
-        if earlier_place is not None:
-            self._places[key] = earlier_place
-            return earlier_place
-        place = self._places[key] = len(self._rows)
+    def _place(self, run: int, row: dict[str, Any]) -> int:
+        """The place of a stimulus of the run of that number, which is taken in if it has none yet."""
+        place = self._page_rows.place(run, row)
+        if place < len(self._rows):
+            return place
         self._rows.append(orjson.dumps(row))
         self._alarms.add_stimulus(row)
         picture = -1
+        image = row.get("image")
         if isinstance(image, str) and image:
-            picture = self._picture_numbers.setdefault((run, image), len(self.pictures))
+            root = self._roots[run]
+            picture = self._picture_numbers.setdefault(f"{root}/{image}", len(self.pictures))
             if picture == len(self.pictures):
-                self.pictures.append(Image(image, root=self.runs[run].root or self.runs[run].path))
+                self.pictures.append(Image(image, root=root))
         self._row_pictures.append(picture)
         return place
 
@@ -199,8 +201,9 @@ class Gathered:
         return sorted(range(len(names)), key=key)
 
     def write(self, put: Put, *, pictures: Callable[[int, Image], str | None]) -> None:
-        """Make the data and hand them to ``put``: the chunks "0", "1", …, then "index". ``pictures`` shows a picture of
-        that number, and returns why it cannot be shown, or None."""
+        """Make the data and hand them to ``put``: the chunks "0", "1", …, then "index". A large index is called
+        "whole", and "index" has its first rows. ``pictures`` shows a picture of that number, and returns why it cannot
+        be shown, or None."""
         index = ViewerIndex()
         statistics = Statistics(len(self._rows))
         order = np.argsort(np.asarray(self._record_places), kind="stable")
@@ -230,7 +233,7 @@ class Gathered:
             if row.get("task") == TASK:
                 parsed = self._paths.in_one_frame(parsed, self._row_pictures[place])
             alike = statistics.stimulus(place, labelled, parsed)
-            index.stimulus(row, self._row_pictures[place], len(lines), alike)
+            index.stimulus(row, self._row_pictures[place], len(lines), alike, self._page_rows.of(place))
             chunk.append(orjson.dumps([line.decode(), [text.decode() for text in lines], by_rules]))
             size += len(chunk[-1])
             if size > CHUNK or place == len(self._rows) - 1:
@@ -238,7 +241,11 @@ class Gathered:
                 index.chunks.append(place + 1)
                 chunk = []
                 size = 0
-        put("index", orjson.dumps(self._index(index, statistics, pictures), option=orjson.OPT_SERIALIZE_NUMPY))
+        whole = self._index(index, statistics, pictures)
+        if len(order) >= LARGE:
+            put("whole", orjson.dumps(whole, option=orjson.OPT_SERIALIZE_NUMPY))
+            whole = first_rows(whole)
+        put("index", orjson.dumps(whole, option=orjson.OPT_SERIALIZE_NUMPY))
 
     def _line(self, number: int) -> bytes:
         """The JSON of the record of that number."""
@@ -285,11 +292,22 @@ class Gathered:
             "people": [names[label] for label in self._in_order() if label in people],
             "pictures": pictures_shown,
             **index.columns(),
+            "rows": [row.name for row in self._page_rows.rows],
             "counts": [[who, task, *tally.row()] for (who, task), tally in self._tallies.items()],
             "failures": [[agent, code, *failure] for (agent, code), failure in list(self._failures.items())[:200]],
             "figures": statistics.figures(),
+            "progress": self._progress(),
             "provenance": orjson.dumps([about_run(run) for run in self.runs]).decode(),
         }
+
+    def _progress(self) -> list[list[Any]]:
+        """How far agents are, where the page follows its runs and one of them lacks answers."""
+        tallies = self._tallies.values()
+        is_whole = all(tally.expected is None or tally.number >= tally.expected for tally in tallies)
+        if not self.stamp or is_whole:
+            return []
+        names = [*self._agents]
+        return unfinished(self.runs, lambda run, agent: names[self._label(run, agent)])
 
     def _picture(self, number: int, image: Image, save: Callable[[int, Image], str | None]) -> list[Any]:
         try:

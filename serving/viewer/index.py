@@ -35,7 +35,9 @@ class ViewerIndex:
         self.tasks = ValueNumbers()
         self.texts = ValueNumbers()
         self.flags = ValueNumbers()
-        self.per_stimulus: dict[str, list[Any]] = {name: [] for name in ("id", "task", "title", "picture", "alike")}
+        self.per_stimulus: dict[str, list[Any]] = {
+            name: [] for name in ("id", "task", "title", "picture", "alike", "row")
+        }
         self.per_record: dict[str, array[int]] = {
             name: array("i") for name in ("agent", "sample", "status", "flags", "text", "attempts")
         }
@@ -57,16 +59,19 @@ class ViewerIndex:
         columns["text"].append(self.texts[line[:longest]])
         columns["attempts"].append(len(record["attempts"]))
 
-    def stimulus(self, row: Mapping[str, Any], picture: int, records: int, alike: float | None) -> None:
-        """Take in the stimulus of the last ``records`` records: its row, the number of its picture (-1 without one),
-        and how alike its answers are (0 to 1, or None)."""
+    def stimulus(
+        self, row: Mapping[str, Any], picture: int, records: int, alike: float | None, page_row: tuple[int, str]
+    ) -> None:
+        """Take in the stimulus of the last ``records`` records: its fields, the number of its picture (-1 without one),
+        how alike its answers are (0 to 1, or None), and the number and the name of its row on the page."""
         named = [row.get(name) for name in ("cue", "topic", "image")]
         title = next((name for name in named if isinstance(name, str) and name), "")
         self.per_stimulus["id"].append(str(row.get("id")))
         self.per_stimulus["task"].append(self.tasks[str(row.get("task"))])
-        self.per_stimulus["title"].append(title[:200])
+        self.per_stimulus["title"].append("" if title == page_row[1] else title[:200])
         self.per_stimulus["picture"].append(picture)
         self.per_stimulus["alike"].append(-1 if alike is None else round(100 * alike))
+        self.per_stimulus["row"].append(page_row[0])
         meta = row.get("meta")
         columns = {name: row[name] for name in COLUMNS if name in row}
         if isinstance(meta, dict):

@@ -98,7 +98,7 @@ class Viewer:
             return STATIC.joinpath(name).read_bytes()
         if path == "/data/stamp.js":
             return self._newest()
-        if match := re.fullmatch(r"/data/(\d{1,9}|index)\.js", path):
+        if match := re.fullmatch(r"/data/(\d{1,9}|index|whole)\.js", path):
             with self._reading, suppress(FileNotFoundError):
                 return (self._files / f"{match[1]}.js").read_bytes()
         if (match := re.fullmatch(r"/pictures/(\d{1,9})\.jpg", path)) and int(match[1]) < len(self._pictures):

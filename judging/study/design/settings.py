@@ -166,12 +166,21 @@ def read_settings(folder: Path) -> StudySettings:
     path = folder / FILE
     try:
         text = path.read_text("utf-8")
-        tables = tomllib.loads(text)
     except FileNotFoundError:
         raise InputError(
             f"{folder} is not a study: the folder has no {FILE}; `turinglike study new` makes one"
         ) from None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: {error}") from None
+    return parse_settings(text, path)
+
+
+def parse_settings(text: str, path: Path) -> StudySettings:
+    """The settings in the text of ``study.toml``; ``path`` names it in messages. Raises InputError as
+    :func:`read_settings`."""
+    try:
+        tables = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: {error}") from None
     kind: type[StudySettings] = AnswersSettings if "stimulus_set" in tables else JudgesSettings
     if "tests" in tables:

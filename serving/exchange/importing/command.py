@@ -15,7 +15,7 @@ import orjson
 from agents.errors import InputError, Problem
 from agents.frames import Fit
 from serving.exchange.importing.form_files import TimeUnit, load_form
-from serving.exchange.importing.merging import FILES, IMPORT, Again, Imported, Merged, merge, read_imported
+from serving.exchange.importing.merging import FILES, IMPORT, Again, Imported, ImportEntry, Merged, merge, read_imported
 from serving.exchange.importing.reading import read_all
 from serving.exchange.importing.recognising import with_form
 from serving.exchange.importing.row_rules import RowRule
@@ -160,6 +160,8 @@ def _undo(paths: Sequence[Path | str], out: Path, options: ImportOptions) -> int
         undone = []
         for path in dict.fromkeys(map(Path, paths)):
             found = [entry for entry in before.entries if entry["path"] == str(path.resolve())]
+            if not found:
+                found = _moved(path, before.entries)
             if options.task is not None:
                 found = [entry for entry in found if entry["task"] == options.task]
             if options.name is not None:
@@ -175,7 +177,18 @@ def _undo(paths: Sequence[Path | str], out: Path, options: ImportOptions) -> int
     for entry in undone:
         answers = entry["human"] + entry["published"]
         print_line(f"{Path(entry['path']).name}: {entry['task']}, {count(answers, 'answer')} taken out of {out}")
+        for other in entries:
+            if entry["path"] in other.get("equal_in", ()):
+                text = "was imported without the answers that are equal to answers in this file"
+                print_line(f"  {other['path']} {text}; to have them, import it again")
     return 0
+
+
+def _moved(path: Path, entries: Sequence[ImportEntry]) -> list[ImportEntry]:
+    """The entries of a file with this name that is no longer where it was: its folder was moved. None if there are
+    several places."""
+    found = [entry for entry in entries if Path(entry["path"]).name == path.name and not Path(entry["path"]).exists()]
+    return found if len({entry["path"] for entry in found}) == 1 else []
 
 
 def _unused(sources: Sequence[Source], options: ImportOptions) -> list[str]:

@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 import orjson
 
 from agents.errors import InputError, Problem
-from serving.exchange.importing.source import ImportOptions, Source, person
+from serving.exchange.importing.source import PUBLISHED, ImportOptions, Source, person
 from serving.files.words import count
 from serving.runs.run import Run
 from serving.runs.schema_names import schema_mismatch
@@ -106,7 +107,7 @@ def merge(
 
     Raises InputError with a question for each such file where ``again`` is None and ``--drop-equal`` is not given.
     """
-    entries, by_identity = _with_new(before, sources)
+    entries, by_identity = _with_new(before, sources, options)
     known = {identity(entry) for entry in before.entries}  # about these the user has said it already
     people = _People()
     questions = []
@@ -116,24 +117,30 @@ def merge(
         if source is not None:
             shared = people.shared(source)
             is_asked = again is None and not options.drop_equal and identity(entry) not in known
-            if shared.is_most and is_asked:
-                questions.append(Problem(str(source.path), None, None, shared.question()))
-            elif shared.is_most and again == "replace":
-                source.notes += [f"replaces {path}" for path in sorted(shared.files)]
-                entries = [old for old in entries if old["path"] not in shared.files or old["task"] != source.task]
-                people.forget(shared.files)
+            successors = shared.successors if again == "replace" else shared.moved()
+            if shared.is_most and successors and again != "add":
+                source.notes += [shared.note(path) for path in sorted(successors)]
+                entries = [old for old in entries if old["path"] not in successors or old["task"] != source.task]
+                people.forget(successors)
+            elif shared.is_most and (is_asked or again == "replace"):
+                question = shared.question() if is_asked else shared.refusal()
+                questions.append(Problem(str(source.path), None, None, question))
             elif shared.answers:
                 shared.tell(source, options)
             entries = [{**source.summary(), "path": old["path"]} if old is entry else old for old in entries]
         if place < last:
-            records = before.records.get(identity(entry), ()) if source is None else source.records("", "human")
-            people.add(entry["path"], records)
+            if source is None:
+                people.add(entry["path"], before.records.get(identity(entry), ()))
+            else:
+                people.add(entry["path"], chain.from_iterable(source.records("", kind) for kind in FILES))
     if questions:
         raise InputError(f"nothing was imported: {count(len(questions), 'question')}", questions)
     return Merged(run, entries, by_identity, before.records)
 
 
-def _with_new(before: Imported, sources: Sequence[Source]) -> tuple[list[ImportEntry], dict[Identity, Source]]:
+def _with_new(
+    before: Imported, sources: Sequence[Source], options: ImportOptions
+) -> tuple[list[ImportEntry], dict[Identity, Source]]:
     """The entries of all files with new ones at their places, and the new files by their identity."""
     entries = list(before.entries)
     by_identity: dict[Identity, Source] = {}
@@ -144,6 +151,9 @@ def _with_new(before: Imported, sources: Sequence[Source]) -> tuple[list[ImportE
             if former[0]["path"] != entry["path"]:
                 source.same_as = former[0]["path"]
             entry["path"] = former[0]["path"]
+            if lost := _lost(before.records.get(identity(entry), ()), source, options):
+                taken = count(lost, "answer")
+                source.notes.append(f"takes out {taken} of an earlier import of this file, which had other options")
         elif former:
             answers = sum(old["human"] + old["published"] for old in former)
             source.notes.append(f"replaces {count(answers, 'answer')} of an earlier import from this path")
@@ -158,6 +168,22 @@ def _with_new(before: Imported, sources: Sequence[Source]) -> tuple[list[ImportE
     return entries, by_identity
 
 
+def _lost(earlier: Iterable[Mapping[str, Any]], source: Source, options: ImportOptions) -> int:
+    """How many earlier answers of the same file are not among those that are read from it now; with ``--drop-equal``
+    equal ones count once."""
+    before = Counter((record["agent"], record["stimulus"], _response(record["raw"])) for record in earlier)
+    now = Counter((answer.agent, answer.stimulus, _response(answer.whole_raw())) for answer in source.answers)
+    if options.drop_equal:
+        return len(before.keys() - now.keys())
+    return (before - now).total()
+
+
+def _response(raw: Any) -> bytes:
+    """A raw answer without its time, whose unit may have been corrected."""
+    response = raw["response"] if isinstance(raw, dict) and raw.keys() == {"response", "rt"} else raw
+    return orjson.dumps(response)
+
+
 def _is_replaced(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether a new file takes the place of an earlier one: it has the same bytes, or the same path, and is read for
     the same task and under the same name."""
@@ -167,16 +193,16 @@ def _is_replaced(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 
 def _has_name(agent: str) -> bool:
-    """Whether an agent is one person with a name; two who converse have none."""
-    return agent.startswith("human:") and agent != person("")
+    """Whether an agent is a machine, or one person with a name; two who converse have none."""
+    return agent.startswith(PUBLISHED) or (agent.startswith("human:") and agent != person(""))
 
 
 class _People:
-    """What people answered in the files so far."""
+    """What people and machines answered in the files so far."""
 
     def __init__(self) -> None:
         self._raws: dict[ImportedKey, dict[str, set[int]]] = {}  # hashes of raw responses, by the path of the file
-        self._answers: Counter[str] = Counter()  # of people with names, by the path of the file
+        self._answers: Counter[str] = Counter()  # of those with names, by the path of the file
 
     def add(self, path: str, records: Iterable[Mapping[str, Any]]) -> None:
         """Add the records of the file ``path``."""
@@ -194,7 +220,7 @@ class _People:
 
     def shared(self, source: Source) -> "_Shared":
         """The answers of a file that stand in the files so far, too."""
-        shared = _Shared()
+        shared = _Shared(source.path)
         named = 0
         in_file: Counter[str] = Counter()
         for place, answer in enumerate(source.answers):
@@ -210,40 +236,73 @@ class _People:
             raw = hash(orjson.dumps(answer.whole_raw()))
             if any(raw in raws for raws in others.values()):
                 shared.equal.add(place)
-        shared.files = dict(in_file)
-        is_most_of_another = any(2 * number >= self._answers[path] for path, number in in_file.items())
+        shared.files = {path: (number, self._answers[path]) for path, number in in_file.items()}
+        is_most_of_another = bool(shared.successors)
         shared.is_most = bool(in_file) and (2 * len(shared.answers) >= named or is_most_of_another)
         return shared
 
 
 @dataclass(slots=True)
 class _Shared:
-    """Answers of a file to stimuli that the same people answered in other files, too: a file that was saved again, or
-    corrected under another name, would double its people."""
+    """Answers of a file to stimuli that the same people or machines answered in other files, too: a file that was saved
+    again, or corrected under another name, would double them."""
 
+    path: Path
+    """The file."""
     answers: list[int] = field(default_factory=list)
     """The places of these answers in the file."""
     equal: set[int] = field(default_factory=set)
     """The places of those that are equal to an answer in another file."""
     people: set[str] = field(default_factory=set)
     """Whose answers they are."""
-    files: dict[str, int] = field(default_factory=dict)
-    """The paths of the other files, with the number of answers that each has, too."""
+    files: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """The paths of the other files, with the number of these answers that each has, too, and of all that it has."""
     is_most: bool = False
     """Whether they are half of the file's answers or more, or half of another file's."""
 
+    @property
+    def successors(self) -> list[str]:
+        """The files half of whose answers, or more, are in this file, too: it may take their place."""
+        return [path for path, (number, whole) in self.files.items() if 2 * number >= whole]
+
+    def moved(self) -> list[str]:
+        """Those files among them that had the name of this one and are no longer there: the folder was moved."""
+        return [path for path in self.successors if Path(path).name == self.path.name and not Path(path).exists()]
+
+    def note(self, path: str) -> str:
+        """What taking a file's place means."""
+        number, whole = self.files[path]
+        where = "" if Path(path).exists() else ", which is no longer there"
+        gone = f"; {count(whole - number, 'answer')} of it have none here" if whole > number else ""
+        return f"replaces {path}{where} ({count(whole, 'answer')}{gone})"
+
+    def refusal(self) -> str:
+        """Why no file is replaced."""
+        sizes = []
+        for path, (number, whole) in self.files.items():
+            sizes.append(f"{path} has {count(whole, 'answer')}, of which {number:,} are here, too")
+        return f"--replace: this file is no whole successor: {'; '.join(sizes)}. Correct the whole table, or give --add"
+
     def _sentence(self) -> str:
-        names = ", ".join(Path(path).name for path in self.files)
+        names = ", ".join(path if Path(path).name == self.path.name else Path(path).name for path in self.files)
         return (
-            f"{count(len(self.answers), 'answer')} of {count(len(self.people), 'person', 'people')} to stimuli that "
+            f"{count(len(self.answers), 'answer')} of {self._whose()} to stimuli that "
             f"were answered in {names}, too; {len(self.equal):,} of these answers are equal to an answer in that file"
         )
+
+    def _whose(self) -> str:
+        machines = [name for name in self.people if name.startswith(PUBLISHED)]
+        if not machines:
+            return count(len(self.people), "person", "people")
+        if len(machines) == len(self.people):
+            return count(len(machines), "machine")
+        return count(len(self.people), "name")
 
     def question(self) -> str:
         """The refusal that asks what the file is."""
         return (
             f"has {self._sentence()}. If it is the same table again, or a corrected one: --replace takes the other "
-            "file out. If people answered twice: --add counts all answers. --drop-equal leaves out only equal answers"
+            "file out. If they answered twice: --add counts all answers. --drop-equal leaves out only equal answers"
         )
 
     def tell(self, source: Source, options: ImportOptions) -> None:
@@ -251,6 +310,7 @@ class _Shared:
         text = self._sentence()
         if options.drop_equal:
             source.answers = [answer for place, answer in enumerate(source.answers) if place not in self.equal]
+            source.equal_in += [*self.files]
             source.used.add("drop_equal")
             text += ", and are left out" if self.equal else ". --drop-equal leaves out only equal answers"
         else:

@@ -105,6 +105,8 @@ class Source:
     """Sentences about earlier imports. They are printed, and not kept."""
     used: set[str] = field(default_factory=set)
     """The options that had a meaning for this file, so that none is ignored in silence."""
+    equal_in: list[str] = field(default_factory=list)
+    """The paths of earlier files with equal answers, which ``--drop-equal`` left out of this file."""
     same_as: str | None = None
     """The path of a file with the same bytes that was imported before."""
 
@@ -135,7 +137,7 @@ class Source:
         agents = Counter(answer.agent for answer in self.answers)
         machines = [number for agent, number in agents.items() if agent.startswith(PUBLISHED)]
         people = [number for agent, number in agents.items() if not agent.startswith(PUBLISHED)]
-        return {
+        summary: dict[str, Any] = {
             "path": str(self.path),
             "sha256": self.sha256,
             "task": self.task,
@@ -149,6 +151,9 @@ class Source:
             "noticed": dict(sorted((+self.noticed).items())),
             "remarks": list(self.remarks),
         }
+        if self.equal_in:
+            summary["equal_in"] = list(self.equal_in)
+        return summary
 
 
 def refuse(problems: Sequence[Problem]) -> None:

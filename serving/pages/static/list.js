@@ -1,45 +1,46 @@
-// The list of all stimuli with what was answered, page by page, from the index alone; and what is chosen of it.
+// The answers: what is chosen of them, which columns they stand in, and the grid, page by page.
 "use strict";
 
 {
-  const { badge, byId, coordinate, count, el, note, quote, small, step, svg } = Turinglike;
-  const { colourOf, line, swatchOf, TASKS, toPicture } = Turinglike;
-  const { forList, forOne, PEOPLE, picture, selection, state, stimulus } = Turinglike;
-  const PAGE = 25;
-  const ANSWERS = 8; // of one stimulus that stand in the list
-  const PATHS = 12; // likewise, each on a small picture of its own
-  const PERSONS = 6; // whose paths are drawn
-  const STATUSES = ["ok", "rejected", "failed"];
+  const { byId, count, el, note, quiet, quote, small, step } = Turinglike;
+  const { AGREEMENT, PEOPLE, STATUSES, columns, forList, grid, kindOfRows } = Turinglike;
+  const { nameOf, replaceGrid, selection, state, taskOf } = Turinglike;
+  const PAGE = 25; // rows
+  const GROUPS = 40; // that are listed above the grid
   const SHOWN = { "": "all", disagree: "only disagreement", failed: "only failed" };
+  const FOLDED = ["agent", "status", "flag", "column", "value"]; // choices that fewer need
   const SORTS = {
     set: "as in the set",
-    id: "by id",
-    answer: "by answer",
+    name: "by name",
     disagreement: "least agreement first",
+    flags: "most flags first",
     attempts: "most attempts first",
   };
+  const KINDS = { picture: "pictures", cue: "cues", talk: "talks", trial: "trials", stimulus: "stimuli" };
   const controls = {};
+  const opened = new Set(); // parts that are folded out
 
   const option = (value, text = value) => el("option", { value }, text);
   const options = (values, text = (value) => value) => values.map((value) => option(value, text(value)));
+  const plain = (name) => name.replaceAll("_", " ");
 
-  /** The form of choices, made once. */
+  /** The form of choices, made once: most of them folded away. */
   function form() {
     const { tasks, agents, people, flags, meta } = Turinglike.index;
     const machines = agents.filter((name) => !people.includes(name));
     const group = (label, names) => names.length > 0 && el("optgroup", { label }, options(names));
     const everybody = [option("", "everybody"), people.length > 1 && option(PEOPLE, "all people")];
     const kinds = [...new Set(flags.flat())].sort();
-    const columns = meta.map(([column]) => column);
     const fields = [
-      ["task", "Task", tasks.length > 1, [option("", "all"), options(tasks, (task) => TASKS[task] ?? task)]],
+      ["task", "Task", tasks.length > 1, [option("", "all"), options(tasks, taskOf)]],
+      ["only", "Show", true, Object.entries(SHOWN).map(([value, text]) => option(value, text))],
+      ["sort", "Order", true, []],
+      ["group", "Group", true, []],
       ["agent", "Agent", true, [everybody, group("Agents", machines), group("People", people)]],
       ["status", "Status", true, [option("", "any"), options(STATUSES)]],
       ["flag", "Flag", kinds.length > 0, [option("", "any"), options(kinds)]],
-      ["column", "Column", meta.length > 0, [option("", "–"), options(columns, (name) => name.replaceAll("_", " "))]],
+      ["column", "Field", meta.length > 0, [option("", "–"), meta.map(([name]) => option(name, plain(name)))]],
       ["value", "Value", meta.length > 0, []],
-      ["only", "Show", true, Object.entries(SHOWN).map(([value, text]) => option(value, text))],
-      ["sort", "Order", true, Object.entries(SORTS).map(([value, text]) => option(value, text))],
     ];
     let timer = null;
     const later = () => {
@@ -51,40 +52,195 @@
       const change = () => go({ ...(name === "column" ? { value: "" } : {}), [name]: controls[name].value });
       controls[name] = el("select", { change }, choices);
     }
+    const drawn = (folded) =>
+      fields
+        .filter(([name, , has]) => has && FOLDED.includes(name) === folded)
+        .map(([name, label]) => el("label", el("span", label), controls[name]));
+    if (FOLDED.some((name) => state[name] !== "")) opened.add("more");
     return el(
-      "form.choices",
+      "form",
       { role: "search", "aria-label": "Choose answers", submit: (event) => event.preventDefault() },
-      el("label.search", el("span", "Search"), controls.q),
-      fields.map(([name, label, has]) => has && el("label", el("span", label), controls[name])),
+      el("div.choices", el("label.search", el("span", "Search"), controls.q), drawn(false)),
+      foldedOut("more", "details", el("summary", "More choices"), el("div.choices", drawn(true))),
     );
+  }
+
+  /** A part that is folded out or away as it was when the page was made before. */
+  function foldedOut(id, selector, ...content) {
+    const toggle = ({ target }) => (target.open ? opened.add(id) : opened.delete(id));
+    return el(selector, { id, open: opened.has(id), toggle }, content);
   }
 
   /** Go to the first page of what is now chosen; typing makes no history. */
   const go = (changes) => location.replace(forList({ page: 1, ...changes }));
 
-  function list() {
-    const section = byId("list");
-    if (!section.firstChild) section.append(form(), el("div", { id: "found" }));
-    const column = Turinglike.index.meta.find(([name]) => name === state.column);
-    controls.value.replaceChildren(option("", "any"), ...options(column?.[1] ?? []));
-    controls.value.disabled = column === undefined;
-    for (const [name, control] of Object.entries(controls))
-      if (document.activeElement !== control) control.value = state[name];
-    const { numbers, records } = selection();
-    const pages = Math.max(1, Math.ceil(numbers.length / PAGE));
-    const page = within(state.page, pages);
-    const shown = numbers.slice((page - 1) * PAGE, page * PAGE);
-    byId("found").replaceChildren(
-      el("p.found", { role: "status" }, `${count(numbers.length, "stimulus", "stimuli")}, ${count(records, "answer")}`),
-      pager(page, pages, "Pages"),
-      el("ol.rows", { start: (page - 1) * PAGE + 1 }, shown.map(row)),
-      shown.length ? pager(page, pages, "Pages, again") : note("Nothing is chosen: take a choice back."),
+  /** What rows can be ordered by, and by what they can be grouped: by columns too. */
+  function fillOrders() {
+    const { meta } = Turinglike.index;
+    const named = (column) => `${taskOf(column.task)}: ${nameOf(column)}`;
+    const answers = columns().filter(({ who }) => who !== AGREEMENT);
+    const by = ({ key, ...column }, turned) => option(turned + key, `${named(column)}${turned && ", turned round"}`);
+    const chosen = columns().filter(({ key }) => [key, `-${key}`].includes(state.sort));
+    const turned = SORTS[state.sort.slice(1)] && option(state.sort, `${SORTS[state.sort.slice(1)]}, turned round`);
+    controls.sort.replaceChildren(
+      ...Object.entries(SORTS).map(([value, text]) => option(value, text)),
+      ...(turned ? [turned] : []),
+      ...chosen.map((column) => by(column, state.sort.startsWith("-") ? "-" : "")),
+    );
+    controls.group.replaceChildren(
+      option("", "not"),
+      ...meta.map(([name]) => option(`meta.${name}`, `by ${plain(name)}`)),
+      ...answers.map((column) => option(column.key, `by ${named(column)}`)),
     );
   }
+
+  function list() {
+    const section = byId("list");
+    if (!section.firstChild)
+      section.append(form(), foldedOut("columns", "details.arrange"), el("div", { id: "found" }));
+    const field = Turinglike.index.meta.find(([name]) => name === state.column);
+    controls.value.replaceChildren(option("", "any"), ...options(field?.[1] ?? []));
+    controls.value.disabled = field === undefined;
+    fillOrders();
+    for (const [name, control] of Object.entries(controls)) {
+      if (document.activeElement !== control) control.value = state[name];
+      if (control.selectedIndex === -1) control.selectedIndex = 0; // the address names what there is not
+    }
+    fillColumns();
+    const { rows, all, groups, records } = selection();
+    const pages = Math.max(1, Math.ceil(all / PAGE));
+    const page = within(state.page, pages);
+    const first = (page - 1) * PAGE;
+    const kind = kindOfRows();
+    const parts = [
+      el("p.found", { role: "status" }, `${count(all, kind, KINDS[kind])}, ${count(records, "answer")}`),
+      groups === null ? "" : groupLinks(groups),
+      pager(page, pages, "Pages"),
+      rows.length ? grid(entriesOf(first), first, sortBy) : note("Nothing is chosen: take a choice back."),
+      rows.length ? pager(page, pages, "Pages, again") : "",
+    ];
+    replaceGrid(byId("found"), parts, shown === location.hash);
+    shown = location.hash;
+  }
+  let shown = ""; // the address of the grid that stands there
+
+  /** The rows of a page, with the name of each group before its first row there. */
+  function entriesOf(first) {
+    const { rows, groups } = selection();
+    const shown = rows.slice(first, first + PAGE);
+    if (groups === null) return shown;
+    const entries = [];
+    let start = 0;
+    for (const { name, rows: members } of groups) {
+      const here = members.slice(Math.max(0, first - start), Math.max(0, first + PAGE - start));
+      if (here.length) entries.push({ name, size: members.length, of: rows.length }, ...here);
+      start += members.length;
+    }
+    return entries;
+  }
+
+  /** Each group with its size, as a link to the page where it begins. */
+  function groupLinks(groups) {
+    let start = 0;
+    const links = groups.slice(0, GROUPS).map(({ name, rows }) => {
+      const href = forList({ page: Math.floor(start / PAGE) + 1 });
+      start += rows.length;
+      return el("li", el("a", { href }, quote(name)), " ", small(rows.length.toLocaleString("en")));
+    });
+    const left = groups.length - GROUPS;
+    const more = left > 0 && el("li", small(`and ${count(left, "more group")}`));
+    return el("nav", { "aria-label": "Groups" }, el("ul.groups", links, more));
+  }
+
+  /** Order by a column; once more turns it round, and a third time takes it back. */
+  function sortBy(key) {
+    const next = { [key]: `-${key}`, [`-${key}`]: "set" }[state.sort] ?? key;
+    go({ sort: next });
+  }
+
+  // Columns
+
+  /** The part in which columns are shown, hidden and pinned. */
+  function fillColumns() {
+    const part = byId("columns");
+    const all = columns();
+    const shown = all.filter(({ key }) => !state.hide.includes(key));
+    const tasks = [...new Set(all.map(({ task }) => task))];
+    const { people } = Turinglike.index;
+    const each = el("input", {
+      type: "checkbox",
+      checked: state.people === "each",
+      change: ({ target }) => arrange({ people: target.checked ? "each" : "" }, "#columns .each input"),
+    });
+    part.replaceChildren(
+      el("summary", "Columns ", small(`${shown.length} of ${all.length}`)),
+      el("div.line", people.length > 1 && el("label.choice.each", each, " one for each person"), toggles(all)),
+      el("div.tasks", tasks.map((task) => columnsOf(all.filter((column) => column.task === task)))),
+    );
+  }
+
+  function toggles(all) {
+    const hidden = all.filter(({ key }) => state.hide.includes(key));
+    return [
+      hidden.length > 0 && quiet("show all", () => arrange({ hide: [] }, "#columns summary")),
+      state.pin.length > 0 && quiet("take all pins out", () => arrange({ pin: [] }, "#columns summary")),
+    ];
+  }
+
+  function columnsOf(listed) {
+    const [{ task }] = listed;
+    const hides = listed.some(({ key }) => state.hide.includes(key));
+    const keys = listed.map(({ key }) => key);
+    const others = state.hide.filter((key) => !keys.includes(key));
+    const all = el("input", {
+      type: "checkbox",
+      checked: !hides,
+      "aria-label": `All columns: ${taskOf(task)}`,
+      change: ({ target }) => arrange({ hide: target.checked ? others : [...others, ...keys] }, boxOf("all", task)),
+      "data-all": task,
+    });
+    return el(
+      "fieldset",
+      el("legend", el("label.choice", all, " ", taskOf(task))),
+      el("ul", listed.map(columnLine)),
+    );
+  }
+
+  const boxOf = (kind, key) => `#columns [data-${kind}="${CSS.escape(key)}"]`;
+  const without = (keys, key) => keys.filter((other) => other !== key);
+
+  function columnLine(column) {
+    const { key } = column;
+    const isPinned = state.pin.includes(key);
+    const show = el("input", {
+      type: "checkbox",
+      checked: !state.hide.includes(key),
+      "data-show": key,
+      change: ({ target }) =>
+        arrange({ hide: target.checked ? without(state.hide, key) : [...state.hide, key] }, boxOf("show", key)),
+    });
+    const text = isPinned ? "unpin" : "pin";
+    const pin = quiet(
+      text,
+      () => arrange({ pin: isPinned ? without(state.pin, key) : [...state.pin, key] }, boxOf("pin", key)),
+      { "data-pin": key, "aria-label": `${text} ${taskOf(column.task)}: ${nameOf(column)}` },
+    );
+    pin.classList.toggle("pinned", isPinned);
+    return el("li", el("label.choice", show, " ", quote(nameOf(column))), pin);
+  }
+
+  /** Arrange the columns, and give the focus to what then stands where it was. */
+  function arrange(changes, focused) {
+    addEventListener("hashchange", () => document.querySelector(focused)?.focus(), { once: true });
+    location.replace(forList(changes));
+  }
+
+  // Pages
 
   const within = (text, pages) => Math.min(Math.max(1, Number.parseInt(text, 10) || 1), pages);
 
   function pager(page, pages, name) {
+    if (pages === 1) return "";
     const to = (number, text, label, rel = null) => {
       const leads = number >= 1 && number <= pages && number !== page;
       return step(leads ? forList({ page: number }) : null, text, { "aria-label": label, rel });
@@ -103,126 +259,12 @@
     );
   }
 
-  function row(number) {
-    const { stimuli, tasks } = Turinglike.index;
-    const seen = picture(stimuli.picture[number]);
-    const href = forOne(number);
-    const chosen = selection().chosen(number);
-    const task = tasks[stimuli.task[number]];
-    const alike = stimuli.alike[number];
-    return el(
-      "li",
-      seen?.url && el("a", { href, tabindex: -1, "aria-hidden": "true" }, thumbnail(seen)),
-      el(
-        "div.what",
-        el("a.open", { href }, quote((!seen && stimuli.title[number]) || stimuli.id[number])),
-        el("div.small", TASKS[task] ?? task, alike >= 0 && ` · agreement\u00a0${alike}\u00a0%`),
-      ),
-      seen?.url && task === "attention_prediction"
-        ? el("ul.paths", drawnPaths(chosen, number, seen))
-        : el("ul.answers", answers(chosen, number)),
-    );
-  }
-
-  /** Those of agents and those of people, as they are in the index. */
-  function apart(chosen) {
-    const { records, agents, people } = Turinglike.index;
-    const person = new Set(people);
-    const isHuman = (at) => person.has(agents[records.agent[at]]);
-    return [chosen.filter((at) => !isHuman(at)), chosen.filter(isHuman)];
-  }
-
-  /** So many of one agent after the other that each agent's first samples come before anybody's later ones. */
-  function firstSamples(records, most) {
-    const { sample } = Turinglike.index.records;
-    const first = records.toSorted((record, other) => sample[record] - sample[other]).slice(0, most);
-    return first.sort((record, other) => record - other);
-  }
-
-  /** Whose an answer is, as a link to it. */
-  function whose(at, number, ...shown) {
-    const { records, agents } = Turinglike.index;
-    const name = agents[records.agent[at]];
-    const sample = records.sample[at];
-    const which = sample > 0 && [" ", small(`sample ${sample}`)];
-    return el("a.who", { href: forOne(number, { agent: name, sample }) }, shown, quote(name), which);
-  }
-
-  function standing(at) {
-    const status = STATUSES[Turinglike.index.records.status[at]];
-    return status !== "ok" && [badge(status, status === "failed" ? "alert" : "warn"), " "];
-  }
-
-  /** Paths beside each other, each on a picture of its own under its name; drawn once their records are there. */
-  function drawnPaths(chosen, number, seen) {
-    const { records, texts } = Turinglike.index;
-    const [machines, humans] = apart(chosen);
-    const shown = [...firstSamples(machines, PATHS), ...humans.slice(0, PERSONS)];
-    const holders = shown.map(() => el("span.sketch", thumbnail(seen)));
-    const tiles = shown.map((at, nth) =>
-      el("li", whose(at, number, holders[nth]), standing(at), small(texts[records.text[at]])),
-    );
-    const rest = chosen.length - shown.length;
-    if (rest > 0) tiles.push(el("li", small(`and ${count(rest, "more path")}`)));
-    stimulus(number).then(({ lines }) => {
-      const first = Turinglike.index.stimuli.first[number];
-      shown.forEach((at, nth) => sketch(holders[nth], JSON.parse(lines[at - first]), seen));
-    });
-    return tiles;
-  }
-
-  const thumbnail = ({ url }) =>
-    el("img", { src: url, alt: "", loading: "lazy", error: (event) => event.target.remove() });
-
-  function sketch(holder, { answer, kind }, { width, height }) {
-    if (!Array.isArray(answer?.fixations) || !Array.isArray(answer.frame)) return;
-    const points = toPicture(answer.fixations, answer, [width, height]);
-    const fill = colourOf(0, kind);
-    const start = ([x, y]) => ({ cx: coordinate(x), cy: coordinate(y), r: Math.max(width, height) / 30, fill });
-    holder.append(
-      svg(
-        "svg",
-        { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "xMinYMin meet", "aria-hidden": "true" },
-        svg("polyline.under", { points: line(points) }),
-        svg("polyline.over", { points: line(points), stroke: fill }),
-        points.slice(0, 1).map((point) => svg("circle", start(point))),
-      ),
-    );
-  }
-
-  /** One line for each agent that answered, one for all people. */
-  function answers(chosen, number) {
-    const { flags, records, stimuli, tasks, texts } = Turinglike.index;
-    const [machines, humans] = apart(chosen);
-    const task = tasks[stimuli.task[number]];
-    const text = (shown, first, ...more) => el("span.text", swatchOf(task, first), quote(shown), more);
-    const textOf = (at) => texts[records.text[at]];
-    const lines = firstSamples(machines, ANSWERS).map((at) => {
-      const flag = flags[records.flags[at]].length > 0 && [" ", small("⚑")];
-      return el("li", whose(at, number), " ", standing(at), text(textOf(at), textOf(at)), flag);
-    });
-    if (machines.length > ANSWERS) lines.push(el("li", small(`and ${machines.length - ANSWERS} more`)));
-    if (humans.length) {
-      const tally = new Map();
-      for (const at of humans) tally.set(textOf(at), (tally.get(textOf(at)) ?? 0) + 1);
-      const most = [...tally].sort(([, times], [, other]) => other - times).slice(0, 3);
-      const words = most.map(([word, times]) => (times > 1 ? `${word} × ${times}` : word)).join(" · ");
-      const people = el("span.who", count(humans.length, "person", "people"));
-      lines.push(el("li", people, " ", text(words, most[0][0], tally.size > 3 && " · …")));
-    }
-    return lines;
-  }
-
-  /** Move to the row that is so many further than the one with the focus. */
-  function moveRow(by) {
-    const links = [...document.querySelectorAll("#found .rows a.open")];
-    const at = links.indexOf(document.activeElement);
-    links[Math.min(Math.max(at + by, 0), links.length - 1)]?.focus();
-  }
-
   function turnPage(by) {
     document.querySelector(`#found .pager a[rel=${by > 0 ? "next" : "prev"}]`)?.click();
   }
 
-  Object.assign(Turinglike, { list, moveRow, turnPage });
+  /** The list's address with the page on which a row stands. */
+  const forRow = (place) => forList({ page: Math.floor(Math.max(place, 0) / PAGE) + 1 });
+
+  Object.assign(Turinglike, { forRow, list, turnPage });
 }

@@ -4,7 +4,7 @@
 {
   const { answer, boxes, chat, colourOf, paths, recorded, swatchOf, TASKS } = Turinglike;
   const { byId, count, el, folded, note, pairs, quiet, quote, small, step } = Turinglike;
-  const { forList, forOne, lazily, numberOf, picture, selection, state, stimulus } = Turinglike;
+  const { forOne, forRow, lazily, numberOf, picture, selection, state, stimuliOf, stimulus, taskOf } = Turinglike;
   const SHOWN = 24; // cards of one side, until the others are asked for
   const OWN = ["id", "task", "image", "meta", "history", "target_box"]; // fields that are shown in another way
 
@@ -13,7 +13,7 @@
 
   async function one() {
     const turn = (asked += 1);
-    const number = numberOf(state.of, state.stimulus);
+    const number = numberOf(state);
     const section = byId("one");
     if (number < 0) {
       latest = section.replaceChildren(note("There is no such stimulus here."));
@@ -35,7 +35,7 @@
     });
     const seen = picture(index.stimuli.picture[number]);
     const shown = together(task, answers, row, seen);
-    const others = [about(row, index.stimuli.title[number]), sides(task, answers, row)];
+    const others = [about(row), sides(task, answers, row)];
     const isWide = seen === null || shown.querySelector("figcaption") !== null; // alone, or with controls
     const parts = isWide ? el("div.asked", shown, others) : el("div.asked.pictured", shown, el("div", others));
     section.replaceChildren(head(number, task), parts);
@@ -43,22 +43,46 @@
   }
 
   function head(number, task) {
-    const { numbers } = selection();
-    const at = numbers.indexOf(number);
+    const { stimuli } = Turinglike.index;
+    const { rows } = selection();
+    const row = stimuli.row[number];
+    const at = rows.indexOf(row);
     const to = (other, text, label, side) =>
-      step(other === undefined ? null : forOne(other), text, { class: `button quiet ${side}`, "aria-label": label });
-    const { id } = Turinglike.index.stimuli;
+      step(other === undefined ? null : forOne(inTask(other, number)), text, {
+        class: `button quiet ${side}`,
+        "aria-label": label,
+      });
     return el(
       "div.line",
-      el("a.button.quiet.back", { href: forList({}) }, "List"),
-      to(numbers[at - 1], "‹", "The one before", "before"),
-      to(at < 0 ? undefined : numbers[at + 1], "›", "The next one", "next"),
-      el("h2", quote(id[number]), " ", small(TASKS[task] ?? task)),
-      at >= 0 && small(`${(at + 1).toLocaleString("en")} of ${numbers.length.toLocaleString("en")}`),
+      el("a.button.quiet.back", { href: forRow(at) }, "List"),
+      to(rows[at - 1], "‹", "The one before", "before"),
+      to(at < 0 ? undefined : rows[at + 1], "›", "The next one", "next"),
+      el("h2", quote(stimuli.id[number]), " ", small(TASKS[task] ?? task)),
+      at >= 0 && small(`${(at + 1).toLocaleString("en")} of ${rows.length.toLocaleString("en")}`),
+      otherTasks(row, number),
     );
   }
 
-  function about(row, title) {
+  /** The stimulus of a row that asks the same task as another one, or the first. */
+  function inTask(row, number) {
+    const { task } = Turinglike.index.stimuli;
+    const of = stimuliOf(row);
+    return of.find((other) => task[other] === task[number]) ?? of[0];
+  }
+
+  /** Links to what else was asked about the same picture. */
+  function otherTasks(row, number) {
+    const { stimuli, tasks } = Turinglike.index;
+    const of = [...stimuliOf(row)];
+    if (of.length < 2) return null;
+    const link = (other) => {
+      const current = other === number ? "page" : null;
+      return el("a", { href: forOne(other), "aria-current": current }, taskOf(tasks[stimuli.task[other]]));
+    };
+    return el("nav.tabs", { "aria-label": "Tasks of this stimulus" }, of.map(link));
+  }
+
+  function about(row) {
     const fields = Object.entries({ ...row, ...(isObject(row.meta) ? row.meta : {}) });
     const text = (value) => quote(typeof value === "string" ? value : JSON.stringify(value));
     const rows = fields
@@ -70,7 +94,7 @@
       typeof row.cue === "string" && el("p.word", el("strong", quote(row.cue))),
       rows.length > 0 && pairs(rows.slice(0, 40)),
       history.length > 0 && folded(`${count(history.length, "message")} before`, chat(history)),
-      title && typeof row.image === "string" && el("p.small", quote(row.image)),
+      typeof row.image === "string" && el("p.small", quote(row.image)),
     );
   }
 
@@ -144,7 +168,7 @@
       const { sample } = record;
       const shown = answer(record, row, null, agent);
       Object.assign(shown.dataset, { agent, sample });
-      const href = forOne(numberOf(state.of, state.stimulus), { agent, sample });
+      const href = forOne(numberOf(state), { agent, sample });
       const whole = lazily("Record", () => recorded(record, line));
       shown.lastChild.append(el("a", { href }, "Link to this answer"), whole);
       return shown;

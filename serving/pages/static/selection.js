@@ -2,54 +2,22 @@
 "use strict";
 
 {
-  const DEFAULTS = {
-    view: "list", // or one, statistics, provenance
-    q: "",
-    task: "",
-    agent: "",
-    status: "",
-    flag: "",
-    column: "",
-    value: "",
-    only: "", // "disagree" or "failed"
-    sort: "set",
-    page: "1",
-    stimulus: "", // of view "one": its task and id, and whose answer
-    of: "",
-    who: "",
-    sample: "",
-  };
-  const CHOICES = ["q", "task", "agent", "status", "flag", "column", "value", "only", "sort"];
-  const PEOPLE = "*people"; // instead of an agent's name: everybody
+  const { state, AGREEMENT, PEOPLE, agreementOf, columns, layout, recordsOf, stimuliOf } = Turinglike;
+  const CHOICES = ["q", "task", "agent", "status", "flag", "column", "value", "only", "sort", "group", "people"];
+  const STATUSES = ["ok", "rejected", "failed"];
   const DISAGREE = 50; // below this likeness in per cent, answers to a stimulus disagree
+  const NOTHING = "–"; // the group of rows without the value by which they are grouped
 
-  const state = { ...DEFAULTS };
   let latest = null; // what `selection` returned last
   let searched = null;
   let lower = null;
+  let names = null;
+  const forget = () => {
+    latest = searched = lower = names = null;
+    Turinglike.forgetRows();
+  };
 
-  /** The choices that the address holds. */
-  function read() {
-    const fields = new URLSearchParams(location.hash.slice(1));
-    for (const name of Object.keys(DEFAULTS)) state[name] = fields.get(name) ?? DEFAULTS[name];
-  }
-
-  /** The address with some choices changed. */
-  function address(changes) {
-    const all = { ...state, ...changes };
-    const fields = Object.entries(all).filter(([name, value]) => name === "view" || String(value) !== DEFAULTS[name]);
-    return `#${new URLSearchParams(fields)}`;
-  }
-
-  const forList = (changes) => address({ view: "list", stimulus: "", of: "", who: "", sample: "", ...changes });
-
-  /** The address of a stimulus, or of one answer to it. */
-  function forOne(number, { agent = "", sample = "" } = {}) {
-    const { stimuli, tasks } = Turinglike.index;
-    return address({ view: "one", of: tasks[stimuli.task[number]], stimulus: stimuli.id[number], who: agent, sample });
-  }
-
-  /** The numbers of the stimuli that are chosen, in order; how many records; which of a stimulus, at least one. */
+  /** The rows that are chosen, in order, with their groups; how many rows and records; and which records. */
   function selection() {
     const key = JSON.stringify(CHOICES.map((name) => state[name]));
     if (latest?.key !== key) latest = { key, ...made() };
@@ -57,38 +25,47 @@
   }
 
   function made() {
-    const { stimuli } = Turinglike.index;
+    const { size, stimuli, rows } = Turinglike.index;
+    const { first, of } = layout();
     const matches = matcher();
-    const numbers = [];
+    const chosen = [];
     let records = 0;
-    const chosen = (number) => {
-      const all = [];
-      for (let at = stimuli.first[number]; at < stimuli.first[number + 1]; at += 1)
-        if (matches.record(at, number)) all.push(at);
-      return all;
-    };
-    for (let number = 0; number < stimuli.id.length; number += 1) {
-      if (!matches.stimulus(number)) continue;
-      const amount = chosen(number).length;
-      if (amount || matches.empty) numbers.push(number);
-      records += amount;
+    for (let row = 0; row < rows.length; row += 1) {
+      let isChosen = false;
+      for (let place = first[row]; place < first[row + 1]; place += 1) {
+        const number = of[place];
+        if (!matches.stimulus(number)) continue;
+        isChosen ||= matches.empty;
+        for (let at = stimuli.first[number]; at < stimuli.first[number + 1]; at += 1) {
+          if (!matches.record(at, number)) continue;
+          isChosen = true;
+          records += 1;
+        }
+      }
+      if (isChosen) chosen.push(row);
     }
-    order(numbers, chosen);
-    return { numbers, records, chosen };
+    sort(chosen);
+    const groups = grouped(chosen);
+    const isHit = (at, number) => !matches.all && matches.stimulus(number) && matches.record(at, number);
+    const inOrder = groups?.flatMap((group) => group.rows) ?? chosen;
+    const [all, answers] = size ?? [inOrder.length, records]; // more than the first rows, which are all that is here
+    return { rows: inOrder, all, groups, records: answers, isHit };
   }
 
   function matcher() {
     const { stimuli, records, tasks, agents, people, flags, meta } = Turinglike.index;
     const task = state.task === "" ? -1 : tasks.indexOf(state.task);
-    const names = state.agent === PEOPLE ? people : [state.agent];
-    const agent = state.agent === "" ? null : new Set(names.map((name) => agents.indexOf(name)));
-    const status = ["ok", "rejected", "failed"].indexOf(state.only === "failed" ? "failed" : state.status);
+    const wanted = state.agent === PEOPLE ? people : [state.agent];
+    const agent = state.agent === "" ? null : new Set(wanted.map((name) => agents.indexOf(name)));
+    const status = STATUSES.indexOf(state.only === "failed" ? "failed" : state.status);
     const column = state.value === "" ? undefined : meta.find(([name]) => name === state.column);
     const value = column?.[1].indexOf(state.value);
     const flagged = state.flag === "" ? null : flags.map((kinds) => kinds.includes(state.flag));
     const words = search();
+    const isOfAnswers = agent !== null || status >= 0 || flagged !== null || words !== null;
     return {
-      empty: agent === null && status < 0 && flagged === null && state.q === "",
+      empty: !isOfAnswers, // a row without answers counts too
+      all: !isOfAnswers && state.only === "",
       stimulus: (number) =>
         (state.task === "" || stimuli.task[number] === task) &&
         (column === undefined || column[2][number] === value) &&
@@ -103,45 +80,139 @@
 
   /** Which answers and which stimuli have every word that is looked for. */
   function search() {
-    const { texts, stimuli, meta } = Turinglike.index;
+    const { texts, stimuli, meta, rows } = Turinglike.index;
     const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
     if (!words.length) return null;
     if (searched?.q === state.q) return searched;
-    lower ??= texts.map((text) => text.toLowerCase());
+    lower ??= {
+      texts: texts.map((text) => text.toLowerCase()),
+      stimuli: stimuli.id.map((id, number) => {
+        const values = meta.map(([, values, codes]) => (codes[number] < 0 ? "" : values[codes[number]]));
+        return [id, rows[stimuli.row[number]], stimuli.title[number], ...values].join(" ").toLowerCase();
+      }),
+    };
     const has = (text) => words.every((word) => text.includes(word));
-    const about = stimuli.id.map((id, number) => {
-      const values = meta.map(([, names, codes]) => (codes[number] < 0 ? "" : names[codes[number]]));
-      return [id, stimuli.title[number], ...values].join(" ").toLowerCase();
-    });
-    searched = { q: state.q, texts: Uint8Array.from(lower, has), stimuli: Uint8Array.from(about, has) };
+    searched = { q: state.q, texts: Uint8Array.from(lower.texts, has), stimuli: Uint8Array.from(lower.stimuli, has) };
     return searched;
   }
 
-  function order(numbers, chosen) {
-    const { stimuli, records, texts } = Turinglike.index;
-    const collator = new Intl.Collator("en", { numeric: true });
-    const text = (number) => texts[records.text[chosen(number)[0]]] ?? "\uffff";
-    const amount = (number) => chosen(number).reduce((total, at) => total + records.attempts[at], 0);
-    const by = (value, compare) => {
-      const values = new Map(numbers.map((number) => [number, value(number)]));
-      numbers.sort((number, other) => compare(values.get(number), values.get(other)) || number - other);
+  /** Put rows in order. Rows that lack what they are ordered by come last, whichever the direction. */
+  function sort(rows) {
+    const isReversed = state.sort.startsWith("-");
+    const value = orders()[isReversed ? state.sort.slice(1) : state.sort] ?? byColumn(state.sort.replace(/^-/, ""));
+    if (value === undefined) return;
+    const values = new Float64Array(Turinglike.index.rows.length);
+    const sign = isReversed ? -1 : 1;
+    for (const row of rows) {
+      const found = value(row, rows);
+      values[row] = found === null ? Number.POSITIVE_INFINITY : sign * found;
+    }
+    rows.sort((row, other) => (values[row] === values[other] ? row - other : values[row] - values[other]));
+  }
+
+  /** A row's place in the orders that have a name; null where it has none. */
+  function orders() {
+    const { rows } = Turinglike.index;
+    const known = (value) => (value < 0 ? null : value);
+    return {
+      set: (row) => row,
+      name: (row) => {
+        names ??= ranks(rows, new Intl.Collator("en", { numeric: true }).compare);
+        return names[row];
+      },
+      disagreement: (row) => known(agreementOf(row)),
+      flags: (row) => -flagsOf(row),
+      attempts: (row) => -sumOf(row, (at) => Turinglike.index.records.attempts[at]),
     };
-    const unknown = (number) => (stimuli.alike[number] < 0 ? 1000 : stimuli.alike[number]);
-    if (state.sort === "id") by((number) => stimuli.id[number], collator.compare);
-    else if (state.sort === "disagreement") by(unknown, (alike, other) => alike - other);
-    else if (state.sort === "attempts") by(amount, (attempts, other) => other - attempts);
-    else if (state.sort === "answer") by(text, (first, other) => (first < other ? -1 : first > other ? 1 : 0));
   }
 
-  let places = null;
-  const forget = () => (latest = searched = lower = places = null);
-
-  /** The number of a stimulus by its task and id; -1 if there is none. */
-  function numberOf(task, id) {
-    const { stimuli, tasks } = Turinglike.index;
-    places ??= new Map(stimuli.id.map((id, number) => [`${tasks[stimuli.task[number]]}\n${id}`, number]));
-    return places.get(`${task}\n${id}`) ?? -1;
+  /** The place of each text among all of them. */
+  function ranks(texts, compare) {
+    const order = texts.map((_, number) => number).sort((one, other) => compare(texts[one], texts[other]));
+    const places = new Uint32Array(texts.length);
+    order.forEach((number, place) => (places[number] = place));
+    return places;
   }
 
-  Object.assign(Turinglike, { PEOPLE, address, forget, forList, forOne, numberOf, read, selection, state });
+  /** A row's place by its answers in a column: words by the alphabet, paths by their length. */
+  function byColumn(key) {
+    const column = columns().find((one) => one.key === key);
+    if (column === undefined) return undefined;
+    if (column.who === AGREEMENT)
+      return (row) => {
+        const agreement = agreementOf(row, column.number);
+        return agreement < 0 ? null : agreement;
+      };
+    const { texts } = Turinglike.index;
+    if (column.task === "attention_prediction")
+      return (row) => {
+        const text = firstText(row, column);
+        return text < 0 ? null : Number.parseInt(texts[text], 10);
+      };
+    let rank = null;
+    return (row, rows) => {
+      rank ??= rankOf([...new Set(rows.map((one) => firstText(one, column)))]);
+      return rank.get(firstText(row, column)) ?? null;
+    };
+  }
+
+  function rankOf(numbers) {
+    const { texts } = Turinglike.index;
+    const used = numbers.filter((number) => number >= 0);
+    const compare = (one, other) => (texts[one] < texts[other] ? -1 : 1);
+    return new Map(used.sort(compare).map((number, place) => [number, place]));
+  }
+
+  /** The number of the text of a row's first answer in a column, of people the one that most gave; -1 without any. */
+  function firstText(row, column) {
+    const { text } = Turinglike.index.records;
+    const found = recordsOf(row, column);
+    if (column.label !== -1 || found.length < 3) return found.length ? text[found[0].at] : -1;
+    const times = new Map();
+    for (const { at } of found) times.set(text[at], (times.get(text[at]) ?? 0) + 1);
+    return [...times].reduce((most, entry) => (entry[1] > most[1] ? entry : most))[0];
+  }
+
+  function sumOf(row, value) {
+    const { first } = Turinglike.index.stimuli;
+    let sum = 0;
+    for (const number of stimuliOf(row)) for (let at = first[number]; at < first[number + 1]; at += 1) sum += value(at);
+    return sum;
+  }
+
+  /** How many of a row's answers have a flag, were rejected, or failed. */
+  function flagsOf(row) {
+    const { flags, records } = Turinglike.index;
+    return sumOf(row, (at) => Number(flags[records.flags[at]].length > 0 || records.status[at] > 0));
+  }
+
+  /** The rows apart by what they have in the column or field `state.group`, the largest group first; null if they are
+   * not to be grouped. */
+  function grouped(rows) {
+    const value = state.group === "" ? undefined : (ofField(state.group) ?? ofAnswer(state.group));
+    if (value === undefined) return null;
+    const groups = new Map();
+    for (const row of rows) {
+      const name = value(row) ?? NOTHING;
+      if (!groups.has(name)) groups.set(name, []);
+      groups.get(name).push(row);
+    }
+    return [...groups]
+      .map(([name, members]) => ({ name, rows: members }))
+      .sort((one, other) => other.rows.length - one.rows.length || (one.name < other.name ? -1 : 1));
+  }
+
+  function ofField(key) {
+    const field = Turinglike.index.meta.find(([name]) => `meta.${name}` === key);
+    if (field === undefined) return undefined;
+    const [, values, codes] = field;
+    return (row) => values[codes[stimuliOf(row).find((number) => codes[number] >= 0)]];
+  }
+
+  function ofAnswer(key) {
+    const column = columns().find((one) => one.key === key && one.label !== null);
+    return column && ((row) => Turinglike.index.texts[firstText(row, column)]);
+  }
+
+  Object.assign(Turinglike, { STATUSES, flagsOf, forget, selection });
 }

@@ -8,9 +8,12 @@
   const made = new Set();
 
   async function show() {
+    const left = Turinglike.state.view === "one" ? Turinglike.numberOf(Turinglike.state) : -1;
     Turinglike.read();
     const view = VIEWS.includes(Turinglike.state.view) ? Turinglike.state.view : "list";
-    byId("told").textContent = "";
+    const isHere = Turinglike.index.size === undefined || Turinglike.isPlain();
+    byId("told").textContent = isHere ? "" : "Loading …"; // the first rows alone know nothing of what is chosen
+    if (!isHere) return;
     try {
       if (view === "one") await Turinglike.one();
       else if (view === "list") Turinglike.list();
@@ -29,6 +32,7 @@
     if (Turinglike.state.who === "" && shown !== view + Turinglike.state.stimulus + Turinglike.state.page)
       scrollTo(0, 0);
     shown = view + Turinglike.state.stimulus + Turinglike.state.page;
+    if (view === "list" && left >= 0) Turinglike.focusRow(Turinglike.index.stimuli.row[left]);
   }
   let shown = "";
 
@@ -50,6 +54,8 @@
 
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || !Object.hasOwn(KEYS, event.key)) return;
+    if (event.defaultPrevented) return; // the grid has taken it
+    if (event.key.startsWith("Arrow") && event.target.closest(".grid")) return; // which scrolls by them
     if (event.target.closest("input, select, textarea, .wide, .chat, pre")) {
       if (event.key === "Escape") event.target.blur();
       return;
@@ -66,23 +72,35 @@
       byId("told").textContent = error.message;
       throw error;
     }
-    performance.mark("first screen");
     if (Turinglike.index.stamp) setTimeout(follow, FOLLOWED);
   }
 
   async function renew() {
-    Turinglike.index = await Turinglike.load("index");
+    const isFirst = Turinglike.index === undefined;
+    const index = await Turinglike.load("index");
+    if (index.size === undefined) await use(index);
+    else {
+      if (isFirst && Turinglike.isPlain()) await use(index); // its first rows, at once
+      await use(await Turinglike.load("whole"));
+    }
+  }
+
+  async function use(index) {
+    Turinglike.index = index;
     const { title, made: how, notices } = Turinglike.index;
     document.title = title;
     byId("title").textContent = title;
     byId("made").textContent = how;
     byId("notices").replaceChildren(...notices.map((text) => el("div.box-notice", quote(text))));
+    Turinglike.progress();
     Turinglike.forget();
     made.clear();
     if (!byId("list").contains(document.activeElement)) byId("list").replaceChildren(); // nobody chooses just now
+    const isInGrid = document.activeElement.closest(".grid") !== null; // which keeps the focus itself
     const focused = document.activeElement.getAttribute("href");
     await show();
-    if (focused) [...document.links].findLast((link) => link.getAttribute("href") === focused)?.focus();
+    performance.mark(index.size === undefined ? "first screen" : "first rows");
+    if (focused && !isInGrid) [...document.links].findLast((link) => link.getAttribute("href") === focused)?.focus();
   }
 
   /** Take in what runs that go on have written meanwhile, as long as their server is there. */

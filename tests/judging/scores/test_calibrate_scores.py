@@ -24,9 +24,12 @@ def test_narrow_intervals_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     designs = [Design(3, 10, 10, (0.94, 0.94)), Design(20, 30, 30, (0.6, 0.6))]
     monkeypatch.setattr(calibrate_scores, "INTERVALS", designs)
     monkeypatch.setattr(calibrate_scores, "NOBODY_DIFFERS", calibrate_scores.NOBODY_DIFFERS[:1])
+    monkeypatch.setattr(calibrate_scores, "UNDECIDED", calibrate_scores.UNDECIDED[1:2])
     shares = calibrate_scores.calibration(12)
     assert min(row.share for row in shares if row.wanted == calibrate_scores.HOLDS) >= 0.66
-    assert max(row.share for row in shares if row.wanted != calibrate_scores.HOLDS) <= 0.34
+    others = (calibrate_scores.HOLDS, calibrate_scores.DECIDES)
+    assert max(row.share for row in shares if row.wanted not in others) <= 0.34
+    assert [row.share > 0.4 for row in shares if row.wanted == calibrate_scores.DECIDES] == [True]
     overall = calibrate_scores.summarize
 
     def narrow(*args: Any) -> list[Score]:

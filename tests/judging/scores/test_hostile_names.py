@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from judging.ranking import model as rank_model
 from judging.ranking.model import Posterior
 from judging.scores.computing import compute_scores
 from judging.scores.figures import figures, who_judged
-from judging.scores.svg import LONGEST_NAME
+from judging.scores.svg import LONGEST_NAME, Draw, svg
 from judging.statistics.answer_statistics import CaptionMeasures, CaptionScore
 from judging.statistics.measures import Score
 from judging.statistics.tables import Estimate, Table
@@ -88,10 +88,10 @@ def test_names_stand_letter_for_letter_in_every_figure(names: list[str]) -> None
     table = pd.concat(tables, ignore_index=True)
     captions = CaptionMeasures("", Table([CaptionScore(name, 9, 31.5, 1.5) for name in names]), Table([]))
     scores = replace(compute_scores(table, ["judge.country"]), captions=captions)
-    drawn = figures(scores, []) | who_judged(table)
+    drawn = _svgs(figures(scores, []) | who_judged(table))
     about: dict[str, Any] = {"task": "word_association", "judge": f"{names[0]}j", "column": "trained_on"}
     trained = [Score(**about, value=name, agent=name, detectability=Estimate(0.6)) for name in names]
-    drawn |= {TRAINED: figures(replace(scores, scores=Table([]), captions=None, by=Table(trained)), [])[TRAINED]}
+    drawn |= _svgs(figures(replace(scores, scores=Table([]), captions=None, by=Table(trained)), []))
     seen = [ESCAPED.get(name, name) for name in names]
     judges = [ESCAPED.get(name, name) + "j" for name in judging]
     values = [ESCAPED.get(name, name) + "v" for name in names]
@@ -108,15 +108,19 @@ def test_names_stand_letter_for_letter_in_every_figure(names: list[str]) -> None
         assert [part for part in texts if _plain(part) not in text] == [], of
 
 
+def _svgs(drawings: Mapping[str, Draw]) -> dict[str, str]:
+    return {name: svg(draw) for name, draw in drawings.items()}
+
+
 def _plain(text: str) -> str:
     return re.sub(r"\s+", " ", text)
 
 
 def test_a_long_name_leaves_room_for_what_is_drawn() -> None:
     table = _verdicts("a" * 3000, "j" * 3000, "v" * 3000)
-    for svg in (figures(compute_scores(table, ["judge.country"]), []) | who_judged(table)).values():
-        assert max(map(len, _texts(svg))) <= LONGEST_NAME + len(", : detectability") + 20
-        width = float(re.search(r'width="([\d.]+)pt"', svg)[1])  # type: ignore[index]
+    for drawing in _svgs(figures(compute_scores(table, ["judge.country"]), []) | who_judged(table)).values():
+        assert max(map(len, _texts(drawing))) <= LONGEST_NAME + len(", : detectability") + 20
+        width = float(re.search(r'width="([\d.]+)pt"', drawing)[1])  # type: ignore[index]
         assert width < 2000
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import re
 import shutil
 from dataclasses import replace
 from itertools import product
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import PIL.Image
 import pytest
 
 from agents.errors import InputError
@@ -18,6 +20,7 @@ from judging.scores.computing import catch_rates, compute_scores, perceived_sexe
 from judging.scores.figures import curves, figures
 from judging.scores.score_tables import Alike
 from judging.scores.scores import headlines
+from judging.scores.svg import svg
 from judging.scores.verdicts import open_verdicts, read_verdicts, with_columns
 from judging.statistics.answer_statistics import CaptionMeasures, CaptionScore
 from judging.statistics.measures import Score
@@ -83,15 +86,21 @@ def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> Non
     }
     assert (out / "statistics.csv").read_text().count("letters") == 3
     page = (out / "index.html").read_text()
-    assert page.count("<svg") == 3
+    assert page.count('<svg role="img"') == 3
+    words = {"passes": "passes", "does not pass": "does not pass", "may or may not pass": "is undecided"}
     assert all(
-        f"published:{name} {row['outcome']}" in page
+        f"published:{name} {words[row['outcome']]}" in page
         for name in ("alpha", "beta")
         for row in result["conclusions"]["word_association"]
         if row["agent"] == f"published:{name}"
     )
     names = {"overview", "word_association-svm", "word_association-svm-paper-code"}
-    assert {path.stem for path in (out / "figures").iterdir()} == names
+    files = {f"{name}.{form}" for name in names for form in ("svg", "png", "pdf")}
+    assert {path.name for path in (out / "figures").iterdir()} == files
+    assert set(re.findall(r'href="figures/([^"]+)"', page)) == files
+    with PIL.Image.open(out / "figures" / "overview.png") as picture:
+        assert picture.width > 1000
+    assert (out / "figures" / "overview.pdf").read_bytes().startswith(b"%PDF-")
     drawn = (out / "figures" / "word_association-svm.svg").read_text()
     row = rows["svm", "published:beta"]
     assert all(f"{share:.2f}<" in drawn for share in (float(row["p_machine"]), 1 - float(row["p_machine"])))
@@ -107,15 +116,15 @@ def test_the_correction_of_dprime_is_a_choice_and_is_named(verdicts: Path, tmp_p
         result = json.loads((out / "scores.json").read_bytes())
         assert result["dprime_correction"] == name
         assert words in result["methods"]
-        glossary = (out / "index.html").read_text().partition("<dl>")[2].partition("</dl>")[0]
-        assert words in glossary
+        glossaries = re.findall(r"<dl>(.*?)</dl>", (out / "index.html").read_text(), re.DOTALL)
+        assert [words in glossary for glossary in glossaries] == [False, True]
         figures.append([row["dprime"] for row in result["scores"]])
     assert figures[0] != figures[1]
 
 
 def test_the_page_says_for_whom_it_decides(verdicts: Path, tmp_path: Path) -> None:
     assert main(["score", str(verdicts / "V"), "--out", str(tmp_path / "S")]) == 0
-    scope = "for judges, stimuli and people who answered like these: where there are several, they count as drawn"
+    scope = "for judges, stimuli and participants like these: where there are several, they count as a random sample"
     page = (tmp_path / "S" / "index.html").read_text()
     assert page.index(scope) < page.index("All agents and judges")
     assert scope in json.loads((tmp_path / "S" / "scores.json").read_bytes())["methods"]
@@ -388,11 +397,14 @@ def test_each_agent_has_a_sentence_that_its_interval_bears_out() -> None:
     [rate] = [row.detectability for row in result.scores if (row.judge, row.agent) == ("people", "unlike")]
     figures = [f"{100 * end:.0f}" for end in (rate.value, rate.low, rate.high)]
     assert "people tell it from people in {} % of trials ({} to {} %;".format(*figures) in why
-    assert "to decide it takes more stimuli" in of_svm
+    [more] = [row.more for row in conclusions if (row.agent, row.judge) == ("unlike", "svm")]
+    assert of_svm.endswith(f". {more.capitalize()}")
+    [row] = [row for row in result.needed if (row.agent, row.judge) == ("unlike", "svm")]
+    assert more == f"about {row.more_stimuli:,} more stimuli would decide"
     [few] = compute_scores(
         table[table["judge"] == "human:3"].assign(**same, confidence=np.nan), []
     ).conclusions.values()
-    assert all(row.why.endswith("too few judges and people who answered to speak of others") for row in few)
+    assert all(row.why.endswith("; the result holds only for this judge and this participant") for row in few)
 
 
 def test_columns_and_measures_of_captions_are_drawn_with_each_value_and_series() -> None:
@@ -415,15 +427,15 @@ def test_columns_and_measures_of_captions_are_drawn_with_each_value_and_series()
     rows = [CaptionScore("people", 9), CaptionScore("git", 9, 31.5, 1.5), CaptionScore("blip", 9, 20.0, 0.9)]
     captions = CaptionMeasures("", Table(rows), Table([]))
     scores = replace(compute_scores(table, ["length", "x/y", "place"]), captions=captions)
-    drawn = figures(scores, [])
+    drawn = {name: svg(draw) for name, draw in figures(scores, []).items()}
     assert set(drawn) == {"overview", "image_captioning-people", "by-length", "by-x-y", "captions"}  # place has no two
     for name, texts in {"by-length": "3 6 9", "by-x-y": "new old", "captions": "CIDEr-D BLEU-4"}.items():
         assert all(f"{text}<" in drawn[name] for text in (*texts.split(), "git", "blip"))
     assert [drawn["captions"].count(f">{name}<") for name in ("BLEU-4", "CIDEr-D", "BLEU-4 or CIDEr-D")] == [1, 1, 0]
     alike = pd.concat([table, table.assign(judge="svm", judge_kind="machine")])
-    by_judge = figures(compute_scores(alike, ["length"]), ["svm"])["by-length"]
+    by_judge = svg(figures(compute_scores(alike, ["length"]), ["svm"])["by-length"])
     assert "all agents<" in by_judge  # of people alone: svm is a cue
-    assert "svm<" in figures(compute_scores(alike, ["length"]), [])["by-length"]
+    assert "svm<" in svg(figures(compute_scores(alike, ["length"]), [])["by-length"])
 
 
 def _conversations() -> pd.DataFrame:
@@ -489,7 +501,7 @@ def test_a_judge_trained_on_one_agent_has_a_matrix_of_agents() -> None:
         Score(**about, value=trained, agent=agent, detectability=Estimate(rate))
         for (trained, agent), rate in rates.items()
     ]
-    drawn = figures(replace(compute_scores(_conversations(), []), by=Table(rows)), [])["by-trained_on"]
+    drawn = svg(figures(replace(compute_scores(_conversations(), []), by=Table(rows)), [])["by-trained_on"])
     for text in ("0.65", "0.80", "0.45", "gpt2", "glove", "bert", "trained on", "judged", "0.5", "1.0"):
         assert f">{text}<" in drawn
     assert drawn.count(">–<") == 1

@@ -180,7 +180,7 @@ def test_who_passes_may_be_less_human_than_people() -> None:
     scores = [replace(row, judge="people") for row in summarize(table, ["a"])]
     [row] = conclude(scores, [replace(test, judge="people")], (), 0.49)
     assert row.outcome == "passes"
-    assert "within 1 to 99 %, though surely not at 50 %" in row.why
+    assert "within 1 to 99 %, although it is not at 50 %" in row.why
     assert row.why.endswith("but no agent here shows that people can tell any")
 
 

@@ -245,7 +245,9 @@ def test_people_are_asked_about_what_their_answers_name(tmp_path: Path, capsys: 
     unknown = ["import", str(tmp_path / "others.json"), "--task", "color", "--out", str(tmp_path / "others")]
     assert main(unknown) == 0
     assert compose(source, tmp_path / "others", "--task", "color", "--out", tmp_path / "U") == 2
-    assert "no run has the picture of 30 answers, of 60 (people's to 'other" in capsys.readouterr().err
+    assert (
+        "30 of 60 answers are about pictures that are in no run, such as people's to 'other" in capsys.readouterr().err
+    )
     assert not (tmp_path / "U").exists()
 
 

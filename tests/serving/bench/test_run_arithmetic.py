@@ -124,6 +124,14 @@ def test_the_limit_follows_from_the_shares(busy: Shares, told: dict[str, bool], 
     assert "%" in sentence
 
 
+def test_more_workers_are_no_advice_where_other_programs_have_the_cores() -> None:
+    told = {"on_gpu": False, "calls": False, "http": False}
+    _, alone = limit(shares(0.97, run_cores=0.2, cores=0.3), **told)
+    assert alone.endswith("More workers help.")
+    _, beside = limit(shares(0.97, run_cores=0.2, cores=0.99), **told)
+    assert beside.endswith("other programs take 79 %. More workers help only if it waits.")
+
+
 def repeat(rate_s: float, **changed: Any) -> Repeat:
     fields: dict[str, Any] = {
         "seconds": 10.0,

@@ -35,8 +35,8 @@ def measured(out: Path) -> MeasuredRuns:
     return runs
 
 
-def bench(out: Path, *more: str) -> MeasuredRuns:
-    assert main(["bench", *more, "--minutes", MINUTES, "--device", "cpu", "--out", str(out)]) == 0
+def bench(out: Path, *more: str, minutes: str = MINUTES) -> MeasuredRuns:
+    assert main(["bench", *more, "--minutes", minutes, "--device", "cpu", "--out", str(out)]) == 0
     return measured(out)
 
 
@@ -111,6 +111,45 @@ def test_what_limits_a_run_is_told(
     busy = parts(scaled)
     assert max(busy, key=lambda part: busy[part]) == limit
     assert scaled.limited_by in (limit, "cores")  # where other programs take the cores, that is what is told
+    assert scaled.why in capsys.readouterr().err
+
+
+SERVED = {
+    # how the agent answers, entries beside a cue, and the part that must be the busiest
+    "device": ("null.delay_s=0.2", 0),
+    "process": ("null.delay_s=0", 900),  # of 20 KB, which the server reads, checks and keeps
+}
+
+
+@pytest.mark.parametrize("part", SERVED)
+def test_what_limits_a_server_is_told(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(set_runs, "REPEATS", 1)
+    delay, entries = SERVED[part]
+    beside = {f"entry{number}": "a word or two" for number in range(entries)}
+    path = tmp_path / "words.jsonl"
+    rows = [
+        {"id": f"w{number}", "task": "word_association", "cue": f"word{number}", "meta": beside} for number in range(40)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    package = tmp_path / "serving"  # a folder of the user's, which is not to be imported
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError")
+    monkeypatch.chdir(tmp_path)
+    call = [str(path), "--agents", "null", "--http", "--connections", "16", "--batch-size", "4", "--set", delay]
+    [scaled] = bench(tmp_path / "out", *call, minutes="0.1").scaling  # a run is always as long as it is told
+    [repeat] = scaled.repeats
+    assert repeat.failed == 0
+    shares = repeat.shares
+    [answering] = shares.workers["null"]
+    assert shares.client is not None
+    if part == "device":
+        assert answering > shares.process
+        assert scaled.limited_by in ("device", "cores")
+    else:
+        assert shares.process > max(answering, shares.client)
+        assert scaled.limited_by in ("server", "cores", "unclear")  # what others leave of the cores may be too little
     assert scaled.why in capsys.readouterr().err
 
 

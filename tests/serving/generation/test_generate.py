@@ -177,6 +177,52 @@ def test_agents_of_different_tasks_answer_a_folder_as_in_runs_of_their_own(
     assert "these agents answer nothing about images: eliza~eliza answers conversation" in capsys.readouterr().err
 
 
+def test_an_agent_answers_the_tasks_that_stand_behind_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for number in range(3):
+        PILImage.new("RGB", (64, 48), (80 * number, 90, 200)).save(pictures / f"{number}.png")
+    out = tmp_path / "out"
+    names = [f"{number}.png" for number in range(3)]
+    assert run(pictures, "mmcq,null=caption", out) == 0
+    assert [record["task"] for record in records(out, "null")] == ["image_captioning"] * 3
+    assert [record["stimulus"] for record in records(out, "null")] == names
+    assert [record["task"] for record in records(out, "mmcq")] == ["color_estimation"] * 3
+
+    # The same name as where all agents are asked this task: one key, one seed, one answer.
+    assert run(pictures, "null", tmp_path / "alone", "--task", "caption") == 0
+    assert [same(one) for one in records(tmp_path / "alone", "null")] == [same(one) for one in records(out, "null")]
+
+    several = tmp_path / "several"
+    assert run(pictures, "mmcq,null=caption+object_detection", several) == 0
+    tasks = [record["task"] for record in records(several, "null")]
+    assert sorted(tasks) == ["image_captioning"] * 3 + ["object_detection"] * 3
+    keys = [record["stimulus"] for record in records(several, "null")]
+    assert len(set(keys)) == 6
+
+    # A task that comes later is asked beside the first, under ids of its own.
+    assert run(pictures, "null=caption", tmp_path / "later") == 0
+    assert run(pictures, "null=object", tmp_path / "later") == 0
+    later = records(tmp_path / "later", "null")
+    assert sorted(record["stimulus"] for record in later) == sorted(
+        names + [f"object_detection/{name}" for name in names]
+    )
+    assert main(["status", str(tmp_path / "later")]) == 0
+    capsys.readouterr()
+
+    for wrong, message in {
+        "mmcq=caption": "mmcq does not answer image_captioning; it answers color_estimation",
+        "eliza~null=color": "eliza~null: a pair has conversations alone",
+        "null=colour": "bad agent name 'null=colour'",
+        "null=color,null=caption": "an agent is given twice; several tasks are agent=color+caption",
+    }.items():
+        assert run(pictures, wrong, tmp_path / "none") == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
 def test_an_agent_of_several_tasks_answers_those_of_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

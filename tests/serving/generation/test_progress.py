@@ -3,13 +3,17 @@
 import io
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from rich.ansi import AnsiDecoder
 
-from serving.generation import progress
+from serving.generation import load_times, progress
+from serving.generation.load_times import LoadTimes
 from serving.generation.progress import Progress
 from serving.runs.estimates import Estimate
+
+NOTHING = LoadTimes({}, Path("absent"))
 
 
 class Clock:
@@ -46,7 +50,7 @@ def test_a_bar_for_each_agent_fits_the_terminal(
     names = [f"an-agent-with-a-long-name-{number}" for number in range(agents)]
     counts = {name: Counter[str](ok=500) for name in names}  # from before
     left = {name: lambda: Estimate(9849.0, 9000.0, 10_800.0) for name in names}
-    with Progress(lambda: counts, dict.fromkeys(names, 100_000), left) as display:
+    with Progress(lambda: counts, dict.fromkeys(names, 100_000), left, NOTHING) as display:
         for name in names:
             display.loading(name, name)
         display.update()
@@ -74,7 +78,7 @@ def test_elsewhere_lines_get_rarer_and_name_only_what_went_on(clock: Clock, caps
     left = {
         name: lambda name=name: Estimate(4000.0 - counts[name].total()) if counts[name] else None for name in counts
     }
-    with Progress(lambda: counts, dict.fromkeys(counts, 4000), left) as display:
+    with Progress(lambda: counts, dict.fromkeys(counts, 4000), left, NOTHING) as display:
         for name in counts:
             display.loading(name, name)
         display.update()
@@ -95,7 +99,9 @@ def test_elsewhere_lines_get_rarer_and_name_only_what_went_on(clock: Clock, caps
 
 def test_elsewhere_a_long_load_is_told_again(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     counts: dict[str, Counter[str]] = {name: Counter() for name in ("quick", "large", "late")}
-    with Progress(lambda: counts, dict.fromkeys(counts, 100), {name: lambda: None for name in counts}) as display:
+    with Progress(
+        lambda: counts, dict.fromkeys(counts, 100), {name: lambda: None for name in counts}, NOTHING
+    ) as display:
 
         def told(name: str | None, seconds: int) -> list[str]:
             """What is printed when ``name`` is being loaded, and that many seconds later."""
@@ -117,3 +123,46 @@ def test_elsewhere_a_long_load_is_told_again(clock: Clock, capsys: pytest.Captur
         display.stopped("late", "it cannot be loaded")
         display.answering("large")
         assert told(None, 3600) == ["it cannot be loaded"]
+
+
+def test_a_load_is_told_with_what_it_took_the_last_time(
+    clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(load_times, "LEAST", 5.0)
+    counts: dict[str, Counter[str]] = {name: Counter() for name in ("small", "large")}
+    file = tmp_path / "cache" / "loading.json"
+
+    def run(small: str) -> list[str]:
+        """What is printed while both load, ``large`` in 90 s, and ``small``, of which this is the digest, in 4 s."""
+        loads = LoadTimes({"small": small, "large": "b"}, file)
+        with Progress(lambda: counts, dict.fromkeys(counts, 9), dict.fromkeys(counts, lambda: None), loads) as display:
+            for name in counts:
+                display.loading(name, name)
+            clock.now += 4
+            display.answering("small")
+            clock.now += 86
+            display.update()
+            display.answering("large")
+        return capsys.readouterr().err.splitlines()
+
+    assert run("a") == ["loading small", "loading large", "large: still loading (1 min 30 s)"]
+    told = ["loading small", "loading large, the last time 1 min 30 s"]
+    assert run("a") == [*told, "large: still loading (1 min 30 s; the last time 1 min 30 s)"]
+    LoadTimes({"small": "c"}, file).note("small", 40.0)
+    assert run("c")[0] == "loading small, the last time 40 s"
+    file.write_text("{")
+    assert run("a")[1] == "loading large"
+    file.unlink()
+    file.mkdir()  # it cannot be written
+    assert run("a")[1] == "loading large"
+    assert run("a")[1] == "loading large"
+
+
+def test_the_latest_loads_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load_times, "LEAST", 5.0)
+    monkeypatch.setattr(load_times, "MOST", 3)
+    loads = LoadTimes({name: name for name in "abcd"}, tmp_path / "loading.json")
+    for name in "abca":
+        loads.note(name, 7.0)
+    loads.note("d", 8.0)
+    assert [loads.last(name) for name in "abcd"] == [7.0, None, 7.0, 8.0]

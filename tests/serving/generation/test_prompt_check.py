@@ -17,8 +17,9 @@ from agents.stimuli import WordStimulus
 from serving.cli import main
 from serving.commands.serve import check_chats
 from serving.http.monitoring import ServerLog
+from serving.scheduling import machine
 from tests.helpers import chat_templates as kinds
-from tests.helpers import in_process, tiny_language
+from tests.helpers import in_process, mixed_images, tiny_architectures, tiny_language
 
 TALK = {"task": "conversation", "topic": "music", "exchanges": 3}
 OPENING = "(the chat begins)"
@@ -142,6 +143,60 @@ def test_agents_without_a_stimulus_and_unusable_ones_are_told(
     assert "no such file or folder" in capsys.readouterr().err
     assert main(["check", source, "--set", "eliza.x=1"]) == 2
     assert "name them with --agents" in capsys.readouterr().err
+
+
+def smolvlm(folder: Path) -> Path:
+    """A tiny model of SmolVLM's form, whose processor needs the package num2words."""
+    tiny_architectures.pictured("idefics3", folder)
+    for file in folder.glob("*.json"):
+        text = file.read_text()
+        file.write_text(text.replace("idefics3", "smolvlm").replace("Idefics3", "SmolVLM"))
+    file = folder / "processor_config.json"
+    config = json.loads(file.read_text())
+    config["video_processor"] = {
+        **config["image_processor"],
+        "video_processor_type": "SmolVLMVideoProcessor",
+        "video_sampling": {"fps": 1, "max_frames": 4, "video_size": {"longest_edge": 56}},
+    }
+    file.write_text(json.dumps(config))
+    return folder
+
+
+@pytest.mark.parametrize("call", [["check"], ["generate", "--out", "run"], ["generate", "--out", "run", "--dry-run"]])
+def test_a_package_that_a_processor_needs_is_told_before_weights_load(
+    call: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from transformers.models.smolvlm import processing_smolvlm
+
+    no_load(monkeypatch)
+    monkeypatch.setattr(processing_smolvlm, "num2words", None)
+    monkeypatch.chdir(tmp_path)
+    agent = f"hf:{smolvlm(tmp_path / 'tiny')}"
+    [picture, *_] = mixed_images.make(tmp_path)
+    source = str(a_set(tmp_path, {"task": "image_captioning", "image": str(picture)}))
+    verb, *more = call
+    assert main([verb, source, "--agents", f"{agent},mmcq" if verb == "check" else agent, *more]) == 2
+    printed = capsys.readouterr()
+    assert "num2words" in printed.out + printed.err
+    assert "pip install num2words" in printed.out + printed.err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("call", [["check"], ["generate", "--out", "run", "--dry-run"]])
+def test_an_agent_for_which_there_is_no_memory_is_told(
+    call: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = str(a_set(tmp_path, {"task": "conversation", "topic": "tea", "exchanges": 2}))
+    verb, *more = call
+    asked = [verb, source, "--agents", "eliza~eliza", *more]
+    assert main(asked) == 0
+    capsys.readouterr()
+    monkeypatch.setattr(machine, "available", lambda: 1000)
+    assert main(asked) == 2
+    printed = capsys.readouterr()
+    assert "eliza~eliza: too large to be loaded together: eliza needs 1 x" in printed.out + printed.err
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

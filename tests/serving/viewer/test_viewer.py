@@ -138,21 +138,21 @@ def test_choosing_and_paging(folder: Folder, seen: Seen, tmp_path: Path, monkeyp
     def chosen() -> str:
         return page.inner_text("#found .found")
 
-    assert chosen() == "60 stimuli, 120 answers"
-    assert page.locator("#found .rows li a.open").count() == 25
+    assert chosen() == "60 pictures, 120 answers"
+    assert page.locator("#found tbody tr a.open").count() == 25
     page.keyboard.press("ArrowRight")
     page.wait_for_function("() => document.querySelector('#found input').value === '2'")
-    assert page.locator("#found ol.rows").get_attribute("start") == "26"
+    assert page.locator("#found tbody tr").first.get_attribute("aria-rowindex") == "28"  # after two rows of names
     page.go_back()
     page.wait_for_function("() => document.querySelector('#found input').value === '1'")
     for choices, wanted in {
-        "only=failed": "3 stimuli, 3 answers",
-        "only=disagree": "37 stimuli, 74 answers",  # 10 colours; all captions but the three that failed
-        "agent=human%3A1": "30 stimuli, 30 answers",
-        "agent=*people": "60 stimuli, 60 answers",
-        "column=scene&value=b": "15 stimuli, 30 answers",
-        "task=color_estimation&agent=mmcq&q=blue": "10 stimuli, 10 answers",
-        "flag=none": "0 stimuli, 0 answers",
+        "only=failed": "3 pictures, 3 answers",
+        "only=disagree": "37 pictures, 74 answers",  # 10 colours; all captions but the three that failed
+        "agent=human%3A1": "30 pictures, 30 answers",
+        "agent=*people": "60 pictures, 60 answers",
+        "column=scene&value=b": "15 pictures, 30 answers",
+        "task=color_estimation&agent=mmcq&q=blue": "10 pictures, 10 answers",
+        "flag=none": "0 pictures, 0 answers",
     }.items():
         page.evaluate("(choices) => { location.hash = `#view=list&${choices}`; }", choices)
         page.wait_for_function("(told) => document.querySelector('#found .found').textContent === told", arg=wanted)
@@ -187,7 +187,7 @@ def test_an_answer_has_its_address_and_the_keys_go_through_the_selection(folder:
     page.wait_for_selector("article.wanted[data-agent='human:2']")
     address = page.url
     page.keyboard.press("Escape")
-    page.wait_for_selector("#found .rows")
+    page.wait_for_selector("#found tbody")
     page = seen.go(address.partition("#")[0], address.partition("#")[2])
     assert page.locator("article.wanted").get_attribute("data-agent") == "human:2"
     page.click("article.wanted summary")
@@ -296,7 +296,7 @@ def test_nothing_that_was_said_becomes_markup(folder: Folder, seen: Seen, tmp_pa
     for view in ("provenance", "list"):
         page.evaluate("(view) => { location.hash = `#view=${view}`; }", view)
         page.wait_for_selector(f"#{view}:visible")
-    assert page.locator("#found .rows > li").count() == 8
+    assert page.locator("#found tbody tr").count() == 5  # four tasks about one picture stand in one row
     count = page.evaluate("Turinglike.index.stimuli.id.length")
     for number in range(count):
         page.evaluate("(number) => { location.hash = Turinglike.forOne(number); }", number)
@@ -442,11 +442,11 @@ def test_the_page_shows_what_a_run_writes_meanwhile(folder: Folder, seen: Seen) 
     folder.record("mmcq", rows[0], COLOR)
     with viewer([folder.write()]) as server, serving(server) as address:
         page = seen.go(f"{address}/")
-        page.get_by_text("2 stimuli, 1 answer").wait_for()  # it opens on the answers
+        page.get_by_text("2 pictures, 1 answer").wait_for()  # it opens on the answers
         page.get_by_role("link", name="b", exact=True).focus()
         folder.record("mmcq", rows[1], COLOR)
         folder.write()
-        page.get_by_text("2 stimuli, 2 answers").wait_for(timeout=20_000)
+        page.get_by_text("2 pictures, 2 answers").wait_for(timeout=20_000)
         assert page.evaluate("document.activeElement.textContent") == "b"
         page.close()
 

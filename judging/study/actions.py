@@ -27,6 +27,7 @@ from judging.study.log.participant_events import StudyClosed
 from judging.study.log.state import read_state
 from judging.study.meetings.material import MeetingMaterial
 from judging.study.new_study import new_study
+from judging.study.pages.first_page import assumed_minutes
 from judging.study.pages.material import Material
 from judging.study.pages.phrases import phrase_warnings, read_phrases
 from judging.study.pages.trial_material import TrialMaterial
@@ -60,6 +61,9 @@ def check_study(study: Path) -> None:
     if problems:
         raise InputError(f"{study}: {count(len(problems), 'problem')}")
     print_line(material.summary())
+    if not material.settings.texts.duration_minutes:
+        minutes = count(assumed_minutes(material), "minute")
+        print_line(f"the first page says about {minutes}, which is computed; texts.duration_minutes changes it")
     print_line(f"no problems; now: turinglike study serve {study}")
 
 

@@ -21,5 +21,5 @@ async def read_body(request: Request) -> dict[str, Any]:
 
 
 def json_reply(value: Any) -> Response:
-    """A reply with a value as JSON."""
+    """A value as the body of a response with status 200."""
     return Response(orjson.dumps(value), media_type="application/json", headers={"cache-control": "no-store"})

@@ -14,6 +14,7 @@
   const SHORT = { year: undefined, month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" };
   const when = (at) => new Date(at).toLocaleString("en-GB", SHORT);
   const percent = (share) => `${(100 * share).toFixed(1)} %`;
+  const number = (value) => value.toLocaleString("en");
   const known = (value, unit = "") => (value === null || value === undefined ? "" : `${value}${unit}`);
   const right = (pair) => (pair ? `${pair[0]} of ${pair[1]}` : "");
 
@@ -54,25 +55,25 @@
   function tiles(status) {
     const { wanted, joined, finished = 0 } = status.judges;
     const outs = ["declined", "screened_out", "blocked", "left"].map((name) => status.judges[name] ?? 0);
-    const out = outs.reduce((sum, number) => sum + number, 0);
+    const out = outs.reduce((sum, each) => sum + each, 0);
     const there = (status.judges["at it"] ?? 0) + (status.judges.begun ?? 0);
     const parts = [
-      tile("Finished", `${finished} of ${wanted}`, "", { progress: [Math.min(finished, wanted), wanted] }),
-      tile("Joined", String(joined), `${there} not at the end`),
+      tile("Finished", `${number(finished)} of ${number(wanted)}`, "", { progress: [Math.min(finished, wanted), wanted] }),
+      tile("Joined", number(joined), `${number(there)} not at the end`),
     ];
     const held = status.tests ?? status.conversations;
     if (held) {
       const noun = status.tests ? "test" : "conversation";
-      const of = status.tests ? `${held.over} of ${held.wanted}` : String(held.over);
+      const of = status.tests ? `${number(held.over)} of ${number(held.wanted)}` : number(held.over);
       parts.push(tile(status.tests ? "Tests" : "Conversations", of, `complete; ${held.under_way} not complete`));
       const inVain = status.judges[`finished without a ${noun} that counts`] ?? 0;
       const about = inVain ? `${count(inVain, "person", "people")} finished without one that counts` : "";
-      parts.push(tile("Void", String(held.void), about, { kind: held.void ? "alert" : "" }));
+      parts.push(tile("Void", number(held.void), about, { kind: held.void ? "alert" : "" }));
     } else if (status.verdicts) {
       const { all, counted } = status.verdicts;
-      parts.push(tile("Verdicts", String(all), `${all - counted} excluded`));
-    } else parts.push(tile("Answers", String(status.answers.all), `${status.answers.flagged} with a flag`));
-    parts.push(tile("Dropped out", String(out), out ? "reasons below" : "nobody"));
+      parts.push(tile("Verdicts", number(all), `${number(all - counted)} excluded`));
+    } else parts.push(tile("Answers", number(status.answers.all), `${number(status.answers.flagged)} with a flag`));
+    parts.push(tile("Dropped out", number(out), out ? "reasons below" : "nobody"));
     const { minutes, seconds } = status.times;
     const each = seconds === null ? "" : `${seconds} s for each ${status.verdicts ? "trial" : "stimulus"}`;
     parts.push(tile("Median time", minutes === null ? "–" : `${minutes} min`, minutes === null ? "nobody has finished" : each));
@@ -86,19 +87,19 @@
     const reasons = Object.entries(status.void ?? {});
     const outs = ["declined", "screened_out", "blocked", "left"].filter((name) => judges[name]);
     const lost = [
-      ...reasons.map(([reason, number]) => [`void: ${reason}`, number]),
-      ...outs.map((name) => [`dropped out: ${name.replace("_", " ")}`, judges[name]]),
+      ...reasons.map(([reason, times]) => [`void: ${reason}`, number(times)]),
+      ...outs.map((name) => [`dropped out: ${name.replace("_", " ")}`, number(judges[name])]),
     ];
     const decided = Object.values(agents).some((row) => row.decision);
     const agentRows = Object.entries(agents).map(([name, row]) => [
       name,
-      row.verdicts,
+      number(row.verdicts),
       percent(row.said_human),
       ...(decided ? [row.decision ? `${row.decision} (${count(row.judges, "judge")})` : ""] : []),
     ]);
     const agentNames = ["answers of", "verdicts", "judged human", ...(decided ? ["within bounds"] : [])];
     const notes = [status.decided_for, status.not_counted].filter(Boolean).map(sentence);
-    const exclusions = Object.entries(excluded).map(([rule, row]) => [rule, row.verdicts, row.judges]);
+    const exclusions = Object.entries(excluded).map(([rule, row]) => [rule, number(row.verdicts), number(row.judges)]);
     return [
       el("section", el("h2", "Over time"), curveFigure(status.curve, until, judges.wanted, tabled)),
       section("What was lost", ["reason", "number"], lost, { numbers: ["number"] }),
@@ -157,18 +158,18 @@
     const names = columns.map(([name]) => name);
     const newest = [...rows].reverse();
     const shown = showsAll ? newest : newest.slice(0, MOST_ROWS);
-    const finished = new Set(rows.filter(({ stage }) => stage === "finished").map(({ number }) => `${number}`));
+    const finished = new Set(rows.filter(({ stage }) => stage === "finished").map((row) => `${row.number}`));
     const how = {
       numbers: ["minutes", "median s"],
       long: ["excluded", "void", "stage"],
-      rowClass: ([number]) => (finished.has(number) ? "ended" : ""),
+      rowClass: ([first]) => (finished.has(first) ? "ended" : ""),
     };
     const values = shown.map((row) => columns.map(([, of]) => of(row)));
     const all = () => {
       showsAll = true;
       again();
     };
-    const more = newest.length > shown.length ? quiet(`Show all ${newest.length}`, all) : "";
+    const more = newest.length > shown.length ? quiet(`Show all ${number(newest.length)}`, all) : "";
     const note = el("p.note", "The newest first; times are those of this browser's clock. A green edge: finished.");
     return [title, note, inRegion(`${title.textContent}, a row each`, tabled(names, values, how)), more];
   }

@@ -34,7 +34,7 @@
     for (let number = 0; number <= top; number += step) {
       const place = y(number);
       parts.push(svg("line.grid", { x1: EDGE.left, x2: width - EDGE.right, y1: place, y2: place }));
-      parts.push(svg("text", { x: EDGE.left - 6, y: Number(place) + 4, "text-anchor": "end" }, String(number)));
+      parts.push(svg("text", { x: EDGE.left - 6, y: Number(place) + 4, "text-anchor": "end" }, number.toLocaleString("en")));
     }
     const ticks = Math.max(2, Math.min(6, Math.floor(width / 130)));
     for (let at = 0; at < ticks; at++) {
@@ -44,7 +44,7 @@
     }
     if (isNear) {
       parts.push(svg("line.wanted", { x1: EDGE.left, x2: width - EDGE.right, y1: y(wanted), y2: y(wanted) }));
-      parts.push(svg("text", { x: width - EDGE.right, y: Number(y(wanted)) - 4, "text-anchor": "end" }, `${wanted} wanted`));
+      parts.push(svg("text", { x: width - EDGE.right, y: Number(y(wanted)) - 4, "text-anchor": "end" }, `${wanted.toLocaleString("en")} wanted`));
     }
     for (const name of [...names].reverse()) {
       let path = `M${x(begin)} ${y(0)}`;
@@ -59,7 +59,7 @@
   /** What each line is, and how many there are now. */
   function keys(curve, names) {
     const sample = (name) => svg("svg", { viewBox: "0 0 38 12", "aria-hidden": "true" }, svg(`path.series.${name}`, { d: "M0 6H38" }));
-    return el("ul.keys", names.map((name) => el("li", sample(name), `${NAMES[name]} `, el("strong", String(curve[name].at(-1))))));
+    return el("ul.keys", names.map((name) => el("li", sample(name), `${NAMES[name]} `, el("strong", curve[name].at(-1).toLocaleString("en")))));
   }
 
   /** The figure of a curve, drawn as wide as its place, and again when that changes. */

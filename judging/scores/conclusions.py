@@ -102,6 +102,7 @@ def _why(test: AgainstPeople, outcome: str, score: Score, bounds: float, is_trai
         verb = "tell it from people" if are_people else "tells it from people"
     else:
         verb = "are right" if are_people else "is right"
+    who = "human judges" if are_people else test.judge
     rate = score.detectability_judges
     percent = Estimate(
         100 * rate.value, 100 * rate.low, 100 * rate.high, ".0f" if rate.high - rate.low > 0.02 else ".1f"
@@ -116,7 +117,7 @@ def _why(test: AgainstPeople, outcome: str, score: Score, bounds: float, is_trai
     numbers = {name: number for name, number in counts.items() if number is not None}
     in_words = [f"{number:,} {SINGULARS[name] if number == 1 else name}" for name, number in numbers.items()]
     of_judges = ", by the mean of judges," if abs(rate.value - score.detectability.value) >= 0.005 else ""
-    text = f"{test.judge} {verb} in {value} % of trials{of_judges} ({low} to {high} %{CHANCE}; {', '.join(in_words)})"
+    text = f"{who} {verb} in {value} % of trials{of_judges} ({low} to {high} %{CHANCE}; {', '.join(in_words)})"
     within = f", its 90 % interval within {50 - 100 * bounds:.3g} to {50 + 100 * bounds:.3g} %"
     if outcome == PASSES:
         text += within

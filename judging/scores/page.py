@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judging.scores.conclusions import SCOPE
+from judging.scores.conclusions import SCOPE, Conclusion
 from judging.scores.figures import CAPTION_TASK, CAPTIONS, OVERVIEW, figure_of, without_repetition
 from judging.scores.glossary import words_of_details, words_of_result
 from judging.scores.other_sections import (
@@ -23,7 +23,6 @@ from judging.scores.page_content import (
     CaptionSection,
     ColumnSection,
     JudgeSection,
-    Reasons,
     ScorePage,
     TaskSection,
 )
@@ -71,14 +70,13 @@ TESTS = {  # by kind the heading of a table of tests, and its columns
 
 def page(
     tables: ScoreTables,
-    reasons: Mapping[str, Sequence[Reasons]],
     differences: Mapping[str, Sequence[str]],
     figures: Mapping[str, str],
 ) -> str:
     """The HTML of the page of scores.
 
-    ``reasons`` are by task, agent by agent, the headlines with their reasons; ``differences`` the sentences on
-    populations; ``figures`` are SVGs by name, of which those that are there are shown."""
+    ``differences`` are by task the sentences on populations; ``figures`` are SVGs by name, of which those that are
+    there are shown."""
     columns = [
         ColumnSection(
             column,
@@ -96,7 +94,7 @@ def page(
         results=results(tables),
         words_of_result=words_of_result(tables),
         words=words_of_details(tables),
-        conclusions=[(TASK_NAMES[task], of_task) for task, of_task in reasons.items() if of_task],
+        conclusions=[(TASK_NAMES[task], _sentences(rows)) for task, rows in tables.conclusions.items() if rows],
         scope=SCOPE if any(tables.conclusions.values()) else "",
         overview=picture(
             figures,
@@ -118,6 +116,15 @@ def page(
         methods=tables.methods,
     )
     return render("judging.scores", "scores.html", title="Scores", page=content)
+
+
+def _sentences(conclusions: Table[Conclusion]) -> list[tuple[str, str]]:
+    """A bullet for each agent and judge, so that none is long."""
+    bullets = []
+    for row in conclusions:
+        more = f" {row.more[0].upper()}{row.more[1:]}." if row.more else ""
+        bullets.append((f"{row.agent} {row.in_words()}", f"{row.why}.{more}"))
+    return bullets
 
 
 def _needed(tables: ScoreTables) -> Grid | None:

@@ -12,7 +12,6 @@ from markupsafe import Markup
 
 from judging.statistics.tables import Estimate, Grid
 
-Reasons = Sequence[tuple[str, str]]  # of an agent: a headline and its reasons for each outcome
 FITS = "display:block;max-width:100%;height:auto"
 
 
@@ -236,8 +235,8 @@ class ScorePage:
     """The words of the first tab with what they mean."""
     words: Mapping[str, str]
     """Those of the details, likewise."""
-    conclusions: Sequence[tuple[str, Sequence[Reasons]]]
-    """By task its name for readers and, agent by agent, headlines with their reasons."""
+    conclusions: Sequence[tuple[str, Sequence[tuple[str, str]]]]
+    """By task its name for readers and, for each agent and judge, a headline with its reason."""
     scope: str
     """A sentence on whom the conclusions hold for; "" without conclusions."""
     overview: DescribedSvg | None

@@ -18,7 +18,6 @@ import orjson
 from judging.scores.conclusions import SCOPE, Conclusion
 from judging.scores.figures import figures, overview, who_judged, without_repetition
 from judging.scores.page import page
-from judging.scores.page_content import Reasons
 from judging.scores.score_tables import ScoreTables
 from judging.scores.svg import drawn, svg
 from judging.scores.verdicts import further_verdicts
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCORES_FILE = "scores.json"
+Reasons = Sequence[tuple[str, str]]  # of an agent: a headline and its reasons for each outcome
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Scores:
                 for ending, content in figure.files().items():
                     (made / "figures" / f"{name}.{ending}").write_bytes(content)
                 svgs[name] = figure.svg
-            text = page(self.tables, self.reasons, self.differences, svgs)
+            text = page(self.tables, self.differences, svgs)
             (made / "index.html").write_text(text, encoding="utf-8")
 
     def _cues(self) -> list[str]:

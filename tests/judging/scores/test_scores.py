@@ -396,7 +396,7 @@ def test_each_agent_has_a_sentence_that_its_interval_bears_out() -> None:
     assert headline == "Judged by people, unlike does not pass"
     [rate] = [row.detectability for row in result.scores if (row.judge, row.agent) == ("people", "unlike")]
     figures = [f"{100 * end:.0f}" for end in (rate.value, rate.low, rate.high)]
-    assert "people tell it from people in {} % of trials ({} to {} %;".format(*figures) in why
+    assert "human judges tell it from people in {} % of trials ({} to {} %;".format(*figures) in why
     [more] = [row.more for row in conclusions if (row.agent, row.judge) == ("unlike", "svm")]
     assert of_svm.endswith(f". {more.capitalize()}")
     [row] = [row for row in result.needed if (row.agent, row.judge) == ("unlike", "svm")]

@@ -284,9 +284,8 @@
   const recorded = (record, line) =>
     el(
       "section.record",
-      { "aria-label": "Record" },
       el("div.line", copier("Copy the record, as one line", () => line)),
-      json(record, "The record as JSON"),
+      json(record, `The record of ${record.agent} and ${record.stimulus}, as JSON`),
     );
 
   Object.assign(Turinglike, { TASKS, WORDS, answer, chat, recorded, summary, swatch, swatchOf });

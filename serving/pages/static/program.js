@@ -168,21 +168,28 @@
 
   // on the page
 
-  function blocks(curl, lines, openai) {
+  /** The programs' lines, which are for what is called `name`. */
+  function blocks(name, curl, lines, openai) {
     const named = { curl, Python: lines, openai };
-    const block = ([name, text]) => [
-      el("div.line", copier(`Copy the ${name} lines`, () => text)),
-      json(text, `The ${name} lines`),
+    const block = ([program, text]) => [
+      el("div.line", copier(`Copy the ${program} lines`, () => text)),
+      json(text, `The ${program} lines for ${name}`),
     ];
     return el("div.programs", Object.entries(named).filter(([, text]) => text !== null).map(block));
   }
 
   /** Programs that ask the same as `question`: the posted body without its images, and where these are. */
-  const answerPrograms = (question) => blocks(curlAnswer(question), pythonAnswer(question), openaiAnswer(question));
+  const answerPrograms = (question) =>
+    blocks(
+      `${question.body.agent} and ${question.body.stimulus.id}`,
+      curlAnswer(question),
+      pythonAnswer(question),
+      openaiAnswer(question),
+    );
 
   /** Programs that open the same conversation and say the same: the posted `body`, what had `begun` then, and what was
    * `said` since. */
-  const talkPrograms = (talk) => blocks(curlTalk(talk), pythonTalk(talk), openaiTalk(talk));
+  const talkPrograms = (talk) => blocks(talk.body.agent, curlTalk(talk), pythonTalk(talk), openaiTalk(talk));
 
   Object.assign(Turinglike, { answerPrograms, talkPrograms });
 }

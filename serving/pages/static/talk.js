@@ -23,7 +23,9 @@
       this.names = { A: names[0], B: names[1] };
       this.mine = person;
       this.other = person === "A" ? "B" : "A";
-      this.list = el("ol.chat", { "aria-label": `Conversation with ${agent}`, role: "log", tabindex: 0 });
+      const name = `Conversation with ${agent}`;
+      this.list = el("ol.chat", { "aria-label": name, tabindex: 0 });
+      const log = el("div", { "aria-label": name, role: "log" }, this.list); // a list that is a log were no list
       this.end = note("The conversation is over: all its messages have been said.");
       this.trouble = el("div", { role: "alert" });
       const amount = `; ${count(exchanges, "message")} in all${this.isBurst ? ", whenever you like" : ""}. `;
@@ -39,7 +41,7 @@
       this.programPart = lazily("The same by program", () => this.programs);
       this.programPart.addEventListener("toggle", () => this.showPrograms());
       this.programPart.hidden = this.isBurst; // a program would have to write at the same moments
-      const parts = [this.list, this.end, this.trouble, this.place, this.recordPart, this.programPart];
+      const parts = [log, this.end, this.trouble, this.place, this.recordPart, this.programPart];
       this.node = el("div.place", el("article.card", head, about, parts));
       this.hear(begun);
       if (this.isBurst) this.listen();

@@ -98,7 +98,7 @@ def test_the_interface_is_described_and_tried(keyed: str, opened: Callable[..., 
     page.goto(f"{keyed}/docs")
     asking = page.locator(".opblock-post").first
     asking.locator("button.opblock-summary-control").click()
-    asking.locator("textarea").fill(
+    asking.get_by_label("The body of the request").fill(
         '{"agent": "null", "stimulus": {"id": "tea", "task": "word_association", "cue": "tea"}}'
     )
     asking.locator("button.execute").click()

@@ -29,12 +29,12 @@
       this.agent = question.agent;
       this.node = el("div.place");
       const isLoaded = this.agent.state === "ready";
-      this.put(el("p.waiting", isLoaded ? "is asked …" : "is loaded first, which may take minutes …"));
+      this.put("other", el("p.waiting", isLoaded ? "is asked …" : "is loaded first, which may take minutes …"));
     }
 
-    put(...parts) {
+    put(kind, part) {
       const head = el("h3", quote(this.agent.name), " ", small(TASKS[this.question.task]));
-      this.node.replaceChildren(el("article.card.other", head, parts));
+      this.node.replaceChildren(el(`article.card.${kind}`, head, part));
     }
 
     /** Show the record, which is `line` in a file of records; `seen` is the picture that was asked about. Returns a
@@ -51,8 +51,8 @@
 
     /** Show why there is no answer. Returns a few words about it. */
     refuse(error) {
-      if (error.name === "AbortError") this.put(el("p", "You did not wait for the answer."));
-      else this.put(refusal(error, "There is no answer"));
+      if (error.name === "AbortError") this.put("other", el("p", "You did not wait for the answer."));
+      else this.put("failed", refusal(error, "There is no answer"));
       return `${this.agent.name} gave no answer`;
     }
   }

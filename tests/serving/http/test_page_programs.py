@@ -59,6 +59,11 @@ def same(record: Any) -> dict[str, Any]:
     return {name: record[name] for name in SAME}
 
 
+def posted(route: Route) -> Any:
+    """What the page posts."""
+    return route.request.post_data_json
+
+
 def ask(page: Page) -> None:
     page.click("#submit")
     page.wait_for_function("() => document.querySelector('#answer').getAttribute('aria-busy') === 'false'")
@@ -162,10 +167,10 @@ def test_several_agents_are_asked_at_once(served: str, opened: Callable[..., Ser
     refused = {"error": {"code": "queue_full", "message": "the queue is full", "type": "x", "request_id": "r7"}}
 
     def hold(route: Route) -> None:
-        asked = route.request.post_data_json
-        if asked["stimulus"]["task"] == "image_captioning":
+        task = posted(route)["stimulus"]["task"]
+        if task == "image_captioning":
             held.append(route)
-        elif asked["stimulus"]["task"] == "object_detection":
+        elif task == "object_detection":
             route.fulfill(status=429, json=refused, headers={"retry-after": "3"})
         else:
             route.continue_()
@@ -194,7 +199,7 @@ def test_several_agents_are_asked_at_once(served: str, opened: Callable[..., Ser
     assert page.locator(".place .bar").count() == 1  # of mmcq's colours
     held[0].continue_()
     page.wait_for_selector("text=4 of 5 agents answered.")
-    image = held[0].request.post_data_json["images"]["image"]
+    image = posted(held[0])["images"]["image"]
     expected = {
         0: ("mmcq", "color_estimation", "page/rocket.jpg"),
         1: ("null", "color_estimation", "page/rocket.jpg"),

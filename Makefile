@@ -50,9 +50,9 @@ test-all: lint types
 pytest: $(TEST)
 	$(PYTEST) -m "not slow"
 
-# The documentation as a site in site/, with the API from docstrings.
+# The documentation as a site in site/, with the API from docstrings. A link to nowhere is an error.
 docs: $(DEMO)
-	$(TOOL) --from zensical==0.0.73 --with 'mkdocstrings[python]==1.0.8' zensical build --clean
+	$(TOOL) --from zensical==0.0.73 --with 'mkdocstrings[python]==1.0.8' zensical build --clean --strict
 
 # What a release consists of, in dist/: the wheel starts in an environment that has nothing else.
 wheel: $(READY)

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { badge, code, count, el, firstOf, folded, json, note, pairs, quiet, quote, small } = Turinglike;
+  const { badge, code, copier, count, el, firstOf, folded, json, note, pairs, quote, small } = Turinglike;
   const { canvas, scanpath, tagged } = Turinglike;
 
   const TASKS = {
@@ -27,11 +27,6 @@
     conversation,
     judgement,
   };
-
-  /** A record's answer, or how there came to be none, its attempts, and the record itself as `line`. */
-  function card(record, line, stimulus, picture) {
-    return [answer(record, stimulus, picture), recorded(record, line)];
-  }
 
   /** A record as a card: its answer over the picture, or why there is none; attempts and particulars folded away.
    * With `name` the picture stands elsewhere. */
@@ -286,19 +281,12 @@
   }
 
   /** The record as JSON, and a button that copies it as the line it is in a file of records. */
-  function recorded(record, line) {
-    const block = json(record, "The record as JSON");
-    const status = el("span.small", { role: "status" });
-    const button = quiet("Copy the record", async () => {
-      try {
-        await navigator.clipboard.writeText(line);
-        status.textContent = "Copied, as one line.";
-      } catch {
-        status.textContent = "The browser does not allow it; select the text instead.";
-      }
-    });
-    return el("section.record", { "aria-label": "Record" }, el("h3", "Record"), el("div.line", button, status), block);
-  }
+  const recorded = (record, line) =>
+    el(
+      "section.record",
+      el("div.line", copier("Copy the record, as one line", () => line)),
+      json(record, `The record of ${record.agent} and ${record.stimulus}, as JSON`),
+    );
 
-  Object.assign(Turinglike, { TASKS, WORDS, answer, card, chat, recorded, summary, swatch, swatchOf });
+  Object.assign(Turinglike, { TASKS, WORDS, answer, chat, recorded, summary, swatch, swatchOf });
 }

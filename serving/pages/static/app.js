@@ -1,269 +1,128 @@
-// The page: which agent, what it is asked, and what came of it.
+// The page: which agents, what they are asked, and what came of it.
 "use strict";
 
 {
-  const { badge, byId, code, el, folded, json, note, pairs } = Turinglike;
-  const { base64, call, hasKey, ImageField, Refusal, setKey, Talk } = Turinglike;
-  const { card, picture, summary, TASKS } = Turinglike;
+  const { base64, byId, call, Choice, Form, hasKey, picture } = Turinglike;
+  const { Place, refusal, setKey, sideBySide, Talks, Wrong } = Turinglike;
 
-  const PICTURED = ["color_estimation", "object_detection", "attention_prediction", "image_captioning"];
   const AGAIN = 2000; // milliseconds until agents that are being loaded are looked at again
 
-  const state = { agents: [], asking: null, shown: null, talk: null, again: 0 };
-  const fields = {
-    image: new ImageField(byId("image-field"), "image", "Picture", hint),
-    target: new ImageField(byId("target-field"), "target", "Picture of the target", () => {}),
-  };
-
-  // agents
+  const state = { asking: null, seen: null, talks: null, again: 0 };
+  const choice = new Choice(() => form.showFields());
+  const form = new Form(choice);
 
   async function load() {
+    let agents;
     try {
-      const { value } = await call("agents");
-      const changed = JSON.stringify(value.agents) !== JSON.stringify(state.agents);
-      state.agents = value.agents;
-      if (changed) listAgents(); // otherwise a list that somebody has just opened would close
+      agents = (await call("agents")).value.agents;
     } catch (error) {
       if (error.status === 401) wantKey();
-      else refused(error, "The agents are not known");
+      else byId("errors").replaceChildren(refusal(error, "The agents are not known"));
       return false;
     }
+    choice.list(agents);
     byId("key-panel").hidden = true;
     byId("forget").hidden = !hasKey();
     clearTimeout(state.again);
-    if (state.agents.some((agent) => agent.state === "loading")) state.again = setTimeout(load, AGAIN);
+    if (agents.some((agent) => agent.state === "loading")) state.again = setTimeout(load, AGAIN);
     return true;
-  }
-
-  function listAgents() {
-    const select = byId("agent");
-    const before = select.value;
-    const groups = new Map();
-    for (const agent of state.agents) {
-      const group = agent.tasks.length > 1 ? "Several tasks" : TASKS[agent.tasks[0]];
-      const how = agent.state === "ready" ? "" : ` (${agent.state})`;
-      const option = el("option", { value: agent.name }, `${agent.name}${how}`);
-      groups.set(group, [...(groups.get(group) ?? []), option]);
-    }
-    select.replaceChildren(...[...groups].map(([label, options]) => el("optgroup", { label }, options)));
-    if (state.agents.some((agent) => agent.name === before)) select.value = before;
-    chooseAgent(select.value === before);
-  }
-
-  const chosen = () => state.agents.find((agent) => agent.name === byId("agent").value);
-  const task = () => byId("task").value;
-  const searches = () =>
-    task() === "attention_prediction" && document.querySelector("input[name=mode]:checked").value === "search";
-
-  function chooseAgent(same = false) {
-    const agent = chosen();
-    if (agent === undefined) return;
-    describe(agent);
-    if (same && task() !== "") return;
-    const before = task();
-    byId("task").replaceChildren(...agent.tasks.map((name) => el("option", { value: name }, TASKS[name])));
-    if (agent.tasks.includes(before)) byId("task").value = before;
-    byId("task-field").hidden = agent.tasks.length < 2;
-    chooseTask();
-  }
-
-  function describe(agent) {
-    const about = byId("agent-about");
-    const open = about.querySelector("details")?.open ?? false;
-    const kind = agent.state === "ready" ? "good" : agent.state === "failed" ? "alert" : "";
-    const badges = [
-      badge(agent.state, kind),
-      agent.state === "not loaded" && [" ", badge("loads when it is first asked")],
-      agent.kind === "control" && [" ", badge("control: odd by design", "warn")],
-    ];
-    const rows = [["checkpoint", agent.checkpoint ? code(agent.checkpoint) : "none"]];
-    if (agent.revision) rows.push(["revision", code(agent.revision)]);
-    rows.push(["digest", code(agent.digest)]);
-    const more = folded("About this agent", pairs(rows), json(agent.settings, "Settings"));
-    more.open = open;
-    const tasks = el("p", badges, " ", agent.tasks.map((name) => TASKS[name]).join(", "));
-    about.replaceChildren(tasks, el("p.bad", agent.error), more);
-  }
-
-  function chooseTask() {
-    const [agent, name] = [chosen(), task()];
-    const looks = name === "attention_prediction";
-    byId("image-field").hidden = !PICTURED.includes(name);
-    byId("mode-field").hidden = !looks || agent.modes.length < 2;
-    if (looks && agent.modes.length === 1)
-      document.querySelector(`input[name=mode][value=${agent.modes[0]}]`).checked = true;
-    byId("target-field").hidden = !searches();
-    byId("cue-field").hidden = name !== "word_association";
-    byId("talk-fields").hidden = name !== "conversation";
-    byId("sample-field").hidden = name === "conversation";
-    byId("submit").textContent = name === "conversation" ? "Start a conversation" : "Ask";
-    hint();
-  }
-
-  /** The stimulus's id where none is given: of what is asked, in plain signs. */
-  function ownId() {
-    const from = task() === "word_association" ? byId("cue").value : (fields.image.file?.name ?? "");
-    const plain = from
-      .normalize("NFC")
-      .replace(/[^\p{L}\p{N} ._-]/gu, "_")
-      .trim()
-      .slice(0, 100);
-    return `page/${/^\.*$/.test(plain) ? "stimulus" : plain}`;
-  }
-
-  function hint() {
-    const talks = task() === "conversation";
-    byId("stimulus-id").placeholder = talks ? "a random one" : ownId();
   }
 
   // asking
 
   async function ask(event) {
     event.preventDefault();
-    const agent = chosen();
-    if (agent === undefined || state.asking !== null) return;
-    right();
+    if (choice.agent === undefined || state.asking !== null) return;
+    form.right();
     byId("errors").replaceChildren();
-    let asked;
+    let questions;
     try {
-      asked = task() === "conversation" ? talkAsked(agent) : stimulusAsked(agent);
+      questions = form.questions();
     } catch (error) {
       if (!(error instanceof Wrong)) throw error;
-      wrong(error);
+      form.wrong(error);
       return;
     }
     state.asking = new AbortController();
     busy(true);
-    tell(`${agent.name} is asked …`);
+    const talks = form.talks;
     try {
-      if (task() === "conversation") await converse(agent, asked, state.asking.signal);
-      else await answer(agent, asked, state.asking.signal);
-      if (agent.state !== "ready") load(); // by now it is
+      if (talks) await converse(questions, state.asking.signal);
+      else await answers(questions, state.asking.signal);
     } catch (error) {
-      if (error.name === "AbortError") tell("You did not wait for the answer.");
-      else {
-        if (state.talk === null) show(null, []); // what is there answers something else
-        refused(error, `${agent.name} gave no answer`);
-      }
+      tell("");
+      byId("errors").replaceChildren(refusal(error, "Nothing was asked"));
     } finally {
       state.asking = null;
       busy(false);
     }
+    if (questions.some(({ agent }) => agent.state !== "ready")) load(); // by now it is
   }
 
-  async function answer(agent, asked, signal) {
-    const files = { image: fields.image.file, target_image: searches() ? fields.target.file : null };
-    const pictured = !byId("image-field").hidden;
+  async function answers(questions, signal) {
+    const files = Object.assign({}, ...questions.map((question) => question.files));
     const images = {};
-    for (const [name, file] of Object.entries(files)) if (pictured && file !== null) images[name] = await base64(file);
-    const seen = pictured ? await picture(files.image) : null;
-    const { text, value } = await call("answers", { ...asked, images }, signal);
-    show(seen, card(value, text, asked.stimulus, seen));
-    tell(summary(value));
+    for (const [name, file] of Object.entries(files)) images[name] = await base64(file);
+    const seen = files.image === undefined ? null : await picture(files.image);
+    const places = questions.map((question) => new Place(question));
+    show(seen, [sideBySide(places)]);
+    const asking = places.map((place) => async () => {
+      const own = Object.fromEntries(Object.keys(place.question.files).map((name) => [name, images[name]]));
+      const { text, value } = await call("answers", { ...place.question.body, images: own }, signal);
+      return [place.show(value, text, seen), value.status !== "failed"];
+    });
+    await askAll(places, asking, "agents answered");
   }
 
-  async function converse(agent, asked, signal) {
-    const { value } = await call("conversations", asked, signal);
-    const talk = new Talk(value, { tell, refused });
-    show(null, talk.parts);
-    state.talk = talk;
-    tell(`The conversation with ${agent.name} has begun.`);
-    talk.focus();
+  async function converse(questions, signal) {
+    const talks = new Talks();
+    const places = questions.map((question) => new Place(question));
+    show(null, [talks.form, sideBySide(places)]);
+    state.talks = talks;
+    const asking = places.map((place, at) => async () => {
+      const { value } = await call("conversations", questions[at].body, signal);
+      place.node.replaceWith(talks.add(value, questions[at].body));
+      return [`The conversation with ${place.agent.name} has begun.`, true];
+    });
+    await askAll(places, asking, "conversations have begun");
+    talks.settle();
   }
 
-  /** Something that the page can see to be wrong with a field. */
-  class Wrong extends Error {
-    constructor(field, message) {
-      super(message);
-      this.field = field;
-    }
-  }
-
-  function wrong({ field, message }) {
-    const details = field.closest("details");
-    if (details !== null) details.open = true;
-    field.closest(".field").append(el("p.bad", { id: "wrong", role: "alert" }, message));
-    field.setAttribute("aria-invalid", "true");
-    field.addEventListener("input", right, { once: true });
-    field.focus();
-  }
-
-  /** What was wrong with a field is so no longer, or is looked at anew. */
-  function right() {
-    byId("wrong")?.remove();
-    for (const field of document.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
-  }
-
-  function whole(id, name) {
-    const text = byId(id).value.trim();
-    if (text === "") return null;
-    const number = Number(text);
-    if (!/^\d+$/.test(text) || !Number.isSafeInteger(number))
-      throw new Wrong(byId(id), `${name} is a whole number, 0 or above.`);
-    return number;
-  }
-
-  function talkAsked(agent) {
-    const fields = {
-      id: byId("stimulus-id").value || null,
-      topic: byId("topic").value.trim() || null,
-      who_starts: byId("starts").value || null,
-      mode: byId("talk-mode").value,
-      exchanges: whole("exchanges", "The number of messages"),
-      seed: whole("seed", "The seed"),
+  /** Ask all at once, and tell how far they are. Each of `asking` gives a few words, and whether it went well. */
+  async function askAll(places, asking, what) {
+    const only = places.length === 1;
+    let done = 0;
+    let good = 0;
+    const one = async (place, ask) => {
+      let words;
+      try {
+        let isGood;
+        [words, isGood] = await ask();
+        if (isGood) good += 1;
+      } catch (error) {
+        if (error.status === 401) wantKey();
+        words = place.refuse(error);
+      }
+      done += 1;
+      const left = places.length - done;
+      const goOn = left ? `; ${left} still asked …` : ".";
+      tell(only ? words : `${good} of ${places.length} ${what}${goOn}`);
     };
-    const asked = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
-    return { agent: agent.name, person: byId("person").value, ...asked, ...extra() };
-  }
-
-  function stimulusAsked(agent) {
-    const stimulus = { id: byId("stimulus-id").value || ownId(), task: task(), ...extra() };
-    if (PICTURED.includes(task()) && fields.image.file === null)
-      throw new Wrong(fields.image.input, "Choose a picture first.");
-    if (searches()) {
-      stimulus.mode = "search";
-      const needed = "A search needs a picture of its target, or target_box among the other fields.";
-      if (fields.target.file === null && stimulus.target_box === undefined)
-        throw new Wrong(fields.target.input, needed);
-    }
-    if (task() === "word_association") {
-      stimulus.cue = byId("cue").value.trim();
-      if (stimulus.cue === "") throw new Wrong(byId("cue"), "Type a cue word first.");
-    }
-    const asked = { agent: agent.name, stimulus, sample: whole("sample", "The sample") ?? 0 };
-    const seed = whole("seed", "The seed");
-    if (seed !== null) asked.seed = seed;
-    return asked;
-  }
-
-  function extra() {
-    const text = byId("extra").value.trim() || "{}";
-    let fields = null;
-    try {
-      fields = JSON.parse(text);
-    } catch {
-      // said below
-    }
-    if (fields?.constructor === Object) return fields;
-    throw new Wrong(byId("extra"), 'The other fields are one JSON object, such as {"max_fixations": 10}.');
+    tell(only ? `${places[0].agent.name} is asked …` : `${places.length} agents are asked …`);
+    await Promise.all(places.map((place, at) => one(place, asking[at])));
   }
 
   // showing
 
+  /** `seen` is the picture that the parts show. */
   function show(seen, parts) {
-    const before = state.shown;
+    if (state.seen?.url) URL.revokeObjectURL(state.seen.url);
+    state.talks?.leave();
+    state.talks = null;
     byId("shown").replaceChildren(...parts);
-    state.shown = seen;
-    state.talk?.leave();
-    state.talk = null;
-    if (before?.url) URL.revokeObjectURL(before.url);
-    reveal();
-  }
-
-  /** On a phone the answer is below the form. */
-  function reveal() {
+    state.seen = seen;
     const section = byId("answer");
-    if (section.getBoundingClientRect().top > innerHeight / 2) section.scrollIntoView();
+    if (section.getBoundingClientRect().top > innerHeight / 2) section.scrollIntoView(); // on a phone it is far below
   }
 
   function tell(text) {
@@ -275,33 +134,6 @@
     byId("submit").setAttribute("aria-disabled", String(is));
     byId("stop").hidden = !is;
     byId("answer").setAttribute("aria-busy", String(is));
-  }
-
-  /** Say what went wrong, in words and with the id by which the server's log knows the request. */
-  function refused(error, what) {
-    if (!(error instanceof Refusal)) {
-      tell("");
-      byId("errors").append(el("p.box-notice.bad", "This page has a fault: it cannot show what the server replied."));
-      throw error;
-    }
-    if (error.status === 401) {
-      wantKey();
-      tell("");
-      return;
-    }
-    const { message, problems, requestId, retryAfter } = error;
-    const problem = ({ field, message: why }) => el("li", code(field), ": ", why);
-    byId("status").textContent = "";
-    byId("errors").replaceChildren(
-      el(
-        "div.box-notice.bad",
-        el("p", el("strong", `${what}: `), message, "."),
-        problems.length > 1 && el("ul", problems.map(problem)),
-        retryAfter !== null && el("p", `Try again in ${retryAfter} s.`),
-        note("Code ", code(error.code), requestId !== null && [", request ", code(requestId)]),
-      ),
-    );
-    reveal();
   }
 
   // the key
@@ -336,10 +168,6 @@
     }
   }
 
-  byId("agent").addEventListener("change", () => chooseAgent());
-  byId("task").addEventListener("change", chooseTask);
-  byId("mode-field").addEventListener("change", chooseTask);
-  byId("cue").addEventListener("input", hint);
   byId("ask-form").addEventListener("submit", ask);
   byId("stop").addEventListener("click", () => {
     byId("submit").focus();

@@ -4,6 +4,18 @@
 {
   const { call, keyHeaders } = Turinglike;
 
+  /** Swagger UI is dark where the root has this class. */
+  function follow(scheme) {
+    document.documentElement.classList.toggle("dark-mode", scheme.matches);
+  }
+
+  /** What Swagger UI leaves without a name, and what only a mouse can scroll there. */
+  function mend(page) {
+    for (const field of page.querySelectorAll("textarea:not([aria-label])"))
+      field.setAttribute("aria-label", "The body of the request");
+    for (const block of page.querySelectorAll("pre:not([tabindex])")) block.setAttribute("tabindex", "0");
+  }
+
   async function show() {
     let spec;
     try {
@@ -16,7 +28,6 @@
     SwaggerUIBundle({
       spec,
       dom_id: "#docs",
-      deepLinking: true,
       defaultModelsExpandDepth: 0,
       tryItOutEnabled: true,
       validatorUrl: null, // which would be somebody else's
@@ -27,5 +38,10 @@
     });
   }
 
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  dark.addEventListener("change", () => follow(dark));
+  follow(dark);
+  const page = document.getElementById("docs");
+  new MutationObserver(() => mend(page)).observe(page, { childList: true, subtree: true });
   show();
 }

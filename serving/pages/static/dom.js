@@ -67,6 +67,20 @@ globalThis.Turinglike ??= {};
   /** A plain button. */
   const quiet = (text, click, more) => el("button.quiet", { type: "button", click, ...more }, text);
 
+  /** A button that copies what `read` returns, and beside it whether it did. */
+  function copier(name, read) {
+    const status = el("span.small", { role: "status" });
+    const press = quiet(name, async () => {
+      try {
+        await navigator.clipboard.writeText(read());
+        status.textContent = "Copied.";
+      } catch {
+        status.textContent = "The browser does not allow it; select the text instead.";
+      }
+    });
+    return [press, status];
+  }
+
   /** The first items of a list, drawn, and how many there are beside them. */
   const firstOf = (items, most, draw) => [
     ...items.slice(0, most).map(draw),
@@ -114,6 +128,6 @@ globalThis.Turinglike ??= {};
     return el("a.button.quiet", { href, ...attributes }, text);
   }
 
-  Object.assign(Turinglike, { badge, byId, code, coordinate, count, el, field, firstOf, folded, json, lazily, note });
-  Object.assign(Turinglike, { pairs, quiet, quote, sentBy, small, step, svg });
+  Object.assign(Turinglike, { badge, byId, code, coordinate, copier, count, el, field, firstOf, folded, json, lazily });
+  Object.assign(Turinglike, { note, pairs, quiet, quote, sentBy, small, step, svg });
 }

@@ -10,13 +10,17 @@
   class ImageField {
     constructor(holder, id, label, changed) {
       this.changed = changed;
+      this.address = null; // of a picture that this server has
       this.input = el("input", { type: "file", id, accept: "image/*", "aria-describedby": `${id}-about` });
       this.about = el("p.note", { id: `${id}-about` }, NONE);
       this.preview = el("img.preview", { alt: "", hidden: true });
       this.button = quiet("Remove", () => this.clear(), { hidden: true });
       const parts = [el("label", { for: id }, label), this.input, this.about, this.button];
       holder.replaceChildren(el("div.drop", this.preview, el("div", parts)));
-      this.input.addEventListener("change", () => this.look());
+      this.input.addEventListener("change", () => {
+        this.address = null;
+        this.look();
+      });
       this.preview.addEventListener("load", () => {
         this.preview.hidden = false;
         this.tell(`${this.preview.naturalWidth} × ${this.preview.naturalHeight} px`);
@@ -32,10 +36,25 @@
       return this.input.files[0] ?? null;
     }
 
+    /** Where a program finds the picture: its address on this server, else null, then it is a file of this name. */
+    get source() {
+      return { address: this.address, name: this.file.name, type: this.file.type };
+    }
+
     clear() {
       this.input.value = "";
+      this.address = null;
       this.look();
       this.input.focus();
+    }
+
+    /** Take a picture that this server has, as if its file had been chosen. */
+    take(file, address) {
+      const chosen = new DataTransfer();
+      chosen.items.add(file);
+      this.input.files = chosen.files;
+      this.address = address;
+      this.look();
     }
 
     /** Show what the field holds now. */

@@ -142,7 +142,7 @@ class Gathered:
         if len(self.runs) > 1:
             names = [self._page_rows.names(number) for number in range(len(self.runs))]
             self.common += common_stimuli([str(run.path) for run in self.runs], names)
-            self.common += self._page_rows.shown_apart()
+            self.common += self._page_rows.warnings()
 
     def _place(self, run: int, row: dict[str, Any]) -> int:
         """The place of a stimulus of the run of that number, which is taken in if it has none yet."""

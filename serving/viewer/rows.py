@@ -1,9 +1,9 @@
 """The rows of the page: a picture, a cue or a talk each, however many tasks and runs ask about it.
 
-Stimuli stand in one row where they have one name (``benchmark_id``, else id), or where their pictures have the same
-bytes under other names. Pictures of one name with other bytes stand in rows of their own. Of several runs the bytes are
-compared by SHA-256. Where a picture cannot be read, its hash is taken from a record. In a row, the stimuli of two runs
-that ask the same are one stimulus.
+Which stimuli of several runs are one, :class:`StimulusLookup` says, as it does for trials; only pictures of one name
+with other bytes are not one here. Different stimuli stand in one row where they have one name (``benchmark_id``, else
+id), or one cue, or where their pictures have the same bytes under other names. Of several runs the bytes are compared
+by SHA-256. Where a picture cannot be read, its hash is taken from a record.
 """
 
 from collections import Counter, defaultdict
@@ -16,11 +16,10 @@ from agents.errors import ImageError
 from agents.images import Image
 from serving.files.words import count
 from serving.runs.run import Damage, Run
-from serving.runs.stimulus_lookup import NAMED, NOT_ASKED, WARNING, StimulusLookup
+from serving.runs.stimulus_lookup import NAMED, WARNING, StimulusLookup
 
 NAMESAKES = 50  # rows of one name that are looked through
 KINDS = {"word_association": "cue", "conversation": "talk", "judgement": "trial"}  # by task; others ask about a picture
-NAME_ONLY = ("id", "task")  # the fields of a stimulus that only an answer names
 RunTaskName = tuple[int, str, str]
 """A run's number, a task, and what a stimulus is called there."""
 Content = str | None
@@ -35,8 +34,6 @@ class PageRow:
     """What it is called there."""
     content: Content
     """What is known of its picture or cue; None as long as nothing is."""
-    places: list[int] = field(default_factory=list)
-    """Its stimuli, by their numbers on the page."""
     asked: set[tuple[int, str]] = field(default_factory=set)
     """The runs that ask about it, by number, and for which task."""
 
@@ -52,12 +49,11 @@ class PageRows:
         """The rows, in their order."""
         self.row_of: list[int] = []
         """The number of each place's row."""
-        self._stimuli: list[Mapping[str, Any]] = []  # by place, of several runs: what is asked
-        self._runs_of: list[set[int]] = []  # by place: the runs that ask it
         self._places: dict[RunTaskName, int] = {}
         self._by_name: dict[tuple[str, str], list[int]] = defaultdict(list)
         self._by_content: dict[tuple[str, str], int] = {}
         self._contents: dict[RunTaskName, Content] = {}
+        self._hashes: dict[str, Content] = {}  # by path
         self._times: Counter[tuple[int, str, Content]] = Counter()  # how often a run asks a task of a content
 
     def look_at(self) -> None:
@@ -85,10 +81,14 @@ class PageRows:
             return None
         if len(self._runs) == 1:
             return name
-        try:
-            return Image(name, root=run.root or run.path).sha256
-        except ImageError:
-            return None
+        root = run.root or run.path
+        place = f"{root}/{name}"
+        if place not in self._hashes:
+            try:
+                self._hashes[place] = Image(name, root=root).sha256
+            except ImageError:
+                self._hashes[place] = None
+        return self._hashes[place]
 
     def _take_recorded(self, number: int, keys: set[tuple[str, str]]) -> None:
         """Take the hashes of pictures that cannot be read from the records of a run."""
@@ -106,11 +106,13 @@ class PageRows:
         """The place of a stimulus of the run of that number; the next one for a stimulus that has none yet. What has
         nothing but ``id`` and ``task`` is the name in an answer, which may be another name of a stimulus."""
         task = str(stimulus.get("task"))
-        name = str(stimulus.get("id"))
-        key = (run, task, name)
+        key = (run, task, str(stimulus.get("id")))
         if key not in self._places:
-            known = None if key in self._contents else self._answered(run, task, name)
-            self._places[key] = self._new(key, stimulus) if known is None else known
+            place = self._places.get(self._meant(key))
+            if place is None:
+                place = self._new(key, stimulus)
+            self._places[key] = place
+            self.rows[self.row_of[place]].asked.add((run, task))
         return self._places[key]
 
     def of(self, place: int) -> tuple[int, str]:
@@ -118,13 +120,21 @@ class PageRows:
         number = self.row_of[place]
         return number, self.rows[number].name
 
-    def _answered(self, run: int, task: str, name: str) -> int | None:
-        """The place of a stimulus that an answer names: in its own run, else in any."""
-        match = self._own[run].find(task, name)
-        if match is not None:
-            return self._places.get((run, task, str(match[1].get("id"))))
+    def _meant(self, key: RunTaskName) -> RunTaskName:
+        """The stimulus that a name means, by the run in whose set it stands; the key itself where no run has it."""
+        run, task, name = key
+        if run == 0 and key in self._contents:
+            return key  # in the first run a stimulus of the set stands for itself
         match = self._all.find(task, name)
-        return None if match is None else self._places.get((match[0], task, str(match[1].get("id"))))
+        if match is None:
+            return key
+        meant = (match[0], task, str(match[1].get("id")))
+        own = self._own[run].find(task, name)
+        if own is None or "image" not in own[1]:
+            return meant
+        own_key = (run, task, str(own[1].get("id")))
+        contents = {self._contents.get(own_key), self._contents.get(meant)} - {None}
+        return own_key if len(contents) > 1 else meant  # other bytes: another picture of that name
 
     def _new(self, key: RunTaskName, stimulus: Mapping[str, Any]) -> int:
         run, task, id = key
@@ -134,23 +144,13 @@ class PageRows:
         number = self._row(key, kind, names, content)
         row = self.rows[number]
         row.content = row.content or content
-        row.asked.add((run, task))
         for name in names:
             if number not in self._by_name[kind, name]:
                 self._by_name[kind, name].append(number)
         if content is not None and self._times[run, task, content] == 1:
             self._by_content.setdefault((kind, content), number)
-        for place in row.places:
-            if run not in self._runs_of[place] and _ask_the_same(self._stimuli[place], stimulus):
-                self._runs_of[place].add(run)
-                return place
-        place = len(self.row_of)
-        row.places.append(place)
         self.row_of.append(number)
-        if len(self._runs) > 1:
-            self._stimuli.append(stimulus)
-        self._runs_of.append({run})
-        return place
+        return len(self.row_of) - 1
 
     def _row(self, key: RunTaskName, kind: str, names: Sequence[str], content: Content) -> int:
         """The number of a stimulus's row: that of its name, else that of its content, else a new one."""
@@ -180,8 +180,9 @@ class PageRows:
                 names.setdefault(self.row_of[place], name)
         return names
 
-    def shown_apart(self) -> Iterator[str]:
-        """A warning for each two runs in which an id means different stimuli."""
+    def warnings(self) -> Iterator[str]:
+        """A warning for each two runs in which an id means different stimuli, or pictures whose bytes differ."""
+        yield from self._all.differing()
         for number, run in enumerate(self._runs):
             for before in range(number):
                 ids = [
@@ -192,16 +193,4 @@ class PageRows:
                 if ids:
                     few = ", ".join([*ids[:NAMED], "…"] if len(ids) > NAMED else ids)
                     runs = f"{self._runs[before].path} and {run.path}"
-                    yield f"{WARNING}{count(len(ids), 'id')} of {runs} mean different stimuli, shown apart: {few}"
-
-
-def _ask_the_same(stimulus: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two stimuli about one thing are the same question. What has only its name asks what the other asks."""
-    if stimulus.get("task") != other.get("task"):
-        return False
-    return min(len(stimulus), len(other)) == len(NAME_ONLY) or _question(stimulus) == _question(other)
-
-
-def _question(stimulus: Mapping[str, Any]) -> dict[str, Any]:
-    """What a stimulus asks about its picture or cue, which its row has compared already."""
-    return {name: value for name, value in stimulus.items() if name not in (*NOT_ASKED, "image", "cue")}
+                    yield f"{WARNING}{count(len(ids), 'id')} of {runs} mean different pictures, shown apart: {few}"

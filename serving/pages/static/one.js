@@ -76,8 +76,10 @@
     const of = [...stimuliOf(row)];
     if (of.length < 2) return null;
     const link = (other) => {
-      const current = other === number ? "page" : null;
-      return el("a", { href: forOne(other), "aria-current": current }, taskOf(tasks[stimuli.task[other]]));
+      const task = stimuli.task[other];
+      const isAlone = of.filter((one) => stimuli.task[one] === task).length === 1; // else runs have other names for it
+      const name = [taskOf(tasks[task]), !isAlone && [" ", quote(stimuli.id[other])]];
+      return el("a", { href: forOne(other), "aria-current": other === number ? "page" : null }, name);
     };
     return el("nav.tabs", { "aria-label": "Tasks of this stimulus" }, of.map(link));
   }

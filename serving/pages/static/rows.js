@@ -128,10 +128,14 @@
 
   /** How alike the answers of a row are in per cent, at its task with the most disagreement; -1 where none is known. */
   function agreementOf(row, task = null) {
-    const { alike } = Turinglike.index.stimuli;
+    const { alike, task: tasks } = Turinglike.index.stimuli;
+    const { first, of } = layout();
     let least = -1;
-    for (const number of stimuliOf(row, task))
+    for (let place = first[row]; place < first[row + 1]; place += 1) {
+      const number = of[place];
+      if (task !== null && tasks[number] !== task) continue;
       if (alike[number] >= 0 && (least < 0 || alike[number] < least)) least = alike[number];
+    }
     return least;
   }
 

@@ -30,7 +30,12 @@
     const matches = matcher();
     const chosen = [];
     let records = 0;
+    const isWhole = matches.all && state.task === "" && state.value === "";
     for (let row = 0; row < rows.length; row += 1) {
+      if (isWhole) {
+        chosen.push(row);
+        continue;
+      }
       let isChosen = false;
       for (let place = first[row]; place < first[row + 1]; place += 1) {
         const number = of[place];
@@ -48,6 +53,7 @@
     const groups = grouped(chosen);
     const isHit = (at, number) => !matches.all && matches.stimulus(number) && matches.record(at, number);
     const inOrder = groups?.flatMap((group) => group.rows) ?? chosen;
+    if (isWhole) records = Turinglike.index.records.agent.length;
     const [all, answers] = size ?? [inOrder.length, records]; // more than the first rows, which are all that is here
     return { rows: inOrder, all, groups, records: answers, isHit };
   }
@@ -80,20 +86,22 @@
 
   /** Which answers and which stimuli have every word that is looked for. */
   function search() {
-    const { texts, stimuli, meta, rows } = Turinglike.index;
+    const { texts, stimuli } = Turinglike.index;
     const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
     if (!words.length) return null;
     if (searched?.q === state.q) return searched;
-    lower ??= {
-      texts: texts.map((text) => text.toLowerCase()),
-      stimuli: stimuli.id.map((id, number) => {
-        const values = meta.map(([, values, codes]) => (codes[number] < 0 ? "" : values[codes[number]]));
-        return [id, rows[stimuli.row[number]], stimuli.title[number], ...values].join(" ").toLowerCase();
-      }),
-    };
+    lower ??= { texts: texts.map((text) => text.toLowerCase()), stimuli: stimuli.id.map(described) };
     const has = (text) => words.every((word) => text.includes(word));
     searched = { q: state.q, texts: Uint8Array.from(lower.texts, has), stimuli: Uint8Array.from(lower.stimuli, has) };
     return searched;
+  }
+
+  /** What is said of a stimulus itself: its names, its cue, its fields. */
+  function described(id, number) {
+    const { stimuli, meta, rows } = Turinglike.index;
+    let text = `${id} ${rows[stimuli.row[number]]} ${stimuli.title[number]}`;
+    for (const [, values, codes] of meta) if (codes[number] >= 0) text += ` ${values[codes[number]]}`;
+    return text.toLowerCase();
   }
 
   /** Put rows in order. Rows that lack what they are ordered by come last, whichever the direction. */
@@ -122,7 +130,7 @@
       },
       disagreement: (row) => known(agreementOf(row)),
       flags: (row) => -flagsOf(row),
-      attempts: (row) => -sumOf(row, (at) => Turinglike.index.records.attempts[at]),
+      attempts: (row) => -sumOf(row, attemptsOf),
     };
   }
 
@@ -174,17 +182,23 @@
   }
 
   function sumOf(row, value) {
-    const { first } = Turinglike.index.stimuli;
+    const { first: records } = Turinglike.index.stimuli;
+    const { first, of } = layout();
     let sum = 0;
-    for (const number of stimuliOf(row)) for (let at = first[number]; at < first[number + 1]; at += 1) sum += value(at);
+    for (let place = first[row]; place < first[row + 1]; place += 1)
+      for (let at = records[of[place]]; at < records[of[place] + 1]; at += 1) sum += value(at);
     return sum;
   }
 
-  /** How many of a row's answers have a flag, were rejected, or failed. */
-  function flagsOf(row) {
+  const attemptsOf = (at) => Turinglike.index.records.attempts[at];
+
+  function isFlagged(at) {
     const { flags, records } = Turinglike.index;
-    return sumOf(row, (at) => Number(flags[records.flags[at]].length > 0 || records.status[at] > 0));
+    return records.status[at] > 0 || flags[records.flags[at]].length > 0 ? 1 : 0;
   }
+
+  /** How many of a row's answers have a flag, were rejected, or failed. */
+  const flagsOf = (row) => sumOf(row, isFlagged);
 
   /** The rows apart by what they have in the column or field `state.group`, the largest group first; null if they are
    * not to be grouped. */

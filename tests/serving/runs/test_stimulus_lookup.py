@@ -34,7 +34,7 @@ def joined(*paths: Path) -> list[set[str]]:
     """The names under which the viewer and trials take stimuli to be one, which must be the same."""
     with gathered([Run(path) for path in paths]) as data:
         alike: dict[int, set[str]] = {}
-        for (_, name), place in data._places.items():
+        for (_, _, name), place in data._page_rows._places.items():
             alike.setdefault(place, set()).add(name)
     answers = AnswerReader([*paths], [], SameRules(as_written=True)).candidates([WORD], [])
     shown: dict[str, set[str]] = {}

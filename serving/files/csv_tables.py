@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from agents.errors import InputError, Problem
+from serving.files.bare_quotes import rows_of_bare_quotes
 from serving.files.row_problems import FieldProblem
 from serving.files.table_text import UNDECODED, TableText, table_text
 from serving.files.words import count, shown
@@ -39,15 +40,16 @@ class CsvTable:
     """The lines of rows with a wrong number of cells."""
 
 
-def read_table(data: bytes, where: str, *, may_guess: bool = False) -> CsvTable:
+def read_table(data: bytes, where: str, *, may_guess: bool = False, bare_quotes: bool = False) -> CsvTable:
     """The table of a file's bytes. Raises InputError if its header cannot be used.
 
     With ``may_guess`` a file that is not UTF-8 may be read as Windows-1252, as
-    :func:`serving.files.table_text.table_text` says; who allows it must print ``remarks``.
+    :func:`serving.files.table_text.table_text` says; who allows it must print ``remarks``. With ``bare_quotes``
+    quotation marks inside a cell are not doubled: ``"fish, "blue""`` is one cell.
     """
     # What is not UTF-8 becomes lone surrogates, which are an error of the cell that they stand in.
     found = table_text(data, where, may_guess=may_guess)
-    rows = _rows(found)
+    rows = rows_of_bare_quotes(found) if bare_quotes else _rows(found)
     line, header, problem = next(rows, (1, [], None))
     names = [cell.strip() for cell in header]
     if wrong := [(None, problem)] if problem is not None else repeated_columns(names):

@@ -119,6 +119,8 @@ class Form(BaseModel):
     """What happens to lines with too few or too many cells. A program that breaks lines itself has them left out."""
     doubled_quotes: bool = False
     """Whether the program doubles quotation marks in cells that it does not put between such marks."""
+    bare_quotes: bool = False
+    """Whether the program leaves quotation marks in a cell as they are: ``"fish, "blue""`` is one cell."""
     last_line: str = ""
     """A last line of the program's tables, which is no answer."""
     header_ids: str = ""

@@ -20,7 +20,7 @@ OF_OTHER_PROGRAMS = {  # what is wrong with files of other forms, and what to do
     ".sav": "is a file of SPSS; save it as CSV in UTF-8, with commas between the cells",
     ".asc": "is a recording of EyeLink; write its fixations as a table: subject, image, x, y, duration",
     ".edf": "is a recording of EyeLink; write its fixations as a table: subject, image, x, y, duration",
-    ".eval": "is a log of Inspect; write its answers as a table: subject, stimulus, response",
+    ".eval": "is a log of Inspect; import the JSON that `inspect log dump FILE.eval > log.json` writes",
     ".psydat": "is PsychoPy's own file; import the .csv beside it",
     ".zip": "is an archive; unpack it and import the files in it",
 }

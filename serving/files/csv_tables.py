@@ -32,6 +32,8 @@ class CsvTable:
     """The lines with ``#`` above the header, as they stand."""
     remarks: list[str] = field(default_factory=list)
     """Sentences on what a reader could not know: the separator, a guessed encoding."""
+    guess: str = ""
+    """The one of ``remarks`` that says which encoding was guessed; "" where none was."""
     rows: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     """The readable rows: the line on which each begins, from 1, and its cells as text by column."""
     problems: list[Problem] = field(default_factory=list)
@@ -58,6 +60,7 @@ def read_table(data: bytes, where: str, *, may_guess: bool = False, bare_quotes:
     table.separator = found.separator
     table.comments = found.comments
     table.remarks = found.remarks
+    table.guess = found.guess
     is_damaged = UNDECODED.search(found.text) is not None
     shared: dict[str, str] = {}  # cells that come again are held once: names and cues stand there a million times
     for number, cells, fault in rows:

@@ -82,8 +82,8 @@ def table_text(data: bytes, where: str, *, may_guess: bool) -> TableText:
 def decode(data: bytes, where: str, *, may_guess: bool) -> DecodedText:
     """The text in a file's bytes.
 
-    UTF-8 and UTF-16 can be known. Any other encoding can only be guessed: with ``may_guess`` it is Windows-1252, and the
-    remark shows a word of it. Else, and where bytes fit neither, they become lone surrogates, which a reader must
+    UTF-8 and UTF-16 can be known. Any other encoding can only be guessed: with ``may_guess`` it is Windows-1252, and
+    the remark shows a word of it. Else, and where bytes fit neither, they become lone surrogates, which a reader must
     refuse. Raises InputError for UTF-16 that is cut off.
     """
     wide = _utf_16(data)

@@ -162,7 +162,7 @@ def _add_import(commands: Commands) -> None:
         type=table_columns,
         metavar="FIELD=COLUMN",
         help="the column of a table that contains a field; several pairs are separated by commas. Fields: subject, "
-        "stimulus, response, rt, x, y, durations, verdict, truth, agent, confidence",
+        "stimulus, response, rt, x, y, durations, verdict, truth, agent, confidence, meta",
     )
     add(
         "--form",

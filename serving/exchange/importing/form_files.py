@@ -22,7 +22,7 @@ from serving.files.row_problems import as_problems
 
 FOLDER = Path(__file__).with_name("forms")
 ColumnField = Literal[
-    "subject", "stimulus", "response", "rt", "x", "y", "durations", "verdict", "truth", "agent", "confidence"
+    "subject", "stimulus", "response", "rt", "x", "y", "durations", "verdict", "truth", "agent", "confidence", "meta"
 ]
 TimeUnit = Literal["seconds", "ms"]
 
@@ -102,7 +102,7 @@ class Form(BaseModel):
     task: str | None = None
     """The task of the answers, as ``--task``."""
     columns: dict[ColumnField, Names] = {}
-    """Patterns of the column of a field, best first. The first that a table has is taken."""
+    """Patterns of the column of a field, best first. The first that a table has is taken; of ``meta`` all are."""
     rows: list[Rule] = []
     """Rules of ``--rows``; their columns may be patterns, and need not be there."""
     rt: TimeUnit | None = None

@@ -68,6 +68,8 @@ def fill_columns(source: Source, table: PeopleTable) -> None:
         absent = [part for part in parts if not _add_column(source, table, part)]
         if absent:
             faults.append(f"--columns {field_name}={shown(name)}: there is no such column")
+        elif field_name == "meta":
+            continue
         elif len(parts) > 1 and (field_name != "response" or source.task != "object_detection"):
             faults.append(
                 f"--columns {field_name}={shown(name)}: only the labels of objects may stand in several columns"

@@ -3,7 +3,7 @@
 A frame is the screen or window in whose pixels the coordinates are; ``--frame`` says its size.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,8 @@ class Path:
     """Whether the target was found; None where nobody noted it."""
     raw: Any = None
     """What the record keeps of the file, as JSON."""
+    about: Mapping[str, str] | None = None
+    """What is told about who looked, ``{"age": "31"}``; None where nothing is."""
     rows: list[TableRow] = field(default_factory=list)
     """The table's rows that the path came from; [] where the file is no table."""
 
@@ -66,7 +68,7 @@ def add_scaled(source: Source, paths: Sequence[Path], options: ImportOptions, fr
             durations_ms=durations,
             found=path.found,
         )
-        source.add(path.stimulus, path.agent, path.raw, plain(answer))
+        source.add(path.stimulus, path.agent, path.raw, plain(answer), meta=path.about)
 
 
 def _are_in_seconds(source: Source, paths: Sequence[Path], options: ImportOptions) -> bool:

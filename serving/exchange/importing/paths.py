@@ -12,7 +12,7 @@ from agents.stimuli import Task
 from serving.exchange.importing.path_units import Path, add_scaled
 from serving.exchange.importing.people_table import TableRow
 from serving.exchange.importing.repeated_rows import tell_several_answers
-from serving.exchange.importing.source import listed, person
+from serving.exchange.importing.source import PUBLISHED, listed, person
 from serving.exchange.importing.table_cells import NUMBER, CellText, is_empty, list_in, shortened
 from serving.exchange.importing.table_columns import ACROSS, DOWN, DURATIONS, ORDER, REPETITION, plain_column
 from serving.exchange.importing.table_reader import TableReader
@@ -46,6 +46,9 @@ def add_paths(reader: TableReader) -> None:
     else:
         paths = _of_fixations(reader, across, down)
     _refuse_onsets(reader, paths)
+    for path in paths:
+        if not path.agent.startswith(PUBLISHED):
+            path.about = reader.about(path.rows[0])
     add_scaled(reader.source, paths, reader.options, reader.options.frame)
     rows = [path.rows[0] for path in paths]
     tell_several_answers(reader.source, reader.table, rows, "answer", counts_once=False)

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 
 from agents.errors import InputError
 from agents.stimuli import Task
+from serving.exchange.importing.about_people import JOIN
 from serving.exchange.importing.form_files import Form, absent_columns
 from serving.exchange.importing.json_columns import cell_at, inside
 from serving.exchange.importing.kept_rows import keep_rows_of_form
@@ -66,6 +67,12 @@ def use_forms(source: Source, table: PeopleTable, forms: Sequence[Form], options
     chosen = {}
     for form in forms:
         for field, patterns in form.columns.items():
+            if field == "meta" and field not in table.columns.given:
+                about = [name for pattern in patterns for name in _names(table, pattern) if fnmatchcase(name, pattern)]
+                if about:
+                    table.columns.given[field] = JOIN.join(about)
+                    chosen[field] = table.columns.given[field]
+                continue
             column = None if field in table.columns.given else _column(source, table, field, patterns)
             if column is not None:
                 table.columns.given[field] = column

@@ -70,6 +70,8 @@ class ImportedAnswer(NamedTuple):
     """The values of the task's answer by its fields, as JSON. Equal answers may share them, so do not change them."""
     rt: float | None
     """The time of response in milliseconds; None where the file has none, or where ``raw`` has it."""
+    meta: Mapping[str, str] | None = None
+    """What the file tells about who answered, ``{"age": "31"}``; None where it tells nothing. Answers may share it."""
 
     @property
     def kind(self) -> str:
@@ -77,8 +79,12 @@ class ImportedAnswer(NamedTuple):
         return "published" if self.agent.startswith(PUBLISHED) else "human"
 
     def whole_raw(self) -> Any:
-        """The record's ``raw``: the response, with its time where it has one."""
-        return self.raw if self.rt is None else {"response": self.raw, "rt": self.rt}
+        """The record's ``raw``: the response, with its time and what is told about who answered where there is any."""
+        whole = self.raw if self.rt is None else {"response": self.raw, "rt": self.rt}
+        if self.meta is None:
+            return whole
+        fields = whole if isinstance(whole, dict) else {"response": whole}
+        return {**fields, "meta": self.meta}
 
 
 @dataclass(slots=True)
@@ -109,12 +115,19 @@ class Source:
     """The path of a file with the same bytes that was imported before."""
 
     def add(
-        self, stimulus: str, agent: str, raw: Any, answer: Mapping[str, Any] | None, rt: float | None = None
+        self,
+        stimulus: str,
+        agent: str,
+        raw: Any,
+        answer: Mapping[str, Any] | None,
+        rt: float | None = None,
+        meta: Mapping[str, str] | None = None,
     ) -> None:
         """Add an answer of ``agent`` ("human:05", "published:gpt2"). ``raw`` is the response as it stood in the file,
-        ``answer`` its values by the fields of the task's answer, or None; ``rt`` its time in milliseconds."""
+        ``answer`` its values by the fields of the task's answer, or None; ``rt`` its time in milliseconds; ``meta``
+        what is told about who answered."""
         stimulus = unicodedata.normalize("NFC", stimulus)  # as people's names are: both forms look alike
-        self.answers.append(ImportedAnswer(stimulus, agent, raw, answer, rt))
+        self.answers.append(ImportedAnswer(stimulus, agent, raw, answer, rt, meta))
 
     def records(self, run: str, kind: str) -> Iterator[dict[str, Any]]:
         """The answers of a ``kind``, "human" or "published", as records of the run with the id ``run``. ``sample`` is

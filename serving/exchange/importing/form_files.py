@@ -25,6 +25,10 @@ ColumnField = Literal[
     "subject", "stimulus", "response", "rt", "x", "y", "durations", "verdict", "truth", "agent", "confidence", "meta"
 ]
 TimeUnit = Literal["seconds", "ms"]
+Origin = Literal["top-left", "bottom-left", "center", "center-down"]
+"""Where x and y are 0. From the bottom and from the center y counts upward, else downward."""
+PlaceUnit = Literal["pixels", "height", "norm"]
+"""The unit of x and y: a pixel; the frame's height; half the frame's width and half its height."""
 
 
 def _as_list(value: Any) -> Any:
@@ -111,6 +115,10 @@ class Form(BaseModel):
     """Width and height in pixels, as ``--frame``."""
     fit: Fit | None = None
     """How the picture filled the frame, as ``--fit``."""
+    origin: Origin | None = None
+    """Where x and y are 0, as ``--origin``."""
+    units: PlaceUnit | None = None
+    """The unit of x and y, as ``--units``."""
     responses: dict[str, Literal["human", "machine"]] = {}
     """What keys or buttons mean, as ``--responses``."""
     machine: bool = False

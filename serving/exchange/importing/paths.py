@@ -32,10 +32,11 @@ def add_paths(reader: TableReader) -> None:
     reader.name_stimuli()
     across = reader.columns.find("x", ACROSS)
     down = reader.columns.find("y", DOWN)
-    if down is not None and plain_column(down).startswith(FROM_BELOW):
+    is_said = reader.options.origin == "bottom-left"
+    if down is not None and plain_column(down).startswith(FROM_BELOW) and not is_said:
         raise InputError(
-            f"has in column {shown(down)} heights that count from the bottom of the frame, as Pupil's do. Write 1 - y "
-            "into a column y, and give x and y with --columns x=NAME,y=NAME"
+            f"has in column {shown(down)} heights that count from the bottom of the frame, as Pupil's do. Give "
+            "--origin bottom-left"
         )
     response = next(iter(reader.columns.named(("response",))), None)
     has_paths = response is not None and _are_lists(reader, response)

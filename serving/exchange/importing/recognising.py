@@ -51,6 +51,8 @@ def with_form(options: ImportOptions, form: Form) -> ImportOptions:
         task=options.task or form.task,
         frame=options.frame or form.frame,
         fit=options.fit or form.fit,
+        origin=options.origin or form.origin,
+        units=options.units or form.units,
         responses=options.responses or form.responses,
         rt=options.rt or form.rt,
     )

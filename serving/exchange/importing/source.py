@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from agents.errors import InputError, Problem
 from agents.frames import Fit
 from agents.stimuli import Task
-from serving.exchange.importing.form_files import Form, TimeUnit
+from serving.exchange.importing.form_files import Form, Origin, PlaceUnit, TimeUnit
 from serving.exchange.importing.row_rules import RowRule
 from serving.files.words import count
 from serving.runs.records import UNKNOWN, people_record
@@ -34,6 +34,8 @@ class ImportOptions:
     - ``name``: the machine whose answers a file holds, or the two speakers ``A~B`` of a page.
     - ``frame``: width and height in pixels of the screen or window that scanpaths are in; ``fit``: how the picture
       filled it.
+    - ``origin``, ``units``: where in the frame the coordinates of scanpaths are 0, and their unit; None: pixels, or
+      shares where their size says so, from the top left.
     - ``responses``: what keys or buttons mean, ``{"f": "human", "j": "machine"}``; keys are in small letters.
     - ``rows``: rules that a table's rows must all obey.
     - ``columns``: the column of a field, ``{"subject": "participant.code"}``; fields are
@@ -48,6 +50,8 @@ class ImportOptions:
     name: str | None = None
     frame: Size | None = None
     fit: Fit | None = None
+    origin: Origin | None = None
+    units: PlaceUnit | None = None
     responses: Mapping[str, str] = field(default_factory=dict)
     rows: Sequence[RowRule] = ()
     columns: Mapping[str, str] = field(default_factory=dict)

@@ -177,6 +177,13 @@ def _add_import(commands: Commands) -> None:
         "stimulus, response, rt, x, y, durations, verdict, truth, agent, confidence, meta",
     )
     add(
+        "--wide",
+        action="append",
+        metavar="PATTERN",
+        help="for a table with one row for each person: the columns that contain answers, one column for each "
+        "stimulus; in word_* the stimulus is what * stands for; may be repeated",
+    )
+    add(
         "--form",
         type=path,
         metavar="FORM.toml",

@@ -107,6 +107,8 @@ class Form(BaseModel):
     """The task of the answers, as ``--task``."""
     columns: dict[ColumnField, Names] = {}
     """Patterns of the column of a field, best first. The first that a table has is taken; of ``meta`` all are."""
+    wide: Names = []
+    """Patterns of the columns that hold the answers to one stimulus each, as ``--wide``."""
     rows: list[Rule] = []
     """Rules of ``--rows``; their columns may be patterns, and need not be there."""
     rt: TimeUnit | None = None

@@ -62,8 +62,8 @@ def fill_columns(source: Source, table: PeopleTable) -> None:
     of ``response``, ``first+second`` puts two columns together. Raises InputError for those that are nowhere."""
     faults = []
     for field_name, name in table.columns.given.items():
-        if name in table.columns.names:
-            continue
+        if name in table.columns.names or (field_name == "rt" and "*" in name):
+            continue  # a pattern of times is for tables with a column for each stimulus
         parts = [part.strip() for part in name.split("+")]
         absent = [part for part in parts if not _add_column(source, table, part)]
         if absent:

@@ -15,11 +15,16 @@ from serving.files.foreign_files import read_bytes
 from serving.files.words import count
 from serving.files.workbooks import WORKBOOKS
 
+ASC_OR_EDF = (
+    "is a recording of EyeLink; in its Data Viewer make a Fixation Report (Analysis, Reports) with the picture's "
+    "variable, RECORDING_SESSION_LABEL, CURRENT_FIX_INDEX, CURRENT_FIX_X, CURRENT_FIX_Y and CURRENT_FIX_DURATION, and "
+    "import that"
+)
 OF_OTHER_PROGRAMS = {  # what is wrong with files of other forms, and what to do, by their endings
     ".parquet": "is Parquet, which is not imported; export the run with --format csv, or give its folder",
     ".sav": "is a file of SPSS; save it as CSV in UTF-8, with commas between the cells",
-    ".asc": "is a recording of EyeLink; write its fixations as a table: subject, image, x, y, duration",
-    ".edf": "is a recording of EyeLink; write its fixations as a table: subject, image, x, y, duration",
+    ".asc": ASC_OR_EDF,
+    ".edf": ASC_OR_EDF,
     ".eval": "is a log of Inspect; import the JSON that `inspect log dump FILE.eval > log.json` writes",
     ".psydat": "is PsychoPy's own file; import the .csv beside it",
     ".zip": "is an archive; unpack it and import the files in it",
@@ -49,6 +54,7 @@ def read_all(paths: Sequence[Path | str], options: ImportOptions) -> list[Source
     for option, is_given in (
         ("rows", bool(options.rows)),
         ("columns", bool(options.columns)),
+        ("wide", bool(options.wide)),
         ("form", options.form is not None),
     ):
         if is_given and option not in used:

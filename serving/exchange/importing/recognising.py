@@ -55,6 +55,7 @@ def with_form(options: ImportOptions, form: Form) -> ImportOptions:
         units=options.units or form.units,
         responses=options.responses or form.responses,
         rt=options.rt or form.rt,
+        wide=options.wide or form.wide,
     )
 
 

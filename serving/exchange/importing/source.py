@@ -40,6 +40,7 @@ class ImportOptions:
     - ``rows``: rules that a table's rows must all obey.
     - ``columns``: the column of a field, ``{"subject": "participant.code"}``; fields are
       :data:`serving.exchange.importing.table_columns.FIELDS`.
+    - ``wide``: patterns of columns that hold the answers to one stimulus each, where a row is a person.
     - ``rt``: the unit of times; None: told by their size.
     - ``form``: a lab's own form, which says what the other options do not.
     - ``unnamed``: answers that name no person are taken, each as another person's.
@@ -55,6 +56,7 @@ class ImportOptions:
     responses: Mapping[str, str] = field(default_factory=dict)
     rows: Sequence[RowRule] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
+    wide: Sequence[str] = ()
     rt: TimeUnit | None = None
     form: Form | None = None
     unnamed: bool = False

@@ -104,8 +104,8 @@ class Columns:
 
 
 WIDE = (
-    "One row must be one answer: if a row holds all answers of a person, make it long first (pandas.melt in Python, "
-    "pivot_longer in R)"
+    "One row must be one answer: if a row holds all answers of a person, --wide 'word_*' says which columns hold "
+    "answers"
 )
 
 

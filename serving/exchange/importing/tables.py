@@ -28,6 +28,7 @@ from serving.exchange.importing.table_columns import FIELDS, unread_remarks
 from serving.exchange.importing.table_reader import TableReader
 from serving.exchange.importing.truth_column import machines_of
 from serving.exchange.importing.verdicts import add_verdicts
+from serving.exchange.importing.wide_tables import make_long
 from serving.files.csv_tables import by_line
 from serving.files.words import shown
 from serving.sets.published_tasks import task_of_file
@@ -68,6 +69,7 @@ def add_table(source: Source, table: PeopleTable, options: ImportOptions) -> Non
     keep_rows(source, table, options.rows)
     use_forms(source, table, forms, options)
     fill_columns(source, table)
+    make_long(source, table, options.wide)
     _refuse_other_tasks(source, table)
     note_empty_columns(table)
     read_decimal_commas(source, table)

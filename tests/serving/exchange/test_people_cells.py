@@ -310,7 +310,7 @@ def test_buttons_that_pandas_wrote(tmp_path: Path) -> None:
     ("name", "way_out"),
     [
         ("data.sav", "save it as CSV"),
-        ("data.asc", "write its fixations as a table"),
+        ("data.asc", "make a Fixation Report (Analysis, Reports)"),
         ("data.eval", "inspect log dump"),
     ],
 )

@@ -67,7 +67,7 @@ def use_forms(source: Source, table: PeopleTable, forms: Sequence[Form], options
         rules = [] if form is None else [rule for written in form.rows for rule in _rules(table, written)]
         if form is not None and rules:
             keep_rows_of_form(source, table, rules, form.name)
-    chosen = {}
+    chosen: dict[str, str] = {}
     for form in forms:
         for field, patterns in form.columns.items():
             if field == "meta" and field not in table.columns.given:

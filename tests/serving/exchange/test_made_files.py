@@ -4,6 +4,7 @@ A file's name has the program's version. Files of other programs are in ``test_f
 """
 
 import json
+import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,6 +50,7 @@ MADE = {
         ],
         "1 row (at 17) with `None` in column response",
     ),
+    "inspect-0.3.285.eval": Made("inspect", INSPECT, "1 row (at [2]) without an answer"),
     "inspect-0.3.285.json": Made("inspect", INSPECT, "1 row (at [2]) without an answer"),
     "jspsych-8.3.0.csv": Made("jspsych", JSPSYCH, "1 row (at 6) without an answer", ("--rows", "phase=test")),
     "jspsych-8.3.0.json": Made("jspsych", JSPSYCH, "1 row (at [4]) without an answer", ("--rows", "phase=test")),
@@ -92,7 +94,6 @@ MADE = {
     ),
 }
 REFUSED = {
-    "inspect-0.3.285.eval": "inspect log dump",
     "otree-6.0.15-wide.csv": "download the table of the app",
 }
 
@@ -115,6 +116,27 @@ def test_a_made_file(name: str, tmp_path: Path) -> None:
     assert made.told in remarks(tmp_path)
     [source] = json.loads((tmp_path / "run" / "import.json").read_bytes())["sources"]
     assert source["form"] == made.form
+
+
+def test_logs_of_inspect_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An archive without a header, a file that is no archive, and a log that is packed as older versions did."""
+    path = tmp_path / "log.eval"
+    command = ["import", str(path), "--task", "word", "--out", str(tmp_path / "run")]
+    path.write_bytes(b"none")
+    assert main(command) == 2
+    assert "is no log of Inspect that can be read" in capsys.readouterr().err
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("other.json", "{}")
+    assert main(command) == 2
+    assert "the archive has no header.json" in capsys.readouterr().err
+    whole = json.loads((FILES / "inspect-0.3.285.json").read_bytes())
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number, sample in enumerate(whole.pop("samples"), start=1):
+            archive.writestr(f"samples/{number}_epoch_1.json", json.dumps(sample))
+        archive.writestr("header.json", json.dumps(whole), zipfile.ZIP_STORED)
+    assert main(command) == 0
+    found = [row["answer"]["word"] for row in read_back(tmp_path / "run", "published")]
+    assert found == ["chair", BLUE]
 
 
 @pytest.mark.parametrize("name", REFUSED)

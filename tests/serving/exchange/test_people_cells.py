@@ -311,7 +311,6 @@ def test_buttons_that_pandas_wrote(tmp_path: Path) -> None:
     [
         ("data.sav", "save it as CSV"),
         ("data.asc", "make a Fixation Report (Analysis, Reports)"),
-        ("data.eval", "inspect log dump"),
     ],
 )
 def test_files_that_are_not_read_say_what_to_do(

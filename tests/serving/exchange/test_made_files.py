@@ -5,6 +5,7 @@ A file's name has the program's version. Files of other programs are in ``test_f
 
 import json
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ class Made(NamedTuple):
     """A made file, and what is right for it: who, the stimulus, the word, milliseconds."""
 
     form: str
-    answers: list[tuple[str, str, str, float | None]]
+    answers: Sequence[tuple[str, str, str, float | None]]
     told: str = ""
     options: tuple[str, ...] = ()
 

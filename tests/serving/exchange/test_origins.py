@@ -3,6 +3,7 @@
 Four places of a frame of 1600 x 1000 pixels, written as programs write them, must be the same places.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from tests.helpers.imported_tables import imported, refusal, remarks
 
 GAZE = ("--task", "attention", "--frame", "1600x1000")
-PLACES = [[800, 500], [0, 0], [1600, 1000], [1200, 250]]  # the center, two corners, the middle of a quarter
-WRITTEN = {  # of PLACES, by origin and unit
+Points = Sequence[Sequence[float]]
+PLACES: Points = [[800, 500], [0, 0], [1600, 1000], [1200, 250]]  # the center, two corners, the middle of a quarter
+WRITTEN: dict[tuple[str, str | None], Points] = {  # of PLACES, by origin and unit
     ("center", None): [(0, 0), (-800, 500), (800, -500), (400, 250)],
     ("center", "pixels"): [(0, 0), (-800, 500), (800, -500), (400, 250)],
     ("center", "height"): [(0, 0), (-0.8, 0.5), (0.8, -0.5), (0.4, 0.25)],
@@ -24,7 +26,7 @@ WRITTEN = {  # of PLACES, by origin and unit
 }
 
 
-def table(points: list[tuple[float, float]]) -> str:
+def table(points: Points) -> str:
     return "subject,stimulus,x,y\n" + "".join(f"s1,a.png,{x},{y}\n" for x, y in points)
 
 

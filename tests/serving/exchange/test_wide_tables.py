@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.imported_tables import imported, refusal, remarks
+from tests.helpers.imported_tables import imported, refusal, remarks, words
 
 WORD = ("--task", "word")
 LONG = [  # of all tables below: who, the stimulus, the word
@@ -22,14 +22,10 @@ TABLES = {
 }
 
 
-def said(rows: list[dict[str, object]]) -> list[tuple[object, object, object]]:
-    return [(row["agent"], row["stimulus"], row["answer"]["word"]) for row in rows]
-
-
 @pytest.mark.parametrize("pattern", TABLES)
 def test_a_column_for_each_stimulus(tmp_path: Path, pattern: str) -> None:
     rows = imported(tmp_path, "wide.csv", TABLES[pattern], *WORD, "--wide", pattern)
-    assert said(rows) == LONG
+    assert words(rows) == LONG
     told = remarks(tmp_path)
     assert "2 columns of answers, one for each stimulus" in told
     assert "rows_without_an_answer: 1" in told
@@ -41,7 +37,7 @@ def test_times_columns_without_a_pattern_and_a_form(tmp_path: Path) -> None:
     text = "participant,sun,deep sea,time_sun,time_deep sea\np1,moon,blue,0.8,1.25\np2,,fish,,0.5\n"
     options = ("--wide", "sun", "--wide", "deep sea", "--columns", "rt=time_*")
     rows = imported(tmp_path, "wide.csv", text, *WORD, *options)
-    assert said(rows) == LONG
+    assert words(rows) == LONG
     assert [row["raw"]["rt"] for row in rows] == [800, 1250, 500]
     form = tmp_path / "lab.toml"
     form.write_text('name = "Lab"\ntask = "word"\nwide = ["sun", "deep sea"]\n')
@@ -56,7 +52,7 @@ def test_qualtrics(tmp_path: Path) -> None:
         '"{""ImportId"":""startDate""}","{""ImportId"":""_recordId""}","{""ImportId"":""QID1_1""}","{""ImportId"":""QID1_2""}"\n'
         "2026-11-29 09:00:00,p1,moon,blue\n2026-11-29 09:01:00,p2,,fish\n"
     )
-    assert said(imported(tmp_path, "wide.csv", text, *WORD, "--wide", "Q1_*")) == LONG
+    assert words(imported(tmp_path, "wide.csv", text, *WORD, "--wide", "Q1_*")) == LONG
 
 
 def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

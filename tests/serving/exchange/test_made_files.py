@@ -1,6 +1,7 @@
 """Files that the programs themselves made, by the scripts in ``made_by``: each comes in by one command.
 
-A file's name has the program's version. Files of other programs are in ``test_forms.py``.
+A file's name has the program's version; ``label-studio-json.json`` has none, as it was written by hand. Files of other
+programs are in ``test_forms.py``.
 """
 
 import json

@@ -62,4 +62,6 @@ def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     twice = "participant,a_sun,b_sun\np1,moon,hot\n"
     told = refusal(tmp_path, capsys, "b.csv", twice, *WORD, "--wide", "a_*", "--wide", "b_*")
     assert "both hold answers to sun" in told
+    long = "participant,cue,response,rt\np1,sun,moon,512\n"
+    assert "* is for tables with --wide" in refusal(tmp_path, capsys, "c.csv", long, *WORD, "--columns", "rt=time_*")
     assert "one * at most" in refusal(tmp_path, capsys, "b.csv", twice, *WORD, "--wide", "*_*")

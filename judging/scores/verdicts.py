@@ -140,9 +140,9 @@ def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[st
     """The table with the columns of ``by`` under the names that it has there, and these names; ``A*B`` has the values
     of both, and with ``agent`` those of machines alone. Raises InputError for what no verdict has."""
     listed = [name.strip(f" {AND}") for name in names.split(",") if name.strip(f" {AND}")]
-    columns = {name.removeprefix("meta.").removeprefix("judge."): name for name in table.columns if "." in name}
-    columns |= {name: name for name in table.columns if "." not in name and name not in (*OUTCOMES, "part")}
-    column_of = {name: column for name, column in columns.items() if table[column].notna().any()}
+    filled = [name for name in table.columns if table[name].notna().any()]
+    column_of = {name.removeprefix("meta.").removeprefix("judge."): name for name in filled if "." in name}
+    column_of |= {name: name for name in filled if "." not in name and name not in (*OUTCOMES, "part")}
     unknown = [part for name in listed for part in name.split(AND) if part not in column_of]
     if unknown:
         there = [name for name in PLAIN_COLUMNS if name in column_of]
@@ -305,19 +305,20 @@ def _of_study(record: Mapping[str, Any]) -> dict[str, Any]:
     """What a study says of a person's verdict; other verdicts have None.
 
     These are the rules that exclude it, its place among the judge's trials, the perceived sex, its phase, and what the
-    judge answered to questions."""
+    judge answered to questions, or what an imported table tells about the judge."""
     raw = record["raw"] if record["kind"] == "human" and isinstance(record["raw"], dict) else {}
     rules = raw.get("rules")
     place = raw.get("trial_index")
-    questions = raw.get("questions")
+    about_judge = [raw.get(name) for name in ("meta", "questions")]
     fields = {
         "excluded": " ".join(map(str, rules)) if isinstance(rules, list) and rules else None,
         "place": place if isinstance(place, int) else None,
         "sex": raw.get("sex"),
         "phase": FEEDBACK if raw.get("phase") == FEEDBACK else TEST,
     }
-    if isinstance(questions, dict):
-        fields |= {f"judge.{name}": value for name, value in questions.items()}
+    for told in about_judge:
+        if isinstance(told, dict):
+            fields |= {f"judge.{name}": value for name, value in told.items()}
     return fields
 
 

@@ -27,7 +27,8 @@ Of the study, from the same record; None of a machine's verdict, but for ``phase
 - ``sex`` (text): whom the judge took the speaker for; None where that was not asked.
 - ``phase`` (text): "feedback" where the judge was then told the truth, else "test", of machines too. None of an
   unjudged trial.
-- ``judge.QUESTION``: what a person answered to a question about themselves; a column for each question.
+- ``judge.QUESTION``: what a person answered to a question about themselves, or what an imported table tells about the
+  judge; a column for each question.
 
 Of the trial, from its row of the key:
 
@@ -47,7 +48,8 @@ Of the trial, from its row of the key:
 - ``repeat_of`` (text): the trial that this one repeats; None where it repeats none.
 - ``beside_truth``, ``beside_agent``, ``beside_speaker`` (text): of a pair, the same of the second conversation; None
   of any other answer.
-- ``meta.NAME``: what stimulus and answer have in their column NAME; a column for each.
+- ``meta.NAME``: what stimulus and answer have in their column NAME; a column for each. ``meta.person.NAME`` is what an
+  imported table tells about who answered.
 """
 
 from __future__ import annotations

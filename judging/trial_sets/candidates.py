@@ -224,7 +224,10 @@ class AnswerReader:
                 self.passed_over["swapped scanpaths that do not say who looked; generate them again"] += 1
                 return
             truth = whose
-        yield Candidate(stimulus, record["agent"], truth, is_catch, key, visible, is_swapped=is_swapped)
+        columns = _about_person(record)
+        yield Candidate(
+            stimulus, record["agent"], truth, is_catch, key, visible, columns=columns, is_swapped=is_swapped
+        )
 
     def _rules_for(self, record: RunRecord) -> tuple[SameRules, str]:
         """The rules that an answer passes, and who gave it."""
@@ -321,6 +324,14 @@ def naming(record: RunRecord) -> Iterator[None]:
         raise InputError(f"{record['agent']}, stimulus {record['stimulus']!r}: answer: {reason}") from None
     except ValueError as error:  # of a frame without pixels
         raise InputError(f"{record['agent']}, stimulus {record['stimulus']!r}: answer: {error}") from None
+
+
+def _about_person(record: RunRecord) -> dict[str, str]:
+    """What an imported table told about who answered, as columns of the key: ``person.age``."""
+    about = record["raw"].get("meta") if record["kind"] == "human" and isinstance(record["raw"], dict) else None
+    if not isinstance(about, dict):
+        return {}
+    return {f"person.{name}": value for name, value in about.items()}
 
 
 def _with_whom(speakers: Mapping[Letter, str], letter: Letter) -> dict[str, str]:

@@ -145,6 +145,18 @@ def _add_import(commands: Commands) -> None:
         "stretch: the picture was stretched to the shape of the frame",
     )
     add(
+        "--origin",
+        choices=("top-left", "bottom-left", "center", "center-down"),
+        help="where in the frame x and y are 0. From bottom-left and center y counts upward, else downward (default: "
+        "top-left)",
+    )
+    add(
+        "--units",
+        choices=("pixels", "height", "norm"),
+        help="the unit of x and y. height: the height of the frame. norm: half of its width and half of its height, "
+        "from the center (default: pixels, or shares of the frame if nearly all numbers are between 0 and 1)",
+    )
+    add(
         "--responses",
         type=responses,
         metavar="f=human,j=machine",
@@ -163,7 +175,14 @@ def _add_import(commands: Commands) -> None:
         type=table_columns,
         metavar="FIELD=COLUMN",
         help="the column of a table that contains a field; several pairs are separated by commas. Fields: subject, "
-        "stimulus, response, rt, x, y, durations, verdict, truth, agent, confidence",
+        "stimulus, response, rt, x, y, durations, verdict, truth, agent, confidence, meta",
+    )
+    add(
+        "--wide",
+        action="append",
+        metavar="PATTERN",
+        help="for a table with one row for each person: the columns that contain answers, one column for each "
+        "stimulus; in word_* the stimulus is what * stands for; may be repeated",
     )
     add(
         "--form",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from agents.errors import InputError, Problem
+from serving.files.bare_quotes import rows_of_bare_quotes
 from serving.files.row_problems import FieldProblem
 from serving.files.table_text import UNDECODED, TableText, table_text
 from serving.files.words import count, shown
@@ -31,6 +32,8 @@ class CsvTable:
     """The lines with ``#`` above the header, as they stand."""
     remarks: list[str] = field(default_factory=list)
     """Sentences on what a reader could not know: the separator, a guessed encoding."""
+    guess: str = ""
+    """The one of ``remarks`` that says which encoding was guessed; "" where none was."""
     rows: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     """The readable rows: the line on which each begins, from 1, and its cells as text by column."""
     problems: list[Problem] = field(default_factory=list)
@@ -39,15 +42,16 @@ class CsvTable:
     """The lines of rows with a wrong number of cells."""
 
 
-def read_table(data: bytes, where: str, *, may_guess: bool = False) -> CsvTable:
+def read_table(data: bytes, where: str, *, may_guess: bool = False, bare_quotes: bool = False) -> CsvTable:
     """The table of a file's bytes. Raises InputError if its header cannot be used.
 
     With ``may_guess`` a file that is not UTF-8 may be read as Windows-1252, as
-    :func:`serving.files.table_text.table_text` says; who allows it must print ``remarks``.
+    :func:`serving.files.table_text.table_text` says; who allows it must print ``remarks``. With ``bare_quotes``
+    quotation marks inside a cell are not doubled: ``"fish, "blue""`` is one cell.
     """
     # What is not UTF-8 becomes lone surrogates, which are an error of the cell that they stand in.
     found = table_text(data, where, may_guess=may_guess)
-    rows = _rows(found)
+    rows = rows_of_bare_quotes(found) if bare_quotes else _rows(found)
     line, header, problem = next(rows, (1, [], None))
     names = [cell.strip() for cell in header]
     if wrong := [(None, problem)] if problem is not None else repeated_columns(names):
@@ -56,6 +60,7 @@ def read_table(data: bytes, where: str, *, may_guess: bool = False) -> CsvTable:
     table.separator = found.separator
     table.comments = found.comments
     table.remarks = found.remarks
+    table.guess = found.guess
     is_damaged = UNDECODED.search(found.text) is not None
     shared: dict[str, str] = {}  # cells that come again are held once: names and cues stand there a million times
     for number, cells, fault in rows:

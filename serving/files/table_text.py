@@ -6,6 +6,7 @@ with lines of ``#``. All of it is found out here, once, for every command that r
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from agents.errors import InputError, Problem
 
@@ -15,6 +16,17 @@ UNDECODED = re.compile("[\ud800-\udfff]")  # what ``surrogateescape`` makes of a
 _BEYOND_ASCII = re.compile("[^\x00-\x7f\ud800-\udfff]")
 _QUOTED = re.compile(r'"[^"]*("|$)')
 _EXCELS_OWN = re.compile(r"sep=(.)\r?\n")
+
+
+class DecodedText(NamedTuple):
+    """The text in a file's bytes."""
+
+    text: str
+    """The text without a byte-order mark. Bytes that fit no encoding are lone surrogates."""
+    remark: str = ""
+    """A sentence on the encoding; "" for UTF-8."""
+    is_guessed: bool = False
+    """Whether the encoding is a guess, so that a user must see ``remark``."""
 
 
 @dataclass(slots=True)
@@ -31,16 +43,18 @@ class TableText:
     """The lines with ``#`` above the header, as they stand."""
     remarks: list[str] = field(default_factory=list)
     """Sentences on what a reader could not know: the separator, a guessed encoding."""
+    guess: str = ""
+    """The one of ``remarks`` that says which encoding was guessed; "" where none was."""
 
 
 def table_text(data: bytes, where: str, *, may_guess: bool) -> TableText:
     """The text of a table's bytes.
 
-    UTF-8 and UTF-16 can be known. Any other encoding can only be guessed: with ``may_guess`` it is Windows-1252, and
-    ``remarks`` shows a word of it. Else, and where bytes fit neither, they become lone surrogates, which a reader must
-    refuse. Raises InputError for UTF-16 that is cut off.
+    ``may_guess`` is that of :func:`decode`. Raises InputError for UTF-16 that is cut off.
     """
-    text, remarks = _decoded(data, where, may_guess=may_guess)
+    decoded = decode(data, where, may_guess=may_guess)
+    text = decoded.text
+    remarks = [decoded.remark] if decoded.remark else []
     line = 1
     separator = None
     own = _EXCELS_OWN.match(text)
@@ -62,26 +76,32 @@ def table_text(data: bytes, where: str, *, may_guess: bool) -> TableText:
         remarks.append(f"lines that begin with # above the table: {len(comments):,}")
     if separator != ",":
         remarks.append(f"{SEPARATORS[separator]} stand between the cells")
-    return TableText(text, line, separator, comments, remarks)
+    return TableText(text, line, separator, comments, remarks, decoded.remark if decoded.is_guessed else "")
 
 
-def _decoded(data: bytes, where: str, *, may_guess: bool) -> tuple[str, list[str]]:
+def decode(data: bytes, where: str, *, may_guess: bool) -> DecodedText:
+    """The text in a file's bytes.
+
+    UTF-8 and UTF-16 can be known. Any other encoding can only be guessed: with ``may_guess`` it is Windows-1252, and
+    the remark shows a word of it. Else, and where bytes fit neither, they become lone surrogates, which a reader must
+    refuse. Raises InputError for UTF-16 that is cut off.
+    """
     wide = _utf_16(data)
     if wide is not None:
-        return _wide_text(data, where, wide), ["is UTF-16"]
+        return DecodedText(_wide_text(data, where, wide), "is UTF-16")
     text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
     wrong = UNDECODED.search(text)
     if wrong is None or not may_guess or _BEYOND_ASCII.search(text):
         # Letters that are UTF-8 beside others that are not: a damaged file, of which nobody knows what it said.
-        return text, []
+        return DecodedText(text)
     try:
         western = data.decode(WESTERN)
     except UnicodeDecodeError:
-        return text, []
+        return DecodedText(text)
     line = western.count("\n", 0, wrong.start()) + 1
     word = _word_at(western, wrong.start())
     remark = f"is not UTF-8, and was read as Windows-1252: line {line} has {word!r}. If that is wrong, save it as UTF-8"
-    return western, [remark]
+    return DecodedText(western, remark, is_guessed=True)
 
 
 def _utf_16(data: bytes) -> str | None:

@@ -12,13 +12,13 @@ WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
 BEGINNINGS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # of zip archives, and of Excel's older files
 
 
-def read_any_table(data: bytes, where: str, *, may_guess: bool = False) -> CsvTable:
-    """The table of a file's bytes, be it a workbook or a text; ``may_guess`` is that of
+def read_any_table(data: bytes, where: str, *, may_guess: bool = False, bare_quotes: bool = False) -> CsvTable:
+    """The table of a file's bytes, be it a workbook or a text; ``may_guess`` and ``bare_quotes`` are those of
     :func:`serving.files.csv_tables.read_table`. Raises InputError, and UnavailableError without the package for
     workbooks."""
     if data.startswith(BEGINNINGS):
         return read_workbook(data, where)
-    return read_table(data, where, may_guess=may_guess)
+    return read_table(data, where, may_guess=may_guess, bare_quotes=bare_quotes)
 
 
 def read_workbook(data: bytes, where: str) -> CsvTable:

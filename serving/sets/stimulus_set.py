@@ -1,5 +1,8 @@
 """Reading a stimulus set by row: JSON lines, CSV, Parquet, words (.txt) or a folder of images. In CSV an empty cell is
-an absent field; lists and objects are JSON. ``meta.NAME`` is an entry of ``meta``."""
+an absent field; lists and objects are JSON. ``meta.NAME`` is an entry of ``meta``.
+
+Tables and lists of words that are not UTF-8 are read as Windows-1252, and a warning shows a word of them: Excel in
+Western Europe saves them so."""
 
 import itertools
 import math
@@ -14,6 +17,8 @@ from typing import Any
 from agents.errors import InputError, Problem, UnavailableError
 from agents.stimulus_parts import IMAGES
 from serving.files.csv_tables import repeated_columns, without_mark
+from serving.files.table_text import decode
+from serving.files.terminal import print_warning
 from serving.files.words import shown
 from serving.files.workbooks import WORKBOOKS, read_any_table
 from serving.sets.set_rows import (
@@ -41,6 +46,7 @@ SUFFIXES = frozenset(
         *(".jp2", ".jxl", ".heic", ".heif", ".avif", ".svg", ".eps", ".ico", ".psd", ".ppm", ".pgm", ".tga", ".exr"),
     )
 )
+WHITESPACE = " \t\r\f\v"  # around a word; other spaces of Unicode are part of it
 MAX_LINE = 16 * 1024 * 1024  # bytes of a line of JSON or of a list
 CHUNK = 1_000  # rows of Parquet
 ROW_NUMBERS = re.compile("__index_level_[0-9]+__")  # what pandas calls an index without a name
@@ -99,10 +105,14 @@ def _lines(path: Path, where: str) -> Iterator[tuple[int, bytes]]:
             if not line:
                 return
             if len(line) > MAX_LINE:
-                problem = Problem(where, number, None, f"longer than {MAX_LINE:,} bytes")
-                raise InputError(f"{where}: cannot be read on", [problem])
+                raise _too_long(where, number)
             if text := (without_mark(line, where) if number == 1 else line).strip():
                 yield number, text
+
+
+def _too_long(where: str, line: int) -> InputError:
+    problem = Problem(where, line, None, f"longer than {MAX_LINE:,} bytes")
+    return InputError(f"{where}: cannot be read on", [problem])
 
 
 def _table_rows(path: Path, reader: RowReader) -> Iterator[Row]:
@@ -125,8 +135,14 @@ def _word_rows(path: Path, reader: RowReader) -> Iterator[Row]:
         reader.task = next(iter(reader.choose(TEXT_TASKS)), None)
     reader.task = reader.task or TEXT_TASKS[0]
     field = "topic" if reader.task == "conversation" else "cue"
-    for number, line in _lines(path, reader.where):
-        yield from reader.from_values({field: line.decode("utf-8", "surrogateescape")}, number, unnamed=True)
+    decoded = decode(path.read_bytes(), reader.where, may_guess=True)
+    if decoded.is_guessed:
+        print_warning(f"{reader.where}: {decoded.remark}")
+    for number, line in enumerate(decoded.text.split("\n"), start=1):
+        if len(line) > MAX_LINE:
+            raise _too_long(reader.where, number)
+        if text := line.strip(WHITESPACE):
+            yield from reader.from_values({field: text}, number, unnamed=True)
 
 
 def _jsonl_rows(path: Path, reader: RowReader) -> Iterator[Row]:
@@ -142,7 +158,9 @@ def _jsonl_rows(path: Path, reader: RowReader) -> Iterator[Row]:
 
 
 def _csv_rows(path: Path, reader: RowReader) -> Iterator[Row]:
-    table = read_any_table(path.read_bytes(), reader.where)
+    table = read_any_table(path.read_bytes(), reader.where, may_guess=True)
+    if table.guess:
+        print_warning(f"{reader.where}: {table.guess}")
     if not table.names:
         return
     names = _renamed(reader, table.line, table.names)

@@ -14,7 +14,7 @@ import orjson
 
 from agents.errors import InputError, Problem
 from agents.frames import Fit
-from serving.exchange.importing.form_files import TimeUnit, load_form
+from serving.exchange.importing.form_files import Origin, PlaceUnit, TimeUnit, load_form
 from serving.exchange.importing.merging import FILES, IMPORT, Again, Imported, ImportEntry, Merged, merge, read_imported
 from serving.exchange.importing.reading import read_all
 from serving.exchange.importing.recognising import with_form
@@ -38,8 +38,11 @@ def import_files(
     responses: Mapping[str, str] | None = None,
     *,
     fit: Fit | None = None,
+    origin: Origin | None = None,
+    units: PlaceUnit | None = None,
     rows: Sequence[RowRule] | None = None,
     columns: Mapping[str, str] | None = None,
+    wide: Sequence[str] | None = None,
     rt: TimeUnit | None = None,
     form: Path | str | None = None,
     unnamed: bool = False,
@@ -63,9 +66,12 @@ def import_files(
         name=name,
         frame=frame,
         fit=fit,
+        origin=origin,
+        units=units,
         responses=responses or {},
         rows=rows or (),
         columns=columns or {},
+        wide=wide or (),
         rt=rt,
         unnamed=unnamed,
         drop_equal=drop_equal,
@@ -199,6 +205,10 @@ def _unused(sources: Sequence[Source], options: ImportOptions) -> list[str]:
         sentences.append("--frame is not used: these files contain no scanpaths")
     if options.fit is not None and "fit" not in used:
         sentences.append("--fit is not used: these files contain no scanpaths")
+    if options.origin is not None and "origin" not in used:
+        sentences.append("--origin is not used: these files contain no scanpaths")
+    if options.units is not None and "units" not in used:
+        sentences.append("--units is not used: these files contain no scanpaths")
     if options.rt is not None and "rt" not in used:
         sentences.append("--rt is not used: these files contain no times")
     if options.drop_equal and "drop_equal" not in used:

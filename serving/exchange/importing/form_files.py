@@ -22,9 +22,13 @@ from serving.files.row_problems import as_problems
 
 FOLDER = Path(__file__).with_name("forms")
 ColumnField = Literal[
-    "subject", "stimulus", "response", "rt", "x", "y", "durations", "verdict", "truth", "agent", "confidence"
+    "subject", "stimulus", "response", "rt", "x", "y", "durations", "verdict", "truth", "agent", "confidence", "meta"
 ]
 TimeUnit = Literal["seconds", "ms"]
+Origin = Literal["top-left", "bottom-left", "center", "center-down"]
+"""Where x and y are 0. From the bottom and from the center y counts upward, else downward."""
+PlaceUnit = Literal["pixels", "height", "norm"]
+"""The unit of x and y: a pixel; the frame's height; half the frame's width and half its height."""
 
 
 def _as_list(value: Any) -> Any:
@@ -102,7 +106,9 @@ class Form(BaseModel):
     task: str | None = None
     """The task of the answers, as ``--task``."""
     columns: dict[ColumnField, Names] = {}
-    """Patterns of the column of a field, best first. The first that a table has is taken."""
+    """Patterns of the column of a field, best first. The first that a table has is taken; of ``meta`` all are."""
+    wide: Names = []
+    """Patterns of the columns that hold the answers to one stimulus each, as ``--wide``."""
     rows: list[Rule] = []
     """Rules of ``--rows``; their columns may be patterns, and need not be there."""
     rt: TimeUnit | None = None
@@ -111,6 +117,10 @@ class Form(BaseModel):
     """Width and height in pixels, as ``--frame``."""
     fit: Fit | None = None
     """How the picture filled the frame, as ``--fit``."""
+    origin: Origin | None = None
+    """Where x and y are 0, as ``--origin``."""
+    units: PlaceUnit | None = None
+    """The unit of x and y, as ``--units``."""
     responses: dict[str, Literal["human", "machine"]] = {}
     """What keys or buttons mean, as ``--responses``."""
     machine: bool = False
@@ -119,6 +129,8 @@ class Form(BaseModel):
     """What happens to lines with too few or too many cells. A program that breaks lines itself has them left out."""
     doubled_quotes: bool = False
     """Whether the program doubles quotation marks in cells that it does not put between such marks."""
+    bare_quotes: bool = False
+    """Whether the program leaves quotation marks in a cell as they are: ``"fish, "blue""`` is one cell."""
     last_line: str = ""
     """A last line of the program's tables, which is no answer."""
     header_ids: str = ""

@@ -62,12 +62,14 @@ def fill_columns(source: Source, table: PeopleTable) -> None:
     of ``response``, ``first+second`` puts two columns together. Raises InputError for those that are nowhere."""
     faults = []
     for field_name, name in table.columns.given.items():
-        if name in table.columns.names:
-            continue
+        if name in table.columns.names or (field_name == "rt" and "*" in name):
+            continue  # a pattern of times is for tables with a column for each stimulus
         parts = [part.strip() for part in name.split("+")]
         absent = [part for part in parts if not _add_column(source, table, part)]
         if absent:
             faults.append(f"--columns {field_name}={shown(name)}: there is no such column")
+        elif field_name == "meta":
+            continue
         elif len(parts) > 1 and (field_name != "response" or source.task != "object_detection"):
             faults.append(
                 f"--columns {field_name}={shown(name)}: only the labels of objects may stand in several columns"

@@ -3,7 +3,7 @@
 A frame is the screen or window in whose pixels the coordinates are; ``--frame`` says its size.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,8 @@ class Path:
     """Whether the target was found; None where nobody noted it."""
     raw: Any = None
     """What the record keeps of the file, as JSON."""
+    about: Mapping[str, str] | None = None
+    """What is told about who looked, ``{"age": "31"}``; None where nothing is."""
     rows: list[TableRow] = field(default_factory=list)
     """The table's rows that the path came from; [] where the file is no table."""
 
@@ -44,17 +46,17 @@ class Path:
 def add_scaled(source: Source, paths: Sequence[Path], options: ImportOptions, frame: Size) -> None:
     """Add the paths of a file to ``source``, in pixels of ``frame`` and with durations in milliseconds.
 
-    Coordinates from 0 to 1 are shares of the frame's width and height. Durations with a median below 20 are seconds.
-    Both are converted, and a remark tells it. Raises InputError for coordinates whose unit or origin nobody can know.
+    Without ``--units``, coordinates from 0 to 1 are shares of the frame's width and height. Durations with a median
+    below 20 are seconds. Both are converted, and a remark tells it. Raises InputError for coordinates whose unit or
+    origin nobody can know.
     """
-    across, down = _pixels_of_a_unit(source, paths, frame)
-    _refuse_middle(source, paths)
+    place = _placing(source, paths, options, frame)
     are_in_seconds = _are_in_seconds(source, paths, options)
     if options.fit is not None:
         source.used.add("fit")
     source.used.add("frame")
     for path in paths:
-        points = [[_scaled(x, across), _scaled(y, down)] for x, y in path.points]
+        points = [place(point) for point in path.points]
         durations = path.durations
         if durations is not None and are_in_seconds:
             durations = [round(time * 1000, 6) for time in durations]
@@ -66,7 +68,7 @@ def add_scaled(source: Source, paths: Sequence[Path], options: ImportOptions, fr
             durations_ms=durations,
             found=path.found,
         )
-        source.add(path.stimulus, path.agent, path.raw, plain(answer))
+        source.add(path.stimulus, path.agent, path.raw, plain(answer), meta=path.about)
 
 
 def _are_in_seconds(source: Source, paths: Sequence[Path], options: ImportOptions) -> bool:
@@ -92,8 +94,47 @@ def _are_in_seconds(source: Source, paths: Sequence[Path], options: ImportOption
     return True
 
 
-def _pixels_of_a_unit(source: Source, paths: Sequence[Path], frame: Size) -> tuple[float, float]:
+def _placing(source: Source, paths: Sequence[Path], options: ImportOptions, frame: Size) -> Callable[[Point], Point]:
+    """What makes of a point of the file a point in pixels from the frame's top left corner, y down. Raises
+    InputError."""
+    origin = options.origin or "top-left"
+    is_center = origin in ("center", "center-down")
+    for name in ("origin", "units"):
+        if getattr(options, name) is not None:
+            source.used.add(name)
+    if options.units == "norm" and not is_center:
+        raise InputError("--units norm counts from the center of the frame: give --origin center, too")
+    across, down = _pixels_of_a_unit(source, paths, options, frame, is_center=is_center)
+    if options.origin is None:
+        _refuse_middle(source, paths)
+    left = frame[0] / 2 if is_center else 0
+    top = {"top-left": 0, "bottom-left": frame[1]}.get(origin, frame[1] / 2)
+    is_upward = origin in ("bottom-left", "center")
+    if options.origin is not None or options.units is not None:
+        direction = "upward" if is_upward else "downward"
+        source.remarks.append(
+            f"coordinates count from x {left:g}, y {top:g} of the frame, y {direction}; one unit is {across:g} pixels "
+            f"across and {down:g} down"
+        )
+    sign = -1 if is_upward else 1
+
+    def place(point: Point) -> Point:
+        x, y = point
+        return [_moved(left, _scaled(x, across)), _moved(top, sign * _scaled(y, down))]
+
+    return place
+
+
+def _pixels_of_a_unit(
+    source: Source, paths: Sequence[Path], options: ImportOptions, frame: Size, *, is_center: bool
+) -> tuple[float, float]:
     """How many pixels one unit of x and one of y has: (1, 1) for pixels, the frame's width and height for shares."""
+    if options.units == "pixels":
+        return 1, 1
+    if options.units == "height":
+        return frame[1], frame[1]
+    if options.units == "norm":
+        return frame[0] / 2, frame[1] / 2
     points = [point for path in paths for point in path.points]
     coordinates = [coordinate for point in points for coordinate in point]
     if not coordinates:
@@ -107,11 +148,16 @@ def _pixels_of_a_unit(source: Source, paths: Sequence[Path], frame: Size) -> tup
                 "or degrees. They must be pixels of the frame"
             )
         return 1, 1
+    if is_center:
+        raise InputError(
+            f"has coordinates from {min(coordinates):g} to {max(coordinates):g}: these are no pixels. Say their unit "
+            "with --units height or --units norm"
+        )
     inside = sum(0 <= coordinate <= 1 for coordinate in coordinates)
     if inside < MOSTLY_INSIDE * len(coordinates):
         raise InputError(
             f"has coordinates from {min(coordinates):g} to {max(coordinates):g}, of which nobody can know the unit and "
-            "the origin; write them in pixels from the top left corner"
+            "the origin; say both with --origin and --units, or write pixels from the top left corner"
         )
     source.noticed["coordinates_taken_as_shares_of_the_frame"] += len(coordinates)
     where = (
@@ -129,11 +175,15 @@ def _refuse_middle(source: Source, paths: Sequence[Path]) -> None:
     points = [point for path in paths for point in path.points]
     negative = sum(x < 0 or y < 0 for x, y in points)
     sentence = f"{negative:,} of {count(len(points), 'fixation')} lie left of or above the frame"
-    rule = "They must count from its top left corner, x to the right and y down"
+    rule = "Without --origin they count from its top left corner, x to the right and y down. PsychoPy: --origin center"
     if negative * 2 > len(points):
         raise InputError(f"{sentence}: it seems that coordinates count from its middle. {rule}")
     if negative * 4 > len(points):
         source.remarks.append(f"{sentence}: perhaps coordinates count from its middle. {rule}")
+
+
+def _moved(start: float, coordinate: float) -> float:
+    return coordinate if start == 0 else round(start + coordinate, 6)
 
 
 def _scaled(coordinate: float, pixels: float) -> float:

@@ -12,7 +12,7 @@ from agents.stimuli import Task
 from serving.exchange.importing.path_units import Path, add_scaled
 from serving.exchange.importing.people_table import TableRow
 from serving.exchange.importing.repeated_rows import tell_several_answers
-from serving.exchange.importing.source import listed, person
+from serving.exchange.importing.source import PUBLISHED, listed, person
 from serving.exchange.importing.table_cells import NUMBER, CellText, is_empty, list_in, shortened
 from serving.exchange.importing.table_columns import ACROSS, DOWN, DURATIONS, ORDER, REPETITION, plain_column
 from serving.exchange.importing.table_reader import TableReader
@@ -32,10 +32,11 @@ def add_paths(reader: TableReader) -> None:
     reader.name_stimuli()
     across = reader.columns.find("x", ACROSS)
     down = reader.columns.find("y", DOWN)
-    if down is not None and plain_column(down).startswith(FROM_BELOW):
+    is_said = reader.options.origin == "bottom-left"
+    if down is not None and plain_column(down).startswith(FROM_BELOW) and not is_said:
         raise InputError(
-            f"has in column {shown(down)} heights that count from the bottom of the frame, as Pupil's do. Write 1 - y "
-            "into a column y, and give x and y with --columns x=NAME,y=NAME"
+            f"has in column {shown(down)} heights that count from the bottom of the frame, as Pupil's do. Give "
+            "--origin bottom-left"
         )
     response = next(iter(reader.columns.named(("response",))), None)
     has_paths = response is not None and _are_lists(reader, response)
@@ -46,6 +47,9 @@ def add_paths(reader: TableReader) -> None:
     else:
         paths = _of_fixations(reader, across, down)
     _refuse_onsets(reader, paths)
+    for path in paths:
+        if not path.agent.startswith(PUBLISHED):
+            path.about = reader.about(path.rows[0])
     add_scaled(reader.source, paths, reader.options, reader.options.frame)
     rows = [path.rows[0] for path in paths]
     tell_several_answers(reader.source, reader.table, rows, "answer", counts_once=False)

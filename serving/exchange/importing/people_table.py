@@ -64,9 +64,12 @@ def table_of_file(source: Source, data: bytes, given: Mapping[str, str]) -> Peop
     apostrophe that our own export put before ``=`` goes. Raises InputError."""
     data = _without_last_line(source, data)
     table = read_any_table(data, str(source.path), may_guess=True)
+    form = recognised(table.names, table.comments)
+    if form is not None and form.form.bare_quotes and table.problems:
+        # Only then: a spreadsheet that saves the program's table again doubles the marks.
+        table = read_any_table(data, str(source.path), may_guess=True, bare_quotes=True)
     source.remarks += table.remarks
     columns = Columns(table.names, dict(given))
-    form = recognised(table.names, table.comments)
     problems = list(table.problems)
     if form is not None and form.form.broken_lines == "left out" and table.broken:
         problems = [problem for problem in problems if problem.line not in table.broken]

@@ -6,21 +6,26 @@ from pathlib import Path
 
 from agents.catalogue import NAME
 from agents.errors import InputError, Problem
+from serving.exchange.importing.inspect_logs import read_inspect_log
 from serving.exchange.importing.json_forms import add_json, add_page
 from serving.exchange.importing.own_export import add_own_export, is_own_export
 from serving.exchange.importing.people_table import table_of_file
 from serving.exchange.importing.source import ImportOptions, Source
-from serving.exchange.importing.tables import add_table
+from serving.exchange.importing.tables import add_rows, add_table
 from serving.files.foreign_files import read_bytes
 from serving.files.words import count
 from serving.files.workbooks import WORKBOOKS
 
+ASC_OR_EDF = (
+    "is a recording of EyeLink; in its Data Viewer make a Fixation Report (Analysis, Reports) with the picture's "
+    "variable, RECORDING_SESSION_LABEL, CURRENT_FIX_INDEX, CURRENT_FIX_X, CURRENT_FIX_Y and CURRENT_FIX_DURATION, and "
+    "import that"
+)
 OF_OTHER_PROGRAMS = {  # what is wrong with files of other forms, and what to do, by their endings
     ".parquet": "is Parquet, which is not imported; export the run with --format csv, or give its folder",
     ".sav": "is a file of SPSS; save it as CSV in UTF-8, with commas between the cells",
-    ".asc": "is a recording of EyeLink; write its fixations as a table: subject, image, x, y, duration",
-    ".edf": "is a recording of EyeLink; write its fixations as a table: subject, image, x, y, duration",
-    ".eval": "is a log of Inspect; write its answers as a table: subject, stimulus, response",
+    ".asc": ASC_OR_EDF,
+    ".edf": ASC_OR_EDF,
     ".psydat": "is PsychoPy's own file; import the .csv beside it",
     ".zip": "is an archive; unpack it and import the files in it",
 }
@@ -49,6 +54,7 @@ def read_all(paths: Sequence[Path | str], options: ImportOptions) -> list[Source
     for option, is_given in (
         ("rows", bool(options.rows)),
         ("columns", bool(options.columns)),
+        ("wide", bool(options.wide)),
         ("form", options.form is not None),
     ):
         if is_given and option not in used:
@@ -77,6 +83,8 @@ def read_source(path: Path, options: ImportOptions | None = None) -> Source:
         table = table_of_file(source, data, options.columns)
         del data  # of a large table nothing is held twice
         add_table(source, table, options)
+    elif suffix == ".eval":
+        add_rows(source, [read_inspect_log(data)], options)
     else:
         add_json(source, data, options)
     if options.name is not None and ("~" in options.name) != (source.task == "conversation"):

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 
 from agents.errors import InputError
 from agents.stimuli import Task
+from serving.exchange.importing.about_people import JOIN
 from serving.exchange.importing.form_files import Form, absent_columns
 from serving.exchange.importing.json_columns import cell_at, inside
 from serving.exchange.importing.kept_rows import keep_rows_of_form
@@ -50,8 +51,11 @@ def with_form(options: ImportOptions, form: Form) -> ImportOptions:
         task=options.task or form.task,
         frame=options.frame or form.frame,
         fit=options.fit or form.fit,
+        origin=options.origin or form.origin,
+        units=options.units or form.units,
         responses=options.responses or form.responses,
         rt=options.rt or form.rt,
+        wide=options.wide or form.wide,
     )
 
 
@@ -63,9 +67,15 @@ def use_forms(source: Source, table: PeopleTable, forms: Sequence[Form], options
         rules = [] if form is None else [rule for written in form.rows for rule in _rules(table, written)]
         if form is not None and rules:
             keep_rows_of_form(source, table, rules, form.name)
-    chosen = {}
+    chosen: dict[str, str] = {}
     for form in forms:
         for field, patterns in form.columns.items():
+            if field == "meta" and field not in table.columns.given:
+                about = [name for pattern in patterns for name in _names(table, pattern) if fnmatchcase(name, pattern)]
+                if about:
+                    table.columns.given[field] = JOIN.join(about)
+                    chosen[field] = table.columns.given[field]
+                continue
             column = None if field in table.columns.given else _column(source, table, field, patterns)
             if column is not None:
                 table.columns.given[field] = column

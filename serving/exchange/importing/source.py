@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from agents.errors import InputError, Problem
 from agents.frames import Fit
 from agents.stimuli import Task
-from serving.exchange.importing.form_files import Form, TimeUnit
+from serving.exchange.importing.form_files import Form, Origin, PlaceUnit, TimeUnit
 from serving.exchange.importing.row_rules import RowRule
 from serving.files.words import count
 from serving.runs.records import UNKNOWN, people_record
@@ -34,10 +34,13 @@ class ImportOptions:
     - ``name``: the machine whose answers a file holds, or the two speakers ``A~B`` of a page.
     - ``frame``: width and height in pixels of the screen or window that scanpaths are in; ``fit``: how the picture
       filled it.
+    - ``origin``, ``units``: where in the frame the coordinates of scanpaths are 0, and their unit; None: pixels, or
+      shares where their size says so, from the top left.
     - ``responses``: what keys or buttons mean, ``{"f": "human", "j": "machine"}``; keys are in small letters.
     - ``rows``: rules that a table's rows must all obey.
     - ``columns``: the column of a field, ``{"subject": "participant.code"}``; fields are
       :data:`serving.exchange.importing.table_columns.FIELDS`.
+    - ``wide``: patterns of columns that hold the answers to one stimulus each, where a row is a person.
     - ``rt``: the unit of times; None: told by their size.
     - ``form``: a lab's own form, which says what the other options do not.
     - ``unnamed``: answers that name no person are taken, each as another person's.
@@ -48,9 +51,12 @@ class ImportOptions:
     name: str | None = None
     frame: Size | None = None
     fit: Fit | None = None
+    origin: Origin | None = None
+    units: PlaceUnit | None = None
     responses: Mapping[str, str] = field(default_factory=dict)
     rows: Sequence[RowRule] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
+    wide: Sequence[str] = ()
     rt: TimeUnit | None = None
     form: Form | None = None
     unnamed: bool = False
@@ -70,6 +76,8 @@ class ImportedAnswer(NamedTuple):
     """The values of the task's answer by its fields, as JSON. Equal answers may share them, so do not change them."""
     rt: float | None
     """The time of response in milliseconds; None where the file has none, or where ``raw`` has it."""
+    meta: Mapping[str, str] | None = None
+    """What the file tells about who answered, ``{"age": "31"}``; None where it tells nothing. Answers may share it."""
 
     @property
     def kind(self) -> str:
@@ -77,8 +85,12 @@ class ImportedAnswer(NamedTuple):
         return "published" if self.agent.startswith(PUBLISHED) else "human"
 
     def whole_raw(self) -> Any:
-        """The record's ``raw``: the response, with its time where it has one."""
-        return self.raw if self.rt is None else {"response": self.raw, "rt": self.rt}
+        """The record's ``raw``: the response, with its time and what is told about who answered where there is any."""
+        whole = self.raw if self.rt is None else {"response": self.raw, "rt": self.rt}
+        if self.meta is None:
+            return whole
+        fields = whole if isinstance(whole, dict) else {"response": whole}
+        return {**fields, "meta": self.meta}
 
 
 @dataclass(slots=True)
@@ -111,12 +123,19 @@ class Source:
     """The path of a file with the same bytes that was imported before."""
 
     def add(
-        self, stimulus: str, agent: str, raw: Any, answer: Mapping[str, Any] | None, rt: float | None = None
+        self,
+        stimulus: str,
+        agent: str,
+        raw: Any,
+        answer: Mapping[str, Any] | None,
+        rt: float | None = None,
+        meta: Mapping[str, str] | None = None,
     ) -> None:
         """Add an answer of ``agent`` ("human:05", "published:gpt2"). ``raw`` is the response as it stood in the file,
-        ``answer`` its values by the fields of the task's answer, or None; ``rt`` its time in milliseconds."""
+        ``answer`` its values by the fields of the task's answer, or None; ``rt`` its time in milliseconds; ``meta``
+        what is told about who answered."""
         stimulus = unicodedata.normalize("NFC", stimulus)  # as people's names are: both forms look alike
-        self.answers.append(ImportedAnswer(stimulus, agent, raw, answer, rt))
+        self.answers.append(ImportedAnswer(stimulus, agent, raw, answer, rt, meta))
 
     def records(self, run: str, kind: str) -> Iterator[dict[str, Any]]:
         """The answers of a ``kind``, "human" or "published", as records of the run with the id ``run``. ``sample`` is

@@ -28,6 +28,8 @@ JUDGES: Sequence[str] = _NAMES["judges"]
 PARTICIPANTS: Sequence[str] = _NAMES["participants"]
 SUBMISSIONS: Sequence[str] = _NAMES["submissions"]
 SESSIONS: Sequence[str] = _NAMES["sessions"]
+ABOUT: Sequence[str] = _NAMES["about"]
+PERSONAL: Sequence[str] = _NAMES["personal"]
 STIMULI: Sequence[str] = _NAMES["stimuli"]
 TRIALS: Sequence[str] = _NAMES["trials"]
 RESPONSES: Mapping[str, Sequence[str]] = _NAMES["responses"]
@@ -102,8 +104,8 @@ class Columns:
 
 
 WIDE = (
-    "One row must be one answer: if a row holds all answers of a person, make it long first (pandas.melt in Python, "
-    "pivot_longer in R)"
+    "One row must be one answer: if a row holds all answers of a person, --wide 'word_*' says which columns hold "
+    "answers"
 )
 
 
@@ -216,7 +218,20 @@ def numbered_siblings(columns: Columns, task: Task, column: str | None) -> list[
     return siblings
 
 
-def unread_remark(columns: Columns) -> list[str]:
-    """A sentence that names the columns nobody read; none where all were."""
-    unread = [shown(name) for name in columns.unread()]
-    return [f"{count(len(unread), 'column')} not read: {', '.join(unread)}"] if unread else []
+def is_personal(column: str) -> bool:
+    """Whether a column may tell a person's name or place to strangers: a name, an e-mail address, an IP address."""
+    return plain_column(column.rpartition(".")[2]) in PERSONAL or plain_column(column) in PERSONAL
+
+
+def unread_remarks(columns: Columns) -> list[str]:
+    """Sentences that name the columns nobody read, those that are personal apart; none where all were read."""
+    remarks = []
+    personal = [shown(name) for name in columns.unread() if is_personal(name)]
+    if personal:
+        what = "column that may tell who a person is, left out"
+        named = count(len(personal), what, what.replace("column", "columns"))
+        remarks.append(f"{named}: {', '.join(personal)}")
+    unread = [shown(name) for name in columns.unread() if not is_personal(name)]
+    if unread:
+        remarks.append(f"{count(len(unread), 'column')} not read: {', '.join(unread)}")
+    return remarks

@@ -7,11 +7,12 @@ rows that stay.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from agents.answers import is_blank
 from agents.errors import InputError, Problem
+from serving.exchange.importing.about_people import AboutPeople
 from serving.exchange.importing.json_columns import put_together
 from serving.exchange.importing.people_table import PeopleTable, TableRow, whole_numbers
 from serving.exchange.importing.repeated_rows import drop_equal_rows, tell_rows
@@ -80,6 +81,7 @@ class TableReader:
         self._person: str | None = None
         self._numbers = False
         self._names: dict[str, str] = {}  # of people, by their cells
+        self._about: AboutPeople | None = None
         self._without_answer: list[TableRow] = []
         self._without_stimulus: list[TableRow] = []
         self._with_word: dict[str, list[TableRow]] = {}
@@ -206,6 +208,13 @@ class TableReader:
             name = without_decimals(cell) if self._numbers else cell
             self._names[cell] = person("" if _names_nobody(cell) else name)
         return self._names[cell]
+
+    def about(self, row: TableRow) -> Mapping[str, str] | None:
+        """What the table tells about who answered in a row, such as ``{"age": "31"}``; None where it tells nothing. It
+        is asked after all other columns are chosen: a column that is read as something else tells nothing."""
+        if self._about is None:
+            self._about = AboutPeople(self.source, self.columns, self.table.rows, self.person)
+        return self._about.of(row)
 
     # times
 

@@ -24,10 +24,11 @@ from serving.exchange.importing.recognising import refuse_other_table, tell_form
 from serving.exchange.importing.repeated_rows import tell_several_answers
 from serving.exchange.importing.source import ImportOptions, Source, listed, refuse
 from serving.exchange.importing.table_cells import NO_ANSWER_WITHOUT_TIME, CellText, is_whole, read_labels, read_text
-from serving.exchange.importing.table_columns import FIELDS, unread_remark
+from serving.exchange.importing.table_columns import FIELDS, unread_remarks
 from serving.exchange.importing.table_reader import TableReader
 from serving.exchange.importing.truth_column import machines_of
 from serving.exchange.importing.verdicts import add_verdicts
+from serving.exchange.importing.wide_tables import make_long
 from serving.files.csv_tables import by_line
 from serving.files.words import shown
 from serving.sets.published_tasks import task_of_file
@@ -68,6 +69,7 @@ def add_table(source: Source, table: PeopleTable, options: ImportOptions) -> Non
     keep_rows(source, table, options.rows)
     use_forms(source, table, forms, options)
     fill_columns(source, table)
+    make_long(source, table, options.wide)
     _refuse_other_tasks(source, table)
     note_empty_columns(table)
     read_decimal_commas(source, table)
@@ -83,7 +85,7 @@ def add_table(source: Source, table: PeopleTable, options: ImportOptions) -> Non
         add_paths(reader)
     else:
         _add_answers(reader)
-    source.remarks += unread_remark(table.columns)
+    source.remarks += unread_remarks(table.columns)
     refuse(by_line(reader.problems))
 
 
@@ -197,7 +199,8 @@ def _add_answers(reader: TableReader) -> None:
         answer = read.answer(row)
         stimulus = reader.stimulus(row)
         agent = machines.get(id(row)) or reader.person(row)
-        source.add(stimulus, agent, row.cells[column].strip(), answer.typed, times[place])
+        about = None if id(row) in machines else reader.about(row)
+        source.add(stimulus, agent, row.cells[column].strip(), answer.typed, times[place], about)
     del times
     tell_several_answers(source, reader.table, rows, "answer", counts_once=False)
 

@@ -81,8 +81,7 @@ def _add_on_trials(reader: TableReader) -> None:
         raw: Any = written
         if screens is not None or times[place] is not None:
             raw = {"response": written, "rt": times[place]}
-        judge = reader.person(row)
-        source.add(trial, judge, raw, answer)
+        source.add(trial, reader.person(row), raw, answer, meta=reader.about(row))
     tell_several_answers(source, reader.table, [row for row, *_ in judged], "verdict", counts_once=True)
 
 
@@ -223,7 +222,7 @@ def _add_foreign(reader: TableReader) -> None:
         }
         says = "machine" if judgement.verdict == judgement.words[0] else "human"
         answer = plain(VerdictAnswer.model_validate({"verdict": says, "confidence": confidences.get(place)}))
-        source.add(name, reader.person(judgement.row), raw, answer)
+        source.add(name, reader.person(judgement.row), raw, answer, meta=reader.about(judgement.row))
     rows = [judgement.row for judgement in judged]
     tell_several_answers(source, reader.table, rows, "verdict", counts_once=True)
 

@@ -310,8 +310,7 @@ def test_buttons_that_pandas_wrote(tmp_path: Path) -> None:
     ("name", "way_out"),
     [
         ("data.sav", "save it as CSV"),
-        ("data.asc", "write its fixations as a table"),
-        ("data.eval", "write its answers as a table"),
+        ("data.asc", "make a Fixation Report (Analysis, Reports)"),
     ],
 )
 def test_files_that_are_not_read_say_what_to_do(

@@ -158,7 +158,7 @@ CSV_CASES: list[tuple[bytes, list[str]]] = [
     (b'w,word_association,cat,,,"{""a"":1,""a"":2}"', ["meta: not JSON: the key 'a' stands twice in one object"]),
     (b"w,word_association", ["None: 2 cells, but the header has 6"]),
     (b'w,word_association,"a"b,,,', ["None: not CSV: ',' expected after"]),
-    (b"w,word_association,\xe9,,,", ["cue: is not UTF-8"]),
+    (b"w,word_association,\xc3\xa9\xe9,,,", ["cue: is not UTF-8"]),
     (b",word_association,cat,,,", ["id: is missing"]),
 ]
 
@@ -189,6 +189,24 @@ def test_tables_of_other_programs(tmp_path: Path, name: str, data: bytes) -> Non
     assert (row.id, row.problems, row.stimulus and row.stimulus.cue) == ("a", (), "Bär, braun")
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "encoding"),
+    [
+        ("cues.csv", "cue;frequency\nMüll;1\nStraße;2\n", "cp1252"),
+        ("cues.txt", "Müll\r\n\r\nStraße\r\n", "cp1252"),
+        ("cues.txt", "Müll\nStraße\n", "utf-16"),
+    ],
+)
+def test_encodings_of_spreadsheets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, encoding: str
+) -> None:
+    """A guess is told, and words are those that `import` reads in such a file."""
+    (tmp_path / name).write_bytes(text.encode(encoding))
+    assert [row.stimulus and row.stimulus.cue for row in read_rows(tmp_path / name)] == ["Müll", "Straße"]
+    told = "was read as Windows-1252" in capsys.readouterr().err
+    assert told == (encoding == "cp1252")
+
+
 def test_a_header_that_cannot_be_used_says_everything(tmp_path: Path) -> None:
     (tmp_path / "set.csv").write_text("id,task,cue,cue,,notes,notes\n1,2,3,4,5,6,7\n")
     with pytest.raises(InputError, match="header") as caught:
@@ -204,7 +222,7 @@ def test_a_header_that_cannot_be_used_says_everything(tmp_path: Path) -> None:
     [
         ("set.jsonl", b"\n \r\n", "an empty set"),
         ("set.csv", b"id,task,cue\n\n", "an empty set"),
-        ("set.csv", b"id,task,\xff\n", "header"),
+        ("set.csv", b"id,task,\xc3\xa9\xff\n", "header"),
         ("set.jsonl.gz", b"\x1f\x8b", "an unknown kind of set"),
         ("set.json", b'[{"id":"a"}]', "a JSON document"),
         ("set.json", b'{\n"id":"a"}', "a JSON document"),

@@ -33,9 +33,9 @@ def make_long(source: Source, table: PeopleTable, patterns: Sequence[str]) -> No
     fits no column, and for two columns of one stimulus.
     """
     if not patterns:
-        times = table.columns.given.get("rt", "")
-        if ANY in times and times not in table.columns.names:
-            raise InputError(f"--columns rt={shown(times)}: there is no such column; * is for tables with --wide")
+        of_times = table.columns.given.get("rt", "")
+        if ANY in of_times and of_times not in table.columns.names:
+            raise InputError(f"--columns rt={shown(of_times)}: there is no such column; * is for tables with --wide")
         return
     source.used.add("wide")
     stimuli: dict[str, str] = {}

@@ -62,11 +62,14 @@ def read_table(data: bytes, where: str, *, may_guess: bool = False, bare_quotes:
     table.remarks = found.remarks
     table.guess = found.guess
     is_damaged = UNDECODED.search(found.text) is not None
+    swallowed: list[int] = []
     shared: dict[str, str] = {}  # cells that come again are held once: names and cues stand there a million times
     for number, cells, fault in rows:
         if fault is None and len(cells) != len(names):
             fault = f"{count(len(cells), 'cell')}, but the header has {len(names)}"
             table.broken.add(number)
+        if found.separator == "\t" and any("\t" in cell and "\n" in cell for cell in cells):
+            swallowed.append(number)
         if len(shared) < MOST_SHARED:
             cells = [shared.setdefault(cell, cell) for cell in cells]
         row = dict(zip(names, cells, strict=False))
@@ -77,6 +80,10 @@ def read_table(data: bytes, where: str, *, may_guess: bool = False, bare_quotes:
             table.problems += [Problem(where, number, shown(name) or None, "is not UTF-8") for name in undecoded]
         else:
             table.rows.append((number, row))
+    if swallowed:
+        rows_with = f"{count(len(swallowed), 'row')} with a cell of several lines and tabs"
+        what = "if a quotation mark begins an answer there, other rows are lost in this cell"
+        table.remarks.append(f"{rows_with}, the first on line {swallowed[0]}: {what}")
     return table
 
 

@@ -20,9 +20,11 @@ from agents.stimuli import SHORT, Task
 from serving.exchange.importing.source import ImportOptions, Source, refuse
 from serving.files.csv_tables import CsvTable, by_line, read_table, unguarded
 from serving.files.row_problems import as_problems
+from serving.files.table_text import table_text
 
 COLUMNS = ("schema", "run", "task", "stimulus", "stimulus_sha256", "agent", "kind", "sample", "seed", "status")
 """The first columns of our own table of records."""
+HEAD = 4096  # bytes, more than the names of the columns have
 IDENTITY = ("run", "task", "stimulus", "agent", "kind", "sample")  # columns that tell one record from another
 SHORT_OF: dict[str, str] = {name: short for short, name in SHORT.items()}
 KINDS = ("machine", "human", "published", "control")
@@ -30,10 +32,10 @@ KINDS = ("machine", "human", "published", "control")
 
 def is_own_export(data: bytes) -> bool:
     """Whether a CSV begins as our own export of records does."""
-    first = data.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode("utf-8", "replace")
     try:
-        cells = next(csv.reader(io.StringIO(first)), [])
-    except csv.Error:
+        head = table_text(data[:HEAD], "", may_guess=True)  # a spreadsheet may have saved it with other separators
+        cells = next(csv.reader(io.StringIO(head.text), delimiter=head.separator), [])
+    except (csv.Error, InputError):
         return False  # it is no CSV, which its reader tells
     return tuple(cells)[: len(COLUMNS)] == COLUMNS
 

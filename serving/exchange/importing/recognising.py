@@ -65,6 +65,13 @@ def use_forms(source: Source, table: PeopleTable, forms: Sequence[Form], options
     if not options.rows:
         form = next((form for form in forms if form.rows), None)
         rules = [] if form is None else [rule for written in form.rows for rule in _rules(table, written)]
+        if form is not None and form is options.form:
+            absent = [written.column for written in form.rows if not _rules(table, written)]
+            if absent:
+                raise InputError(
+                    f"has no column {listed([shown(name) for name in absent])}, which the rows of the form "
+                    f"{shown(form.name)} name; its columns are {table.columns.listed()}"
+                )
         if form is not None and rules:
             keep_rows_of_form(source, table, rules, form.name)
     chosen: dict[str, str] = {}
@@ -77,6 +84,11 @@ def use_forms(source: Source, table: PeopleTable, forms: Sequence[Form], options
                     chosen[field] = table.columns.given[field]
                 continue
             column = None if field in table.columns.given else _column(source, table, field, patterns)
+            if column is None and field not in table.columns.given and form is options.form:
+                names = listed([shown(pattern) for pattern in patterns])
+                source.remarks.append(
+                    f"no {field} is read: the form names {names}, and the table has none that is filled"
+                )
             if column is not None:
                 table.columns.given[field] = column
                 chosen[field] = column

@@ -43,7 +43,7 @@ from serving.runs.records import UNKNOWN
 SECONDS_BELOW = 20  # a median time below it is in seconds: nobody answers within 20 milliseconds
 PLAUSIBLE = (100, 300_000)  # milliseconds: a median time outside is told
 NOBODY = frozenset({UNKNOWN, "none", "anonymous"})
-CUT_NUMBER = re.compile(r"[0-9]\.[0-9]+E\+[0-9]+")  # what a spreadsheet makes of a long number
+CUT_NUMBER = re.compile(r"[0-9]\.[0-9]+[Ee]\+?[0-9]+")  # what a spreadsheet, or the number in its file, makes of an id
 MIXED = 0.1  # more times than this part below SECONDS_BELOW are two units in one column
 MARKUP = frozenset("<{")  # of a screen's content, which is no name of a stimulus
 
@@ -105,6 +105,8 @@ class TableReader:
         else:
             screens = self.table.screens
             self._stimulus_columns = self.columns.named(STIMULI if screens is None else screens.stimuli)
+        if not self._stimulus_columns and not self.columns.names:
+            raise InputError("is empty: it has no row of names for the columns")
         if not self._stimulus_columns:
             raise InputError(
                 "has no column that names the stimulus, such as stimulus, cue or image; its columns are "
@@ -264,6 +266,12 @@ class TableReader:
                     f"column {shown(column)}: half of the times are at most {middle:g}, so they are taken as seconds; "
                     "--rt ms takes them as milliseconds"
                 )
+                long = [time for time in times if 1000 * time > PLAUSIBLE[1]]
+                if long:
+                    self.source.remarks.append(
+                        f"column {shown(column)}: {count(len(long), 'time')} of more than {PLAUSIBLE[1] // 60_000} "
+                        f"minutes, the longest {max(long):g} s: look at its unit, and at points that part thousands"
+                    )
             return 1000.0
         small = sum(0 < time < SECONDS_BELOW for time in times)
         if small > MIXED * len(times):

@@ -33,9 +33,9 @@ def make_long(source: Source, table: PeopleTable, patterns: Sequence[str]) -> No
     fits no column, and for two columns of one stimulus.
     """
     if not patterns:
-        times = table.columns.given.get("rt", "")
-        if ANY in times and times not in table.columns.names:
-            raise InputError(f"--columns rt={shown(times)}: there is no such column; * is for tables with --wide")
+        time = table.columns.given.get("rt", "")
+        if ANY in time and time not in table.columns.names:
+            raise InputError(f"--columns rt={shown(time)}: there is no such column; * is for tables with --wide")
         return
     source.used.add("wide")
     stimuli: dict[str, str] = {}

@@ -63,7 +63,7 @@ def test_scores_by_who_answered_and_by_who_judged(tmp_path: Path) -> None:
     machine = ["import", str(tmp_path / "machine.csv"), "--task", "word", "--name", "gpt"]
     assert main([*machine, "--out", str(tmp_path / "run")]) == 0
     trials = tmp_path / "trials"
-    assert main(["trials", str(tmp_path / "run"), "--out", str(trials)]) == 0
+    assert main(["trials", str(tmp_path / "run"), "--seed", "1", "--out", str(trials)]) == 0
     with (tmp_path / "trials.key.csv").open(newline="") as file:
         key = list(csv.DictReader(file))
     columns = {row["agent"]: json.loads(row["columns"]) for row in key}
@@ -89,4 +89,5 @@ def test_scores_by_who_answered_and_by_who_judged(tmp_path: Path) -> None:
     assert found["sex", "f"] == (len(people), 0)
     assert found["sex", "m"] == (0, len(people))
     of_p1 = sum(row["agent"] == "human:p1" for row in people)
+    assert 0 < of_p1 < len(people)
     assert found["person.sex", "f"] == (of_p1, of_p1)

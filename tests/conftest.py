@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from judging.scores import svg
 from serving.files import signs_of_life
 from serving.generation import load_times
 from serving.scheduling import local_ray, machine
@@ -39,13 +40,22 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(PLUGIN)
 
-WAITING = ("test_ray", "test_ray_start", "test_crash", "test_cli", "test_fetch")  # tests of processes
+WAITING = (
+    "test_ray",
+    "test_ray_start",
+    "test_crash",
+    "test_cli",
+    "test_fetch",
+    "test_projects",
+    "test_set_runs",
+)  # tests of processes
 
 # A busy machine is no fault: Hypothesis counts neither the time of an example nor that of drawing it.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 signs_of_life.FIRST_SIGN = 3600.0  # and no command says that it still works
 load_times.LEAST = float("inf")  # or keeps how long it has loaded
+svg.FORMS = ("svg",)  # the other forms of a figure take as long as all else that `score` does; their tests ask for them
 
 gc.disable()  # until all is imported, which is then no longer looked through
 

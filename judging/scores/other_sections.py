@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from judging.scores import svg
 from judging.scores.figures import PASS_RATES
 from judging.scores.page_content import DescribedSvg, PairsSection, PopulationSection, PublishedSection
 from judging.scores.papers.published import published
 from judging.scores.score_tables import ScoreTables
-from judging.scores.svg import FORMS
 from judging.statistics.measures import ALL
 from judging.statistics.tables import Grid, Table
 from judging.statistics.verdict_table import TASK_NAMES
@@ -21,7 +21,7 @@ def picture(figures: Mapping[str, str], name: str, label: str) -> DescribedSvg |
     """A figure of this name as the page shows it, with links to its files; None where it was not drawn."""
     if name not in figures:
         return None
-    files = [(form.upper(), f"figures/{quote(name)}.{form}") for form in FORMS]
+    files = [(form.upper(), f"figures/{quote(name)}.{form}") for form in svg.FORMS]
     return DescribedSvg(figures[name], label, files)
 
 

@@ -160,10 +160,10 @@ class Scores:
             (made / "figures").mkdir()
             svgs = {}
             for name, draw in to_draw.items():
-                figure = drawn(draw)
-                for ending, content in figure.files().items():
+                files = drawn(draw)
+                for ending, content in files.items():
                     (made / "figures" / f"{name}.{ending}").write_bytes(content)
-                svgs[name] = figure.svg
+                svgs[name] = files["svg"].decode("utf-8")
             text = page(self.tables, self.differences, svgs)
             (made / "index.html").write_text(text, encoding="utf-8")
 

@@ -6,7 +6,6 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ COLOURS = (HUMAN, MACHINE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = "osD^vPX"  # not as many as colours: both together repeat late
 BAND = "#9a9a9a"
 Draw = Callable[[Any], None]  # draws on an empty figure of matplotlib
-FORMS = ("svg", "png", "pdf")  # of files in which each figure is saved
+FORMS: tuple[str, ...] = ("svg", "png", "pdf")  # of files in which each figure is saved
 PIXELS = 200  # to the inch
 # by form what a file would say of the program and the time
 NAMELESS = {
@@ -36,31 +35,18 @@ LONGEST_NAME = 60  # letters of a name in a figure; tables have all
 USUAL_NAME = 24  # letters, for which there is room as it is
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A figure in all forms in which it is saved."""
-
-    svg: str
-    """Text that stays text, and ink of the page's colour, light or dark."""
-    png: bytes
-    """Pixels on white, PIXELS to the inch, for slides."""
-    pdf: bytes
-    """Vectors with their letters, for papers."""
-
-    def files(self) -> dict[str, bytes]:
-        """The contents of a file of each form, by the end of its name."""
-        return {"svg": self.svg.encode("utf-8"), "png": self.png, "pdf": self.pdf}
-
-
 def svg(draw: Draw) -> str:
     """The figure that ``draw`` draws, as an SVG: the same bytes every time."""
     return _svg(_figure(draw))
 
 
-def drawn(draw: Draw) -> Drawn:
-    """The figure that ``draw`` draws, in all forms: the same bytes every time."""
+def drawn(draw: Draw) -> dict[str, bytes]:
+    """The figure that ``draw`` draws, as the content of a file of each of FORMS: the same bytes every time.
+
+    In an SVG text stays text, with ink of the page's colour, light or dark. A PNG has pixels on white, for slides.
+    A PDF has its letters with it, for papers."""
     figure = _figure(draw)
-    return Drawn(_svg(figure), _saved(figure, "png"), _saved(figure, "pdf"))
+    return {form: _svg(figure).encode("utf-8") if form == "svg" else _saved(figure, form) for form in FORMS}
 
 
 def _figure(draw: Draw) -> Any:

@@ -57,7 +57,8 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> None:
+def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judging.scores.svg.FORMS", ("svg", "png", "pdf"))
     out = tmp_path / "S"
     assert main(["score", str(verdicts / "V"), "--out", str(out), "--bounds", "0.2"]) == 0
     with (out / "scores.csv").open(newline="") as file:

@@ -82,7 +82,7 @@ def resolve(names: Sequence[str], assignments: Sequence[str], config: Path | Non
                 narrowed.add(plain[name])
         except InputError as error:
             problems.append(Problem(where, None, None, str(error)))
-    if len(set(asked)) != len(asked):
+    if any(asked.count(name) > 1 for name in narrowed):
         problems.append(Problem(where, None, None, "an agent is given twice; several tasks are agent=color+caption"))
     by_target = plain | {name: name for name in plain.values()}
     for assignment in assignments:

@@ -1,5 +1,6 @@
 """``turinglike run``: a project's file as commands, what is refused before anything starts, and what is left out."""
 
+import contextlib
 import json
 import shlex
 import shutil
@@ -8,12 +9,14 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from agents.errors import InputError
 from serving.cli import build_parser, main
+from serving.projects import running
 from serving.projects.project_file import read_project
 from serving.runs.run import Run
 
@@ -47,6 +50,7 @@ out = "trials"
 [judge]
 trials = "trials"
 judges = "cue-length"
+here = true
 out = "verdicts"
 
 [score]
@@ -69,6 +73,16 @@ def project(folder: Path, text: str = PROJECT) -> Path:
     return file
 
 
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let steps be carried out here: a process of its own for each imports everything anew."""
+
+    def carried_out(words: Sequence[str], folder: Path) -> int:
+        with contextlib.chdir(folder):
+            return main(words)
+
+    monkeypatch.setattr(running, "_carried_out", carried_out)
+
+
 def lines(file: Path) -> list[str]:
     return [" ".join(step.words) for step in read_project(file, build_parser())]
 
@@ -78,7 +92,7 @@ def test_a_table_is_the_line_that_one_would_type(tmp_path: Path) -> None:
         "generate --task word --agents null,slow --here --out answers --config turinglike.toml words.txt",
         "import --task word --out answers people_words.json",
         "trials --every --as-written --seed 3 --out trials answers",
-        "judge --judges cue-length --out verdicts --config turinglike.toml trials",
+        "judge --judges cue-length --here --out verdicts --config turinglike.toml trials",
         "score --out scores --force verdicts",
         "study new --out study --set trials.number=4 --set texts.title=Whose? trials",
     ]
@@ -172,12 +186,10 @@ def test_what_is_no_project_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_a_project_goes_from_stimuli_to_scores_and_does_again_only_what_has_changed(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     file = project(tmp_path)
-    package = tmp_path / "agents"  # a folder of the user's, which is not to be imported
-    package.mkdir()
-    (package / "__init__.py").write_text("raise ImportError")
+    in_this_process(monkeypatch)
     assert main(["run", str(file), "--dry-run"]) == 0
     assert not (tmp_path / "answers").exists()
     capfd.readouterr()
@@ -249,8 +261,9 @@ def test_a_file_of_windows_and_a_link_are_read(tmp_path: Path) -> None:
 
 
 def test_failed_records_do_not_end_a_project_and_an_agent_that_stops_does(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    in_this_process(monkeypatch)
     text = """\
 [agents.null]
 fail = "word3$"
@@ -283,6 +296,9 @@ run = "one"
 
 def test_a_signal_is_passed_on_and_the_same_command_goes_on(tmp_path: Path) -> None:
     file = project(tmp_path, PROJECT.replace("delay_s = 0.0", "delay_s = 0.3").partition("[trials]")[0])
+    package = tmp_path / "agents"  # a folder of the user's, which is not to be imported
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError")
     command = [sys.executable, "-m", "serving.cli", "run", str(file)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT, text=True)
     answers = tmp_path / "answers" / "records"

@@ -28,7 +28,7 @@ SINGULARS = {"judges": "judge", "stimuli": "stimulus", "participants": "particip
 CHANCE = "; chance is 50 %"  # in the first sentence on an agent
 SCOPE = (
     "These results hold for judges, stimuli and participants like these: where there are several, they count as a "
-    "random sample. The status of a study decides about its own stimuli only, so the two may differ."
+    "random sample. `turinglike study status` decides about these stimuli only, so the two may differ."
 )
 
 

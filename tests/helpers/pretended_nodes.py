@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,11 +20,16 @@ CORES = 4  # of each node
 
 @contextlib.contextmanager
 def two_nodes() -> Iterator[str]:
-    """The address of such a cluster, which ends with the context."""
+    """The address of such a cluster, which ends with the context.
+
+    Ray also writes the address into its usual folder, which is not there before somebody has started Ray on the
+    machine, and which all of Ray's processes share. So this process gets a usual folder of its own."""
     local_ray.set_environment()
     from ray.cluster_utils import Cluster
 
     with tempfile.TemporaryDirectory(prefix=local_ray.PREFIX, dir="/tmp", ignore_cleanup_errors=True) as folder:
+        os.environ["RAY_TMPDIR"] = folder
+        Path(folder, "ray").mkdir()
         cluster = Cluster()
         for _ in range(2):
             cluster.add_node(num_cpus=CORES, temp_dir=f"{folder}/ray", **local_ray.RAY_OPTIONS)

@@ -31,6 +31,7 @@ DRAWN = ("--task", "word", "--agents", "minilm,openai-chat", "--seed", "7")
 AT_ONCE = {"type_mean": 0.0, "type_sd": 0.0, "read_mean": 0.0, "read_sd": 0.0, "think_scale": 0.0}
 KEPT = "/kept"  # stands for the folder in what is kept
 NOW = re.compile(r'("(?:created|run|key_sha256)": ?)"[^"]*"')
+LONG_NUMBER = re.compile(r"-?[0-9]+\.[0-9]{9,}(?:e[-+]?[0-9]+)?")  # has more than nine digits
 Cookies = dict[str, dict[str, str]]
 
 
@@ -368,7 +369,8 @@ def exports(folder: Path) -> list[list[str]]:
 def exported(folder: Path) -> dict[str, str]:
     """The SHA-256 of each table and each file of JSON in ``out``, in which :data:`KEPT` stands for ``folder``. Left
     out of the hash is what differs each time: the values of :data:`NOW`, and the names of the runs in ``out``, which
-    are drawn when a study of tests is exported and stand in its ``trials.key.csv``."""
+    are drawn when a study of tests is exported and stand in its ``trials.key.csv``. Scores count to nine digits: the
+    last digits of a logistic regression are the processor's."""
     drawn = [json.loads(path.read_text())["run"] for path in sorted((folder / "out").rglob("run.json"))]
     found = {}
     for path in sorted((folder / "out").rglob("*")):
@@ -376,6 +378,8 @@ def exported(folder: Path) -> dict[str, str]:
             text = NOW.sub(r'\1""', path.read_text().replace(str(folder), KEPT))
             for run in drawn:
                 text = text.replace(run, "")
+            if "scores" in path.parts:
+                text = LONG_NUMBER.sub(lambda number: f"{float(number[0]):.9g}", text)
             found[str(path.relative_to(folder / "out"))] = hashlib.sha256(text.encode()).hexdigest()
     return found
 

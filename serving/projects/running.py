@@ -19,6 +19,10 @@ from serving.projects.project_file import read_project
 from serving.scheduling.interrupts import Interrupted, raised
 
 DONE = "turinglike.done.json"
+BEGUN = "begun: "
+"""Stands in :data:`DONE` before the line of a step whose outputs were not there when it began, and which has not ended.
+If the process is killed (power, kill -9), the step may have written its folder, or a part of the files beside it. The
+same line would then refuse what it made itself. With this mark it is carried out again with ``--force``."""
 FAILED_RECORDS = 1
 PASSING = ("run", "timing", "worker", "created")
 """Keys of a record that say nothing of the answer."""
@@ -53,8 +57,18 @@ def run_project(file: Path, parser: argparse.ArgumentParser, names: Sequence[str
         print_warning(f"$ {line}")
         if dry_run:
             continue
-        read = "" if step.repeats else _content(folder, step.inputs)
-        code = _carried_out(step.words, folder)
+        words = list(step.words)
+        read = ""
+        if not step.repeats:
+            read = _content(folder, step.inputs)
+            if done.get(BEGUN + line) == read and "--force" in step.flags:
+                words.append("--force")  # what a killed process left there is of this same line
+            elif not _are_any_there(folder, step.outputs):
+                done[BEGUN + line] = read
+                write_json(folder / DONE, done)
+        code = _carried_out(words, folder)
+        if done.pop(BEGUN + line, None) is not None and code != 0:
+            write_json(folder / DONE, done)  # the command ended by itself, and has tidied up
         if code not in (0, FAILED_RECORDS):
             rest = "; the same command goes on with it" if code != 2 else ""
             print_warning(f"turinglike: the step {step.name} ended with exit code {code}{rest}")
@@ -77,6 +91,10 @@ def _read_done(path: Path) -> dict[str, str]:
 
 def _are_there(folder: Path, paths: Sequence[Path]) -> bool:
     return all((folder / path).exists() for path in paths)
+
+
+def _are_any_there(folder: Path, paths: Sequence[Path]) -> bool:
+    return any((folder / path).exists() for path in paths)
 
 
 def _content(folder: Path, paths: Sequence[Path]) -> str:

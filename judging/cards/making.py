@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agents import catalogue
-from agents.catalogue.selection import Selection, resolve
+from agents.catalogue.selection import Selection, checked_agents, resolve
 from agents.errors import InputError, Problem
 from agents.stimuli import SHORT, TASKS, Asked
 from judging.cards.card import Card, read_card
@@ -59,6 +59,7 @@ def make_card(
     of_judges, of_agents = _parted(settings, wanted_judges)
     agents = list(dict.fromkeys(map(_from_anywhere, agents)))
     selection = resolve(agents, of_agents, config)
+    checked_agents(selection.entries, selection.settings)
     check_judges(",".join(wanted_judges), of_judges, config)
     found = chosen(pools, tasks)
     typed, asked, left_out = plan(agents, selection, found, tasks, pools)

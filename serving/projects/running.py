@@ -24,6 +24,15 @@ BEGUN = "begun: "
 If the process is killed (power, kill -9), the step may have written its folder, or a part of the files beside it. The
 same line would then refuse what it made itself. With this mark it is carried out again with ``--force``."""
 FAILED_RECORDS = 1
+STEP = """\
+import sys
+from serving.scheduling.interrupts import end_with
+end_with(int(sys.argv.pop(1)))
+from serving.cli import command
+sys.exit(command())
+"""
+"""What a step's process runs. It ends with this one: whoever kills `turinglike run` by SIGKILL means the step, too. A
+step that went on alone would hold its folder, and the same command, typed again, would be refused."""
 PASSING = ("run", "timing", "worker", "created")
 """Keys of a record that say nothing of the answer."""
 
@@ -143,7 +152,7 @@ def _carried_out(words: Sequence[str], folder: Path) -> int:
     """Run a command in ``folder``; returns its exit code. A signal is passed on, and the command's end awaited."""
     ended: Interrupted | None = None
     # -P: a folder `agents` or `serving` in the project is no package of ours.
-    command = [sys.executable, "-P", "-m", "serving.cli", *words]
+    command = [sys.executable, "-P", "-c", STEP, str(os.getpid()), *words]
     sys.stdout.flush()
     with raised(), subprocess.Popen(command, cwd=folder) as process:
         while True:

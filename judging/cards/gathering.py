@@ -28,7 +28,7 @@ from judging.cards.card import (
     Usage,
 )
 from judging.cards.pool import Pool, PoolAnswers, checksum
-from judging.cards.steps import ANSWERS, CALIBRATION, SCORES, VERDICTS, verdicts_of
+from judging.cards.steps import ANSWERS, CALIBRATION, PEOPLE, SCORES, VERDICTS, verdicts_of
 from judging.scores.papers.published import kind, published
 from judging.scores.scores import SCORES_FILE
 from judging.scores.tiles import overall_outcome
@@ -60,6 +60,7 @@ def gather(
     which it converses. ``pools`` are by task. Raises InputError for folders whose commands have not ended."""
     scores = orjson.loads((folder / SCORES / SCORES_FILE).read_bytes())
     run = Run(folder / ANSWERS)
+    people = Run(folder / PEOPLE)
     judged = open_verdicts([folder / VERDICTS])
     settings = settings_of(judged)
     cues = single_cues(judged)
@@ -71,7 +72,8 @@ def gather(
             of_task = [one for one in in_run if task in described[one]["task"]]
             if of_task:
                 pool = pools[task][0].name
-                results.append(_task_result(run, of_task[0], task, pool, scores, settings, cues, price_token))
+                result = _task_result(run, people, of_task[0], task, pool, scores, settings, cues, price_token)
+                results.append(result)
         provenance = {one: {key: described[one].get(key) for key in DESCRIBED} for one in in_run}
         agents.append(AgentResult(agent=in_run[0], typed=name, provenance=provenance, tasks=results))
     return Card(
@@ -79,7 +81,7 @@ def gather(
         created=str(run.meta["created"]),
         bounds=scores["bounds"],
         agents=agents,
-        pools=[_pool_used(run, task, pool, answers) for task, (pool, answers) in pools.items()],
+        pools=[_pool_used(people, task, pool, answers) for task, (pool, answers) in pools.items()],
         left_out=list(left_out),
         published=[agent for task in pools for agent in published_agents(task)],
         calibration=_calibrations(folder, pools),
@@ -89,6 +91,7 @@ def gather(
 
 def _task_result(
     run: Run,
+    people: Run,
     agent: str,
     task: Asked,
     pool: str,
@@ -127,7 +130,7 @@ def _task_result(
         judges=judges,
         tells=_tells(rows, cues),
         usage=usage,
-        beside=list(_beside(run, agent, task)),
+        beside=list(_beside(run, people, agent, task)),
     )
 
 
@@ -212,7 +215,7 @@ def _usage(run: Run, agent: str, task: Asked, price_token: float | None) -> tupl
     return usage, stimuli
 
 
-def _beside(run: Run, agent: str, task: Asked) -> Iterator[Beside]:
+def _beside(run: Run, people: Run, agent: str, task: Asked) -> Iterator[Beside]:
     """The first stimuli of the set that the agent answered, with participants' answers to them."""
     opened = open_run(run.path)
     of_agent: dict[str, list[TypedRecord]] = {}
@@ -221,7 +224,7 @@ def _beside(run: Run, agent: str, task: Asked) -> Iterator[Beside]:
             of_agent.setdefault(record.stimulus, []).append(record)
     rows = {row["id"]: row for row in run.stimuli() if row["id"] in of_agent}
     names = {row.get("benchmark_id", name): name for name, row in rows.items()} | {name: name for name in rows}
-    participants = _of_participants(opened, task, names)
+    participants = _of_participants(open_run(people.path), task, names)
     for name, records in of_agent.items():
         row = rows[name]
         shown = next(str(row[key]) for key in TASK_FIELDS if row.get(key))
@@ -245,8 +248,8 @@ def _of_participants(opened: OpenRun, task: Asked, names: Mapping[str, str]) -> 
     return found
 
 
-def _pool_used(run: Run, task: Asked, pool: Pool, answers: PoolAnswers) -> PoolUsed:
-    number = sum(record["kind"] == "human" and record["task"] == task for record in run.latest("humans"))
+def _pool_used(people: Run, task: Asked, pool: Pool, answers: PoolAnswers) -> PoolUsed:
+    number = sum(record["kind"] == "human" and record["task"] == task for record in people.latest("humans"))
     manifest = pool.manifest
     return PoolUsed(
         pool=pool.name,

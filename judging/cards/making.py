@@ -68,7 +68,6 @@ def make_card(
     answered = {task: found[task] for task in found if _is_answered(task, typed, selection)}
     choices = CardChoices(
         agents=asked,
-        named=[name for names in typed.values() for name in names],
         judges=wanted_judges,
         settings=list(map(_value_from_anywhere, of_agents)),
         judges_settings=list(map(_value_from_anywhere, of_judges)),

@@ -26,6 +26,7 @@ from serving.projects.project_file import FILE
 from serving.sets.stimulus_set import read_rows
 
 ANSWERS = "answers"
+PEOPLE = "people"
 TRIALS = "trials"
 VERDICTS = "verdicts"
 SCORES = "scores"
@@ -41,8 +42,6 @@ class CardChoices:
 
     agents: Sequence[str]
     """The agents and pairs that answer, as ``generate --agents`` takes them."""
-    named: Sequence[str]
-    """Their names in the run. Only these are judged: a pool's file may hold answers of other machines, too."""
     judges: Sequence[str]
     """The judges, as ``judge --judges`` takes them."""
     settings: Sequence[str] = ()
@@ -177,9 +176,10 @@ def project_text(folder: Path, choices: CardChoices) -> str:
         if "form" in options:
             options["form"] = os.path.relpath(pool.folder / options["form"], folder)
         file = os.path.relpath(pool.folder / answers.file, folder)
-        tables.append(("import", {"files": [file], "task": task, **options, "out": ANSWERS}))
-    # Only stimuli that both sides answered: a judge could learn the others instead of the answers.
-    drawn: dict[str, Any] = {"runs": [ANSWERS], "agents": list(choices.named), "common": True, "seed": 0}
+        tables.append(("import", {"files": [file], "task": task, **options, "out": PEOPLE}))
+    # Of the pools only people's answers are judged, as their files may hold answers of machines, too. And only stimuli
+    # that both sides answered: a judge could learn the others instead of the answers.
+    drawn: dict[str, Any] = {"runs": [ANSWERS], "people": [PEOPLE], "common": True, "seed": 0}
     if choices.per_agent is not None:
         drawn["per_agent"] = choices.per_agent
     tables.append(("trials", {**drawn, "out": TRIALS}))

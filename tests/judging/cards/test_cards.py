@@ -122,7 +122,7 @@ def test_a_card_of_two_tasks(
     assert project["import"]["columns"] == {"subject": "who", "response": "said"}
     assert project["trials"] == {
         "runs": ["answers"],
-        "agents": ["mmcq"],
+        "people": ["people"],
         "common": True,
         "seed": 0,
         "out": "trials",

@@ -12,6 +12,7 @@ import orjson
 import pytest
 from jsonschema import Draft202012Validator
 
+from agents.stimuli import Asked
 from judging.cards.card import Card, card_schema, read_card
 from judging.cards.making import plan
 from judging.cards.page import badge, readme_rows
@@ -172,7 +173,7 @@ def test_an_agent_converses_with_itself(tmp_path: Path) -> None:
     pool = find_pool(str(manifest(tmp_path, PLAIN.replace("word", "conversation"))))
     (tmp_path / "conversations.csv").write_text("")
     found = chosen([pool], ["conversation", "word_association"])
-    tasks = ["conversation", "word_association"]
+    tasks: list[Asked] = ["conversation", "word_association"]
     for typed, names, asked in (
         (["eliza"], {"eliza": ["eliza~eliza"]}, ["eliza~eliza"]),
         (["eliza~null"], {"eliza~null": ["eliza~null"]}, ["eliza~null"]),
@@ -194,7 +195,7 @@ def made(**changed: Any) -> Card:
         "p_machine": 0.5,
         "missing": 0,
     }
-    usage = dict.fromkeys(("ok", "rejected", "failed", "unanswered", "attempts", "refusals"), 1)
+    usage: dict[str, Any] = dict.fromkeys(("ok", "rejected", "failed", "unanswered", "attempts", "refusals"), 1)
     usage |= {"seconds": 1.0, "tokens": None, "cost": None, "failures": []}
     result = {
         "task": "word_association",

@@ -19,6 +19,7 @@ from judging.cards.steps import TALK, CardChoices, write_projects
 from judging.judges.asking import CUES, check_judges
 from serving.files.atomic_files import lock, replacing
 from serving.files.output_paths import make_parent, refuse_existing
+from serving.files.terminal import print_line
 from serving.projects.project_file import read_project
 from serving.projects.running import FAILED_RECORDS, run_project
 
@@ -95,6 +96,7 @@ def make_card(
             lines += [f"# in the folder {name}", *of_steps]
         card = gather(out, tested, answered, left_out, lines, price_token)
         write_card(card, out, thumbnails(out, card))
+    print_line(f"card: {out / PAGE}")
     return worst
 
 

@@ -33,6 +33,7 @@ VERDICTS = "verdicts"
 SCORES = "scores"
 CALIBRATION = "calibration"
 SET = "stimuli.jsonl"
+OWN = (ANSWERS, PEOPLE, CALIBRATION)
 TALK: Asked = "conversation"
 PICTURES = ("image", "target_image", "target_mask")  # fields of a stimulus that are paths
 SHORT_OF: dict[str, str] = {full: short for short, full in SHORT.items()}
@@ -71,6 +72,8 @@ def write_projects(folder: Path, choices: CardChoices) -> tuple[Path, dict[str, 
     What is there already stays. Raises InputError where ``folder`` holds another card or something else, and with all
     problems of the pools' files."""
     folder = folder.resolve()
+    if taken := [name for name in choices.tested if name in OWN]:
+        raise InputError(f"{taken[0]} is the name of a folder of each card; give the agent another name (--config)")
     rows = b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in set_rows(folder, choices.pools))
     file = folder / FILE
     files = {name: folder / name / FILE for name in choices.tested}

@@ -15,7 +15,10 @@ from agents.errors import InputError
 from agents.stimuli import Asked
 from judging.statistics.tables import Estimate
 from serving.files.row_problems import as_problems
+from serving.files.words import count
 
+FEW_PEOPLE = 6  # judges: fewer are too few to speak of others
+FEW_ANSWERS = 10
 JudgeKind = Literal["classifier", "language model", "people", "other"]
 
 
@@ -75,6 +78,15 @@ class JudgeResult(CardPart):
     """The share of participants' answers that it took for a person's."""
     p_machine: float | None
     """The share of the agent's answers that it took for a machine's."""
+    of_people: int
+    """How many answers of participants it judged."""
+    of_agent: int
+    """How many answers of the agent it judged."""
+    least_stimuli: int | None
+    """How many stimuli are needed at the least, so that an agent that cannot be told passes in half of all cases by
+    this judge; null where there are as many."""
+    above_cue: Figure
+    """Its detectability minus that of the best single cue, in points; null without one."""
     missing: int
     """How many verdicts it did not give: refused, unparsed or failed."""
 
@@ -143,8 +155,16 @@ class TaskResult(CardPart):
     """The same in one sentence."""
     judges: Sequence[JudgeResult]
     """Judge by judge, those that look at whole answers."""
+    cues: int
+    """How many judges by a single cue were tried. The one that sees order, ids and files alone is not among them."""
     tells: Sequence[Tell]
-    """The three strongest cues whose whole interval is above chance; cues are correlations and prove no cause."""
+    """Of these the three strongest whose whole interval is above chance. Being chosen, they look stronger than they
+    are; and they are correlations, which prove no cause."""
+    best_cue: Tell | None
+    """The strongest cue, whatever its interval; null where none was tried."""
+    leak: Tell | None
+    """The judge that sees order, ids and files alone, where its whole interval is above chance: then something besides
+    the answers gives away whose they are. Null where it is not."""
     usage: Usage
     """What the answers took."""
     beside: Sequence[Beside]
@@ -209,15 +229,26 @@ class Calibration(CardPart):
     """The AI judge."""
     pool: str
     """The pool whose verdicts of people these are."""
+    is_trained: bool
+    """Whether the judge learned from these trials. On the card itself it learned from others, so that this is a figure
+    of the method."""
     trials: int
     """How many answers both judged."""
+    without_verdict: int
+    """How many further answers people judged, of which the AI judge gave no verdict."""
     people: int
     """How many people judged these."""
     agreement: Figure
     """The share of people's verdicts that are the AI judge's, 0 to 1."""
+    constant: Literal["human", "machine"]
+    """The one word that people said most often."""
+    constant_agrees: float
+    """The share of people's verdicts that are this word: a judge that always says it would agree so often."""
+    above_constant: Figure
+    """The agreement minus that."""
     people_agree: Figure
-    """The same of another person in place of the AI judge: what can be reached. Null where no answer has two
-    verdicts."""
+    """How often two people say the same of an answer, 0 to 1; null where no answer has two verdicts. Single people
+    scatter, so that a judge may agree with them more often than they do."""
     after_human: Figure
     """Where the AI judge says human: the share of people who say so, too."""
     after_machine: Figure
@@ -228,10 +259,26 @@ class Calibration(CardPart):
     @property
     def in_words(self) -> str:
         """One sentence for the page."""
-        text = f"{self.judge} says what a person says in {_percent(self.agreement)} of verdicts"
+        text = (
+            f"{self.judge} says what a person says in {_percent(self.agreement)} of verdicts; always saying "
+            f"{self.constant} would in {100 * self.constant_agrees:.0f} %"
+        )
         if self.people_agree.value is not None:
-            text += f"; another person does in {_percent(self.people_agree)}"
-        return f"{text} ({self.trials:,} answers, {self.people:,} people)"
+            text += f"; two people say the same in {_percent(self.people_agree)}"
+        return f"{text} ({count(self.trials, 'answer')}, {count(self.people, 'person', 'people')}){self._limits()}"
+
+    def _limits(self) -> str:
+        """For whom these figures hold, and what is missing in them; "" for nothing."""
+        parts = []
+        if self.people == 1:
+            parts.append("this holds for this person only")
+        elif self.people < FEW_PEOPLE or self.trials < FEW_ANSWERS:
+            parts.append("these are too few to speak of others")
+        if self.is_trained:
+            parts.append(f"{self.judge} was trained anew on those answers, so that this is of the method")
+        if self.without_verdict:
+            parts.append(f"{self.without_verdict:,} further answers have no verdict of {self.judge}")
+        return "".join(f"; {part}" for part in parts)
 
 
 def _percent(share: Figure) -> str:
@@ -254,8 +301,12 @@ class PublishedAgent(CardPart):
     """Who judged there."""
     detectability: float
     """The printed detectability, or the mean of the printed p(H|H) of the task and p(M|M) of the agent."""
+    is_mean: bool
+    """Whether it is such a mean."""
     source: str
-    """Where it is printed, and whether it is a mean."""
+    """Where it is printed."""
+    note: str
+    """What must be known of the printed figure; "" for nothing."""
 
 
 class Card(CardPart):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,12 +34,14 @@ from judging.cards.card import (
 )
 from judging.cards.pool import Pool, PoolAnswers, checksum
 from judging.cards.steps import ANSWERS, CALIBRATION, PEOPLE, SCORES, TALK, VERDICTS, verdicts_of
+from judging.scores.conclusions import IN_WORDS
 from judging.scores.papers.published import kind, published
 from judging.scores.score_tables import BOUNDS
 from judging.scores.scores import SCORES_FILE
 from judging.scores.tiles import overall_outcome
 from judging.scores.verdicts import open_verdicts, read_verdicts, settings_of, single_cues
 from judging.statistics.ledger import SettingsByJudge
+from judging.statistics.measures import TRAINED
 from judging.statistics.tables import Estimate
 from judging.trial_sets.trial_set import key_path
 from serving.library.typed_records import OpenRun, TypedRecord, open_run
@@ -50,6 +53,10 @@ SHOWN = 6  # stimuli whose answers stand side by side
 TALKS_SHOWN = 2  # conversations, which are long
 OF_PARTICIPANTS = 5  # their answers to each of these
 MOST_TELLS = 3
+LEAKS = "cue-metadata"  # the judge that sees no answer, but order, ids and files
+CONSTANT = "-constant"  # the end of the name of the judge that says one word
+DISPUTED = ("contradict", "the other way round", "constant of the published benchmark")
+HALF_90 = 1.645  # standard errors in half of a 90 % interval
 LONGEST = 600  # letters of an answer on the page
 FAILURES = 3  # kinds of failures that are told
 DESCRIBED = ("settings", "checkpoint", "revision", "digest", "versions", "task")
@@ -131,6 +138,7 @@ def _task_result(
     judges = []
     for conclusion in conclusions:
         row = by_judge[conclusion["judge"]]
+        settings_of_judge = scored.settings.get(conclusion["judge"], {})
         judges.append(
             JudgeResult(
                 judge=conclusion["judge"],
@@ -141,9 +149,15 @@ def _task_result(
                 detectability=Figure.of(_estimate(row, "detectability")),
                 p_human=row["p_human"],
                 p_machine=row["p_machine"],
+                of_people=row["human_human"] + row["human_machine"],
+                of_agent=row["machine_human"] + row["machine_machine"],
+                least_stimuli=_least_stimuli(scores, row, "split" in settings_of_judge),
+                above_cue=_above_cue(scores, task, conclusion["judge"]),
                 missing=row["missing_of_people"] + row["missing_of_machines"],
             )
         )
+    cues = _cues(rows, scored.cues - {LEAKS})
+    leak = next(iter(_cues(rows, {LEAKS})), None)
     usage, stimuli = _usage(run, in_run, task, price_token)
     outcome = overall_outcome([judge.outcome for judge in judges])
     return TaskResult(
@@ -153,7 +167,10 @@ def _task_result(
         outcome=outcome,
         sentence=_sentence(agent, outcome, judges),
         judges=judges,
-        tells=_tells(rows, scored.cues),
+        cues=len(cues),
+        tells=[cue for cue in cues if (cue.detectability.low or 0) > 0.5][:MOST_TELLS],
+        best_cue=cues[0] if cues else None,
+        leak=leak if leak is not None and (leak.detectability.low or 0) > 0.5 else None,
         usage=usage,
         beside=list(_beside(run, people, in_run, task)),
     )
@@ -176,22 +193,43 @@ def kind_of(judge: str, settings: SettingsByJudge, cues: frozenset[str]) -> Judg
 def _sentence(agent: str, outcome: str, judges: Sequence[JudgeResult]) -> str:
     if not judges:
         return f"No judge tested {agent}."
-    reasons = "; ".join(judge.why for judge in judges if judge.outcome == outcome)
-    words = {"may or may not pass": "is undecided"}
-    more = [judge.more for judge in judges if judge.more and judge.outcome == outcome]
-    text = f"{agent} {words.get(outcome, outcome)}: {reasons}."
-    return f"{text} {more[0][0].upper()}{more[0][1:]}." if more else text
+    of_outcome = [judge for judge in judges if judge.outcome == outcome]
+    text = f"{agent} {IN_WORDS.get(outcome, outcome)}: {'; '.join(judge.why for judge in of_outcome)}."
+    for judge in of_outcome:
+        if judge.more:
+            by_whom = f" by {judge.judge}" if len(of_outcome) > 1 else ""
+            text += f" {judge.more[0].upper()}{judge.more[1:]}{by_whom}."
+    return text
 
 
-def _tells(rows: Sequence[Mapping[str, Any]], cues: frozenset[str]) -> list[Tell]:
-    tells = []
+def _least_stimuli(scores: Mapping[str, Any], row: Mapping[str, Any], is_trained: bool) -> int | None:
+    """How many stimuli, with an answer of either side each, let an agent pass whose detectability is 0.5: as many as
+    make half of its 90 % interval, 1.645 times the error of a mean of two rates, as small as the bounds. None where
+    there are as many."""
+    factor = TRAINED if is_trained else 1.0
+    least = math.ceil(0.125 * (HALF_90 * factor / scores["bounds"]) ** 2)
+    tests = scores["tests"][row["asked"]]["against_people"]
+    stimuli = [test["stimuli"] for test in tests if (test["judge"], test["agent"]) == (row["judge"], row["agent"])]
+    there = next(iter(stimuli), None) or min(row["trials_of_people"], row["trials_of_machines"])
+    return least if there < least else None
+
+
+def _above_cue(scores: Mapping[str, Any], task: Asked, judge: str) -> Figure:
+    for row in scores["ledger"]:
+        if row["asked"] == task and row["judge"] == judge:
+            return Figure(value=row["above_cue"], low=row["above_cue_low"], high=row["above_cue_high"])
+    return Figure(value=None, low=None, high=None)
+
+
+def _cues(rows: Sequence[Mapping[str, Any]], cues: Collection[str]) -> list[Tell]:
+    """The judges by one cue among ``cues``, the strongest first. The constant one is none: it looks at nothing."""
+    found = []
     for row in rows:
-        estimate = _estimate(row, "detectability")
-        if row["judge"] in cues and estimate.low > 0.5:
-            entry = catalogue.get(row["judge"])
-            tells.append(Tell(cue=row["judge"], summary=entry.summary, detectability=Figure.of(estimate)))
-    tells.sort(key=lambda tell: (-(tell.detectability.value or 0), tell.cue))
-    return tells[:MOST_TELLS]
+        if row["judge"] in cues and not row["judge"].endswith(CONSTANT):
+            summary = catalogue.get(row["judge"]).summary
+            figure = Figure.of(_estimate(row, "detectability"))
+            found.append(Tell(cue=row["judge"], summary=summary, detectability=figure))
+    return sorted(found, key=lambda tell: (-(tell.detectability.value or 0), tell.cue))
 
 
 def _usage(run: Run, agent: str, task: Asked, price_token: float | None) -> tuple[Usage, int]:
@@ -321,14 +359,17 @@ def published_agents(task: Asked) -> list[PublishedAgent]:
     """The agents of the papers whose figures can stand on the scale of detectability.
 
     Where a paper prints an agent's detectability, that is it. Else it is the mean of the printed p(H|H) of the task and
-    p(M|M) of the agent, by the same kind of judges; agents without one of the two are left out."""
+    p(M|M) of the agent, by the same kind of judges; agents without one of the two are left out. So are figures that
+    another figure of the same paper contradicts."""
     cells = [cell for cell in published()["cells"] if cell["asked"] == task and "only" not in cell]
+    cells = [cell for cell in cells if not _is_disputed(cell)]
     of_people = {(cell["paper"], cell["judge"]): cell for cell in cells if cell["measure"] == "p_human"}
     found: dict[tuple[str, str, str], PublishedAgent] = {}
     for cell in sorted(cells, key=lambda cell: cell["measure"] != "p_machine"):  # a printed detectability goes before
         key = (cell["paper"], cell["judge"], cell["agent"])
         value = cell["value"]
         source = str(cell["source"])
+        notes = [cell.get("note", "")]
         if cell["measure"] == "p_human":
             continue
         if cell["measure"] == "p_machine":
@@ -336,16 +377,25 @@ def published_agents(task: Asked) -> list[PublishedAgent]:
             if people is None:
                 continue
             value = (people["value"] + value) / 2
-            source = f"mean of printed p(H|H) ({people['source']}) and p(M|M) ({source})"
+            source = f"p(H|H): {people['source']}; p(M|M): {source}"
+            notes.append(people.get("note", ""))
         found[key] = PublishedAgent(
             task=task,
             agent="all agents" if cell["agent"] == "all" else cell["agent"],
             paper=cell["paper"],
             kind=cell["judge"],
             detectability=value,
+            is_mean=cell["measure"] == "p_machine",
             source=source,
+            note="; ".join(note for note in dict.fromkeys(notes) if note),
         )
     return sorted(found.values(), key=lambda agent: (agent.paper, agent.kind, agent.agent))
+
+
+def _is_disputed(cell: Mapping[str, Any]) -> bool:
+    """Whether the papers print something else of the same, or p(H|H) and p(M|M) the other way round."""
+    note = cell.get("note", "")
+    return any(word in note for word in DISPUTED)
 
 
 def _calibrations(folder: Path, pools: Mapping[Asked, tuple[Pool, PoolAnswers]]) -> list[Calibration]:
@@ -354,6 +404,7 @@ def _calibrations(folder: Path, pools: Mapping[Asked, tuple[Pool, PoolAnswers]])
         key = key_path(pool.folder / verdicts.trials)
         runs = open_verdicts([pool.folder / verdicts.verdicts, folder / CALIBRATION / str(number)], key)
         cues = single_cues(runs)
-        rows = calibrate(read_verdicts(runs), pool.name)
+        trained = [name for name, settings in settings_of(runs).items() if "split" in settings]
+        rows = calibrate(read_verdicts(runs), pool.name, trained)
         found += [row for row in rows if row.judge not in cues and row.task in pools]
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from urllib.parse import quote
 
@@ -13,14 +13,15 @@ from markupsafe import Markup
 
 from agents.stimuli import SHORT, Asked
 from judging.cards.card import AgentResult, Calibration, Card, PublishedAgent, TaskResult
-from judging.scores.conclusions import DETECTED, OPEN, PASSES, TAKEN
+from judging.scores.conclusions import DETECTED, OPEN, PASSES, SCOPE, TAKEN
 from judging.scores.tiles import LOOKS
 from judging.statistics.tables import Estimate, Grid
 from judging.statistics.verdict_table import TASK_NAMES
+from serving.files.words import listed
 from serving.pages.rendering import render
 
 SHORT_OF: dict[str, str] = {full: short for short, full in SHORT.items()}
-IN_BADGE = {PASSES: "passes", DETECTED: "does not pass", TAKEN: "above people", OPEN: "undecided"}
+IN_BADGE = {PASSES: "not told", DETECTED: "told", TAKEN: "taken for a person more often", OPEN: "undecided"}
 COLOURS = {PASSES: "#1d6b35", DETECTED: "#a3200d", TAKEN: "#0b5cad", OPEN: "#7a4b00"}
 GREY = "#605d58"
 LETTER = 6.6  # pixels of a letter in a badge, at 11 pixels of height; texts are stretched to it
@@ -39,7 +40,9 @@ class ScaleRow:
     is_own: bool
     """Whether it is of this card, and not of a paper."""
     source: str
-    """Where a paper prints it; "" for one of this card."""
+    """Where a paper prints it, and what must be known of it; "" for one of this card."""
+    is_mean: bool = False
+    """Whether it is the mean of two printed rates."""
 
     @property
     def low(self) -> float:
@@ -67,13 +70,23 @@ class ShownTask:
     word: str
     """Its word, such as "UNDECIDED"."""
     scale: Sequence[ScaleRow]
-    """The scale, of this agent first."""
+    """The scale: this agent by each judge, then the papers' agents by judges of the same kinds."""
+    others: Sequence[ScaleRow]
+    """The papers' agents by judges of other kinds, which cannot be compared with these."""
+    notes: Sequence[str]
+    """What else must be said of the result, in sentences."""
     beside: Grid
     """Answers side by side."""
     took: str
     """What the answers took, in a sentence."""
+    sources: Sequence[str]
+    """Where the papers print the figures of the scale, in words."""
     calibration: Sequence[Calibration]
     """Of the judges of this task."""
+    uncalibrated: str
+    """The judges of this task without one, as part of a sentence; "" for none."""
+    uncalibrated_number: int
+    """How many these are."""
 
 
 def card_page(card: Card, pictures: Mapping[tuple[Asked, str], str]) -> str:
@@ -93,6 +106,7 @@ def card_page(card: Card, pictures: Mapping[tuple[Asked, str], str]) -> str:
         names=TASK_NAMES,
         provenance=provenance,
         calibrations=[(row, _by_agent(row)) for row in card.calibration],
+        scope=SCOPE if any(agent.tasks for agent in card.agents) else "",
         low=50 - 100 * card.bounds,
         high=50 + 100 * card.bounds,
     )
@@ -100,8 +114,14 @@ def card_page(card: Card, pictures: Mapping[tuple[Asked, str], str]) -> str:
 
 def _shown(card: Card, agent: AgentResult, result: TaskResult, pictures: Mapping[tuple[Asked, str], str]) -> ShownTask:
     look, sign, word = LOOKS[result.outcome]
-    own = [ScaleRow(agent.agent, judge.judge, judge.detectability.estimate, True, "") for judge in result.judges]
-    theirs = [_of_paper(one) for one in card.published if one.task == result.task]
+    own = [
+        ScaleRow(agent.agent, judge.judge, judge.detectability.estimate.apart_from(0.5), True, "")
+        for judge in result.judges
+    ]
+    calibration = [row for row in card.calibration if row.task == result.task]
+    uncalibrated = [judge.judge for judge in result.judges if judge.judge not in {row.judge for row in calibration}]
+    kinds = {judge.kind for judge in result.judges}
+    theirs = [one for one in card.published if one.task == result.task]
     rows = [
         [
             _with_picture(one.shown, pictures.get((result.task, one.stimulus))),
@@ -116,10 +136,15 @@ def _shown(card: Card, agent: AgentResult, result: TaskResult, pictures: Mapping
         look=look,
         sign=sign,
         word=word,
-        scale=[*own, *theirs],
+        scale=[*own, *(_of_paper(one) for one in theirs if one.kind in kinds)],
+        others=[_of_paper(one) for one in theirs if one.kind not in kinds],
+        notes=notes(result),
         beside=Grid("Answers side by side", ["stimulus", "participants", agent.agent], rows),
         took=took(result),
-        calibration=[row for row in card.calibration if row.task == result.task],
+        sources=[f"{one.who}, {one.by}: {one.source}" for one in map(_of_paper, theirs)],
+        calibration=calibration,
+        uncalibrated=listed(uncalibrated),
+        uncalibrated_number=len(uncalibrated),
     )
 
 
@@ -135,7 +160,36 @@ def _joined(texts: Sequence[str]) -> str:
 
 def _of_paper(one: PublishedAgent) -> ScaleRow:
     by = f"{one.kind}, paper of {one.paper}"
-    return ScaleRow(one.agent, by, Estimate(one.detectability), False, one.source)
+    source = f"{one.source}: {one.note}" if one.note else one.source
+    return ScaleRow(one.agent, by, Estimate(one.detectability), False, source, one.is_mean)
+
+
+def notes(result: TaskResult) -> list[str]:
+    """What must be said of a result besides its outcome: how many answers were judged, what this pool can show, and
+    how a judge stands beside a single cue."""
+    found = []
+    for judge in result.judges:
+        if judge.of_agent < result.stimuli:
+            found.append(
+                f"{judge.judge} judged {judge.of_agent:,} answers of the agent and {judge.of_people:,} of participants; "
+                f"the agent was asked {result.stimuli:,} stimuli. Answers that lack, or that the rules for words leave "
+                "out, are not judged, and do not count against the agent."
+            )
+        if judge.least_stimuli is not None:
+            found.append(
+                f"An agent that {judge.judge} cannot tell at all passes in half of all cases if there are "
+                f"{judge.least_stimuli:,} stimuli. With those here it can hardly pass."
+            )
+        if judge.above_cue.value is not None:
+            points = replace(judge.above_cue.estimate, form="+.1f")
+            found.append(f"{judge.judge} beside the best single cue: {points} points of detectability.")
+    if result.leak is not None:
+        figure = result.leak.detectability.estimate
+        found.append(
+            f"A judge that sees only order, ids and files has a detectability of {figure}: something besides the "
+            "answers gives away whose they are, and no other figure here can be trusted."
+        )
+    return found
 
 
 def took(result: TaskResult) -> str:
@@ -181,11 +235,13 @@ def badge(agent: AgentResult) -> str:
     label = "turing-like test"
     if len(agent.tasks) == 1:
         [result] = agent.tasks
-        message = f"{SHORT_OF[result.task]}: {IN_BADGE.get(result.outcome, 'not tested')}"
+        by_whom = [judge.judge for judge in result.judges if judge.outcome == result.outcome]
+        word = f"{IN_BADGE.get(result.outcome, 'not tested')}"
+        message = f"{SHORT_OF[result.task]}: {word} by {listed(by_whom)}" if by_whom else "not tested"
         colour = COLOURS.get(result.outcome, GREY)
     else:
         passed = sum(result.outcome == PASSES for result in agent.tasks)
-        message = f"passes {passed} of {len(agent.tasks)} tasks"
+        message = f"not told in {passed} of {len(agent.tasks)} tasks"
         colour = COLOURS[PASSES] if passed and passed == len(agent.tasks) else GREY
     left = round(LETTER * len(label)) + 12
     right = round(LETTER * len(message)) + 12
@@ -212,9 +268,11 @@ def readme_rows(card: Card) -> str:
         cells = [_cell(by_task.get(task)) for task in tasks]
         name = agent.agent.replace("|", "\\|")
         lines.append(f"| {name} | {' | '.join(cells)} |")
+    pools = ", ".join(dict.fromkeys(pool.pool for pool in card.pools))
     lines += [
         "",
-        f"Turinglike {card.turinglike}: detectability (0.5: as people, 1: always told), 95 % interval.",
+        f"Turinglike {card.turinglike}, beside the participants of {pools}. The number is detectability with its 95 % "
+        "interval: 0.5 means that this judge is at chance, 1 that it is always right. Undecided is no success.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -222,8 +280,12 @@ def readme_rows(card: Card) -> str:
 def _cell(result: TaskResult | None) -> str:
     if result is None:
         return "–"
-    judges = "; ".join(f"{judge.detectability.estimate} by {judge.judge}" for judge in result.judges)
-    return f"{IN_BADGE.get(result.outcome, 'not tested')}: {judges}" if judges else "not tested"
+    parts = []
+    for judge in result.judges:
+        word = IN_BADGE.get(judge.outcome, "not tested")
+        figure = judge.detectability.estimate.apart_from(0.5)
+        parts.append(f"{word} by {judge.judge}: {figure}, {judge.of_agent:,} answers")
+    return "; ".join(parts) or "not tested"
 
 
 # boards
@@ -241,7 +303,7 @@ def board_page(cards: Sequence[tuple[str, Card]]) -> str:
                 column = (result.task, result.pool)
                 columns[column] = None
                 look, sign, word = LOOKS[result.outcome]
-                figures = [(judge.judge, judge.detectability.estimate) for judge in result.judges]
+                figures = [(judge.judge, judge.detectability.estimate.apart_from(0.5)) for judge in result.judges]
                 cells[column] = (look, sign, word, figures)
             rows.append((agent.agent, quote(address), cells))
     order = [*TASK_NAMES]

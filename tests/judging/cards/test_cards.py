@@ -116,7 +116,7 @@ def test_a_card_of_two_tasks(
     assert {path: path.read_bytes() for path in folder.glob("**/records/*.jsonl")} == before
     assert (folder / "card.json").read_bytes() == text
     page = (folder / "index.html").read_text()
-    for part in ("not calibrated", "What gives it away", "mine/1", "not verified", "turinglike generate"):
+    for part in ("not calibrated", "Cues that also tell it", "mine/1", "not verified", "turinglike generate"):
         assert part in page, part
     assert "<script" not in page
     assert page.count('<img src="data:image/jpeg;base64,') == 6
@@ -201,6 +201,10 @@ def made(**changed: Any) -> Card:
         "detectability": {"value": 0.5, "low": 0.46, "high": 0.54},
         "p_human": 0.5,
         "p_machine": 0.5,
+        "of_people": 300,
+        "of_agent": 299,
+        "least_stimuli": None,
+        "above_cue": {"value": None, "low": None, "high": None},
         "missing": 0,
     }
     usage: dict[str, Any] = dict.fromkeys(("ok", "rejected", "failed", "unanswered", "attempts", "refusals"), 1)
@@ -212,7 +216,10 @@ def made(**changed: Any) -> Card:
         "outcome": "passes",
         "sentence": "",
         "judges": [judge],
+        "cues": 3,
         "tells": [],
+        "best_cue": None,
+        "leak": None,
         "usage": usage,
         "beside": [],
     }
@@ -224,9 +231,9 @@ def made(**changed: Any) -> Card:
 def test_badge_and_row_of_a_name_with_signs() -> None:
     card = made()
     drawn = badge(card.agents[0])
-    assert "word: passes" in drawn
+    assert "word: not told by svm" in drawn
     assert "a|&lt;b&gt;" in drawn
-    assert "| a\\|<b> | passes: 0.50 (0.46 to 0.54) by svm |" in readme_rows(card)
+    assert "| a\\|<b> | not told by svm: 0.50 (0.46 to 0.54), 299 answers |" in readme_rows(card)
 
 
 def test_what_is_no_card_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -286,4 +293,5 @@ def test_judges_are_calibrated_on_the_verdicts_of_a_pool(tmp_path: Path, monkeyp
     assert calibration.trials == len(svm) == len(trials)
     assert calibration.agreement.value == pytest.approx(sum(agree) / len(agree))
     page = (tmp_path / "card" / "index.html").read_text()
-    assert "What this judge is worth: svm says what a person says in" in page
+    assert "What svm is worth: svm says what a person says in" in page
+    assert "svm was trained anew on those answers" in page

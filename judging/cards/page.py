@@ -171,8 +171,8 @@ def notes(result: TaskResult) -> list[str]:
     for judge in result.judges:
         if judge.of_agent < result.stimuli:
             found.append(
-                f"{judge.judge} judged {judge.of_agent:,} answers of the agent and {judge.of_people:,} of participants; "
-                f"the agent was asked {result.stimuli:,} stimuli. Answers that lack, or that the rules for words leave "
+                f"{judge.judge} judged {judge.of_agent:,} answers of the agent, {judge.of_people:,} of participants. "
+                f"The agent was asked {result.stimuli:,} stimuli. Answers that lack, or that the rules for words leave "
                 "out, are not judged, and do not count against the agent."
             )
         if judge.least_stimuli is not None:

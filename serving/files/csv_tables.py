@@ -27,7 +27,7 @@ class CsvTable:
     line: int
     """The line of the header, from 1; 2 below Excel's own ``sep=``."""
     separator: str = ","
-    """What stands between cells."""
+    """What stands between cells; "" in a workbook."""
     comments: list[str] = field(default_factory=list)
     """The lines with ``#`` above the header, as they stand."""
     remarks: list[str] = field(default_factory=list)

@@ -33,7 +33,7 @@ def read_workbook(data: bytes, where: str) -> CsvTable:
     names = [cell.strip() for cell in header]
     if faults := repeated_columns(names):
         raise InputError(f"{where}: the header cannot be used", [Problem(where, line, *fault) for fault in faults])
-    table = CsvTable(names, line)
+    table = CsvTable(names, line, separator="")
     table.remarks.append(f"read from the sheet {shown(name)!r}")
     if others:
         listed = ", ".join(map(shown, others))

@@ -51,7 +51,7 @@ class PeopleTable:
     problems: list[Problem] = field(default_factory=list)
     """Faults of rows that cannot be read at all."""
     separator: str = ","
-    """What stood between the cells; a comma for JSON."""
+    """What stood between the cells; a comma for JSON, and "" for a workbook."""
 
     @property
     def screens(self) -> Screens | None:

@@ -68,8 +68,8 @@ def read_decimal_commas(source: Source, table: PeopleTable) -> None:
     if not changed:
         return
     for place, row in enumerate(table.rows):
-        written = {name: numbers.get(row.cells.get(name, "").strip()) for name, numbers in changed.items()}
-        plain = {name: number for name, number in written.items() if number is not None}
+        numbers_of_row = {name: numbers.get(row.cells.get(name, "").strip()) for name, numbers in changed.items()}
+        plain = {name: number for name, number in numbers_of_row.items() if number is not None}
         if plain:
             table.rows[place] = TableRow(row.line, row.prefix, {**row.cells, **plain}, row.not_texts)
 

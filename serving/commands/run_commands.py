@@ -185,6 +185,11 @@ def _add_import(commands: Commands) -> None:
         "stimulus; in word_* the stimulus is what * stands for; may be repeated",
     )
     add(
+        "--sheet",
+        metavar="NAME",
+        help="the sheet of a workbook that is read (default: the only one whose columns fit)",
+    )
+    add(
         "--form",
         type=path,
         metavar="FORM.toml",

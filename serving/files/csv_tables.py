@@ -40,6 +40,10 @@ class CsvTable:
     """Why the other rows cannot be read: a wrong number of cells, or text that is not UTF-8."""
     broken: set[int] = field(default_factory=set)
     """The lines of rows with a wrong number of cells."""
+    sheet: str = ""
+    """The name of the sheet of a workbook; "" for a text."""
+    other_sheets: Sequence[str] = ()
+    """The names of the sheets of a workbook that were not read."""
 
 
 def read_table(data: bytes, where: str, *, may_guess: bool = False, bare_quotes: bool = False) -> CsvTable:

@@ -44,6 +44,7 @@ def import_files(
     columns: Mapping[str, str] | None = None,
     wide: Sequence[str] | None = None,
     rt: TimeUnit | None = None,
+    sheet: str | None = None,
     form: Path | str | None = None,
     unnamed: bool = False,
     drop_equal: bool = False,
@@ -73,6 +74,7 @@ def import_files(
         columns=columns or {},
         wide=wide or (),
         rt=rt,
+        sheet=sheet,
         unnamed=unnamed,
         drop_equal=drop_equal,
     )
@@ -211,6 +213,8 @@ def _unused(sources: Sequence[Source], options: ImportOptions) -> list[str]:
         sentences.append("--units is not used: these files contain no scanpaths")
     if options.rt is not None and "rt" not in used:
         sentences.append("--rt is not used: these files contain no times")
+    if options.sheet is not None and "sheet" not in used:
+        sentences.append("--sheet is not used: these files are no workbooks")
     if options.drop_equal and "drop_equal" not in used:
         sentences.append("--drop-equal is not used: no row or answer occurs twice")
     if options.unnamed and "unnamed" not in used:

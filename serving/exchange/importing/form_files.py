@@ -111,6 +111,8 @@ class Form(BaseModel):
     """Patterns of the columns that hold the answers to one stimulus each, as ``--wide``."""
     rows: list[Rule] = []
     """Rules of ``--rows``; their columns may be patterns, and need not be there."""
+    sheet: str | None = None
+    """The name of the sheet of a workbook, as ``--sheet``."""
     rt: TimeUnit | None = None
     """Seconds or milliseconds, as ``--rt``; None where their size shall say it."""
     frame: Annotated[tuple[int, int], BeforeValidator(_frame)] | None = None

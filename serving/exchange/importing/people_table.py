@@ -16,7 +16,8 @@ from serving.exchange.importing.source import Source, listed
 from serving.exchange.importing.table_cells import is_whole, object_in, without_decimals
 from serving.exchange.importing.table_columns import Columns, plain_column
 from serving.files.csv_tables import unguarded
-from serving.files.workbooks import read_any_table
+from serving.files.words import shown
+from serving.files.workbooks import ChooseSheet, first_sheet, read_any_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class PeopleTable:
     """Faults of rows that cannot be read at all."""
     separator: str = ","
     """What stood between the cells; a comma for JSON, and "" for a workbook."""
+    other_sheets: str = ""
+    """A sentence on the sheets of a workbook that were not read; "" where there are none."""
 
     @property
     def screens(self) -> Screens | None:
@@ -59,11 +62,16 @@ class PeopleTable:
         return None if self.form is None else self.form.form.screens
 
 
-def table_of_file(source: Source, data: bytes, given: Mapping[str, str]) -> PeopleTable:
-    """The table in the bytes of a text or a workbook; ``given`` are the columns of ``--columns``, by field. An
-    apostrophe that our own export put before ``=`` goes. Raises InputError."""
+def table_of_file(
+    source: Source, data: bytes, given: Mapping[str, str], choose_sheet: ChooseSheet = first_sheet
+) -> PeopleTable:
+    """The table in the bytes of a text or a workbook; ``given`` are the columns of ``--columns``, by field, and
+    ``choose_sheet`` says which sheet of a workbook is read. An apostrophe that our own export put before ``=`` goes.
+    Raises InputError."""
     data = _without_last_line(source, data)
-    table = read_any_table(data, str(source.path), may_guess=True)
+    table = read_any_table(data, str(source.path), may_guess=True, choose_sheet=choose_sheet)
+    if table.sheet:
+        source.used.add("sheet")
     form = recognised(table.names, table.comments)
     if form is not None and form.form.bare_quotes and table.problems:
         # Only then: a spreadsheet that saves the program's table again doubles the marks.
@@ -80,7 +88,11 @@ def table_of_file(source: Source, data: bytes, given: Mapping[str, str]) -> Peop
     if form is not None and form.form.doubled_quotes:
         rows = [TableRow(row.line, "", _with_single_quotes(row.cells)) for row in rows]
     rows = _only_answers(source, columns, rows)
-    return PeopleTable(columns, rows, form, problems, table.separator)
+    other_sheets = ""
+    if table.other_sheets:
+        others = listed([shown(name) for name in table.other_sheets])
+        other_sheets = f"The sheet {shown(table.sheet)!r} was read; --sheet NAME chooses another: {others}"
+    return PeopleTable(columns, rows, form, problems, table.separator, other_sheets)
 
 
 def table_of_json(source: Source, content: Sequence[Any], given: Mapping[str, str]) -> PeopleTable:

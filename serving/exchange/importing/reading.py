@@ -10,6 +10,7 @@ from serving.exchange.importing.inspect_logs import read_inspect_log
 from serving.exchange.importing.json_forms import add_json, add_page
 from serving.exchange.importing.own_export import add_own_export, is_own_export
 from serving.exchange.importing.people_table import table_of_file
+from serving.exchange.importing.sheets import choose_sheet
 from serving.exchange.importing.source import ImportOptions, Source
 from serving.exchange.importing.tables import add_rows, add_table
 from serving.files.foreign_files import read_bytes
@@ -80,9 +81,14 @@ def read_source(path: Path, options: ImportOptions | None = None) -> Source:
     elif suffix == ".csv" and is_own_export(data):
         add_own_export(source, data, options)
     elif is_table:
-        table = table_of_file(source, data, options.columns)
+        table = table_of_file(source, data, options.columns, lambda headers: choose_sheet(headers, options))
         del data  # of a large table nothing is held twice
-        add_table(source, table, options)
+        try:
+            add_table(source, table, options)
+        except InputError as error:
+            if error.problems or not table.other_sheets:
+                raise
+            raise InputError(f"{error}. {table.other_sheets}") from None
     elif suffix == ".eval":
         add_rows(source, [read_inspect_log(data)], options)
     else:

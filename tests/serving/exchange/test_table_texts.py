@@ -69,10 +69,8 @@ def test_marks_between_thousands(tmp_path: Path, written: str, seconds: float) -
     assert [row["raw"]["rt"] for row in rows] == [1091, 2497, 1000 * seconds]
     told = remarks(tmp_path)
     assert "numbers have decimal commas, in rt" in told
-    assert (
-        f"column rt: 1 number (at 5) with marks between thousands: {' '.join(written.split())!r} is read as {seconds}"
-        in told
-    )
+    plain = " ".join(written.split())
+    assert f"column rt: 1 number (at 5) with marks between thousands: {plain!r} is read as {seconds}" in told
 
 
 def test_milliseconds_of_a_french_excel(tmp_path: Path) -> None:

@@ -71,6 +71,73 @@ def test_texts_that_may_be_thousands_are_refused_in_a_workbook(
     assert "daten.xlsx:2: rt: must be a number that is not below 0, not '1,234'" in capsys.readouterr().err
 
 
+PEOPLE: list[list[Cell]] = [["Participant", "Image", "Réponse"], ["P1", "a.png", "rouge"], ["P2", "a.png", "noir"]]
+READ_ME: list[list[Cell]] = [["Données de l'expérience"], ["Contact : labo"]]
+
+
+@pytest.mark.parametrize("options", [["--columns", "response=Réponse"], ["--columns", "response=Response"], []])
+def test_the_sheet_whose_columns_fit_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    """A page of remarks stands before the table. A name that is in no sheet is looked for where people are."""
+    pytest.importorskip("python_calamine")
+    path = tmp_path / "couleurs.xlsx"
+    write_workbook(path, {"Lisez-moi": READ_ME, "Données": PEOPLE})
+    code = main(["import", str(path), "--task", "color", "--out", str(tmp_path / "run"), *options])
+    said = capsys.readouterr()
+    if options[-1:] == ["response=Réponse"]:
+        assert code == 0
+        assert [row["answer"]["color"] for row in read_back(tmp_path / "run", "humans")] == ["rouge", "noir"]
+        assert "read from the sheet 'Données'" in said.out
+        assert "1 other sheet of the workbook not read: Lisez-moi" in said.out
+    else:
+        assert code == 2
+        assert "the columns are Participant, Image, Réponse" in said.err.replace("its", "the")
+        assert "The sheet 'Données' was read; --sheet NAME chooses another: Lisez-moi" in said.err
+
+
+def test_several_sheets_that_fit_are_named_and_one_can_be_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("python_calamine")
+    path = tmp_path / "couleurs.xlsx"
+    other: list[list[Cell]] = [PEOPLE[0], ["P3", "a.png", "vert"]]
+    write_workbook(path, {"Lisez-moi": READ_ME, "été": PEOPLE, "hiver": other})
+    out = tmp_path / "run"
+    command = ["import", str(path), "--task", "color", "--columns", "response=Réponse", "--out", str(out)]
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert "a workbook with 2 sheets that may be the table: été, hiver. Say which with --sheet 'été'" in said
+    assert main([*command, "--sheet", "printemps"]) == 2
+    said = capsys.readouterr().err
+    assert "--sheet printemps: there is no such sheet with a filled cell; there are Lisez-moi, été, hiver" in said
+    assert main([*command, "--sheet", "hiver"]) == 0
+    assert [row["agent"] for row in read_back(out, "humans")] == ["human:P3"]
+    assert main([*command, "--sheet", "e\u0301te\u0301"]) == 0  # as a Mac writes it
+    assert [row["agent"] for row in read_back(out, "humans")] == ["human:P1", "human:P2"]
+    form = tmp_path / "labo.toml"
+    form.write_text('name = "Labo"\ntask = "color"\nsheet = "hiver"\n[columns]\nresponse = "Réponse"\n', "utf-8")
+    assert main(["import", str(path), "--form", str(form), "--out", str(tmp_path / "by_form")]) == 0
+    assert [row["agent"] for row in read_back(tmp_path / "by_form", "humans")] == ["human:P3"]
+    table = tmp_path / "a.csv"
+    table.write_text("subject,image,response\n1,a.png,red\n")
+    capsys.readouterr()
+    assert main(["import", str(table), "--task", "color", "--sheet", "x", "--out", str(tmp_path / "csv")]) == 0
+    assert "--sheet is not used: these files are no workbooks" in capsys.readouterr().out
+
+
+def test_the_sheet_of_a_set_is_the_one_with_a_sets_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("python_calamine")
+    path = tmp_path / "set.xlsx"
+    sheets: dict[str, list[list[Cell]]] = {"Lisez-moi": READ_ME, "mots": [["cue"], ["sun"]]}
+    write_workbook(path, sheets)
+    assert [row.id for row in read_rows(path, "word_association")] == ["sun"]
+    assert "the sheet 'mots' is read; not read: Lisez-moi" in capsys.readouterr().err
+    write_workbook(path, {**sheets, "mots 2": [["cue"], ["sea"]]})
+    with pytest.raises(InputError, match=r"several sheets that may be the set \(mots, mots 2\)"):
+        list(read_rows(path, "word_association"))
+
+
 def test_a_workbook_is_a_set(tmp_path: Path) -> None:
     pytest.importorskip("python_calamine")
     path = tmp_path / "set.xlsx"

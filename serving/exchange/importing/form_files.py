@@ -6,7 +6,7 @@ given by ``--form``. No form needs a line of Python. ``docs/import.md`` describe
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -62,6 +62,17 @@ class Screens(BaseModel):
     """The columns of a judged trial, best first."""
 
 
+class Loops(BaseModel):
+    """A program's rows belong to loops, of which some are practice."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    number: str = Field(pattern=r"^\*.+")
+    """The columns that number the rows of a loop, and are empty in the rows of others: ``*`` is the loop's name."""
+    practice: Names
+    """Words in the names of loops of practice; capitals and accents make no difference."""
+
+
 class Conversations(BaseModel):
     """Each row is a conversation of a person with a machine. Names may be paths, as ``author.role``."""
 
@@ -99,6 +110,8 @@ class Form(BaseModel):
     """Patterns of columns that a table of this form has, every one."""
     comment: str = ""
     """A text in the lines of ``#`` above a table of this form."""
+    line_below: str = ""
+    """A line below the rows of a table of this form, alone in its first cell."""
     refused: str = ""
     """Why no table of this form can be read, and the way out."""
     rows_in: str = ""
@@ -143,6 +156,8 @@ class Form(BaseModel):
     """What is true where rows are conversations."""
     screens: Screens | None = None
     """What is true where rows are screens."""
+    loops: Loops | None = None
+    """What is true where rows belong to loops."""
 
     @field_validator("task")
     @classmethod
@@ -187,10 +202,14 @@ def known_forms() -> Sequence[KnownForm]:
     return [KnownForm(path.stem, load_form(path)) for path in sorted(FOLDER.glob("*.toml"))]
 
 
-def recognised(names: Sequence[str], comments: Sequence[str] = ()) -> KnownForm | None:
+def recognised(
+    names: Sequence[str], comments: Sequence[str] = (), has_line: Callable[[str], bool] = lambda line: False
+) -> KnownForm | None:
     """The known form of a table with the columns ``names`` and the lines ``comments`` above it; None where it has none.
-    Of several forms the one that is recognised by most columns is taken."""
+    ``has_line`` says whether a line of the table has this text alone in its first cell. Of several forms the one that
+    is recognised by most columns is taken."""
     found = [known for known in known_forms() if _has(known.form, names, comments)]
+    found = [known for known in found if not known.form.line_below or has_line(known.form.line_below)]
     return max(found, key=lambda known: len(known.form.recognised_by), default=None)
 
 

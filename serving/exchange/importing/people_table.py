@@ -15,7 +15,7 @@ from serving.exchange.importing.form_files import Form, KnownForm, Screens, know
 from serving.exchange.importing.source import Source, listed
 from serving.exchange.importing.table_cells import is_whole, object_in, without_decimals
 from serving.exchange.importing.table_columns import Columns, plain_column
-from serving.files.csv_tables import unguarded
+from serving.files.csv_tables import CsvTable, unguarded
 from serving.files.words import shown
 from serving.files.workbooks import ChooseSheet, first_sheet, read_any_table
 
@@ -72,7 +72,7 @@ def table_of_file(
     table = read_any_table(data, str(source.path), may_guess=True, choose_sheet=choose_sheet)
     if table.sheet:
         source.used.add("sheet")
-    form = recognised(table.names, table.comments)
+    form = recognised(table.names, table.comments, lambda line: _has_line(data, table, line))
     if form is not None and form.form.bare_quotes and table.problems:
         # Only then: a spreadsheet that saves the program's table again doubles the marks.
         table = read_any_table(data, str(source.path), may_guess=True, bare_quotes=True)
@@ -93,6 +93,15 @@ def table_of_file(
         others = listed([shown(name) for name in table.other_sheets])
         other_sheets = f"The sheet {shown(table.sheet)!r} was read; --sheet NAME chooses another: {others}"
     return PeopleTable(columns, rows, form, problems, table.separator, other_sheets)
+
+
+def _has_line(data: bytes, table: CsvTable, line: str) -> bool:
+    """Whether a line of a table has ``line`` alone in its first cell. In a text such a line has too few cells, so that
+    it is no row."""
+    if table.sheet:
+        alone = [line, *[""] * (len(table.names) - 1)]
+        return any([*cells.values()] == alone for _, cells in table.rows)
+    return re.search(rf"(?m)^{re.escape(line)}[\t,;]*\r?$".encode(), data) is not None
 
 
 def table_of_json(source: Source, content: Sequence[Any], given: Mapping[str, str]) -> PeopleTable:

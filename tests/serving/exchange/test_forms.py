@@ -320,6 +320,11 @@ REFUSED = {
         "Submission id,Participant id,Status,Age\nS1,P1,APPROVED,31\n",
         "says who took part, and holds no answers",
     ),
+    "psychopy_loop": (
+        "P01_trials.txt",
+        "cue\tn\tresponse_raw\torder\nsun\t1.0\t'moon'\t0.0\n\nextraInfo\nparticipant\tP01\n",
+        "import the wide .csv beside it",
+    ),
 }
 
 

@@ -45,6 +45,7 @@ def import_files(
     wide: Sequence[str] | None = None,
     rt: TimeUnit | None = None,
     sheet: str | None = None,
+    color_words: str | None = None,
     form: Path | str | None = None,
     unnamed: bool = False,
     drop_equal: bool = False,
@@ -75,6 +76,7 @@ def import_files(
         wide=wide or (),
         rt=rt,
         sheet=sheet,
+        color_words=color_words,
         unnamed=unnamed,
         drop_equal=drop_equal,
     )
@@ -213,6 +215,8 @@ def _unused(sources: Sequence[Source], options: ImportOptions) -> list[str]:
         sentences.append("--units is not used: these files contain no scanpaths")
     if options.rt is not None and "rt" not in used:
         sentences.append("--rt is not used: these files contain no times")
+    if options.color_words is not None and "color_words" not in used:
+        sentences.append("--color-words is not used: these files contain no colours")
     if options.sheet is not None and "sheet" not in used:
         sentences.append("--sheet is not used: these files are no workbooks")
     if options.drop_equal and "drop_equal" not in used:

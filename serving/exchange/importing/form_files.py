@@ -126,6 +126,8 @@ class Form(BaseModel):
     """Rules of ``--rows``; their columns may be patterns, and need not be there."""
     sheet: str | None = None
     """The name of the sheet of a workbook, as ``--sheet``."""
+    color_words: str | None = None
+    """The language of the words for colours, as ``--color-words``."""
     rt: TimeUnit | None = None
     """Seconds or milliseconds, as ``--rt``; None where their size shall say it."""
     frame: Annotated[tuple[int, int], BeforeValidator(_frame)] | None = None

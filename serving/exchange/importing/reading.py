@@ -8,6 +8,7 @@ from agents.catalogue import NAME
 from agents.errors import InputError, Problem
 from serving.exchange.importing.inspect_logs import read_inspect_log
 from serving.exchange.importing.json_forms import add_json, add_page
+from serving.exchange.importing.languages import check_color_words, tell_language, translate_colors
 from serving.exchange.importing.own_export import add_own_export, is_own_export
 from serving.exchange.importing.people_table import table_of_file
 from serving.exchange.importing.sheets import choose_sheet
@@ -40,6 +41,7 @@ def read_all(paths: Sequence[Path | str], options: ImportOptions) -> list[Source
         raise InputError(f"--name {name!r}: must be of the form [a-z0-9][a-z0-9._-]*, for two speakers A~B")
     if options.responses and options.task != "judgement":
         raise InputError("--responses are for verdicts: give --task judgement too")
+    check_color_words(options)
     sources: list[Source] = []
     problems: list[Problem] = []
     for path in dict.fromkeys(map(Path, paths)):
@@ -98,4 +100,7 @@ def read_source(path: Path, options: ImportOptions | None = None) -> Source:
         raise InputError("holds conversations: --name A~B" if is_talk else "holds no conversations: --name A")
     if not source.answers:
         raise InputError("contains no answers that can be imported")
+    if options.color_words is not None and source.task == "color_estimation":
+        translate_colors(source, options.color_words)
+    tell_language(source)
     return source

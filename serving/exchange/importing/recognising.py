@@ -59,6 +59,7 @@ def with_form(options: ImportOptions, form: Form) -> ImportOptions:
         responses=options.responses or form.responses,
         rt=options.rt or form.rt,
         wide=options.wide or form.wide,
+        color_words=options.color_words or form.color_words,
         sheet=form.sheet if options.sheet is None else options.sheet,
     )
 

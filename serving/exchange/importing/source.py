@@ -42,6 +42,7 @@ class ImportOptions:
       :data:`serving.exchange.importing.table_columns.FIELDS`.
     - ``wide``: patterns of columns that hold the answers to one stimulus each, where a row is a person.
     - ``rt``: the unit of times; None: told by their size.
+    - ``color_words``: the language of people's words for colours, which become the English ones; None: they stay.
     - ``sheet``: the name of the sheet of a workbook; None: the only one whose columns fit.
     - ``form``: a lab's own form, which says what the other options do not.
     - ``unnamed``: answers that name no person are taken, each as another person's.
@@ -59,6 +60,7 @@ class ImportOptions:
     columns: Mapping[str, str] = field(default_factory=dict)
     wide: Sequence[str] = ()
     rt: TimeUnit | None = None
+    color_words: str | None = None
     sheet: str | None = None
     form: Form | None = None
     unnamed: bool = False

@@ -11,6 +11,7 @@ from judging.scores.glossary import words_of_details, words_of_result
 from judging.scores.other_sections import (
     by_column,
     headings,
+    of_people_alone,
     others,
     pairs_section,
     picture,
@@ -88,6 +89,7 @@ def page(
                 f"Detectability by {column}, and how often answers were judged human: by.csv has the figures",
             ),
             by_column(tables, column),
+            of_people_alone(tables, column),
         )
         for column in sorted(tables.by.distinct("column"))
     ]

@@ -221,6 +221,8 @@ class ColumnSection:
     """Detectability at each value; None where it was not drawn."""
     grid: Grid
     """By task, judge and value the rates of all agents together."""
+    note: str = ""
+    """Why a rate is missing at every value; "" where none is."""
 
 
 @dataclass(frozen=True, slots=True)

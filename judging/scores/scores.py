@@ -17,6 +17,7 @@ import orjson
 
 from judging.scores.conclusions import SCOPE, Conclusion
 from judging.scores.figures import figures, overview, who_judged, without_repetition
+from judging.scores.other_sections import of_people_alone
 from judging.scores.page import page
 from judging.scores.score_tables import ScoreTables
 from judging.scores.svg import drawn, svg
@@ -73,6 +74,9 @@ class Scores:
             lines += [" ".join(f"{headline} ({name}): {why}." for headline, why in reasons) for reasons in of_task]
         if any(row.judge == PEOPLE for conclusions in self.tables.conclusions.values() for row in conclusions):
             lines.append(SCOPE)
+        lines += [
+            note for column in self.tables.by.distinct("column") if (note := of_people_alone(self.tables, column))
+        ]
         for task, differences in self.differences.items():
             lines += [f"{TASK_NAMES[task]}: {sentence}" for sentence in differences]
         if self.verdicts is not None:

@@ -31,6 +31,7 @@ from serving.files.words import count, shown
 ANSWERING_PEOPLE = "people"
 LABELS = 3  # that judges see
 EXAMPLES = 4  # answers that a sentence shows
+FEWEST = 4  # different words that say something of their language
 HALF = 0.5  # of people's words: if the rules drop more, they are hardly English
 NAMES: dict[Asked, str] = {
     "word_association": "words by the papers' rules",
@@ -215,7 +216,7 @@ def _other_language(said: Counter[str]) -> str | None:
         return None
     different = {word for text in said for word in text.split()}
     other = [word for word in different if not is_spelled_right(word)]
-    return OTHER if len(other) > HALF * len(different) else None
+    return OTHER if len(different) >= FEWEST and len(other) > HALF * len(different) else None
 
 
 def _in_a_line(text: str) -> str:

@@ -187,6 +187,8 @@ def _undo(paths: Sequence[Path | str], out: Path, options: ImportOptions) -> int
     for entry in undone:
         answers = entry["human"] + entry["published"]
         print_line(f"{Path(entry['path']).name}: {entry['task']}, {count(answers, 'answer')} taken out of {out}")
+        for path in entry.get("replaced", ()):
+            print_line(f"  {path}, which it replaced, does not come back; to have it, import it again")
         for other in entries:
             if entry["path"] in other.get("equal_in", ()):
                 text = "was imported without the answers that are equal to answers in this file"

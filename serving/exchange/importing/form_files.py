@@ -6,6 +6,7 @@ given by ``--form``. No form needs a line of Python. ``docs/import.md`` describe
 
 import re
 import tomllib
+import unicodedata
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
@@ -19,6 +20,7 @@ from agents.frames import Fit
 from agents.stimuli import ALL_TASKS, SHORT
 from serving.exchange.importing.row_rules import RowRule, row_rule
 from serving.files.row_problems import as_problems
+from serving.files.written_texts import read_written
 
 FOLDER = Path(__file__).with_name("forms")
 ColumnField = Literal[
@@ -178,11 +180,16 @@ class Form(BaseModel):
 def load_form(path: Path) -> Form:
     """The form in a file. Raises InputError with every problem."""
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        text = read_written(path)
     except OSError as error:
         raise InputError(f"--form {path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise InputError(f"--form {path}: {error}") from None
+    try:
+        # Both ways to type an accent are one name: columns are compared in composed letters.
+        content = tomllib.loads(unicodedata.normalize("NFC", text))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"--form {path}: is no TOML in UTF-8: {error}") from None
+        raise InputError(f"--form {path}: is no TOML: {error}") from None
     try:
         return Form.model_validate(content)
     except ValidationError as error:

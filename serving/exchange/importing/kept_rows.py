@@ -7,7 +7,7 @@ from serving.exchange.importing.form_files import Form
 from serving.exchange.importing.json_columns import cell_at, inside
 from serving.exchange.importing.people_table import PeopleTable, TableRow
 from serving.exchange.importing.row_rules import RowRule
-from serving.exchange.importing.source import Source, listed
+from serving.exchange.importing.source import Source, composed, listed
 from serving.exchange.importing.table_cells import UnreadableError, without_decimals
 from serving.files.words import shown
 
@@ -66,7 +66,7 @@ def _cell(table: PeopleTable, row: TableRow, column: str) -> str:
 
 
 def _obeys(table: PeopleTable, row: TableRow, rule: RowRule) -> bool:
-    cell = without_decimals(_cell(table, row, rule.column))
+    cell = composed(without_decimals(_cell(table, row, rule.column)))
     return (cell == without_decimals(rule.value.strip())) != rule.unlike
 
 

@@ -14,6 +14,7 @@ from serving.files.words import count, shown
 
 EXAMPLES = 4  # words that a sentence shows
 LOOKED_AT = 500  # different words; more would say the same
+FEWEST = 4  # different words that say something
 HALF = 0.5  # of different words: fewer that are not English are names and slips
 
 
@@ -64,7 +65,7 @@ def tell_language(source: Source) -> None:
     elif source.task in ("word_association", "object_detection") and is_installed("wordfreq"):
         different = list(islice(dict.fromkeys(_words(source)), LOOKED_AT))
         other = [word for word in different if not is_spelled_right(word)]
-        if len(other) > HALF * len(different):
+        if len(different) >= FEWEST and len(other) > HALF * len(different):
             source.remarks.append(
                 f"more than half of the different words are not English{_examples(Counter(other))}, and machines "
                 "answer in English: a judge can tell people by the language"

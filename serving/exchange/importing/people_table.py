@@ -12,10 +12,10 @@ from typing import Any
 
 from agents.errors import InputError, Problem
 from serving.exchange.importing.form_files import Form, KnownForm, Screens, known_forms, recognised
-from serving.exchange.importing.source import Source, listed
+from serving.exchange.importing.source import Source, composed, listed
 from serving.exchange.importing.table_cells import is_whole, object_in, without_decimals
 from serving.exchange.importing.table_columns import Columns, plain_column
-from serving.files.csv_tables import CsvTable, unguarded
+from serving.files.csv_tables import CsvTable, repeated_columns, unguarded
 from serving.files.words import shown
 from serving.files.workbooks import ChooseSheet, first_sheet, read_any_table
 
@@ -77,6 +77,7 @@ def table_of_file(
         # Only then: a spreadsheet that saves the program's table again doubles the marks.
         table = read_any_table(data, str(source.path), may_guess=True, bare_quotes=True)
     source.remarks += table.remarks
+    _compose_names(table)
     columns = Columns(table.names, dict(given))
     problems = list(table.problems)
     if form is not None and form.form.broken_lines == "left out" and table.broken:
@@ -93,6 +94,17 @@ def table_of_file(
         others = listed([shown(name) for name in table.other_sheets])
         other_sheets = f"The sheet {shown(table.sheet)!r} was read; --sheet NAME chooses another: {others}"
     return PeopleTable(columns, rows, form, problems, table.separator, other_sheets)
+
+
+def _compose_names(table: CsvTable) -> None:
+    """Write the names of columns in composed Unicode. Raises InputError where two become one."""
+    names = [composed(name) for name in table.names]
+    if names == [*table.names]:
+        return
+    if faults := repeated_columns(names):
+        raise InputError("the header cannot be used: " + "; ".join(f"{name}: {what}" for name, what in faults))
+    table.names = names
+    table.rows = [(line, dict(zip(names, cells.values(), strict=True))) for line, cells in table.rows]
 
 
 def _has_line(data: bytes, table: CsvTable, line: str) -> bool:
@@ -112,6 +124,7 @@ def table_of_json(source: Source, content: Sequence[Any], given: Mapping[str, st
     form = recognised([name for name in content[0] if all(name in row for row in content)]) if content else None
     if form is not None and form.form.rows_in:
         content = _rows_in(content, form.form)
+    content = [{composed(name): value for name, value in row.items()} for row in content]
     names = list(dict.fromkeys(name for row in content for name in row))
     rows = [_row_of_json(place, row) for place, row in enumerate(content)]
     return PeopleTable(Columns(names, dict(given)), rows, form=form)

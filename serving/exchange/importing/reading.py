@@ -12,7 +12,7 @@ from serving.exchange.importing.languages import check_color_words, tell_languag
 from serving.exchange.importing.own_export import add_own_export, is_own_export
 from serving.exchange.importing.people_table import table_of_file
 from serving.exchange.importing.sheets import choose_sheet
-from serving.exchange.importing.source import ImportOptions, Source
+from serving.exchange.importing.source import ImportOptions, Source, with_composed_names
 from serving.exchange.importing.tables import add_rows, add_table
 from serving.files.foreign_files import read_bytes
 from serving.files.words import count
@@ -31,6 +31,7 @@ OF_OTHER_PROGRAMS = {  # what is wrong with files of other forms, and what to do
     ".psydat": "is PsychoPy's own file; import the .csv beside it",
     ".zip": "is an archive; unpack it and import the files in it",
 }
+OF_JSON = (".json", ".jsonl", ".ndjson", ".eval")
 TABLES = (".csv", ".tsv", ".tab", ".txt", ".xpd", *WORKBOOKS)  # a text begins otherwise than JSON does
 
 
@@ -68,7 +69,7 @@ def read_all(paths: Sequence[Path | str], options: ImportOptions) -> list[Source
 def read_source(path: Path, options: ImportOptions | None = None) -> Source:
     """The answers in a file of any form, which its ending and its content tell. Raises InputError, with a problem for
     each fault of a row; also where no answer is left."""
-    options = options or ImportOptions()
+    options = with_composed_names(options or ImportOptions())
     suffix = path.suffix.lower()
     is_page = suffix in (".html", ".htm")
     if options.name is not None and "~" not in options.name and is_page:
@@ -77,6 +78,11 @@ def read_source(path: Path, options: ImportOptions | None = None) -> Source:
     is_table = suffix in TABLES and data[:100].lstrip()[:1] not in (b"[", b"{")
     if suffix in OF_OTHER_PROGRAMS:
         raise InputError(OF_OTHER_PROGRAMS[suffix])
+    if not (is_table or is_page or suffix in OF_JSON) and data[:100].lstrip()[:1] not in (b"[", b"{"):
+        raise InputError(
+            f"{suffix or 'a name without an ending'} is no kind of file that import knows: tables are "
+            f"{', '.join(TABLES)}; other files are JSON ({', '.join(OF_JSON)}) or pages (.html)"
+        )
     source = Source(path.resolve(), hashlib.sha256(data).hexdigest())
     if is_page:
         add_page(source, data, options)

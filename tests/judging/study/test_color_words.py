@@ -90,7 +90,7 @@ def test_an_import_says_that_words_are_hardly_english(tmp_path: Path) -> None:
     french = "subject,cue,response\np,soleil,lune\np,mer,eau\np,pain,fromage\np,nuit,sommeil\n"
     imported(tmp_path, "a.csv", french, "--task", "word")
     assert "more than half of the different words are not English (lune, eau, fromage, sommeil)" in remarks(tmp_path)
-    objects = 'subject,image,response\np,a.png,"chien, voiture, fenêtre"\n'
+    objects = 'subject,image,response\np,a.png,"chien, voiture, fenêtre, chaise"\n'
     imported(tmp_path, "a.csv", objects, "--task", "object")
     assert "more than half of the different words are not English" in remarks(tmp_path)
     english = "subject,cue,response\np,sun,moon\np,sea,fish and chips\np,bread,schmaltzy\n"

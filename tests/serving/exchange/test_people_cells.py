@@ -4,6 +4,7 @@ The files are in the forms of jsPsych 8.3.0, Label Studio 1.23.2, PsychoPy 2026.
 """
 
 import json
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -368,7 +369,8 @@ def test_practice_of_psychopy_is_known_by_its_name(tmp_path: Path, name: str, cu
     rows = imported(tmp_path, "P01.csv", of_two_loops(name, cues), "--task", "word")
     assert words(rows) == [("human:P01", cue, "moon") for cue in ("sun", "sea", "dog")]
     told = remarks(tmp_path)
-    assert f"rows of the loop {name} are left out as practice (2); --rows chooses other rows" in told
+    composed = unicodedata.normalize("NFC", name)
+    assert f"rows of the loop {composed} are left out as practice (2); --rows chooses other rows" in told
     assert "rows_that_rules_for_the_program_leave_out: 2" in told
     assert "several loops" not in told
 

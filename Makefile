@@ -21,7 +21,7 @@ PYTEST = $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
 
-# Real answers of agents, one picture broken on purpose, and who passes as a person; ends with the paths of two pages.
+# Real answers of agents, one picture broken on purpose, and who passes as a person; ends with the paths of three pages.
 demo: $(DEMO)
 	@$(BIN)/python scripts/demo.py
 

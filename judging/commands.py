@@ -21,7 +21,7 @@ from serving.files.output_paths import check_new_folder
 
 
 def register(commands: Commands) -> None:
-    """Add ``trials``, ``judge``, ``score``, ``rank`` and ``study`` to the command line."""
+    """Add ``trials``, ``judge``, ``score``, ``rank``, ``study``, ``test`` and ``cards`` to the command line."""
     trials = commands.add(
         "trials",
         _trials,
@@ -247,9 +247,11 @@ def register(commands: Commands) -> None:
     )
     add("--force", action="store_true", help="replace the ranking that is at --out")
 
+    from judging.cards.commands import register as register_cards
     from judging.study.commands import register as register_study
 
     register_study(commands)
+    register_cards(commands)
 
 
 def _people(text: str) -> Path:

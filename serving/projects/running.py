@@ -19,7 +19,20 @@ from serving.projects.project_file import read_project
 from serving.scheduling.interrupts import Interrupted, raised
 
 DONE = "turinglike.done.json"
+BEGUN = "begun: "
+"""Stands in :data:`DONE` before the line of a step whose outputs were not there when it began, and which has not ended.
+If the process is killed (power, kill -9), the step may have written its folder, or a part of the files beside it. The
+same line would then refuse what it made itself. With this mark it is carried out again with ``--force``."""
 FAILED_RECORDS = 1
+STEP = """\
+import sys
+from serving.scheduling.interrupts import end_with
+end_with(int(sys.argv.pop(1)))
+from serving.cli import command
+sys.exit(command())
+"""
+"""What a step's process runs. It ends with this one: whoever kills `turinglike run` by SIGKILL means the step, too. A
+step that went on alone would hold its folder, and the same command, typed again, would be refused."""
 PASSING = ("run", "timing", "worker", "created")
 """Keys of a record that say nothing of the answer."""
 
@@ -53,8 +66,18 @@ def run_project(file: Path, parser: argparse.ArgumentParser, names: Sequence[str
         print_warning(f"$ {line}")
         if dry_run:
             continue
-        read = "" if step.repeats else _content(folder, step.inputs)
-        code = _carried_out(step.words, folder)
+        words = list(step.words)
+        read = ""
+        if not step.repeats:
+            read = _content(folder, step.inputs)
+            if done.get(BEGUN + line) == read and "--force" in step.flags:
+                words.append("--force")  # what a killed process left there is of this same line
+            elif not _are_any_there(folder, step.outputs):
+                done[BEGUN + line] = read
+                write_json(folder / DONE, done)
+        code = _carried_out(words, folder)
+        if done.pop(BEGUN + line, None) is not None and code != 0:
+            write_json(folder / DONE, done)  # the command ended by itself, and has tidied up
         if code not in (0, FAILED_RECORDS):
             rest = "; the same command goes on with it" if code != 2 else ""
             print_warning(f"turinglike: the step {step.name} ended with exit code {code}{rest}")
@@ -77,6 +100,10 @@ def _read_done(path: Path) -> dict[str, str]:
 
 def _are_there(folder: Path, paths: Sequence[Path]) -> bool:
     return all((folder / path).exists() for path in paths)
+
+
+def _are_any_there(folder: Path, paths: Sequence[Path]) -> bool:
+    return any((folder / path).exists() for path in paths)
 
 
 def _content(folder: Path, paths: Sequence[Path]) -> str:
@@ -125,7 +152,7 @@ def _carried_out(words: Sequence[str], folder: Path) -> int:
     """Run a command in ``folder``; returns its exit code. A signal is passed on, and the command's end awaited."""
     ended: Interrupted | None = None
     # -P: a folder `agents` or `serving` in the project is no package of ours.
-    command = [sys.executable, "-P", "-m", "serving.cli", *words]
+    command = [sys.executable, "-P", "-c", STEP, str(os.getpid()), *words]
     sys.stdout.flush()
     with raised(), subprocess.Popen(command, cwd=folder) as process:
         while True:

@@ -29,6 +29,8 @@ class Step:
     """The files and folders that it reads, relative to the project's folder."""
     outputs: list[Path] = field(default_factory=list)
     """The files and folders that it writes, relative to the project's folder."""
+    flags: list[str] = field(default_factory=list)
+    """All options that the command has, as "--force"."""
     repeats: bool = False
     """The command is carried out each time: it finds out by itself what is left, makes its output anew (``--force``),
     or has no output but what it prints."""
@@ -53,6 +55,7 @@ class TableReader:
         """The step of a table. What is wrong with it is in :attr:`problems`."""
         step = Step(" ".join(self.command), line, [*self.command])
         by_name = dict(_named(self.parser))
+        step.flags += [f"--{name}" for name in by_name]
         given: dict[argparse.Action, list[str]] = {}
         for key, value in table.items():
             action = by_name.get(key.replace("_", "-"))

@@ -150,7 +150,7 @@ def watched(main: Callable[[], int]) -> int:
       signal once, from here. Otherwise every Ctrl-C would count twice, and the second ends at once.
     - The mask. Signals are blocked from before the fork until both sides have their handlers. One that came in
       between would end only one of the two.
-    - The death signal (:func:`_end_with`). Whoever kills this process by SIGKILL means the command. Without it the
+    - The death signal (:func:`end_with`). Whoever kills this process by SIGKILL means the command. Without it the
       child would go on writing records, while a second command takes the folder.
 
     The fork must come before anything starts a thread or Ray: a child has the forking thread alone, and locks that
@@ -167,7 +167,7 @@ def watched(main: Callable[[], int]) -> int:
         os.close(reader)
         os.setpgid(0, 0)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
-        _end_with(parent)
+        end_with(parent)
         _report_end(main, writer)
     os.close(writer)
 
@@ -222,7 +222,7 @@ def _report_end(main: Callable[[], int], writer: int) -> None:
     sys.exit(code)
 
 
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
     """Have the system kill this process when ``parent`` dies; end now if it is dead already."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

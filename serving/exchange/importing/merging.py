@@ -87,15 +87,16 @@ class Merged:
     def records(self, kind: str) -> Iterator[dict[str, Any]]:
         """The records of a ``kind``, in the order of the files. ``sample`` numbers several answers of one agent to one
         stimulus, over all files."""
-        samples: Counter[ImportedKey] = Counter()
+        samples: dict[tuple[str, str], dict[str, int]] = {}  # by task and agent, and by stimulus
         for entry in self.entries:
             source = self.sources.get(identity(entry))
             records = self.kept.get(identity(entry), ()) if source is None else source.records(self.run, kind)
             for record in records:
                 if record["kind"] == kind:
-                    key = (record["task"], record["agent"], record["stimulus"])
-                    record["sample"] = samples[key]
-                    samples[key] += 1
+                    of_agent = samples.setdefault((record["task"], record["agent"]), {})
+                    sample = of_agent.get(record["stimulus"], 0)
+                    record["sample"] = sample
+                    of_agent[record["stimulus"]] = sample + 1
                     yield record
 
 
@@ -237,6 +238,8 @@ class _People:
     def shared(self, source: Source) -> "_Shared":
         """The answers of a file that stand in the files so far, too."""
         shared = _Shared(source.path)
+        if not self._raws:
+            return shared  # there is no other file
         named = 0
         in_file: Counter[str] = Counter()
         for place, answer in enumerate(source.answers):

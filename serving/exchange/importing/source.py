@@ -163,8 +163,9 @@ class Source:
         set by who writes them."""
         provenance = {"digest": self.sha256, "checkpoint": None, "revision": None}
         common = people_record(run, {"task": self.task, "kind": kind, "provenance": provenance})
+        is_published = kind == "published"
         for answer in self.answers:
-            if answer.kind == kind:
+            if answer.agent.startswith(PUBLISHED) == is_published:
                 record = common.copy()
                 record["stimulus"] = answer.stimulus
                 record["agent"] = answer.agent

@@ -294,6 +294,53 @@ run = "one"
     assert main(["run", str(file)]) == 1  # one record has failed, and all else is done
 
 
+class Killed(BaseException):
+    """Stands for the end of the process by kill -9."""
+
+
+@pytest.mark.parametrize("has_folder", [True, False])
+def test_a_step_that_was_killed_before_it_was_noted_is_carried_out_again(
+    has_folder: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its own folder, or the key that it writes before the folder, would make it refuse."""
+    file = project(tmp_path, PROJECT.partition("[judge]")[0])
+    in_this_process(monkeypatch)
+    in_process = running._carried_out
+    called: list[Sequence[str]] = []
+
+    def killed(words: Sequence[str], folder: Path) -> int:
+        called.append(words)
+        code = in_process(words, folder)
+        if words[0] == "trials":
+            raise Killed
+        return code
+
+    monkeypatch.setattr(running, "_carried_out", killed)
+    with pytest.raises(Killed):
+        main(["run", str(file)])
+    key = (tmp_path / "trials.key.csv").read_bytes()
+    if not has_folder:
+        shutil.rmtree(tmp_path / "trials")
+    called.clear()
+
+    def carried_out(words: Sequence[str], folder: Path) -> int:
+        called.append(words)
+        return in_process(words, folder)
+
+    monkeypatch.setattr(running, "_carried_out", carried_out)
+    assert main(["run", str(file)]) == 0
+    assert "--force" in called[-1]
+    assert (tmp_path / "trials" / "trials.jsonl").is_file()
+    assert (tmp_path / "trials.key.csv").read_bytes() == key
+    assert main(["run", str(file)]) == 0
+    assert [words[0] for words in called[3:]] == ["generate", "import"]  # it is noted now
+    # A folder that was there before is somebody's: it is not replaced.
+    (tmp_path / "turinglike.done.json").unlink()
+    assert main(["run", str(file)]) == 2
+    assert main(["run", str(file)]) == 2
+    assert "already exists" in capfd.readouterr().err
+
+
 def test_a_signal_is_passed_on_and_the_same_command_goes_on(tmp_path: Path) -> None:
     file = project(tmp_path, PROJECT.replace("delay_s = 0.0", "delay_s = 0.3").partition("[trials]")[0])
     package = tmp_path / "agents"  # a folder of the user's, which is not to be imported

@@ -1,0 +1,244 @@
+"""What people see of a card: its page, its badges and its row for a README; and the board of several cards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from urllib.parse import quote
+
+import orjson
+
+from agents.stimuli import SHORT, Asked
+from judging.cards.card import AgentResult, Calibration, Card, PublishedAgent, TaskResult
+from judging.scores.conclusions import DETECTED, OPEN, PASSES, TAKEN
+from judging.scores.tiles import LOOKS
+from judging.statistics.tables import Estimate, Grid
+from judging.statistics.verdict_table import TASK_NAMES
+from serving.pages.rendering import render
+
+SHORT_OF: dict[str, str] = {full: short for short, full in SHORT.items()}
+IN_BADGE = {PASSES: "passes", DETECTED: "does not pass", TAKEN: "above people", OPEN: "undecided"}
+COLOURS = {PASSES: "#1d6b35", DETECTED: "#a3200d", TAKEN: "#0b5cad", OPEN: "#7a4b00"}
+GREY = "#605d58"
+LETTER = 6.6  # pixels of a letter in a badge, at 11 pixels of height; texts are stretched to it
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleRow:
+    """A line of the scale of detectability."""
+
+    who: str
+    """Whose answers."""
+    by: str
+    """Who judged them."""
+    value: Estimate
+    """Their detectability."""
+    is_own: bool
+    """Whether it is of this card, and not of a paper."""
+    source: str
+    """Where a paper prints it; "" for one of this card."""
+
+    @property
+    def low(self) -> float:
+        """Where the interval begins on the drawing, in percent of its width."""
+        return 100 * (self.value.value if math.isnan(self.value.low) else self.value.low)
+
+    @property
+    def high(self) -> float:
+        """Where it ends, likewise."""
+        return 100 * (self.value.value if math.isnan(self.value.high) else self.value.high)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTask:
+    """A task of an agent, as the page shows it."""
+
+    result: TaskResult
+    """What the card says of it."""
+    name: str
+    """The task's name."""
+    look: str
+    """The class of its colour."""
+    sign: str
+    """Its sign; a result is never told by colour alone."""
+    word: str
+    """Its word, such as "UNDECIDED"."""
+    scale: Sequence[ScaleRow]
+    """The scale, of this agent first."""
+    beside: Grid
+    """Answers side by side."""
+    took: str
+    """What the answers took, in a sentence."""
+    calibration: Sequence[Calibration]
+    """Of the judges of this task."""
+
+
+def card_page(card: Card) -> str:
+    """The HTML of a card's page."""
+    agents = [(agent, [_shown(card, agent, result) for result in agent.tasks]) for agent in card.agents]
+    provenance = [
+        (name, orjson.dumps(entry, option=orjson.OPT_INDENT_2).decode())
+        for agent in card.agents
+        for name, entry in agent.provenance.items()
+    ]
+    return render(
+        "judging.cards",
+        "card.html",
+        title=f"Card: {', '.join(agent.agent for agent in card.agents)}",
+        card=card,
+        agents=agents,
+        names=TASK_NAMES,
+        provenance=provenance,
+        calibrations=[(row, _by_agent(row)) for row in card.calibration],
+        low=50 - 100 * card.bounds,
+        high=50 + 100 * card.bounds,
+    )
+
+
+def _shown(card: Card, agent: AgentResult, result: TaskResult) -> ShownTask:
+    look, sign, word = LOOKS[result.outcome]
+    own = [ScaleRow(agent.agent, judge.judge, judge.detectability.estimate, True, "") for judge in result.judges]
+    theirs = [_of_paper(one) for one in card.published if one.task == result.task]
+    rows = [
+        [
+            one.shown,
+            _joined(one.participants) or "–",
+            _joined(one.agent) or "–",
+        ]
+        for one in result.beside
+    ]
+    return ShownTask(
+        result=result,
+        name=TASK_NAMES[result.task],
+        look=look,
+        sign=sign,
+        word=word,
+        scale=[*own, *theirs],
+        beside=Grid("Answers side by side", ["stimulus", "participants", agent.agent], rows),
+        took=took(result),
+        calibration=[row for row in card.calibration if row.task == result.task],
+    )
+
+
+def _joined(texts: Sequence[str]) -> str:
+    return " · ".join(texts) if all("\n" not in text for text in texts) else "\n\n".join(texts)
+
+
+def _of_paper(one: PublishedAgent) -> ScaleRow:
+    by = f"{one.kind}, paper of {one.paper}"
+    return ScaleRow(one.agent, by, Estimate(one.detectability), False, one.source)
+
+
+def took(result: TaskResult) -> str:
+    """What an agent's answers to a task took, in a sentence."""
+    usage = result.usage
+    parts = [f"{usage.ok:,} of {result.stimuli:,} stimuli answered"]
+    if usage.rejected:
+        parts.append(f"{usage.rejected:,} without an answer that the filters let pass")
+    if usage.failed:
+        parts.append(f"{usage.failed:,} failed")
+    if usage.unanswered:
+        parts.append(f"{usage.unanswered:,} not asked yet")
+    parts.append(f"{usage.attempts:,} attempts")
+    parts.append(f"{usage.refusals:,} refusals")
+    parts.append(f"{usage.seconds:,.3g} seconds of the agent's own time")
+    if usage.tokens is not None:
+        parts.append(f"{usage.tokens['prompt']:,} tokens read and {usage.tokens['reply']:,} written")
+    if usage.cost is not None:
+        parts.append(f"cost {usage.cost:,.4g}")
+    return "; ".join(parts) + "."
+
+
+def _by_agent(row: Calibration) -> Grid:
+    rows = [
+        [
+            agent.agent,
+            agent.trials,
+            f"{agent.judge_says:.2f}",
+            f"{agent.people_say:.2f}",
+            agent.difference.estimate,
+        ]
+        for agent in row.agents
+    ]
+    columns = ["answers of", "answers", f"{row.judge} says human", "people say human", "difference"]
+    return Grid(f"{TASK_NAMES[row.task]}: how often answers are taken for a person's", columns, rows)
+
+
+# badges, rows
+
+
+def badge(agent: AgentResult) -> str:
+    """An SVG with an agent's result, for a model's README."""
+    label = "turing-like test"
+    if len(agent.tasks) == 1:
+        [result] = agent.tasks
+        message = f"{SHORT_OF[result.task]}: {IN_BADGE.get(result.outcome, 'not tested')}"
+        colour = COLOURS.get(result.outcome, GREY)
+    else:
+        passed = sum(result.outcome == PASSES for result in agent.tasks)
+        message = f"passes {passed} of {len(agent.tasks)} tasks"
+        colour = COLOURS[PASSES] if passed and passed == len(agent.tasks) else GREY
+    left = round(LETTER * len(label)) + 12
+    right = round(LETTER * len(message)) + 12
+    title = escape(f"{label}: {agent.agent}, {message}")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" aria-label="{title}">'
+        f"<title>{title}</title>"
+        f'<rect width="{left}" height="20" fill="#444"/><rect x="{left}" width="{right}" height="20" fill="{colour}"/>'
+        f'<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
+        f'<text x="6" y="14" textLength="{left - 12}">{escape(label)}</text>'
+        f'<text x="{left + 6}" y="14" textLength="{right - 12}">{escape(message)}</text></g></svg>\n'
+    )
+
+
+def readme_rows(card: Card) -> str:
+    """A table in Markdown, with a row for each agent, for a model's README."""
+    tasks = [task for task in TASK_NAMES if any(result.task == task for agent in card.agents for result in agent.tasks)]
+    lines = [
+        f"| model | {' | '.join(TASK_NAMES[task] for task in tasks)} |",
+        f"|---|{'---|' * len(tasks)}",
+    ]
+    for agent in card.agents:
+        by_task: dict[str, TaskResult] = {result.task: result for result in agent.tasks}
+        cells = [_cell(by_task.get(task)) for task in tasks]
+        name = agent.agent.replace("|", "\\|")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    lines += [
+        "",
+        f"Turinglike {card.turinglike}: detectability (0.5: as people, 1: always told), 95 % interval.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(result: TaskResult | None) -> str:
+    if result is None:
+        return "–"
+    judges = "; ".join(f"{judge.detectability.estimate} by {judge.judge}" for judge in result.judges)
+    return f"{IN_BADGE.get(result.outcome, 'not tested')}: {judges}" if judges else "not tested"
+
+
+# boards
+
+
+def board_page(cards: Sequence[tuple[str, Card]]) -> str:
+    """The HTML of a board: a row for each agent of ``cards`` (the address of each card's page, and the card), a column
+    for each task and pool. Figures stand in one column only where the participants are the same."""
+    columns: dict[tuple[Asked, str], None] = {}
+    rows = []
+    for address, card in cards:
+        for agent in card.agents:
+            cells = {}
+            for result in agent.tasks:
+                column = (result.task, result.pool)
+                columns[column] = None
+                look, sign, word = LOOKS[result.outcome]
+                figures = [(judge.judge, judge.detectability.estimate) for judge in result.judges]
+                cells[column] = (look, sign, word, figures)
+            rows.append((agent.agent, quote(address), cells))
+    order = [*TASK_NAMES]
+    ordered = sorted(columns, key=lambda column: (order.index(column[0]), column[1]))
+    headings = [(TASK_NAMES[task], pool) for task, pool in ordered]
+    table = [(name, address, [cells.get(column) for column in ordered]) for name, address, cells in rows]
+    return render("judging.cards", "cards.html", title="Cards", headings=headings, rows=table)

@@ -1,0 +1,224 @@
+"""A card's folder as a project: the set of stimuli, and ``turinglike.toml`` with the commands that make the card.
+
+The project is the provenance of the card. It says in full what was asked, and ``turinglike run`` repeats it. Its steps
+resume by themselves, so that a card that was stopped at any moment goes on.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents.errors import InputError, Problem
+from agents.stimuli import SHORT, Asked
+from judging.cards.pool import Pool, PoolAnswers
+from serving.exchange.importing.form_files import load_form
+from serving.exchange.importing.reading import read_source
+from serving.exchange.importing.recognising import with_form
+from serving.exchange.importing.row_rules import row_rule
+from serving.exchange.importing.source import ImportOptions
+from serving.files.atomic_files import replacing
+from serving.projects.project_file import FILE
+from serving.sets.stimulus_set import read_rows
+
+ANSWERS = "answers"
+PEOPLE = "people"
+TRIALS = "trials"
+VERDICTS = "verdicts"
+SCORES = "scores"
+CALIBRATION = "calibration"
+SET = "stimuli.jsonl"
+PICTURES = ("image", "target_image", "target_mask")  # fields of a stimulus that are paths
+SHORT_OF: dict[str, str] = {full: short for short, full in SHORT.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardChoices:
+    """What a card was asked for."""
+
+    agents: Sequence[str]
+    """The agents and pairs that answer, as ``generate --agents`` takes them."""
+    judges: Sequence[str]
+    """The judges, as ``judge --judges`` takes them."""
+    settings: Sequence[str] = ()
+    """``agent.field=value`` of agents."""
+    judges_settings: Sequence[str] = ()
+    """The same of judges."""
+    config: Path | None = None
+    """A file of settings, of agents and of judges."""
+    here: bool = False
+    """All is computed in one process, without workers of Ray."""
+    device: str = "auto"
+    """Where agents and judges compute."""
+    per_agent: int | None = None
+    """How many answers of each agent are judged for each task; None for all that the answers allow."""
+    pools: Mapping[Asked, tuple[Pool, PoolAnswers]]
+    """By task whose answers these agents stand beside."""
+
+
+def write_project(folder: Path, choices: CardChoices) -> Path:
+    """Write the set of stimuli and the project's file into ``folder``; returns the path of the file.
+
+    Nothing is written where both are there already. Raises InputError where ``folder`` holds another card or something
+    else, and with all problems of the pools' files."""
+    folder = folder.resolve()
+    file = folder / FILE
+    rows = b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in set_rows(folder, choices.pools))
+    text = project_text(folder, choices)
+    if file.is_file():
+        if file.read_text("utf-8") != text:
+            raise InputError(
+                f"{folder} holds a card of other agents, judges, pools or options, which {file.name} there lists; "
+                "choose another --out"
+            )
+        if (folder / SET).is_file() and (folder / SET).read_bytes() != rows:
+            raise InputError(f"{folder}: a pool's stimuli have changed since this card began; choose another --out")
+    elif folder.is_dir() and any(path.name not in (SET, "lock") for path in folder.iterdir()):
+        raise InputError(f"{folder} exists and holds no card; choose another --out")
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / SET) as opened:
+        opened.write(rows)
+    with replacing(file) as opened:
+        opened.write(text.encode())
+    return file
+
+
+def set_rows(folder: Path, pools: Mapping[Asked, tuple[Pool, PoolAnswers]]) -> list[dict[str, Any]]:
+    """The rows of the set: the stimuli of each pool, in the order of the tasks.
+
+    A stimulus is called ``TASK/ID``, so that one picture may stand in several tasks; ``benchmark_id`` is its name in
+    the pool, by which the participants' answers find it. Paths of pictures become relative to ``folder``."""
+    rows: list[dict[str, Any]] = []
+    problems: list[Problem] = []
+    for task, (pool, answers) in pools.items():
+        try:
+            found = _rows_of_set(pool, answers, folder) if answers.stimuli else _rows_of_cues(pool, answers)
+        except InputError as error:
+            where = str(pool.folder / (answers.stimuli or answers.file))
+            problems += error.problems or [Problem(where, None, None, str(error))]
+            continue
+        for row in found:
+            name = row["id"]
+            rows.append({"benchmark_id": name, **row, "id": f"{SHORT_OF[task]}/{name}", "task": task})
+    if problems:
+        raise InputError("the pools' files cannot be read; nothing was started", problems)
+    return rows
+
+
+def _rows_of_set(pool: Pool, answers: PoolAnswers, folder: Path) -> list[dict[str, Any]]:
+    source = pool.folder / answers.stimuli
+    root = source if source.is_dir() else source.parent
+    rows: list[dict[str, Any]] = []
+    problems: list[Problem] = []
+    for row in read_rows(source, answers.task):
+        if row.problems:
+            problems += row.problems
+            continue
+        fields = orjson.loads(row.raw)
+        if fields["task"] != answers.task:
+            continue  # the set of a pool may be of several tasks
+        for name in PICTURES:
+            if name in fields:
+                fields[name] = os.path.relpath(root / fields[name], folder)
+        rows.append(fields)
+    if problems:
+        raise InputError(f"{source} is no set that can be asked", problems)
+    if not rows:
+        raise InputError(f"{source} has no stimulus of {answers.task}")
+    return rows
+
+
+def _rows_of_cues(pool: Pool, answers: PoolAnswers) -> list[dict[str, Any]]:
+    if answers.task != "word_association":
+        raise InputError(f"pool {pool.name} names no set of stimuli for {answers.task}: give `stimuli` in its manifest")
+    source = read_source(pool.folder / answers.file, import_options(pool, answers))
+    cues = dict.fromkeys(answer.stimulus for answer in source.answers)
+    return [{"id": cue, "cue": cue} for cue in cues]
+
+
+def import_options(pool: Pool, answers: PoolAnswers) -> ImportOptions:
+    """The options by which the file of a pool is read. Raises InputError for a wrong one."""
+    given = dict(answers.import_)
+    form = given.pop("form", None)
+    if "rows" in given:
+        try:
+            given["rows"] = [row_rule(rule) for rule in given["rows"]]
+        except ValueError as error:
+            raise InputError(f"pool {pool.name}: rows: {error}") from None
+    if "frame" in given:
+        width, height = given["frame"].split("x")
+        given["frame"] = (float(width), float(height))
+    options = ImportOptions(task=answers.task, **given)
+    return options if form is None else with_form(options, load_form(pool.folder / form))
+
+
+def project_text(folder: Path, choices: CardChoices) -> str:
+    """The content of ``turinglike.toml``: the commands of a card in their order."""
+    tables: list[tuple[str, dict[str, Any]]] = []
+    tables.append(
+        (
+            "generate",
+            {
+                "stimuli": SET,
+                "agents": list(choices.agents),
+                "set": list(choices.settings),
+                **_of_workers(folder, choices),
+                "out": ANSWERS,
+            },
+        )
+    )
+    for task, (pool, answers) in choices.pools.items():
+        options = dict(answers.import_)
+        if "form" in options:
+            options["form"] = os.path.relpath(pool.folder / options["form"], folder)
+        file = os.path.relpath(pool.folder / answers.file, folder)
+        tables.append(("import", {"files": [file], "task": task, **options, "out": PEOPLE}))
+    # Of the pools only people's answers are judged, as their files may hold answers of machines, too. And only stimuli
+    # that both sides answered: a judge could learn the others instead of the answers.
+    drawn: dict[str, Any] = {"runs": [ANSWERS], "people": [PEOPLE], "common": True, "seed": 0}
+    if choices.per_agent is not None:
+        drawn["per_agent"] = choices.per_agent
+    tables.append(("trials", {**drawn, "out": TRIALS}))
+    judging = {
+        "judges": list(choices.judges),
+        "set": list(choices.judges_settings),
+        **_of_workers(folder, choices),
+    }
+    tables.append(("judge", {"trials": TRIALS, **judging, "out": VERDICTS}))
+    tables.append(("score", {"verdicts": [VERDICTS], "out": SCORES, "force": True}))
+    for number, (pool, verdicts) in enumerate(verdicts_of(choices.pools), 1):
+        trials = os.path.relpath(pool.folder / verdicts.trials, folder)
+        tables.append(("judge", {"trials": trials, **judging, "out": f"{CALIBRATION}/{number}"}))
+    names = [name for name, _ in tables]
+    lines = ["# The commands that made this card; `turinglike run` in this folder repeats them."]
+    for name, table in tables:
+        lines += ["", f"[[{name}]]" if names.count(name) > 1 else f"[{name}]"]
+        lines += [f"{key} = {_toml(value)}" for key, value in table.items() if value is not False and value != []]
+    return "\n".join([*lines, ""])
+
+
+def _of_workers(folder: Path, choices: CardChoices) -> dict[str, Any]:
+    options: dict[str, Any] = {"here": choices.here}
+    if choices.device != "auto":
+        options["device"] = choices.device
+    if choices.config is not None:
+        options["config"] = os.path.relpath(choices.config, folder)
+    return options
+
+
+def verdicts_of(pools: Mapping[Asked, tuple[Pool, PoolAnswers]]) -> list[tuple[Pool, Any]]:
+    """The people's verdicts of all pools, each pool once, with the pool they belong to."""
+    by_name = {pool.name: pool for pool, _ in pools.values()}
+    return [(pool, verdicts) for pool in by_name.values() for verdicts in pool.manifest.verdicts]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)

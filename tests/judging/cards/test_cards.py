@@ -1,0 +1,249 @@
+"""``turinglike test`` from agents to a card, and ``turinglike cards``."""
+
+import contextlib
+import json
+import shutil
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from jsonschema import Draft202012Validator
+
+from agents.stimuli import Asked
+from judging.cards.card import Card, card_schema, read_card
+from judging.cards.making import plan
+from judging.cards.page import badge, readme_rows
+from judging.cards.pool import chosen, find_pool
+from serving.cli import main
+from serving.projects import running
+from tests.judging.cards.test_calibration import table
+from tests.judging.cards.test_pools import PLAIN, manifest
+
+ROOT = Path(__file__).resolve().parents[3]
+PICTURES = ROOT / "examples" / "images"
+NAMES = ("astronaut.png", "brick.png", "camera.png", "chelsea.png", "china.jpg", "coffee.png")
+COLORS = ("orange", "gray", "gray", "brown", "blue", "brown")
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps are carried out here: a process of its own for each imports everything anew."""
+
+    def carried_out(words: Sequence[str], folder: Path) -> int:
+        with contextlib.chdir(folder):
+            return main(words)
+
+    monkeypatch.setattr(running, "_carried_out", carried_out)
+
+
+def colours_and_words(folder: Path) -> Path:
+    """A pool of two tasks, one of them about pictures."""
+    pool = manifest(
+        folder,
+        PLAIN.replace("[[answers]]", "participants = 3\n\n[[answers]]")
+        + '[[answers]]\ntask = "color"\nfile = "colours.csv"\nstimuli = "pictures.csv"\n'
+        + 'import = { columns = { subject = "who", response = "said" } }\n',
+    )
+    rows = ["image,who,said"]
+    cues = ["cue,subject,response"]
+    for number, name in enumerate(NAMES):
+        for person in range(3):
+            rows.append(f"{name},p{person},{COLORS[(number + (person == 2)) % len(COLORS)]}")
+            cues.append(f"cue{number},p{person},word{chr(97 + number)}{chr(97 + person)}")
+    (pool / "colours.csv").write_text("\n".join(rows) + "\n")
+    (pool / "words.csv").write_text("\n".join(cues) + "\n")
+    (pool / "pictures").mkdir()
+    for name in NAMES:
+        shutil.copy(PICTURES / name, pool / "pictures")
+    (pool / "pictures.csv").write_text("id,image\n" + "".join(f"{name},pictures/{name}\n" for name in NAMES))
+    return pool
+
+
+def test_a_card_of_two_tasks(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pool = colours_and_words(tmp_path / "pool")
+    call = ["test", "mmcq", "center", "--people", "pool", "--judges", "cue-length,svm", "--here", "-o", "card"]
+    assert main(call) == 0
+    said = capfd.readouterr()
+    assert said.out.endswith("card: card/index.html\n")
+    folder = tmp_path / "card"
+    card = read_card((folder / "card.json").read_bytes(), "card.json")
+    content = json.loads((folder / "card.json").read_text())
+    Draft202012Validator(card_schema()).validate(content)
+    assert [agent.agent for agent in card.agents] == ["mmcq"]
+    assert card.left_out == [
+        "attention_prediction: no participants' answers in mine/1; give a pool that has some with --people",
+        "center answers attention, and no pool has participants' answers to it",
+    ]
+    [result] = card.agents[0].tasks
+    assert (result.task, result.pool, result.stimuli) == ("color_estimation", "mine/1", 6)
+    assert (result.usage.ok, result.usage.failed, result.usage.attempts, result.usage.tokens) == (6, 0, 6, None)
+    [used] = card.pools
+    assert (used.answers, used.participants, used.verified) == (18, 3, False)
+
+    # The card says what the page of scores says: the same figures, outcomes and words.
+    scores = json.loads((folder / "scores" / "scores.json").read_text())
+    by_judge = {row["judge"]: row for row in scores["scores"] if row["agent"] == "mmcq"}
+    conclusions = {row["judge"]: row for row in scores["conclusions"]["color_estimation"]}
+    assert {judge.judge for judge in result.judges} == set(conclusions)
+    for judge in result.judges:
+        row = by_judge[judge.judge]
+        assert judge.outcome == conclusions[judge.judge]["outcome"]
+        assert judge.why == conclusions[judge.judge]["why"]
+        figure = judge.detectability
+        assert (figure.value, figure.low, figure.high) == tuple(
+            row[f"detectability{end}"] for end in ("", "_low", "_high")
+        )
+
+    # Answers side by side are those of the records and of the table.
+    records = [json.loads(line) for line in (folder / "answers/records/mmcq.jsonl").read_text().splitlines()]
+    said_by_agent = {record["stimulus"]: record["answer"]["color"] for record in records}
+    assert len(result.beside) == 6
+    for beside in result.beside:
+        assert list(beside.agent) == [said_by_agent[f"color/{beside.stimulus}"]]
+        number = NAMES.index(beside.stimulus)
+        assert sorted(beside.participants) == sorted([COLORS[number]] * 2 + [COLORS[(number + 1) % 6]])
+
+    # Nothing is answered or judged again, and the card stays the same.
+    before = {path: path.read_bytes() for path in folder.glob("*/records/*.jsonl")}
+    text = (folder / "card.json").read_bytes()
+    assert main(call) == 0
+    assert {path: path.read_bytes() for path in folder.glob("*/records/*.jsonl")} == before
+    assert (folder / "card.json").read_bytes() == text
+    page = (folder / "index.html").read_text()
+    for part in ("not calibrated", "What gives it away", "mine/1", "not verified", "turinglike generate"):
+        assert part in page, part
+    assert "<script" not in page
+    project = tomllib.loads((folder / "turinglike.toml").read_text())
+    assert project["import"]["columns"] == {"subject": "who", "response": "said"}
+    assert project["trials"] == {
+        "runs": ["answers"],
+        "people": ["people"],
+        "common": True,
+        "seed": 0,
+        "out": "trials",
+    }
+
+    # Another judge is another card; a folder of something else is nobody's card.
+    capfd.readouterr()
+    assert main([*call[:-1], "card", "--per-agent", "3"]) == 2
+    assert "holds a card of other agents, judges, pools or options" in capfd.readouterr().err
+    assert main([*call[:-1], str(pool)]) == 2
+    assert "exists and holds no card" in capfd.readouterr().err
+
+    # A board has a row for each agent.
+    assert main(["cards", "card", "-o", "board.html"]) == 0
+    board = (tmp_path / "board.html").read_text()
+    assert "mine/1" in board
+    assert 'href="card/index.html"' in board
+    assert main(["cards", "card", "pool", "-o", "board.html"]) == 2
+    assert "already exists" in capfd.readouterr().err
+    assert main(["cards", "card", "pool", "-o", "other.html"]) == 2
+    assert "pool/card.json: cannot be read" in capfd.readouterr().err
+    assert not (tmp_path / "other.html").exists()
+
+
+def test_all_that_is_wrong_is_told_before_anything_starts(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for call, message in (
+        (["test"], "name an agent, and with --out the folder of its card"),
+        (["test", "nul", "-o", "card"], "there is no agent 'nul'"),
+        (["test", "minilm", "--judges", "mmcq", "-o", "card"], "mmcq"),
+        (["test", "mmcq", "-o", "card"], "mmcq answers color, and no pool has participants' answers to it"),
+        (["test", "minilm", "--set", "minilm.colors=3", "-o", "card"], "colors"),
+        (["test", "minilm", "--people", "absent", "-o", "card"], "is no pool in the box"),
+    ):
+        assert main(call) == 2
+        assert message in capfd.readouterr().err, message
+    assert list(tmp_path.iterdir()) == []
+    assert main(["test", "--pools"]) == 0
+    assert "words-1910, version 1: G. H. Kent" in capfd.readouterr().out
+
+
+def test_an_agent_converses_with_itself(tmp_path: Path) -> None:
+    from agents.catalogue.selection import resolve
+
+    pool = find_pool(str(manifest(tmp_path, PLAIN.replace("word", "conversation"))))
+    (tmp_path / "conversations.csv").write_text("")
+    found = chosen([pool], ["conversation", "word_association"])
+    tasks: list[Asked] = ["conversation", "word_association"]
+    for typed, names, asked in (
+        (["eliza"], {"eliza": ["eliza~eliza"]}, ["eliza~eliza"]),
+        (["eliza~null"], {"eliza~null": ["eliza~null"]}, ["eliza~null"]),
+    ):
+        by_typed, to_ask, left_out = plan(typed, resolve(typed, (), None), found, tasks, [pool])
+        assert (by_typed, to_ask) == (names, asked)
+        assert all("word_association" in sentence for sentence in left_out)
+
+
+def made(**changed: Any) -> Card:
+    judge = {
+        "judge": "svm",
+        "kind": "classifier",
+        "outcome": "passes",
+        "why": "",
+        "more": "",
+        "detectability": {"value": 0.5, "low": 0.46, "high": 0.54},
+        "p_human": 0.5,
+        "p_machine": 0.5,
+        "missing": 0,
+    }
+    usage: dict[str, Any] = dict.fromkeys(("ok", "rejected", "failed", "unanswered", "attempts", "refusals"), 1)
+    usage |= {"seconds": 1.0, "tokens": None, "cost": None, "failures": []}
+    result = {
+        "task": "word_association",
+        "pool": "mine/1",
+        "stimuli": 3,
+        "outcome": "passes",
+        "sentence": "",
+        "judges": [judge],
+        "tells": [],
+        "usage": usage,
+        "beside": [],
+    }
+    agent = {"agent": "a|<b>", "typed": "a", "provenance": {}, "tasks": [result]}
+    content = {"turinglike": "0", "created": "now", "bounds": 0.05, "agents": [agent], "pools": []}
+    return Card.model_validate(content | changed)
+
+
+def test_badge_and_row_of_a_name_with_signs() -> None:
+    card = made()
+    drawn = badge(card.agents[0])
+    assert "word: passes" in drawn
+    assert "a|&lt;b&gt;" in drawn
+    assert "| a\\|<b> | passes: 0.50 (0.46 to 0.54) by svm |" in readme_rows(card)
+
+
+def test_what_is_no_card_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "card.json"
+    for text, message in (("[", "is not JSON"), ("{}", "agents: is missing")):
+        file.write_text(text)
+        assert main(["cards", str(file), "-o", str(tmp_path / "board.html")]) == 2
+        assert message in capfd.readouterr().err
+    content = made().model_dump(by_alias=True) | {"schema": "turinglike.card/2"}
+    file.write_bytes(orjson.dumps(content))
+    assert main(["cards", str(file), "-o", str(tmp_path / "board.html")]) == 2
+    assert "schema: " in capfd.readouterr().err
+
+
+def test_a_page_with_calibration_and_a_board_of_two_pools(tmp_path: Path) -> None:
+    from judging.cards.calibration import calibrate
+    from judging.cards.page import board_page, card_page
+
+    card = made(calibration=[row.model_dump() for row in calibrate(table(0.6, 0.7, 20, 4, 1), "mine/1")])
+    page = card_page(card)
+    assert "svm says what a person says in" in page
+    assert "not calibrated" not in page
+    other = made()
+    result = other.agents[0].tasks[0].model_copy(update={"pool": "other/1"})
+    agent = other.agents[0].model_copy(update={"tasks": [result]})
+    board = board_page([("a/index.html", card), ("b/index.html", other.model_copy(update={"agents": [agent]}))])
+    assert board.count("Word association") >= 2
+    assert "other/1" in board

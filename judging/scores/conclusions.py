@@ -161,7 +161,7 @@ def in_words(row: Needed) -> str:
     """What would decide about an undecided agent, as a clause: "about 30 more judges and 50 more stimuli would
     decide"."""
     if row.why:
-        return f"what more would decide is not known: {row.why}"
+        return f"how much more data would decide cannot be said: {row.why}"
     wanted = {"judges": row.more_judges, "stimuli": row.more_stimuli, "participants": row.more_people}
     parts = [
         count(number, f"more {SINGULARS[name]}", f"more {name}")

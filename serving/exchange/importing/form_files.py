@@ -8,6 +8,7 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -19,7 +20,7 @@ from agents.errors import InputError
 from agents.frames import Fit
 from agents.stimuli import ALL_TASKS, SHORT
 from serving.exchange.importing.row_rules import RowRule, row_rule
-from serving.files.row_problems import as_problems
+from serving.files.row_problems import MESSAGES, as_problems
 from serving.files.written_texts import read_written
 
 FOLDER = Path(__file__).with_name("forms")
@@ -193,7 +194,12 @@ def load_form(path: Path) -> Form:
     try:
         return Form.model_validate(content)
     except ValidationError as error:
-        raise InputError(f"--form {path}: cannot be used", as_problems(error, str(path))) from None
+        keys = f"a form has no such key here; at the top the keys are {', '.join(Form.model_fields)}"
+        problems = [
+            replace(problem, message=keys) if problem.message == MESSAGES["extra_forbidden"] else problem
+            for problem in as_problems(error, str(path))
+        ]
+        raise InputError(f"--form {path}: cannot be used", problems) from None
 
 
 class KnownForm(NamedTuple):

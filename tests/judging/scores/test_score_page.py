@@ -212,3 +212,17 @@ def test_a_judge_without_a_verdict_on_an_agent_has_not_tested_it(tmp_path: Path)
     cards = dict(re.findall(r'<li class="card"><h3>(\w+)</h3>(.*?)</li>', page, re.DOTALL))
     assert {agent: text.count("NOT TESTED") for agent, text in cards.items()} == {"seen": 1, "unseen": 1}
     assert "nan" not in page.lower().replace("nano", "")
+
+
+def test_a_column_of_the_participants_says_why_machines_have_no_rate(tmp_path: Path) -> None:
+    table = _verdicts({"like": 0.5}, 3)
+    of_people = table["truth"] == "human"
+    ages = pd.Series(np.where(table["stimulus"] < "s2", "30", "40"), index=table.index).where(of_people)
+    table = table.assign(**{"person.age": ages, "place": np.where(table["stimulus"] < "s2", "1", "2")})
+    scored = Scores(compute_scores(table, ["person.age", "place"], bounds=0.1), table)
+    why = "person.age describes the participants, and machines have none. So by it only p(H|H) is known"
+    [said] = [line for line in scored.sentences() if "describes" in line]
+    assert said.startswith(why)
+    scored.write(tmp_path / "S")
+    page = (tmp_path / "S" / "index.html").read_text("utf-8")
+    assert page.count("describes the participants") == 1

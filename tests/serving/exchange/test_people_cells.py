@@ -350,7 +350,7 @@ LOOP = ("thisRepN", "thisTrialN", "thisN", "thisIndex")
 def of_two_loops(practice: str, cues: tuple[str, ...], test: str = "trials") -> str:
     """PsychoPy's wide table of a loop ``practice`` about ``cues``, and a loop ``test`` of three rows."""
     names = [f"{loop}.{name}" for loop in (practice, test) for name in LOOP]
-    rows = ["\ufeff" + ",".join(["cue", *names, "reponse.text", "key_resp.rt", "participant"])]
+    rows = ["\ufeff" + ",".join(["cue", *names, "textbox.text", "key_resp.rt", "participant"])]
     rows += [f"{cue},0,{at},{at},{at},,,,,practised,9.9,P01" for at, cue in enumerate(cues)]
     rows += [f"{cue},,,,,0,{at},{at},{at},moon,1.{at},P01" for at, cue in enumerate(("sun", "sea", "dog"))]
     return "\n".join(rows) + "\n"

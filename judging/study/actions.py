@@ -55,7 +55,8 @@ def check_study(study: Path) -> None:
     try:
         read_phrases(study, material.settings)
         warnings += phrase_warnings(study, material.settings)
-        warnings += [text for text in [sentence_on(material.settings)] if text]
+        if told := sentence_on(material.settings):
+            warnings.append(told)
     except InputError as error:
         problems += [*map(str, error.problems), str(error)]
     problems += material.served_problems()

@@ -189,7 +189,8 @@ class SameRules:
         colors = {who: of_person.total() for who, of_person in self._colors.items()}
         rules = self._settings.model_dump(mode="json")
         said = {"as_written": self.as_written, "rules": rules, "by": by_task, "other_colors": colors}
-        return {**said, "languages": self.languages()}
+        languages = self.languages()
+        return {**said, "languages": languages} if languages else said
 
 
 def language_sentences(languages: Mapping[str, str]) -> list[str]:

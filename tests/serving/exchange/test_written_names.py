@@ -28,8 +28,8 @@ def test_both_ways_to_type_an_accent_are_one_name(tmp_path: Path, of_table: str,
     right = [("human:1", "sun", "lune")]
     assert words(imported(tmp_path / "form", "a.csv", table, "--form", str(form))) == right
     rows = json.dumps([{"subject": "1", "cue": "sun", of_table: "lune"}])
-    options = ("--task", "word", "--columns", f"response={given}")
-    assert words(imported(tmp_path / "json", "a.json", rows, *options)) == right
+    of_json = ("--task", "word", "--columns", f"response={given}")
+    assert words(imported(tmp_path / "json", "a.json", rows, *of_json)) == right
     wide = f"subject,{of_table}_sun\n1,lune\n"
     assert words(imported(tmp_path / "wide", "a.csv", wide, "--task", "word", "--wide", f"{given}_*")) == right
 

@@ -101,7 +101,7 @@ def trials(folder: Path) -> pd.DataFrame:
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / "conversations.jsonl"
     source.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in stimuli))
-    run = new_people_run(folder / "conversations", source)
+    run = new_people_run(folder / "conversations", source, "conversation")
     run.write_records("humans", map(_conversation, stimuli, pairs))
     run.save()
     lists = ["--lists", str(JUDGES), "--per-judge", str(PER_JUDGE), "--lengths", ",".join(map(str, LENGTHS))]
@@ -164,7 +164,7 @@ def write(folder: Path) -> None:
     """The trials, and the verdicts of each platform's judges as a study's export has them."""
     table = drawn(trials(folder), 0, has_effects=True)
     for platform, part in table.groupby("folder"):
-        run = new_people_run(folder / str(platform), folder / "trials" / TRIALS_FILE)
+        run = new_people_run(folder / str(platform), folder / "trials" / TRIALS_FILE, TASK)
         run.write_records("humans", map(_verdict, part.to_dict("records")))
         run.save()
     print(f"turinglike score {folder}/online {folder}/lab --by '{','.join(BY)}' --out {folder}/scores")

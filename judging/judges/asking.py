@@ -28,6 +28,7 @@ from serving.files.words import count
 from serving.generation.generate import GenerateOptions, generate
 from serving.library.typed_records import OpenRun, open_run
 from serving.runs.run import Run
+from serving.runs.status import without_verdict
 from serving.scheduling.placement import DeviceChoice
 from serving.sets.stimulus_set import read_rows
 
@@ -192,11 +193,18 @@ def check_judges(judges: str, assignments: Sequence[str], config: Path | None) -
 
 def judge_trials(asked: AskedJudges, options: GenerateOptions, report: Callable[[str], None]) -> int:
     """Judge as :func:`serving.generation.generate.generate` answers; returns its exit code. ``report`` also gets a
-    sentence on each judge that left trials out. Raises what ``generate`` raises."""
+    sentence on each judge that left trials out, or whose answers are no verdicts. Raises what ``generate`` raises."""
     following = ("score", str(options.out), "--out", f"{options.out}-scores")
     code = generate(options, report, following)
-    for sentence in not_judged(Run(options.out), asked.names, asked.keys):
+    run = Run(options.out)
+    for sentence in not_judged(run, asked.names, asked.keys):
         report(sentence)
+    for judge in asked.names:
+        verdicts = Counter[str]()
+        if judge in run.agents():
+            verdicts.update(record["answer"]["verdict"] for record in run.latest(judge) if record["status"] == "ok")
+        for sentence in without_verdict(judge, verdicts):
+            report(f"{sentence}; they count in no rate")
     return code
 
 

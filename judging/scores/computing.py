@@ -186,7 +186,8 @@ def _concluded(
 ) -> list[Conclusion]:
     """What the tests of agents beside people come to. A judge that goes by one cue concludes nothing of answers."""
     beside_people = [test for test in tests if isinstance(test, AgainstPeople) and test.judge not in choices.cues]
-    return conclude(scores, beside_people, trained, choices.bounds)
+    able = [score for score in scores if score.judge not in choices.cues]
+    return conclude(able, beside_people, trained, choices.bounds)
 
 
 def _needed(

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from judging.statistics.contrasts import ALPHA, AgainstPeople
-from judging.statistics.measures import Score
+from judging.statistics.measures import ALL, Score
 from judging.statistics.needed import LEAST, Needed
 from judging.statistics.tables import Estimate
 from judging.statistics.verdict_table import PEOPLE
@@ -57,14 +57,22 @@ def conclude(
 ) -> list[Conclusion]:
     """The conclusions of a task's ``tests`` of agents beside people: agent by agent, people's first.
 
-    ``scores`` hold those of every judge and agent tested; ``trained`` are the judges that learn from the trials, and
+    ``scores`` hold those of every judge and agent that may be concluded on; a judge that gave no verdict on an agent,
+    or none on people, did not test it, and says so. ``trained`` are the judges that learn from the trials, and
     ``bounds`` is the half-width around 0.5 within which an agent passes."""
     by_pair = {(score.judge, score.agent): score for score in scores}
     tests = list(tests)
+    tested = {(test.judge, test.agent) for test in tests}
+    silent = [score for pair, score in by_pair.items() if pair not in tested and _is_silent(score)]
     able = {test.judge for test in tests if _outcome(test, is_trained=test.judge in trained) == DETECTED}
     rows: list[Conclusion] = []
-    for test in sorted(tests, key=lambda test: (test.agent, test.judge != PEOPLE)):
+    in_order: list[AgainstPeople | Score] = [*tests, *silent]
+    for test in sorted(in_order, key=lambda row: (row.agent, row.judge != PEOPLE)):
         judge = test.judge or ""
+        if isinstance(test, Score):
+            why = _not_judged(test, judge).removeprefix("; ").removesuffix(", which count in no rate")
+            rows.append(Conclusion(test.agent, judge, BLIND, why))
+            continue
         score = by_pair[judge, test.agent]
         outcome = BLIND if score.is_one_word else _outcome(test, judge in trained)
         why = _why(test, outcome, score, bounds, judge in trained)
@@ -75,6 +83,14 @@ def conclude(
             why = why.replace(CHANCE, "")
         rows.append(Conclusion(test.agent, judge, outcome, why))
     return rows
+
+
+def _is_silent(score: Score) -> bool:
+    """Whether a judge was asked about an agent, and gave no verdict on it, or none on people."""
+    if score.agent == ALL:
+        return False
+    no_machines = 0 < score.trials_of_machines == score.missing_of_machines
+    return no_machines or 0 < score.trials_of_people == score.missing_of_people
 
 
 def _outcome(test: AgainstPeople, is_trained: bool) -> str:
@@ -145,7 +161,7 @@ def in_words(row: Needed) -> str:
     """What would decide about an undecided agent, as a clause: "about 30 more judges and 50 more stimuli would
     decide"."""
     if row.why:
-        return f"what more would decide is not known: {row.why}"
+        return f"how much more data would decide cannot be said: {row.why}"
     wanted = {"judges": row.more_judges, "stimuli": row.more_stimuli, "participants": row.more_people}
     parts = [
         count(number, f"more {SINGULARS[name]}", f"more {name}")

@@ -16,6 +16,9 @@ from judging.statistics.tables import Grid, Table
 from judging.statistics.verdict_table import TASK_NAMES
 from serving.files.words import count
 
+OF_PARTICIPANTS = "person."
+"""Begins the columns that describe who answered, as ``person.age``."""
+
 
 def picture(figures: Mapping[str, str], name: str, label: str) -> DescribedSvg | None:
     """A figure of this name as the page shows it, with links to its files; None where it was not drawn."""
@@ -126,6 +129,17 @@ def by_column(tables: ScoreTables, column: str) -> Grid:
         "detectability": "detectability",
     }
     return tables.by.where(column=column, agent=ALL).grid(view, f"By {column}, all agents")
+
+
+def of_people_alone(tables: ScoreTables, column: str) -> str:
+    """Why no machine has a rate by a column of the participants, ``person.age``; "" for other columns."""
+    rows = tables.by.where(column=column)
+    if not column.startswith(OF_PARTICIPANTS) or any(row.p_machine.value == row.p_machine.value for row in rows):
+        return ""
+    return (
+        f"{column} describes the participants, and machines have none. So by it only p(H|H) is known: how often the "
+        "participants with each value are taken for people. It is the same beside every agent."
+    )
 
 
 def others(tables: ScoreTables) -> list[Grid]:

@@ -11,6 +11,7 @@ from judging.scores.glossary import words_of_details, words_of_result
 from judging.scores.other_sections import (
     by_column,
     headings,
+    of_people_alone,
     others,
     pairs_section,
     picture,
@@ -72,10 +73,12 @@ def page(
     tables: ScoreTables,
     differences: Mapping[str, Sequence[str]],
     figures: Mapping[str, str],
+    languages: Sequence[str] = (),
 ) -> str:
     """The HTML of the page of scores.
 
-    ``differences`` are by task the sentences on populations; ``figures`` are SVGs by name, of which those that are
+    ``differences`` are by task the sentences on populations, ``languages`` those on the language of people's answers.
+    ``figures`` are SVGs by name, of which those that are
     there are shown."""
     columns = [
         ColumnSection(
@@ -86,6 +89,7 @@ def page(
                 f"Detectability by {column}, and how often answers were judged human: by.csv has the figures",
             ),
             by_column(tables, column),
+            of_people_alone(tables, column),
         )
         for column in sorted(tables.by.distinct("column"))
     ]
@@ -96,6 +100,7 @@ def page(
         words=words_of_details(tables),
         conclusions=[(TASK_NAMES[task], _sentences(rows)) for task, rows in tables.conclusions.items() if rows],
         scope=SCOPE if any(tables.conclusions.values()) else "",
+        languages=[f"{sentence[0].upper()}{sentence[1:]}." for sentence in languages],
         overview=picture(
             figures,
             OVERVIEW,
@@ -248,7 +253,8 @@ def _judges_by_agents(scores: Table[Score]) -> Grid | None:
     judges = scores.distinct("judge")
     if len(agents) < 2 or len(judges) < 2:
         return None
-    rates = {(score.judge, score.agent): score.p_machine.value for score in scores}
+    values = {(score.judge, score.agent): score.p_machine.value for score in scores}
+    rates = {pair: value for pair, value in values.items() if value == value}  # no NaN of a judge without verdicts
     rows = [[judge, *(rates.get((judge, agent)) for agent in agents)] for judge in judges]
     return Grid("p(M|M) by judge and agent", ["judge", *agents], rows)
 

@@ -221,6 +221,8 @@ class ColumnSection:
     """Detectability at each value; None where it was not drawn."""
     grid: Grid
     """By task, judge and value the rates of all agents together."""
+    note: str = ""
+    """Why a rate is missing at every value; "" where none is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +241,8 @@ class ScorePage:
     """By task its name for readers and, for each agent and judge, a headline with its reason."""
     scope: str
     """A sentence on whom the conclusions hold for; "" without conclusions."""
+    languages: Sequence[str]
+    """Sentences on tasks in which people answered in another language than machines."""
     overview: DescribedSvg | None
     """Detectability of each agent by each judge; None where it was not drawn."""
     low: float

@@ -25,7 +25,7 @@ from judging.scores.verdicts import (
 )
 from judging.statistics.measures import LOG_LINEAR, Correction
 from judging.statistics.populations import read_populations
-from judging.trial_sets.same_rules import SameRules
+from judging.trial_sets.same_rules import SameRules, language_sentences
 from judging.trial_sets.trial_set import VERDICTS
 
 Folder = str | PathLike[str]
@@ -81,7 +81,8 @@ def score(
     if answered and not populations:
         raise InputError(f"{answered[0]}: no stimulus has answers of an agent and of two people")
     if not judged:
-        return Scores(ScoreTables(populations=populations), remarks=rules.sentences())
+        told = language_sentences(rules.languages())
+        return Scores(ScoreTables(populations=populations), remarks=rules.sentences(), languages=told)
 
     runs = open_verdicts(judged, None if key is None else Path(key))
     table, columns = with_columns(read_verdicts(runs), by if isinstance(by, str) else ",".join(by or ()))
@@ -108,4 +109,7 @@ def score(
         against=against,
         methods=methods(table, settings, list(sets.values()), bounds, dprime_correction),
     )
-    return Scores(tables, table, rules.sentences())
+    by_set = [notes.get("same_rules", {}).get("languages", {}) for notes in sets.values()]
+    languages = {task: language for of_set in by_set for task, language in of_set.items()}
+    languages.update(rules.languages())
+    return Scores(tables, table, rules.sentences(), language_sentences(languages))

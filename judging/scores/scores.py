@@ -17,6 +17,7 @@ import orjson
 
 from judging.scores.conclusions import SCOPE, Conclusion
 from judging.scores.figures import figures, overview, who_judged, without_repetition
+from judging.scores.other_sections import of_people_alone
 from judging.scores.page import page
 from judging.scores.score_tables import ScoreTables
 from judging.scores.svg import drawn, svg
@@ -50,6 +51,8 @@ class Scores:
     """A row per verdict with its row of the key, excluded ones too; None of answers alone."""
     remarks: Sequence[str] = ()
     """What the papers' rules changed in answers that were compared as populations."""
+    languages: Sequence[str] = ()
+    """Sentences on tasks in which people answered in another language than machines, for the page, too."""
 
     @cached_property
     def reasons(self) -> Mapping[str, Sequence[Reasons]]:
@@ -65,11 +68,15 @@ class Scores:
     def sentences(self) -> list[str]:
         """What `turinglike score` says in words: who passes, by whom and how sure; what was excluded, and why."""
         lines = [*self.remarks]
+        lines += [sentence for sentence in self.languages if sentence not in lines]
         for task, of_task in self.reasons.items():
             name = TASK_NAMES[task].lower()
             lines += [" ".join(f"{headline} ({name}): {why}." for headline, why in reasons) for reasons in of_task]
         if any(row.judge == PEOPLE for conclusions in self.tables.conclusions.values() for row in conclusions):
             lines.append(SCOPE)
+        lines += [
+            note for column in self.tables.by.distinct("column") if (note := of_people_alone(self.tables, column))
+        ]
         for task, differences in self.differences.items():
             lines += [f"{TASK_NAMES[task]}: {sentence}" for sentence in differences]
         if self.verdicts is not None:
@@ -164,7 +171,7 @@ class Scores:
                 for ending, content in files.items():
                     (made / "figures" / f"{name}.{ending}").write_bytes(content)
                 svgs[name] = files["svg"].decode("utf-8")
-            text = page(self.tables, self.differences, svgs)
+            text = page(self.tables, self.differences, svgs, self.languages)
             (made / "index.html").write_text(text, encoding="utf-8")
 
     def _cues(self) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from judging.scores.conclusions import BLIND, DETECTED, OPEN, PASSES, TAKEN, UNKNOWN, Conclusion
 from judging.scores.page_content import AgentTiles, TaskResult, Tile
@@ -34,6 +34,7 @@ def results(tables: ScoreTables) -> list[TaskResult]:
             continue
         rates = {(score.judge, score.agent): score.detectability_judges for score in tables.scores.where(task=task)}
         judges = conclusions.distinct("judge")
+        testing = {row.judge for row in conclusions if row.outcome not in (BLIND, UNKNOWN)}
         able = {row.judge for row in conclusions if row.outcome == DETECTED}
         by_agent = {agent: conclusions.where(agent=agent).data for agent in conclusions.distinct("agent")}
         overall = {agent: overall_outcome([row.outcome for row in rows]) for agent, rows in by_agent.items()}
@@ -44,7 +45,7 @@ def results(tables: ScoreTables) -> list[TaskResult]:
                 for agent, rows in by_agent.items()
             )
         ]
-        found.append(TaskResult(task, TASK_NAMES[task], sentence(overall, judges), agents, len(judges)))
+        found.append(TaskResult(task, TASK_NAMES[task], sentence(overall, judges, testing), agents, len(judges)))
     return found
 
 
@@ -61,20 +62,24 @@ def overall_outcome(outcomes: Sequence[str]) -> str:
     return OPEN if OPEN in tested else PASSES
 
 
-def sentence(overall: dict[str, str], judges: Sequence[str]) -> str:
-    """How many agents have which outcome, as one sentence."""
-    by_whom = f"Judged by {listed(judges) if len(judges) <= MOST_NAMES else f'{len(judges)} judges'}"
-    is_by_one = len(judges) == 1
+def sentence(overall: dict[str, str], judges: Sequence[str], testing: Collection[str]) -> str:
+    """How many agents have which outcome, in a sentence, and which of the ``judges`` tested nobody; ``testing`` are
+    those that did test an agent."""
+    named = [judge for judge in judges if judge in testing] or judges
+    others = [judge for judge in judges if judge not in named]
+    by_whom = f"Judged by {listed(named) if len(named) <= MOST_NAMES else f'{len(named)} judges'}"
+    is_by_one = len(named) == 1
+    nobody = f" {listed(others)} tested nobody." if others else ""
     if len(overall) == 1:
         [(agent, outcome)] = overall.items()
-        return f"{by_whom}, {agent} {_predicate(outcome, 1, is_by_one)}."
+        return f"{by_whom}, {agent} {_predicate(outcome, 1, is_by_one)}.{nobody}"
     number = Counter(overall.values())
     parts: list[str] = []
     for outcome in ORDER:
         if number[outcome]:
             of = f" of {len(overall)} agents" if not parts else ""
             parts.append(f"{number[outcome]}{of} {_predicate(outcome, number[outcome], is_by_one)}")
-    return f"{by_whom}: {'; '.join(parts)}."
+    return f"{by_whom}: {'; '.join(parts)}.{nobody}"
 
 
 def _predicate(outcome: str, number: int, is_by_one: bool) -> str:

@@ -126,7 +126,7 @@ def _of_agent(study: Jackknife, decision: _Decision) -> Needed:
     few = [f"{LEAST[KINDS[at]]} {KINDS[at]}" for at in drawn if number[at] < LEAST[KINDS[at]]]
     nobody = Needed(agent="")
     if few:
-        return replace(nobody, why=f"that takes at least {listed(few)}")
+        return replace(nobody, why=f"at least {listed(few)} must be there")
     error, freedom = map(float, study.deviation(BOTH, DETECTABILITY))
     if not error > ROUNDING or math.isnan(freedom):
         return replace(nobody, why="the verdicts do not vary, so that nothing shows how many are needed")

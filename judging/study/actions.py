@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agents.errors import InputError, UnavailableError, printable
 from judging.study.addresses import new_links
+from judging.study.design.english_texts import sentence_on
 from judging.study.design.settings import FILE, read_settings
 from judging.study.export import export_study
 from judging.study.folder import Study
@@ -38,6 +39,7 @@ from serving.files.output_paths import refuse_existing
 from serving.files.terminal import print_json, print_line
 from serving.files.timestamps import now
 from serving.files.words import count
+from serving.files.written_texts import read_written
 
 if TYPE_CHECKING:
     from judging.study.results.planning import PlannedMeasure
@@ -53,6 +55,8 @@ def check_study(study: Path) -> None:
     try:
         read_phrases(study, material.settings)
         warnings += phrase_warnings(study, material.settings)
+        if told := sentence_on(material.settings):
+            warnings.append(told)
     except InputError as error:
         problems += [*map(str, error.problems), str(error)]
     problems += material.served_problems()
@@ -217,7 +221,7 @@ def _plan_of(folder: Path) -> str:
             f"detectability {0.5 + bounds:g} is found to be above 0.5 in {power:.0%}. The variances of judges and of "
             "stimuli are assumed. For each simulated study, new judges and new stimuli are drawn.",
         ]
-    text = source.read_text("utf-8")
+    text = read_written(source)
     hashes = [f"SHA-256 of {FILE}: {hashed(text)}", f"SHA-256 of the answer key: {material.sha256}"]
     return "\n".join([*lines, *hashes, "", text])
 

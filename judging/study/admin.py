@@ -76,7 +76,7 @@ def admin_routes(study: ServedStudy, admin_key: str | None) -> APIRouter:
         """The export as a zip file, as ``turinglike study export`` writes it; ``?personal=true`` adds who is paid."""
         made = Path(tempfile.mkdtemp(prefix="turinglike-export-"))
         try:
-            path = await asyncio.to_thread(_zipped, study, made, personal)
+            path = await asyncio.to_thread(zipped_export, study, made, personal)
         except BaseException as error:
             shutil.rmtree(made, ignore_errors=True)
             if isinstance(error, InputError):
@@ -90,7 +90,9 @@ def admin_routes(study: ServedStudy, admin_key: str | None) -> APIRouter:
     return routes
 
 
-def _zipped(study: ServedStudy, made: Path, personal: bool) -> str:
+def zipped_export(study: ServedStudy, made: Path, personal: bool) -> str:
+    """Write the study's export into the folder ``made``, and return the path of its zip file. Raises InputError where
+    nobody has answered yet, and StorageError."""
     out = made / "export"
     export(study.folder, study.material, out, personal=personal, force=False, place=DOWNLOADED)
     return shutil.make_archive(str(made / "made"), "zip", out)

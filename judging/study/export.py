@@ -110,7 +110,7 @@ def export(
         if isinstance(material.settings, TestsSettings) and records:
             write_tests(made, out, tests, state, records, material.settings.tests.seed)
         elif records:
-            new_people_run(made, material.source).write_records("humans", records)
+            new_people_run(made, material.source, material.settings.task).write_records("humans", records)
         if personal:
             write_participants(made / PARTICIPANTS, state, personal_answers, rows, material)
         if rows:

@@ -13,6 +13,7 @@ from agents.errors import InputError
 from agents.stimuli import TASKS, Asked, parse_row
 from judging.study.design import presets
 from judging.study.design.chosen_settings import with_settings
+from judging.study.design.english_texts import sentence_on
 from judging.study.design.settings import FILE, JudgesSettings, parse_settings
 from judging.study.pages.pool import HOW_TO_CATCH, TrialPool
 from judging.trial_sets.trial_set import TRIALS_FILE
@@ -110,12 +111,14 @@ def _check_of_tests(preset: str, task: str | None) -> None:
 
 def _write_study(out: Path, text: str, settings: Sequence[str]) -> None:
     text = with_settings(text, settings)
-    parse_settings(text, out / FILE)
+    made_settings = parse_settings(text, out / FILE)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out} exists already: give a new folder")
     with new_folder(out, marker=FILE, force=False) as made:
         made.chmod(0o700)
         (made / "README.md").write_text(README, "utf-8")
         (made / FILE).write_text(text, "utf-8")
+    if told := sentence_on(made_settings):
+        print_line(told)
     print_line(f"{out / FILE}: write your consent text into this file, then run")
     print_line(f"  turinglike study check {out}")

@@ -12,15 +12,18 @@ the readers give back what they have read. Labels of detectors, which have boxes
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from agents.answers import COLORS, ObjectAnswer, is_blank
 from agents.attention.painting import SHOWN
+from agents.color_words import COLOR_LANGUAGES, OTHER, language_of_colors
+from agents.contract import is_installed
 from agents.errors import AnswerError
 from agents.language.words.replies import read_word
 from agents.language.words.rules import RuleSettings
+from agents.language.words.vocabulary import is_spelled_right
 from agents.stimuli import Asked
 from agents.vision.picture_replies import read_caption, read_color, read_objects
 from serving.files.words import count, shown
@@ -28,6 +31,7 @@ from serving.files.words import count, shown
 ANSWERING_PEOPLE = "people"
 LABELS = 3  # that judges see
 EXAMPLES = 4  # answers that a sentence shows
+FEWEST = 4  # different words that say something of their language
 HALF = 0.5  # of people's words: if the rules drop more, they are hardly English
 NAMES: dict[Asked, str] = {
     "word_association": "words by the papers' rules",
@@ -60,12 +64,14 @@ class SameRules:
         self._settings = RuleSettings()
         self._tallies: dict[tuple[Asked, str], RuleTally] = {}
         self._colors: dict[str, Counter[str]] = {}
+        self._said: dict[Asked, Counter[str]] = {}
 
     def word(self, written: str, cue: str, who: str) -> str:
         """The word that judges see of an answer to ``cue``; "" where the rules drop it.
 
         ``who`` has answered: :data:`ANSWERING_PEOPLE` or an agent."""
         plain = _in_a_line(written)
+        self._note("word_association", who, [plain])
         if self.as_written or not plain:
             return plain
         word, rule = read_word(written, cue, self._settings)
@@ -75,6 +81,7 @@ class SameRules:
         """The colour that judges see: one of the eleven words wherever it can be read; other words stay, and are told.
         ``grey`` is spelled ``gray``, as the eleven words are."""
         plain = _in_a_line(written)
+        self._note("color_estimation", who, [plain])
         read = plain
         if not self.as_written:
             try:
@@ -89,6 +96,7 @@ class SameRules:
     def labels(self, answer: ObjectAnswer, who: str) -> list[str]:
         """The first three objects that judges see; [] where there are none."""
         written = [label for label in map(_in_a_line, answer.labels) if label][:LABELS]
+        self._note("object_detection", who, written)
         if self.as_written or answer.boxes is not None or not written:
             return written
         try:
@@ -126,6 +134,20 @@ class SameRules:
             tally.changed[f"{written} to {read}"] += 1
         return read
 
+    def _note(self, task: Asked, who: str, texts: Sequence[str]) -> None:
+        if who == ANSWERING_PEOPLE:
+            self._said.setdefault(task, Counter()).update(text for text in texts if text)
+
+    def languages(self) -> dict[str, str]:
+        """The language of people's answers by task, where it is not English: a key of
+        :data:`agents.color_words.COLOR_LANGUAGES`, or ``OTHER`` where nobody knows which."""
+        found: dict[str, str] = {}
+        for task, said in self._said.items():
+            language = language_of_colors(said) if task == "color_estimation" else _other_language(said)
+            if language is not None:
+                found[task] = language
+        return found
+
     def sentences(self) -> list[str]:
         """What the rules did, by whom, for the summary of a command: always of words, of other tasks where something
         changed."""
@@ -151,6 +173,7 @@ class SameRules:
                 f"colours beyond the eleven words (an agent such as mmcq cannot say them): {colors.total():,} from "
                 f"{who}{_examples(list(colors))}"
             )
+        lines += language_sentences(self.languages())
         return lines
 
     def summary(self) -> dict[str, object]:
@@ -165,7 +188,36 @@ class SameRules:
             by_task.setdefault(task, {})[who] = numbers
         colors = {who: of_person.total() for who, of_person in self._colors.items()}
         rules = self._settings.model_dump(mode="json")
-        return {"as_written": self.as_written, "rules": rules, "by": by_task, "other_colors": colors}
+        said = {"as_written": self.as_written, "rules": rules, "by": by_task, "other_colors": colors}
+        languages = self.languages()
+        return {**said, "languages": languages} if languages else said
+
+
+def language_sentences(languages: Mapping[str, str]) -> list[str]:
+    """A sentence for each task in which people answered in another language than machines; ``languages`` are those of
+    :meth:`SameRules.languages`."""
+    lines = []
+    for task, language in sorted(languages.items()):
+        what = {"color_estimation": "colours", "object_detection": "objects"}.get(task, "words")
+        looks = f"look {COLOR_LANGUAGES[language]}" if language in COLOR_LANGUAGES else "are hardly English"
+        way_out = ""
+        if task == "color_estimation":
+            way_out = f". `turinglike import --color-words {language}` reads them as the English words"
+        lines.append(
+            f"people's {what} {looks}, and machines answer in English: who tells them apart may do so by the language "
+            f"alone{way_out}"
+        )
+    return lines
+
+
+def _other_language(said: Counter[str]) -> str | None:
+    """``OTHER`` where more than half of the different words are not English; None also without the package that
+    knows."""
+    if not is_installed("wordfreq"):
+        return None
+    different = {word for text in said for word in text.split()}
+    other = [word for word in different if not is_spelled_right(word)]
+    return OTHER if len(different) >= FEWEST and len(other) > HALF * len(different) else None
 
 
 def _in_a_line(text: str) -> str:

@@ -228,4 +228,9 @@ def doctor(task: str | None, *, json: bool) -> int:
                 reason = f"too large; {reason}"
             table.add_row(row["name"], _gib(row["memory"]), _gib(row["device_memory"]), row["licence"], reason)
     print_table(table)
+    if not all(row["fits"] for row in agents):
+        print(
+            "\nwhat is too large may fit with a smaller model, if the agent has the setting checkpoint: "
+            "--set AGENT.checkpoint=NAME. `turinglike agents AGENT` shows settings"
+        )
     return 0

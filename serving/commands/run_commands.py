@@ -185,6 +185,17 @@ def _add_import(commands: Commands) -> None:
         "stimulus; in word_* the stimulus is what * stands for; may be repeated",
     )
     add(
+        "--color-words",
+        metavar="LANGUAGE",
+        help="for colours: the language of people's words, which become the English ones (rouge becomes red): ar, de, "
+        "es, fr or zh",
+    )
+    add(
+        "--sheet",
+        metavar="NAME",
+        help="the sheet of a workbook that is read (default: the only one whose columns fit)",
+    )
+    add(
         "--form",
         type=path,
         metavar="FORM.toml",

@@ -28,7 +28,7 @@ class CsvTable:
     line: int
     """The line of the header, from 1; 2 below Excel's own ``sep=``."""
     separator: str = ","
-    """What stands between cells."""
+    """What stands between cells; "" in a workbook."""
     comments: list[str] = field(default_factory=list)
     """The lines with ``#`` above the header, as they stand."""
     remarks: list[str] = field(default_factory=list)
@@ -41,6 +41,10 @@ class CsvTable:
     """Why the other rows cannot be read: a wrong number of cells, or text that is not UTF-8."""
     broken: set[int] = field(default_factory=set)
     """The lines of rows with a wrong number of cells."""
+    sheet: str = ""
+    """The name of the sheet of a workbook; "" for a text."""
+    other_sheets: Sequence[str] = ()
+    """The names of the sheets of a workbook that were not read."""
 
 
 def read_table(data: bytes, where: str, *, may_guess: bool = False, bare_quotes: bool = False) -> CsvTable:

@@ -15,13 +15,18 @@ def read_bytes(path: Path) -> bytes:
     """A file's bytes. Raises InputError for a device, a pipe, and more than 1 GiB."""
     try:
         status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise InputError(f"is a folder; give the files in it, such as {path}/*.csv")
         if not stat.S_ISREG(status.st_mode):
             raise InputError("is not a plain file")
         if status.st_size > LARGEST:
             raise InputError(f"has {status.st_size / 2**30:,.1f} GiB; at most {LARGEST >> 30} GiB is read")
         return path.read_bytes()
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}") from error
+        fault = f"cannot be read: {error.strerror}"
+        if isinstance(error, FileNotFoundError) and {*"*?["} & {*path.name}:
+            fault += ". If this stands for several files, leave the quotation marks out: the shell finds them"
+        raise InputError(fault) from error
 
 
 def parse_json(data: bytes) -> Any:

@@ -1,8 +1,9 @@
-"""Workbooks of Excel and LibreOffice (.xlsx, .xls, .ods), read as the table of their first sheet."""
+"""Workbooks of Excel and LibreOffice (.xlsx, .xls, .ods), read as the table of one of their sheets."""
 
 import datetime
 import io
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from agents.errors import InputError, Problem, UnavailableError
 from serving.files.csv_tables import CsvTable, read_table, repeated_columns
@@ -11,39 +12,66 @@ from serving.files.words import count, shown
 WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
 BEGINNINGS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # of zip archives, and of Excel's older files
 
+ChooseSheet = Callable[[Mapping[str, Sequence[str]]], str]
+"""The name of the sheet to read, of those by name with their headers. It may raise InputError."""
 
-def read_any_table(data: bytes, where: str, *, may_guess: bool = False, bare_quotes: bool = False) -> CsvTable:
+
+def first_sheet(headers: Mapping[str, Sequence[str]]) -> str:
+    """The name of the first of some sheets."""
+    return next(iter(headers))
+
+
+def read_any_table(
+    data: bytes,
+    where: str,
+    *,
+    may_guess: bool = False,
+    bare_quotes: bool = False,
+    choose_sheet: ChooseSheet = first_sheet,
+) -> CsvTable:
     """The table of a file's bytes, be it a workbook or a text; ``may_guess`` and ``bare_quotes`` are those of
-    :func:`serving.files.csv_tables.read_table`. Raises InputError, and UnavailableError without the package for
-    workbooks."""
+    :func:`serving.files.csv_tables.read_table`, ``choose_sheet`` that of :func:`read_workbook`. Raises InputError, and
+    UnavailableError without the package for workbooks."""
     if data.startswith(BEGINNINGS):
-        return read_workbook(data, where)
+        return read_workbook(data, where, choose_sheet)
     return read_table(data, where, may_guess=may_guess, bare_quotes=bare_quotes)
 
 
-def read_workbook(data: bytes, where: str) -> CsvTable:
-    """The table of a workbook's first visible sheet with a filled cell; a remark names the others. The first filled row
-    is the header. Raises InputError for what is no workbook and for a header that cannot be used."""
-    name, rows, others = _first_sheet(data, where)
-    lines = [(number, [_text(cell) for cell in row]) for number, row in enumerate(rows, start=1)]
-    filled = [(number, cells) for number, cells in lines if any(cell.strip() for cell in cells)]
-    if not filled:
-        return CsvTable([], 1)
-    line, header = filled[0]
-    names = [cell.strip() for cell in header]
-    if faults := repeated_columns(names):
-        raise InputError(f"{where}: the header cannot be used", [Problem(where, line, *fault) for fault in faults])
-    table = CsvTable(names, line)
-    table.remarks.append(f"read from the sheet {shown(name)!r}")
-    if others:
-        listed = ", ".join(map(shown, others))
-        table.remarks.append(f"{count(len(others), 'other sheet')} of the workbook not read: {listed}")
-    table.rows = [(number, dict(zip(names, cells, strict=True))) for number, cells in filled[1:]]
+def read_workbook(data: bytes, where: str, choose_sheet: ChooseSheet = first_sheet) -> CsvTable:
+    """The table of a sheet of a workbook: ``choose_sheet`` names it among the visible sheets with a filled cell, and a
+    remark names the others. The first filled row is the header. Raises InputError for what is no workbook and for a
+    header that cannot be used."""
+    sheets = {sheet.name: sheet for sheet in _filled_sheets(data, where)}
+    if not sheets:
+        return CsvTable([], 1, separator="")
+    sheet = sheets[choose_sheet({name: sheet.header for name, sheet in sheets.items()})]
+    if faults := repeated_columns(sheet.header):
+        raise InputError(
+            f"{where}: the header cannot be used", [Problem(where, sheet.line, *fault) for fault in faults]
+        )
+    table = CsvTable(sheet.header, sheet.line, separator="", sheet=sheet.name)
+    table.other_sheets = [name for name in sheets if name != sheet.name]
+    table.remarks.append(f"read from the sheet {shown(sheet.name)!r}")
+    if table.other_sheets:
+        listed = ", ".join(map(shown, table.other_sheets))
+        table.remarks.append(f"{count(len(table.other_sheets), 'other sheet')} of the workbook not read: {listed}")
+    for number, row in enumerate(sheet.rows, start=1):
+        cells = [_text(cell) for cell in row]
+        if number > sheet.line and any(cell.strip() for cell in cells):
+            table.rows.append((number, dict(zip(sheet.header, cells, strict=True))))
     return table
 
 
-def _first_sheet(data: bytes, where: str) -> tuple[str, list[list[Any]], list[str]]:
-    """The name and the cells of the first filled visible sheet, and the names of the other filled ones."""
+class _Sheet(NamedTuple):
+    name: str
+    line: int
+    """The row of the header, from 1."""
+    header: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+
+def _filled_sheets(data: bytes, where: str) -> list[_Sheet]:
+    """The visible sheets that have a filled cell, in their order."""
     try:
         import python_calamine
     except ImportError:
@@ -62,11 +90,14 @@ def _first_sheet(data: bytes, where: str) -> tuple[str, list[list[Any]], list[st
     except (python_calamine.CalamineError, OSError, ValueError) as error:
         fault = f"is no workbook that can be read: {shown(str(error))}"
         raise InputError(f"{where}: {fault}", [Problem(where, None, None, fault)]) from None
-    filled = [(name, rows) for name, rows in sheets if any(cell not in ("", None) for row in rows for cell in row)]
-    if not filled:
-        return "", [], []
-    name, rows = filled[0]
-    return name, rows, [other for other, _ in filled[1:]]
+    filled = []
+    for name, rows in sheets:
+        for line, row in enumerate(rows, start=1):
+            header = [_text(cell).strip() for cell in row]
+            if any(header):
+                filled.append(_Sheet(name, line, header, rows))
+                break
+    return filled
 
 
 def _text(cell: Any) -> str:

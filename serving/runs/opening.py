@@ -19,7 +19,7 @@ from serving.runs.run import PERSON, Run, refuse_other_folder
 from serving.runs.run_json import changed_code, difference, new_run_json, read_run_json, take_code
 from serving.sets.checking import CheckedSet, check_set
 from serving.sets.kinds import tasks_asked
-from serving.sets.set_rows import Choose, own_ids
+from serving.sets.set_rows import Choose, only, own_ids
 
 
 @contextmanager
@@ -137,11 +137,15 @@ def open_served(
     return run
 
 
-def new_people_run(folder: Path, source: Path) -> Run:
-    """Make a run folder for people's answers to the set ``source``, without agents. Raises as :func:`prepare_run`."""
+def new_people_run(folder: Path, source: Path, task: str) -> Run:
+    """Make a run folder for people's answers to the set ``source``, without agents.
+
+    ``task`` is what people were asked about rows that name no task: pictures of a folder, words of a list. Without it
+    nobody could know whether a picture was shown for its colour or for its caption. Raises as :func:`prepare_run`.
+    """
     (folder / "records").mkdir(parents=True)
     with lock(folder):
-        run = prepare_run(folder, source, seed=0, samples=0, described={}).run
+        run = prepare_run(folder, source, choose=only(task), seed=0, samples=0, described={}).run
     (folder / "lock").unlink()
     return run
 

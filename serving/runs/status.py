@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,8 @@ def status(path: Path | str) -> dict[str, Any]:
     - ``attempts_per_answer``: attempts, rejected ones included, over records.
     - ``failures`` by code and ``rejections`` (attempts) by filter, most frequent first, with the first example.
     - ``notes``: attempts of which a filter noted something that did not reject them, by filter in the same way.
+    - ``verdicts``, of judges alone: how many answers are ``human``, ``machine``, ``refused`` or ``unparsed``; the last
+      two are no verdicts.
     - ``tokens``: of prompts, replies and, where servers count it, reasoning (part of the replies), of all attempts.
     - ``damaged``: lines that are no records, and the first; ``changed``: whether it differs from its checksum.
     - ``rate``: answers in a second lately, while answers lack; ``left``: the seconds that these take at that pace, with
@@ -68,6 +70,7 @@ def _of_agent(run: Run, name: str) -> dict[str, Any]:
     samples: int = entry.get("samples", run.meta["samples"])
     keys = {key for key, kind in run.kinds.items() if is_asked(entry, kind)}
     statuses: Counter[str] = Counter()
+    verdicts: Counter[str] = Counter()
     failures: Groups = {}
     rejections: Groups = {}
     notes: Groups = {}
@@ -81,6 +84,8 @@ def _of_agent(run: Run, name: str) -> dict[str, Any]:
     records = run.latest(name, damage) if name in run.agents() else iter(())
     for record in records:
         statuses[record["status"]] += 1
+        if record["task"] == JUDGEMENT and record["status"] == "ok":
+            verdicts[record["answer"]["verdict"]] += 1
         key = (record["task"], record["stimulus"])
         if key in keys and record["sample"] < samples:
             within += 1
@@ -102,6 +107,7 @@ def _of_agent(run: Run, name: str) -> dict[str, Any]:
         "kind": entry.get("kind"),
         "task": entry.get("task", []),
         **{state: statuses[state] for state in STATUSES},
+        **({"verdicts": dict(sorted(verdicts.items()))} if verdicts else {}),
         "attempts_per_answer": round(attempts / total, 4) if total else None,
         "tokens": {kind: tokens[kind] for kind in TOKENS} if tokens.total() else None,
         "failures": _most_frequent_first(failures, "code"),
@@ -247,6 +253,8 @@ def _remarks(report: dict[str, Any]) -> Iterator[str]:
             yield f"{name}: {count(item['outside'], 'record')} of stimuli or samples that do not belong to the run"
         if item.get("changed"):
             yield f"{name}: the file of records has changed since the run wrote it (the checksum differs)"
+    for name, agent in report["agents"].items():
+        yield from without_verdict(name, agent.get("verdicts", {}))
     if not report["complete"]:
         lacking = {key: sum(agent[key] for agent in report["agents"].values()) for key in ("unanswered", "failed")}
         lacks = ", ".join(f"{number:,} {what}" for what, number in lacking.items() if number)
@@ -256,6 +264,16 @@ def _remarks(report: dict[str, Any]) -> Iterator[str]:
                 left = Estimate(**agent["left"]).text(duration)
                 yield f"{name}: {per_second(agent['rate'])} lately; at this pace the rest takes {left}"
         yield from _retries(report)
+
+
+def without_verdict(judge: str, verdicts: Mapping[str, int]) -> Iterator[str]:
+    """A sentence on the answers of a judge that are no verdict, if there are any; ``verdicts`` has the number of
+    answers by what they say."""
+    none = {word: number for word, number in verdicts.items() if word not in ("human", "machine")}
+    if none:
+        total = sum(verdicts.values())
+        parts = ", ".join(f"{number:,} {word}" for word, number in none.items())
+        yield f"{judge}: {sum(none.values()):,} of {count(total, 'answer')} are no verdict ({parts})"
 
 
 def _retries(report: dict[str, Any]) -> Iterator[str]:

@@ -22,6 +22,7 @@ from serving.files.terminal import print_warning
 from serving.files.words import shown
 from serving.files.workbooks import WORKBOOKS, read_any_table
 from serving.sets.set_rows import (
+    CONTENT,
     META,
     PICTURE_TASKS,
     Choose,
@@ -158,7 +159,10 @@ def _jsonl_rows(path: Path, reader: RowReader) -> Iterator[Row]:
 
 
 def _csv_rows(path: Path, reader: RowReader) -> Iterator[Row]:
-    table = read_any_table(path.read_bytes(), reader.where, may_guess=True)
+    table = read_any_table(path.read_bytes(), reader.where, may_guess=True, choose_sheet=_sheet_of_set)
+    if table.other_sheets:
+        others = ", ".join(map(shown, table.other_sheets))
+        print_warning(f"{reader.where}: the sheet {shown(table.sheet)!r} is read; not read: {others}")
     if table.guess:
         print_warning(f"{reader.where}: {table.guess}")
     if not table.names:
@@ -173,6 +177,17 @@ def _csv_rows(path: Path, reader: RowReader) -> Iterator[Row]:
         else:
             filled = {names[name]: cell for name, cell in rows[line].items() if cell and name}
             yield from reader.from_cells(filled, line, unnamed=unnamed)
+
+
+def _sheet_of_set(headers: Mapping[str, Sequence[str]]) -> str:
+    """The sheet of a workbook with columns of a set, else its first: a page of remarks may stand before the table."""
+    fitting = [name for name, header in headers.items() if not {*CONTENT, "task"}.isdisjoint(header)]
+    if len(fitting) > 1:
+        raise InputError(
+            f"a workbook with several sheets that may be the set ({', '.join(map(shown, fitting))}): save one of them "
+            "as a file of its own"
+        )
+    return fitting[0] if fitting else next(iter(headers))
 
 
 ROWS_OF = {

@@ -38,6 +38,7 @@ from judging.study.design.tables import (
 )
 from serving.conversations.scenario import DelaySettings
 from serving.files.row_problems import as_problems
+from serving.files.written_texts import read_written
 
 FILE = "study.toml"
 """The name of the file in a study's folder."""
@@ -165,7 +166,7 @@ def read_settings(folder: Path) -> StudySettings:
     """The settings of the study in a folder. Raises InputError with all that is wrong, each with its line."""
     path = folder / FILE
     try:
-        text = path.read_text("utf-8")
+        text = read_written(path)
     except FileNotFoundError:
         raise InputError(
             f"{folder} is not a study: the folder has no {FILE}; `turinglike study new` makes one"

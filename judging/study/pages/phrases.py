@@ -11,6 +11,7 @@ from typing import Any
 from agents.errors import InputError
 from judging.study.design.settings import StudySettings
 from judging.trial_sets.about_judges import OPTIONS
+from serving.files.written_texts import read_written
 
 LATER_PHRASES = frozenset(
     {
@@ -174,6 +175,6 @@ def _own(study: Path, settings: StudySettings) -> dict[str, Any] | None:
         return None
     path = study / settings.phrases
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(read_written(path))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: {error}") from None

@@ -47,7 +47,7 @@ def write_tests(
 
 
 def _write_run(folder: Path, source: Path, out: Path, records: Sequence[RecordFields]) -> str:
-    run = new_people_run(folder, source)
+    run = new_people_run(folder, source, "conversation")
     run.write_records("humans", records)
     place = out.resolve() / source.relative_to(folder.parent)  # where it will be
     run.meta["set"] |= {"source": str(place), "root": str(place.parent)}

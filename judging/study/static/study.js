@@ -443,7 +443,7 @@
     const isRight = truth.every((value, at) => value === answer.verdicts[at]);
     const on = button("next", () => show(next));
     const text = `${phrase(isRight ? "right" : "wrong")} ${phrase("it_was", { truth: truthText(view, truth) })}`;
-    const node = el("div.truth", { role: "status", tabindex: -1 }, text);
+    const node = el(`div.truth.${isRight ? "good" : "bad"}`, { role: "status", tabindex: -1 }, text);
     for (const fields of page.querySelectorAll("fieldset.all")) fields.disabled = true;
     page.querySelector("form .actions")?.remove();
     page.append(node, actions(on));

@@ -44,6 +44,8 @@ def import_files(
     columns: Mapping[str, str] | None = None,
     wide: Sequence[str] | None = None,
     rt: TimeUnit | None = None,
+    sheet: str | None = None,
+    color_words: str | None = None,
     form: Path | str | None = None,
     unnamed: bool = False,
     drop_equal: bool = False,
@@ -73,6 +75,8 @@ def import_files(
         columns=columns or {},
         wide=wide or (),
         rt=rt,
+        sheet=sheet,
+        color_words=color_words,
         unnamed=unnamed,
         drop_equal=drop_equal,
     )
@@ -183,6 +187,8 @@ def _undo(paths: Sequence[Path | str], out: Path, options: ImportOptions) -> int
     for entry in undone:
         answers = entry["human"] + entry["published"]
         print_line(f"{Path(entry['path']).name}: {entry['task']}, {count(answers, 'answer')} taken out of {out}")
+        for path in entry.get("replaced", ()):
+            print_line(f"  {path}, which it replaced, does not come back; to have it, import it again")
         for other in entries:
             if entry["path"] in other.get("equal_in", ()):
                 text = "was imported without the answers that are equal to answers in this file"
@@ -211,6 +217,10 @@ def _unused(sources: Sequence[Source], options: ImportOptions) -> list[str]:
         sentences.append("--units is not used: these files contain no scanpaths")
     if options.rt is not None and "rt" not in used:
         sentences.append("--rt is not used: these files contain no times")
+    if options.color_words is not None and "color_words" not in used:
+        sentences.append("--color-words is not used: these files contain no colours")
+    if options.sheet is not None and "sheet" not in used:
+        sentences.append("--sheet is not used: these files are no workbooks")
     if options.drop_equal and "drop_equal" not in used:
         sentences.append("--drop-equal is not used: no row or answer occurs twice")
     if options.unnamed and "unnamed" not in used:

@@ -6,7 +6,9 @@ given by ``--form``. No form needs a line of Python. ``docs/import.md`` describe
 
 import re
 import tomllib
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -18,7 +20,8 @@ from agents.errors import InputError
 from agents.frames import Fit
 from agents.stimuli import ALL_TASKS, SHORT
 from serving.exchange.importing.row_rules import RowRule, row_rule
-from serving.files.row_problems import as_problems
+from serving.files.row_problems import MESSAGES, as_problems
+from serving.files.written_texts import read_written
 
 FOLDER = Path(__file__).with_name("forms")
 ColumnField = Literal[
@@ -62,6 +65,17 @@ class Screens(BaseModel):
     """The columns of a judged trial, best first."""
 
 
+class Loops(BaseModel):
+    """A program's rows belong to loops, of which some are practice."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    number: str = Field(pattern=r"^\*.+")
+    """The columns that number the rows of a loop, and are empty in the rows of others: ``*`` is the loop's name."""
+    practice: Names
+    """Words in the names of loops of practice; capitals and accents make no difference."""
+
+
 class Conversations(BaseModel):
     """Each row is a conversation of a person with a machine. Names may be paths, as ``author.role``."""
 
@@ -99,6 +113,8 @@ class Form(BaseModel):
     """Patterns of columns that a table of this form has, every one."""
     comment: str = ""
     """A text in the lines of ``#`` above a table of this form."""
+    line_below: str = ""
+    """A line below the rows of a table of this form, alone in its first cell."""
     refused: str = ""
     """Why no table of this form can be read, and the way out."""
     rows_in: str = ""
@@ -111,6 +127,10 @@ class Form(BaseModel):
     """Patterns of the columns that hold the answers to one stimulus each, as ``--wide``."""
     rows: list[Rule] = []
     """Rules of ``--rows``; their columns may be patterns, and need not be there."""
+    sheet: str | None = None
+    """The name of the sheet of a workbook, as ``--sheet``."""
+    color_words: str | None = None
+    """The language of the words for colours, as ``--color-words``."""
     rt: TimeUnit | None = None
     """Seconds or milliseconds, as ``--rt``; None where their size shall say it."""
     frame: Annotated[tuple[int, int], BeforeValidator(_frame)] | None = None
@@ -141,6 +161,8 @@ class Form(BaseModel):
     """What is true where rows are conversations."""
     screens: Screens | None = None
     """What is true where rows are screens."""
+    loops: Loops | None = None
+    """What is true where rows belong to loops."""
 
     @field_validator("task")
     @classmethod
@@ -159,15 +181,25 @@ class Form(BaseModel):
 def load_form(path: Path) -> Form:
     """The form in a file. Raises InputError with every problem."""
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        text = read_written(path)
     except OSError as error:
         raise InputError(f"--form {path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise InputError(f"--form {path}: {error}") from None
+    try:
+        # Both ways to type an accent are one name: columns are compared in composed letters.
+        content = tomllib.loads(unicodedata.normalize("NFC", text))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"--form {path}: is no TOML in UTF-8: {error}") from None
+        raise InputError(f"--form {path}: is no TOML: {error}") from None
     try:
         return Form.model_validate(content)
     except ValidationError as error:
-        raise InputError(f"--form {path}: cannot be used", as_problems(error, str(path))) from None
+        keys = f"a form has no such key here; at the top the keys are {', '.join(Form.model_fields)}"
+        problems = [
+            replace(problem, message=keys) if problem.message == MESSAGES["extra_forbidden"] else problem
+            for problem in as_problems(error, str(path))
+        ]
+        raise InputError(f"--form {path}: cannot be used", problems) from None
 
 
 class KnownForm(NamedTuple):
@@ -185,10 +217,14 @@ def known_forms() -> Sequence[KnownForm]:
     return [KnownForm(path.stem, load_form(path)) for path in sorted(FOLDER.glob("*.toml"))]
 
 
-def recognised(names: Sequence[str], comments: Sequence[str] = ()) -> KnownForm | None:
+def recognised(
+    names: Sequence[str], comments: Sequence[str] = (), has_line: Callable[[str], bool] = lambda line: False
+) -> KnownForm | None:
     """The known form of a table with the columns ``names`` and the lines ``comments`` above it; None where it has none.
-    Of several forms the one that is recognised by most columns is taken."""
+    ``has_line`` says whether a line of the table has this text alone in its first cell. Of several forms the one that
+    is recognised by most columns is taken."""
     found = [known for known in known_forms() if _has(known.form, names, comments)]
+    found = [known for known in found if not known.form.line_below or has_line(known.form.line_below)]
     return max(found, key=lambda known: len(known.form.recognised_by), default=None)
 
 

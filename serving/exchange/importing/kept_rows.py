@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from agents.errors import InputError
+from serving.exchange.importing.form_files import Form
 from serving.exchange.importing.json_columns import cell_at, inside
 from serving.exchange.importing.people_table import PeopleTable, TableRow
 from serving.exchange.importing.row_rules import RowRule
-from serving.exchange.importing.source import Source, listed
+from serving.exchange.importing.source import Source, composed, listed
 from serving.exchange.importing.table_cells import UnreadableError, without_decimals
 from serving.files.words import shown
 
@@ -36,14 +37,24 @@ def keep_rows(source: Source, table: PeopleTable, rules: Sequence[RowRule]) -> N
     table.rows = kept
 
 
-def keep_rows_of_form(source: Source, table: PeopleTable, rules: Sequence[RowRule], name: str) -> None:
-    """Keep the rows that obey the rules of the form ``name``; a remark says what was left out, and how to choose."""
+def keep_rows_of_form(
+    source: Source, table: PeopleTable, rules: Sequence[RowRule], form: Form, *, is_own: bool
+) -> None:
+    """Keep the rows that obey the rules of a form; a remark says what was left out, and how to choose.
+
+    ``is_own`` tells the form of ``--form`` from a known program's. Raises InputError where no row obeys: such a rule is
+    wrong, and no other column would mend it.
+    """
     kept = [row for row in table.rows if all(_obeys(table, row, rule) for rule in rules)]
     left_out = len(table.rows) - len(kept)
+    chosen = " and ".join(map(str, rules))
+    name = shown(form.name)
+    if table.rows and not kept:
+        raise InputError(f"the rows of the form {name} ({chosen}): no row is so; {_values(table, rules)}")
     if left_out:
-        source.noticed["rows_that_the_form_leaves_out"] += left_out
-        chosen = " and ".join(map(str, rules))
-        source.remarks.append(f"of a table of {shown(name)} only rows with {chosen} are read; --rows chooses others")
+        what = "rows_that_the_form_leaves_out" if is_own else "rows_that_rules_for_the_program_leave_out"
+        source.noticed[what] += left_out
+        source.remarks.append(f"by the rules for {name} only rows with {chosen} are read; --rows chooses others")
     table.rows = kept
 
 
@@ -55,7 +66,7 @@ def _cell(table: PeopleTable, row: TableRow, column: str) -> str:
 
 
 def _obeys(table: PeopleTable, row: TableRow, rule: RowRule) -> bool:
-    cell = without_decimals(_cell(table, row, rule.column))
+    cell = composed(without_decimals(_cell(table, row, rule.column)))
     return (cell == without_decimals(rule.value.strip())) != rule.unlike
 
 

@@ -138,6 +138,7 @@ def merge(
             successors = shared.successors if again == "replace" else shared.moved()
             if shared.is_most and successors and again != "add":
                 source.notes += [shared.note(path) for path in sorted(successors)]
+                source.replaced += sorted(successors)
                 entries = [old for old in entries if old["path"] not in successors or old["task"] != source.task]
                 people.forget(successors)
             elif shared.is_most and (is_asked or again == "replace"):
@@ -165,6 +166,8 @@ def _with_new(
     for source in sources:
         entry = source.summary()
         former = [old for old in entries if _is_replaced(old, entry)]
+        for old in former:
+            source.replaced += old.get("replaced", [])
         if former and identity(former[0]) == identity(entry):
             if former[0]["path"] != entry["path"]:
                 source.same_as = former[0]["path"]
@@ -203,6 +206,18 @@ def _response(raw: Any) -> int:
     return hash(orjson.dumps(response))
 
 
+def _hash(raw: Any) -> int:
+    return hash(orjson.dumps(raw))
+
+
+def _hash_of_response(raw: Any) -> int:
+    """A hash of what was answered alone, which is no :func:`_hash` of anything."""
+    response = raw
+    if isinstance(raw, dict) and "response" in raw and raw.keys() <= {"response", "rt", "meta"}:
+        response = raw["response"]
+    return hash((b"response", orjson.dumps(response)))
+
+
 def _is_replaced(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether a new file takes the place of an earlier one: it has the same bytes, or the same path, and is read for
     the same task and under the same name."""
@@ -220,7 +235,8 @@ class _People:
     """What people and machines answered in the files so far."""
 
     def __init__(self) -> None:
-        self._raws: dict[ImportedKey, dict[str, set[int]]] = {}  # hashes of raw responses, by the path of the file
+        # By the path of the file the hashes of what was answered, with and without its time and what else is told.
+        self._raws: dict[ImportedKey, dict[str, set[int]]] = {}
         self._answers: Counter[str] = Counter()  # of those with names, by the path of the file
 
     def add(self, path: str, records: Iterable[Mapping[str, Any]]) -> None:
@@ -228,7 +244,7 @@ class _People:
         for record in records:
             if _has_name(record["agent"]):
                 by_file = self._raws.setdefault((record["task"], record["agent"], record["stimulus"]), {})
-                by_file.setdefault(path, set()).add(hash(orjson.dumps(record["raw"])))
+                by_file.setdefault(path, set()).update((_hash(record["raw"]), _hash_of_response(record["raw"])))
                 self._answers[path] += 1
 
     def forget(self, paths: Collection[str]) -> None:
@@ -254,9 +270,11 @@ class _People:
             shared.answers.append(place)
             shared.people.add(answer.agent)
             in_file.update(list(others))
-            raw = hash(orjson.dumps(answer.whole_raw()))
-            if any(raw in raws for raws in others.values()):
+            raw = answer.whole_raw()
+            if any(_hash(raw) in raws for raws in others.values()):
                 shared.equal.add(place)
+            elif any(_hash_of_response(raw) in raws for raws in others.values()):
+                shared.equal_but_for_time += 1
         shared.files = {path: (number, self._answers[path]) for path, number in in_file.items()}
         is_most_of_another = bool(shared.successors)
         shared.is_most = bool(in_file) and (2 * len(shared.answers) >= named or is_most_of_another)
@@ -274,6 +292,8 @@ class _Shared:
     """The places of these answers in the file."""
     equal: set[int] = field(default_factory=set)
     """The places of those that are equal to an answer in another file."""
+    equal_but_for_time: int = 0
+    """How many others have the same answer there, with another time, or with other things told about who answered."""
     people: set[str] = field(default_factory=set)
     """Whose answers they are."""
     files: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -306,10 +326,14 @@ class _Shared:
 
     def _sentence(self) -> str:
         names = ", ".join(path if Path(path).name == self.path.name else Path(path).name for path in self.files)
-        return (
+        text = (
             f"{count(len(self.answers), 'answer')} of {self._whose()} to stimuli that "
             f"were answered in {names}, too; {len(self.equal):,} of these answers are equal to an answer in that file"
         )
+        if self.equal_but_for_time:
+            what = "in what was answered, and differ in the time or in what is told about who answered"
+            text += f", and {self.equal_but_for_time:,} are equal {what}"
+        return text
 
     def _whose(self) -> str:
         machines = [name for name in self.people if name.startswith(PUBLISHED)]

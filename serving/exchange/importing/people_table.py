@@ -12,11 +12,12 @@ from typing import Any
 
 from agents.errors import InputError, Problem
 from serving.exchange.importing.form_files import Form, KnownForm, Screens, known_forms, recognised
-from serving.exchange.importing.source import Source, listed
+from serving.exchange.importing.source import Source, composed, listed
 from serving.exchange.importing.table_cells import is_whole, object_in, without_decimals
 from serving.exchange.importing.table_columns import Columns, plain_column
-from serving.files.csv_tables import unguarded
-from serving.files.workbooks import BEGINNINGS, read_any_table
+from serving.files.csv_tables import CsvTable, repeated_columns, unguarded
+from serving.files.words import shown
+from serving.files.workbooks import BEGINNINGS, ChooseSheet, first_sheet, read_any_table
 
 
 @dataclass(slots=True, eq=False)
@@ -52,7 +53,9 @@ class PeopleTable:
     problems: list[Problem] = field(default_factory=list)
     """Faults of rows that cannot be read at all."""
     separator: str = ","
-    """What stood between the cells; a comma for JSON."""
+    """What stood between the cells; a comma for JSON, and "" for a workbook."""
+    other_sheets: str = ""
+    """A sentence on the sheets of a workbook that were not read; "" where there are none."""
 
     @property
     def screens(self) -> Screens | None:
@@ -60,16 +63,22 @@ class PeopleTable:
         return None if self.form is None else self.form.form.screens
 
 
-def table_of_file(source: Source, data: bytes, given: Mapping[str, str]) -> PeopleTable:
-    """The table in the bytes of a text or a workbook; ``given`` are the columns of ``--columns``, by field. An
-    apostrophe that our own export put before ``=`` goes. Raises InputError."""
+def table_of_file(
+    source: Source, data: bytes, given: Mapping[str, str], choose_sheet: ChooseSheet = first_sheet
+) -> PeopleTable:
+    """The table in the bytes of a text or a workbook; ``given`` are the columns of ``--columns``, by field, and
+    ``choose_sheet`` says which sheet of a workbook is read. An apostrophe that our own export put before ``=`` goes.
+    Raises InputError."""
     data = _without_last_line(source, data)
-    table = read_any_table(data, str(source.path), may_guess=True)
-    form = recognised(table.names, table.comments)
+    table = read_any_table(data, str(source.path), may_guess=True, choose_sheet=choose_sheet)
+    if table.sheet:
+        source.used.add("sheet")
+    form = recognised(table.names, table.comments, lambda line: _has_line(data, table, line))
     if form is not None and form.form.bare_quotes and table.problems:
         # Only then: a spreadsheet that saves the program's table again doubles the marks.
         table = read_any_table(data, str(source.path), may_guess=True, bare_quotes=True)
     source.remarks += table.remarks
+    _compose_names(table)
     columns = Columns(table.names, dict(given))
     problems = list(table.problems)
     if form is not None and form.form.broken_lines == "left out" and table.broken:
@@ -84,7 +93,31 @@ def table_of_file(source: Source, data: bytes, given: Mapping[str, str]) -> Peop
     if form is not None and form.form.doubled_quotes:
         rows = [TableRow(row.line, "", _with_single_quotes(row.cells)) for row in rows]
     rows = _only_answers(source, columns, rows, data)
-    return PeopleTable(columns, rows, form, problems, table.separator)
+    other_sheets = ""
+    if table.other_sheets:
+        others = listed([shown(name) for name in table.other_sheets])
+        other_sheets = f"The sheet {shown(table.sheet)!r} was read; --sheet NAME chooses another: {others}"
+    return PeopleTable(columns, rows, form, problems, table.separator, other_sheets)
+
+
+def _compose_names(table: CsvTable) -> None:
+    """Write the names of columns in composed Unicode. Raises InputError where two become one."""
+    names = [composed(name) for name in table.names]
+    if names == [*table.names]:
+        return
+    if faults := repeated_columns(names):
+        raise InputError("the header cannot be used: " + "; ".join(f"{name}: {what}" for name, what in faults))
+    table.names = names
+    table.rows = [(line, dict(zip(names, cells.values(), strict=True))) for line, cells in table.rows]
+
+
+def _has_line(data: bytes, table: CsvTable, line: str) -> bool:
+    """Whether a line of a table has ``line`` alone in its first cell. In a text such a line has too few cells, so that
+    it is no row."""
+    if table.sheet:
+        alone = [line, *[""] * (len(table.names) - 1)]
+        return any([*cells.values()] == alone for _, cells in table.rows)
+    return re.search(rf"(?m)^{re.escape(line)}[\t,;]*\r?$".encode(), data) is not None
 
 
 def table_of_json(source: Source, content: Sequence[Any], given: Mapping[str, str]) -> PeopleTable:
@@ -95,6 +128,7 @@ def table_of_json(source: Source, content: Sequence[Any], given: Mapping[str, st
     form = recognised([name for name in content[0] if all(name in row for row in content)]) if content else None
     if form is not None and form.form.rows_in:
         content = _rows_in(content, form.form)
+    content = [{composed(name): value for name, value in row.items()} for row in content]
     names = list(dict.fromkeys(name for row in content for name in row))
     rows = [_row_of_json(place, row) for place, row in enumerate(content)]
     return PeopleTable(Columns(names, dict(given)), rows, form=form)

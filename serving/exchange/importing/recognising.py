@@ -15,6 +15,7 @@ from serving.exchange.importing.about_people import JOIN
 from serving.exchange.importing.form_files import Form, absent_columns
 from serving.exchange.importing.json_columns import cell_at, inside
 from serving.exchange.importing.kept_rows import keep_rows_of_form
+from serving.exchange.importing.loops import leave_practice_out
 from serving.exchange.importing.people_table import PeopleTable, TableRow
 from serving.exchange.importing.row_rules import RowRule
 from serving.exchange.importing.source import ImportOptions, Source, listed
@@ -30,6 +31,8 @@ def tell_form(source: Source, form: Form) -> None:
     signs = [shown(name) for name in form.recognised_by]
     if form.comment:
         signs.append(f"a line of # with {form.comment!r}")
+    if form.line_below:
+        signs.append(f"a line {form.line_below!r}")
     if form.refused:
         raise InputError(f"was recognised as {form.name} by {listed(signs)}. It {form.refused}")
     source.remarks.append(f"recognised as {form.name} by {listed(signs)}")
@@ -56,6 +59,8 @@ def with_form(options: ImportOptions, form: Form) -> ImportOptions:
         responses=options.responses or form.responses,
         rt=options.rt or form.rt,
         wide=options.wide or form.wide,
+        color_words=options.color_words or form.color_words,
+        sheet=form.sheet if options.sheet is None else options.sheet,
     )
 
 
@@ -63,7 +68,9 @@ def use_forms(source: Source, table: PeopleTable, forms: Sequence[Form], options
     """Take the rows and the columns that forms name, the first form before the others, where the command names none.
     Raises InputError where nobody can know which column is meant."""
     if not options.rows:
-        form = next((form for form in forms if form.rows), None)
+        form = next((form for form in forms if form.rows or form.loops is not None), None)
+        if form is not None:
+            leave_practice_out(source, table, form)
         rules = [] if form is None else [rule for written in form.rows for rule in _rules(table, written)]
         if form is not None and form is options.form:
             absent = [written.column for written in form.rows if not _rules(table, written)]
@@ -73,7 +80,7 @@ def use_forms(source: Source, table: PeopleTable, forms: Sequence[Form], options
                     f"{shown(form.name)} name; its columns are {table.columns.listed()}"
                 )
         if form is not None and rules:
-            keep_rows_of_form(source, table, rules, form.name)
+            keep_rows_of_form(source, table, rules, form, is_own=form is options.form)
     chosen: dict[str, str] = {}
     for form in forms:
         for field, patterns in form.columns.items():

@@ -4,7 +4,7 @@ Files are saved twice, put together twice, or hold practice beside the test. Wha
 rest is told alone, because only the user knows.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 
 from serving.exchange.importing.people_table import PeopleTable, TableRow
@@ -134,9 +134,15 @@ def tell_several_answers(
         text += f". Only the first {what} counts in scores"
     parting = [name for name in ordered if _may_part(name, values[name], table)]
     if parting:
-        value = next(value for value in reversed(values[parting[0]]) if value)
+        value = _most_frequent(rows, parting[0], list(values[parting[0]]))
         text += f". To import only some rows: --rows {shown(parting[0])}={shown(value)}"
     source.remarks.append(text)
+
+
+def _most_frequent(rows: Sequence[TableRow], name: str, values: Sequence[str]) -> str:
+    """The value of a column that most rows have, the last of several: practice is short, and comes before the test."""
+    numbers = Counter(row.cells.get(name, "").strip() for row in rows)
+    return max(reversed(values), key=lambda value: numbers[value])
 
 
 def _may_part(name: str, values: Collection[str], table: PeopleTable) -> bool:

@@ -8,7 +8,7 @@ A reader gets a :class:`Source` without answers and adds them. To add a form of 
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +42,8 @@ class ImportOptions:
       :data:`serving.exchange.importing.table_columns.FIELDS`.
     - ``wide``: patterns of columns that hold the answers to one stimulus each, where a row is a person.
     - ``rt``: the unit of times; None: told by their size.
+    - ``color_words``: the language of people's words for colours, which become the English ones; None: they stay.
+    - ``sheet``: the name of the sheet of a workbook; None: the only one whose columns fit.
     - ``form``: a lab's own form, which says what the other options do not.
     - ``unnamed``: answers that name no person are taken, each as another person's.
     - ``drop_equal``: rows that are equal in all cells, and answers that an earlier file holds, count once.
@@ -58,9 +60,26 @@ class ImportOptions:
     columns: Mapping[str, str] = field(default_factory=dict)
     wide: Sequence[str] = ()
     rt: TimeUnit | None = None
+    color_words: str | None = None
+    sheet: str | None = None
     form: Form | None = None
     unnamed: bool = False
     drop_equal: bool = False
+
+
+def composed(text: str) -> str:
+    """A text in composed Unicode (NFC): é is one letter, however it was typed. Nobody sees the difference."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def with_composed_names(options: ImportOptions) -> ImportOptions:
+    """The options with the names of columns in composed Unicode, as those of tables are."""
+    return replace(
+        options,
+        rows=[replace(rule, column=composed(rule.column), value=composed(rule.value)) for rule in options.rows],
+        columns={field: composed(column) for field, column in options.columns.items()},
+        wide=[composed(pattern) for pattern in options.wide],
+    )
 
 
 class ImportedAnswer(NamedTuple):
@@ -119,6 +138,8 @@ class Source:
     """The options that had a meaning for this file, so that none is ignored in silence."""
     equal_in: list[str] = field(default_factory=list)
     """The paths of earlier files with equal answers, which ``--drop-equal`` left out of this file."""
+    replaced: list[str] = field(default_factory=list)
+    """The paths of earlier files whose place this file took by ``--replace``."""
     same_as: str | None = None
     """The path of a file with the same bytes that was imported before."""
 
@@ -134,8 +155,7 @@ class Source:
         """Add an answer of ``agent`` ("human:05", "published:gpt2"). ``raw`` is the response as it stood in the file,
         ``answer`` its values by the fields of the task's answer, or None; ``rt`` its time in milliseconds; ``meta``
         what is told about who answered."""
-        if not stimulus.isascii():
-            stimulus = unicodedata.normalize("NFC", stimulus)  # as people's names are: both forms look alike
+        stimulus = composed(stimulus)  # as people's names are: both forms look alike
         self.answers.append(ImportedAnswer(stimulus, agent, raw, answer, rt, meta))
 
     def records(self, run: str, kind: str) -> Iterator[dict[str, Any]]:
@@ -174,6 +194,8 @@ class Source:
         }
         if self.equal_in:
             summary["equal_in"] = list(self.equal_in)
+        if self.replaced:
+            summary["replaced"] = list(dict.fromkeys(self.replaced))
         return summary
 
 
@@ -187,7 +209,7 @@ def person(subject: str) -> str:
     """The agent's name of a person, in composed Unicode (NFC), so that é is one letter however it was typed."""
     if not subject.strip():
         return f"human:{UNKNOWN}"
-    return f"human:{unicodedata.normalize('NFC', subject)}"
+    return f"human:{composed(subject)}"
 
 
 def listed(places: Sequence[str], most: int = LINES_SHOWN) -> str:

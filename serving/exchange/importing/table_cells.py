@@ -287,7 +287,7 @@ def read_time(cell: str) -> tuple[float | None, str]:
     time = float(text) if NUMBER.fullmatch(text) else math.nan
     if math.isfinite(time) and time >= 0:
         return time, ""
-    return None, f"must be milliseconds, not {shortened(cell)!r}"
+    return None, f"must be a number that is not below 0, not {shortened(cell)!r}"
 
 
 def has_time(cell: str | None) -> bool:

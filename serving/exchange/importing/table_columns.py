@@ -68,6 +68,8 @@ class Columns:
     """The columns that were read, in that order; the others are named in a remark."""
     empty: Collection[str] = frozenset()
     """The columns without a single filled cell."""
+    made: Collection[str] = frozenset()
+    """The columns that the table has not, and that were made of others; no message names them."""
 
     def named(self, names: Iterable[str]) -> list[str]:
         """The table's columns of these plain names, in the order of ``names``; empty columns come last."""
@@ -95,7 +97,8 @@ class Columns:
 
     def listed(self) -> str:
         """The first 40 columns of the table as text, for a message."""
-        return listed([shown(name) for name in self.names if name.strip()], COLUMNS_SHOWN)
+        names = [shown(name) for name in self.names if name.strip() and name not in self.made]
+        return listed(names, COLUMNS_SHOWN)
 
     def unread(self) -> list[str]:
         """The columns with a name that nobody read."""

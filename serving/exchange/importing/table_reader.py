@@ -289,7 +289,7 @@ class TableReader:
                 if long:
                     self.source.remarks.append(
                         f"column {shown(column)}: {count(len(long), 'time')} of more than {PLAUSIBLE[1] // 60_000} "
-                        f"minutes, the longest {max(long):g} s: look at its unit, and at points that part thousands"
+                        f"minutes, the longest {max(long):,.0f} s: look at its unit, and at points that part thousands"
                     )
             return 1000.0
         small = sum(0 < time < SECONDS_BELOW for time in times)

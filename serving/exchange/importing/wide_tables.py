@@ -58,6 +58,7 @@ def make_long(source: Source, table: PeopleTable, patterns: Sequence[str]) -> No
     )
     table.rows = list(chain.from_iterable(_answers_of(row, others, stimuli, times) for row in table.rows))
     table.columns.names = [*others, STIMULUS, RESPONSE, *([TIME] if times else [])]
+    table.columns.made = frozenset({STIMULUS, RESPONSE, TIME})
     table.columns.given |= {"stimulus": STIMULUS, "response": RESPONSE}
     if times:
         table.columns.given["rt"] = TIME

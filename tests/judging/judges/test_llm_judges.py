@@ -31,6 +31,7 @@ from judging.scores.verdicts import open_verdicts, read_verdicts
 from judging.trial_sets.trial_set import key_path, read_trial_key
 from serving.cli import main
 from serving.runs.run import Run
+from serving.runs.status import status
 from tests.helpers import misbehaving_server as bad
 from tests.helpers import tiny_captioners, tiny_language
 from tests.helpers.in_process import without_ray
@@ -381,7 +382,9 @@ def test_a_failed_grid_is_asked_for_again_and_a_short_one_is_nobodys(trials: Pat
     assert all(item.raw["text"].endswith("Human") for item in result)
 
 
-def test_attempts_are_asked_for_and_kept(trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attempts_are_asked_for_and_kept(
+    trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     without_ray(monkeypatch)
     name = "llm-judge-openai"
     with bad.running() as server:
@@ -395,6 +398,11 @@ def test_attempts_are_asked_for_and_kept(trials: Path, tmp_path: Path, monkeypat
     for record in records:
         assert [item["raw"]["text"] for item in record["attempts"]] == ["Who knows."] * 2
         assert [item["verdicts"][0]["rejected"] for item in record["attempts"]] == [True, False]
+    told = f"{name}: 24 of 24 answers are no verdict (24 unparsed)"
+    assert f"{told}; they count in no rate" in "".join(capsys.readouterr())
+    assert main(["status", str(tmp_path / "V")]) == 0
+    assert told in capsys.readouterr().out
+    assert status(tmp_path / "V")["agents"][name]["verdicts"] == {"unparsed": 24}
 
 
 def test_a_conversations_speakers_share_the_papers_question(tmp_path: Path) -> None:

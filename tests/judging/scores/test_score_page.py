@@ -111,9 +111,7 @@ def test_tiles_tell_outcomes_by_word_and_sign_and_fit_any_screen(scores: Path, b
     assert undecided
     assert all(re.search(r"About [\d,]+ more stimuli would decide\.$", tile["text"]) for tile in undecided)
     shown = page.locator(".lead").inner_text()
-    assert shown.startswith(
-        "Judged by people, always and svm: 2 of 4 agents are undecided; 1 is taken for a person more"
-    )
+    assert shown.startswith("Judged by people and svm: 2 of 4 agents are undecided; 1 is taken for a person more")
     assert watched.complaints == []
     watched.context.close()
 
@@ -175,16 +173,56 @@ def test_an_agent_passes_only_if_no_judge_that_tests_says_otherwise(outcomes: li
 
 def test_the_sentence_counts_every_agent_once() -> None:
     agents = dict(zip("abcdefgh", [PASSES, OPEN, DETECTED, DETECTED, PASSES, TAKEN, BLIND, DETECTED], strict=True))
-    text = sentence(agents, ["svm"])
+    text = sentence(agents, ["svm"], ["svm"])
     assert text == (
         "Judged by svm: 2 of 8 agents pass; 1 is undecided; 1 is taken for a person more often than people are; "
         "3 do not pass; 1 is not tested."
     )
     assert sum(map(int, re.findall(r"(?<!of )\b(\d)\b", text))) == len(agents)
-    assert sentence({"a": DETECTED}, ["people", "svm"]) == (
+    assert sentence({"a": DETECTED}, ["people", "svm"], ["people", "svm"]) == (
         "Judged by people and svm, a does not pass, because at least one judge tells it from people."
     )
-    assert sentence({"a": OPEN, "b": PASSES}, list("pqrst")) == (
+    assert sentence({"a": OPEN, "b": PASSES}, list("pqrst"), set("pqrst")) == (
         "Judged by 5 judges: 1 of 2 agents passes by every judge; 1 is undecided."
     )
     assert set(agents.values()) | {UNKNOWN} == set(ORDER)
+    assert sentence({"a": OPEN}, ["llm-judge", "svm"], ["svm"]) == (
+        "Judged by svm, a is undecided. llm-judge tested nobody."
+    )
+    assert sentence({"a": BLIND}, ["llm-judge"], []) == "Judged by llm-judge, a is not tested."
+
+
+def test_a_judge_without_a_verdict_on_an_agent_has_not_tested_it(tmp_path: Path) -> None:
+    """A small model whose replies cannot be read: five verdicts "human" on people, none on one of two agents."""
+    table = _verdicts({"seen": 0.5, "unseen": 0.5}, 0)
+    unread = (table["judge"] == "always") & ((table["agent"] == "unseen") | (table["stimulus"] > "s14"))
+    table.loc[unread, "verdict"] = "unparsed"
+    tables = compute_scores(table, [], bounds=0.1)
+    untested = [(row.agent, row.why) for row in tables.conclusions["word_association"] if row.outcome == BLIND]
+    of_people = int((unread & (table["agent"] == "human:1")).sum())
+    assert [agent for agent, _ in untested] == ["seen", "unseen"]
+    assert untested[1][1] == (f"always gives no verdict in {of_people} of 40 trials of people and 40 of 40 of unseen")
+    scored = Scores(tables, table)
+    [said] = [line for line in scored.sentences() if "unseen" in line]
+    assert untested[1][1] in said
+    scored.write(tmp_path / "S")
+    page = (tmp_path / "S" / "index.html").read_text("utf-8")
+    [lead] = re.findall(r'<p class="lead">([^<]*)', page)
+    assert lead == "Judged by svm: 2 of 2 agents are undecided. always tested nobody."
+    cards = dict(re.findall(r'<li class="card"><h3>(\w+)</h3>(.*?)</li>', page, re.DOTALL))
+    assert {agent: text.count("NOT TESTED") for agent, text in cards.items()} == {"seen": 1, "unseen": 1}
+    assert "nan" not in page.lower().replace("nano", "")
+
+
+def test_a_column_of_the_participants_says_why_machines_have_no_rate(tmp_path: Path) -> None:
+    table = _verdicts({"like": 0.5}, 3)
+    of_people = table["truth"] == "human"
+    ages = pd.Series(np.where(table["stimulus"] < "s2", "30", "40"), index=table.index).where(of_people)
+    table = table.assign(**{"person.age": ages, "place": np.where(table["stimulus"] < "s2", "1", "2")})
+    scored = Scores(compute_scores(table, ["person.age", "place"], bounds=0.1), table)
+    why = "person.age describes the participants, and machines have none. So by it only p(H|H) is known"
+    [said] = [line for line in scored.sentences() if "describes" in line]
+    assert said.startswith(why)
+    scored.write(tmp_path / "S")
+    page = (tmp_path / "S" / "index.html").read_text("utf-8")
+    assert page.count("describes the participants") == 1

@@ -135,7 +135,7 @@ def test_what_cannot_be_known_is_said() -> None:
     three = _study(Design(3, 40, 40, (0.55, 0.55)), 1)
     [row] = needed(three, ["a0"], ["a0"], 0.05, is_trained=False)
     assert (row.times, row.more_judges, row.judges_alone) == (None, None, None)
-    assert in_words(row) == "what more would decide is not known: that takes at least 6 judges"
+    assert in_words(row) == "how much more data would decide cannot be said: at least 6 judges must be there"
     [alike] = needed(_by_one_judge((20, 0), 20), ["a"], ["a"], 0.05, is_trained=False)
     assert "the verdicts do not vary" in alike.why
     below = _by_one_judge((85, 85), 200)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,11 +12,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from PIL import Image as PILImage
 
+from agents.answers import COLORS
+from judging.study.admin import zipped_export
+from judging.study.kinds import material_of
 from judging.study.log.participant_events import StimulusAnswered
 from judging.study.log.state import read_state
+from judging.study.log.steps import MaterialStep
 from judging.study.pages.page_answers import BadAnswer
 from judging.study.serving_study import ServedStudy
 from serving.cli import main
+from serving.runs.opening import new_people_run
 from tests.helpers.study_folders import arrived, begin_in, changed, exported, run, serving
 
 if TYPE_CHECKING:
@@ -140,6 +146,58 @@ def test_a_damaged_picture_is_named_before_anybody_is_asked(tmp_path: Path, caps
     (tmp_path / "2.png").write_bytes(whole[: len(whole) - 30])
     assert main(["study", "check", str(study)]) == 2
     assert "s2: 2.png" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("task", ["color_estimation", "image_captioning"])
+@pytest.mark.parametrize("form", ["folder", "csv", "jsonl", "parquet"])
+def test_answers_to_pictures_that_name_no_task_are_exported_and_become_trials(
+    tmp_path: Path, form: str, task: str
+) -> None:
+    """A folder of pictures, and a table of them, say nothing of a task: the study's is the one that was asked."""
+    names = [f"{at}.png" for at in range(3)]
+    (tmp_path / "pictures").mkdir()
+    for at, name in enumerate(names):
+        PILImage.new("RGB", (40, 30), (80 * at, 90, 30)).save(tmp_path / "pictures" / name)
+    source = tmp_path / "pictures"
+    if form != "folder":
+        source = source / f"set.{form}"
+    if form == "csv":
+        source.write_text("\n".join(["id,image", *(f"{name},{name}" for name in names)]) + "\n")
+    elif form == "jsonl":
+        source.write_text("".join(json.dumps({"id": name, "image": name}) + "\n" for name in names))
+    elif form == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pytest.importorskip("pyarrow").table({"id": names, "image": names}), source)
+    study = tmp_path / "study"
+    assert main(["study", "new", str(source), "-o", str(study), "--task", task]) == 0
+    changed(study, number=3, checks="note", before=[], after=[])
+    said = {name: GOOD if task == "image_captioning" else color for name, color in zip(names, COLORS, strict=False)}
+
+    async def work(served: ServedStudy) -> None:
+        judge = await arrived(served, "ask")
+        while isinstance(step := judge.current, MaterialStep):
+            await served.answer(judge, judge.step, {"answer": said[step.trials[0]], "rt": 9000.0})
+
+    run(study, work)
+    records = exported(study)
+    assert {(row["task"], row["stimulus"]) for row in records} == {(task, name) for name in names}
+    field = "text" if task == "image_captioning" else "color"
+    assert {row["stimulus"]: row["answer"][field] for row in records} == said
+    out = zipped_export(ServedStudy(study, material_of(study), lambda: None), tmp_path / "zip", personal=False)
+    with zipfile.ZipFile(out) as packed:
+        lines = packed.read("records/humans.jsonl").splitlines()
+        assert json.loads(packed.read("run.json"))["set"]["tasks"] == [task]
+    assert {json.loads(line)["stimulus"] for line in lines} == set(names)
+    assert main(["trials", str(tmp_path / "people"), "-o", str(tmp_path / "T"), "--every"]) == 0
+    assert len((tmp_path / "T" / "trials.jsonl").read_text().splitlines()) == 3
+
+
+def test_topics_in_a_list_are_exported_as_topics(tmp_path: Path) -> None:
+    """A plain list of texts may be of cues or of topics, which the study's task decides."""
+    (tmp_path / "topics.txt").write_text("music\nsport\n")
+    run = new_people_run(tmp_path / "run", tmp_path / "topics.txt", "conversation")
+    rows = [json.loads(line) for line in (run.path / "stimuli.jsonl").read_text().splitlines()]
+    assert [(row["task"], row["topic"]) for row in rows] == [("conversation", "music"), ("conversation", "sport")]
 
 
 @pytest.mark.parametrize("task", ["object_detection", "image_captioning"])

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from PIL import Image as PILImage
 
+from judging.study.design.english_texts import english_texts
 from judging.study.design.settings import read_settings
 from judging.study.pages import phrases
 from judging.study.pages.phrases import languages, phrase_of, read_phrases
@@ -91,7 +93,11 @@ def test_what_check_says_of_languages(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "in English. There are words in ar, de, en, es, fr, zh" in said
     assert read_phrases(study, read_settings(study))["begin"] == "Begin"
     polish = {name: f"pl {text}" for name, text in words("en").items() if phrase_of(name) == name}
-    assert told("pl", **polish, talk_left_few="{left} wiadomości") == (0, "")
+    texts = 'language = "pl": these texts of study.toml are still the English ones: title, instructions, thanks. '
+    assert told("pl", **polish, talk_left_few="{left} wiadomości") == (
+        0,
+        f"warning: {texts}Write them in the language of the participants\n",
+    )
     read = read_phrases(study, read_settings(study))
     assert read["talk_left_few"] == "{left} wiadomości"
     assert "talk_left_one" not in read  # the English form beside Polish words would be wrong
@@ -107,6 +113,29 @@ def test_what_check_says_of_languages(tmp_path: Path, capsys: pytest.CaptureFixt
     assert 'the pages show these phrases in the shipped words of "de"' in said
     read = read_phrases(study, read_settings(study))
     assert (read["first_minutes_one"], read["begin"]) == ("Etwa 1 Minute", "pl Begin")
+
+
+@pytest.mark.parametrize("task", ["word_association", "color_estimation", "image_captioning", "tests"])
+def test_texts_that_are_still_english_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], task: str) -> None:
+    """`study new` writes them in English, whatever the language: a study would go out with two languages."""
+    source = tmp_path / "set.jsonl"
+    row = {"id": "a", "cue": "sun"} if task == "word_association" else {"id": "a", "image": "a.png"}
+    source.write_text(json.dumps(row) + "\n")
+    PILImage.new("RGB", (30, 20)).save(tmp_path / "a.png")
+    made = [str(source), "--task", task] if task != "tests" else ["--preset", "interrogation"]
+    told = "these texts of study.toml are still the English ones: "
+    for language in ("fr", "it", "en-GB"):
+        study = tmp_path / language
+        assert main(["study", "new", *made, "-o", str(study), "--set", f"language={language}"]) == 0
+        out = capsys.readouterr().out
+        assert (told in out) == (language != "en-GB")
+        assert english_texts(read_settings(study)) == (
+            [] if language == "en-GB" else ["title", "consent", "instructions", "thanks"]
+        )
+    settings = tmp_path / "fr" / "study.toml"
+    text = settings.read_text("utf-8").replace("Thank you for taking part.", "Merci.")
+    settings.write_text(re.sub("(?m)^title = .*$", 'title = "Couleurs"', text), "utf-8-sig")  # as an editor of Windows
+    assert english_texts(read_settings(tmp_path / "fr")) == ["consent", "instructions"]
 
 
 def test_a_study_in_arabic_goes_from_the_right(browser: Browser, tmp_path: Path) -> None:

@@ -100,6 +100,11 @@ def test_a_study_by_the_keyboard_alone(context: BrowserContext, server: Server, 
     page.get_by_role("heading", name="Practice").wait_for()
     answer(page)
     page.get_by_text("It was:").wait_for()
+    is_right = page.get_by_text("That was right.").count() == 1
+    told = page.locator(".truth")
+    assert ("good" if is_right else "bad") in (told.get_attribute("class") or "").split()
+    color = "rgb(29, 107, 53)" if is_right else "rgb(163, 32, 13)"  # --good and --bad of the light style
+    assert told.evaluate("node => getComputedStyle(node).borderInlineStartColor") == color
     page.keyboard.press("Enter")
     for number in range(1, 7):
         page.get_by_role("heading", name=f"Trial {number} of 6").wait_for()

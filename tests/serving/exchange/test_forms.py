@@ -320,6 +320,11 @@ REFUSED = {
         "Submission id,Participant id,Status,Age\nS1,P1,APPROVED,31\n",
         "says who took part, and holds no answers",
     ),
+    "psychopy_loop": (
+        "P01_trials.txt",
+        "cue\tn\tresponse_raw\torder\nsun\t1.0\t'moon'\t0.0\n\nextraInfo\nparticipant\tP01\n",
+        "import the wide .csv beside it",
+    ),
 }
 
 
@@ -405,12 +410,13 @@ def test_all_faults_of_a_form_at_once(tmp_path: Path, capsys: pytest.CaptureFixt
     form = tmp_path / "lab.toml"
     form.write_text('age = "x"\nrt = "hours"\nframe = "wide"\nrows = ["phase"]\ntask = "sing"\n[columns]\nwho = "a"\n')
     told = refusal(tmp_path, capsys, "data.csv", TABLE, "--form", str(form))
-    for fault in ("age: is no field", "name: is missing", "rt: ", "frame: must be a width", "rows.0: must be as phase"):
+    assert "lab.toml: age: a form has no such key here; at the top the keys are name, recognised_by," in told
+    for fault in ("name: is missing", "rt: ", "frame: must be a width", "rows.0: must be as phase"):
         assert f"lab.toml: {fault}" in told
     for fault in ("task: must be one of", "columns.who"):
         assert f"lab.toml: {fault}" in told
     form.write_text("name = ")
-    assert "is no TOML in UTF-8" in refusal(tmp_path, capsys, "data.csv", TABLE, "--form", str(form))
+    assert "is no TOML" in refusal(tmp_path, capsys, "data.csv", TABLE, "--form", str(form))
 
 
 def test_two_columns_of_one_meaning_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -475,3 +481,13 @@ def test_one_name_for_two_speakers(tmp_path: Path, capsys: pytest.CaptureFixture
     case = CASES["lmsys"]
     told = refusal(tmp_path, capsys, case.file, case.text, "--name", "gpt")
     assert "holds conversations of two speakers: --name A~B" in told
+
+
+def test_rules_of_a_form_that_no_row_obeys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The message names the rule and the values that are there, and no column that the form names already."""
+    form = tmp_path / "lab.toml"
+    form.write_text('name = "Lab"\ntask = "word"\nrows = ["phase=test"]\n[columns]\nstimulus = "prime"\n')
+    table = "subject,prime,response,phase\n1,sun,moon,Test\n1,sea,blue,practice\n"
+    told = refusal(tmp_path, capsys, "data.csv", table, "--form", str(form))
+    assert "the rows of the form Lab (phase=test): no row is so; phase is 'Test', 'practice'" in told
+    assert "names the stimulus" not in told

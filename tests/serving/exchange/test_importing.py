@@ -187,7 +187,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture
     os.truncate(tmp_path / "large.json", (1 << 30) + 1)  # a hole: nothing is on disk
     for path, message in (
         (tmp_path / "fifo.json", "is not a plain file"),
-        (tmp_path, "is not a plain file"),
+        (tmp_path, f"is a folder; give the files in it, such as {tmp_path}/*.csv"),
         (tmp_path / "word.json", "cannot be read: No such file or directory"),
         (tmp_path / "large.json", "has 1.0 GiB; at most 1 GiB is read"),
     ):

@@ -61,7 +61,7 @@ MADE = {
         [("human:p1", "table", "chair", 113.6), ("human:p1", "deep, sea", BLUE, 284.8)],
         "1 row (at 5) without an answer",
     ),
-    "label-studio-json.json": Made("label_studio_json", LABELS, "rows_that_the_form_leaves_out: 1"),
+    "label-studio-json.json": Made("label_studio_json", LABELS, "rows_that_rules_for_the_program_leave_out: 1"),
     "label-studio-sdk-2.1.2-min.json": Made("label_studio", LABELS),
     "label-studio-sdk-2.1.2.csv": Made("label_studio", LABELS),
     "lm-eval-0.4.13.jsonl": Made(

@@ -4,13 +4,16 @@ The files are in the forms of jsPsych 8.3.0, Label Studio 1.23.2, PsychoPy 2026.
 """
 
 import json
+import unicodedata
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from serving.cli import main
 from tests.helpers.imported_tables import imported, refusal, remarks, words
 from tests.helpers.run_folders import read_back
+from tests.helpers.workbooks import Cell, write_workbook
 
 # what the answer is
 
@@ -339,3 +342,105 @@ def test_options_of_tables_are_not_ignored(tmp_path: Path, capsys: pytest.Captur
     told = capsys.readouterr().out
     assert "--fit is not used: these files contain no scanpaths" in told
     assert "--rt is not used: these files contain no times" in told
+
+
+LOOP = ("thisRepN", "thisTrialN", "thisN", "thisIndex")
+
+
+def of_two_loops(practice: str, cues: tuple[str, ...], test: str = "trials") -> str:
+    """PsychoPy's wide table of a loop ``practice`` about ``cues``, and a loop ``test`` of three rows."""
+    names = [f"{loop}.{name}" for loop in (practice, test) for name in LOOP]
+    rows = ["\ufeff" + ",".join(["cue", *names, "textbox.text", "key_resp.rt", "participant"])]
+    rows += [f"{cue},0,{at},{at},{at},,,,,practised,9.9,P01" for at, cue in enumerate(cues)]
+    rows += [f"{cue},,,,,0,{at},{at},{at},moon,1.{at},P01" for at, cue in enumerate(("sun", "sea", "dog"))]
+    return "\n".join(rows) + "\n"
+
+
+@pytest.mark.parametrize("cues", [("tree", "house"), ("sun", "sea")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("practice", "Practice", "PRACTICE", "practice_loop", "loopPractice", "Training", "warm_up"),
+        *("entraînement", "Entrainement", "entrai\u0302nement", "pratique", "échauffement"),
+        *("Übung", "übungen", "Uebung", "práctica", "Practica", "entrenamiento", "练习", "تدريب"),
+    ],
+)
+def test_practice_of_psychopy_is_known_by_its_name(tmp_path: Path, name: str, cues: tuple[str, ...]) -> None:
+    rows = imported(tmp_path, "P01.csv", of_two_loops(name, cues), "--task", "word")
+    assert words(rows) == [("human:P01", cue, "moon") for cue in ("sun", "sea", "dog")]
+    told = remarks(tmp_path)
+    composed = unicodedata.normalize("NFC", name)
+    assert f"rows of the loop {composed} are left out as practice (2); --rows chooses other rows" in told
+    assert "rows_that_rules_for_the_program_leave_out: 2" in told
+    assert "several loops" not in told
+
+
+@pytest.mark.parametrize("name", ["essais", "ensayos", "Durchgang", "probe", "first", "block1"])
+def test_other_loops_are_read_and_named(tmp_path: Path, name: str) -> None:
+    """What means "trials" in another language may be the test itself: nothing is left out, and all is told."""
+    table = of_two_loops(name, ("tree", "house"))
+    rows = imported(tmp_path, "P01.csv", table, "--task", "word")
+    assert [row["answer"]["word"] for row in rows] == ["practised", "practised", "moon", "moon", "moon"]
+    told = remarks(tmp_path)
+    assert f"rows of several loops are read: {name} (2), trials (3)." in told
+    assert "--rows 'trials.thisN!=' reads the loop trials alone" in told
+    rows = imported(tmp_path, "P01.csv", table, "--task", "word", "--rows", "trials.thisN!=")
+    assert {row["answer"]["word"] for row in rows} == {"moon"}
+
+
+def test_a_loop_inside_of_another_is_no_other_loop(tmp_path: Path) -> None:
+    header = ",".join(["cue", *(f"{loop}.{name}" for loop in ("blocks", "trials") for name in LOOP)])
+    table = header + ",textbox.text,participant\nsun,0,0,0,0,0,0,0,0,moon,P1\nsea,0,1,1,1,0,0,0,0,blue,P1\n"
+    imported(tmp_path, "P1.csv", table, "--task", "word")
+    assert "several loops" not in remarks(tmp_path)
+
+
+def test_a_table_of_practice_alone_is_read(tmp_path: Path) -> None:
+    table = "cue,training.thisRepN,training.thisN,training.thisIndex,textbox.text,participant\nsun,0,0,0,moon,P1\n"
+    assert len(imported(tmp_path, "P1.csv", table, "--task", "word")) == 1
+    assert "all rows are of the loop training, so that none is left out" in remarks(tmp_path)
+
+
+def test_the_advice_keeps_the_larger_part(tmp_path: Path) -> None:
+    """One cue in both loops: a rule that keeps practice alone would throw the answers away."""
+    rows = imported(tmp_path, "P01.csv", of_two_loops("essais", ("sun", "sea")), "--task", "word")
+    assert len(rows) == 5
+    [advice] = [line for line in remarks(tmp_path).splitlines() if "To import only some rows" in line]
+    rule = advice.rpartition("--rows ")[2]
+    assert rule in ("essais.thisRepN=", "trials.thisRepN=0")
+    rows = imported(tmp_path, "P01.csv", of_two_loops("essais", ("sun", "sea")), "--task", "word", "--rows", rule)
+    assert words(rows) == [("human:P01", cue, "moon") for cue in ("sun", "sea", "dog")]
+
+
+LONG = [
+    ["cue", "n", "response_raw", "rt_mean", "rt_raw", "rt_std", "order"],
+    ["sun", "1.0", "'moon'", "2.3129", "2.3129", "0.0", "6.0"],
+    [],
+    ["extraInfo"],
+    ["participant", "P01"],
+]
+
+
+@pytest.mark.parametrize("form", ["P01_trials.txt", "P01_trials.csv", "P01.xlsx"])
+def test_a_table_of_one_loop_of_psychopy_is_refused_with_the_way_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    """As ``TrialHandler.saveAsText`` and ``saveAsExcel`` of PsychoPy 2026.2.5 write them."""
+    path = tmp_path / form
+    if form.endswith(".xlsx"):
+        pytest.importorskip("python_calamine")
+        rows: list[list[Cell]] = [[*row] for row in LONG]
+        write_workbook(path, {"trials": rows})
+    else:
+        separator = "," if form.endswith(".csv") else "\t"
+        path.write_text("\ufeff" + "\n".join(separator.join(row) for row in LONG) + "\n", "utf-8")
+    assert main(["import", str(path), "--task", "word", "--out", str(tmp_path / "run")]) == 2
+    said = capsys.readouterr().err
+    assert "was recognised as a table of one loop of PsychoPy by *_raw, order, a line 'extraInfo'" in said
+    assert "import the wide .csv beside it" in said
+
+
+def test_a_table_of_raw_times_is_not_psychopys(tmp_path: Path) -> None:
+    """Without PsychoPy's line below the rows the names of columns say nothing for certain."""
+    table = "participant,cue,response,rt,rt_raw,order\nP1,sun,moon,734,740,1\n"
+    assert words(imported(tmp_path, "a.csv", table, "--task", "word")) == [("human:P1", "sun", "moon")]

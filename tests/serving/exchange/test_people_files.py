@@ -339,3 +339,31 @@ def test_a_dry_run_shows_the_first_answers(tmp_path: Path, capsys: pytest.Captur
     assert main(["import", str(tmp_path / "again.csv"), "--task", "word", "--out", str(out), "--dry-run"]) == 2
     assert "--replace takes the other file out" in capsys.readouterr().err
     assert (out / "import.json").read_bytes() == before
+
+
+def test_answers_that_differ_in_their_time_alone_are_counted_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second table was read without its times: it is the same table, and no answer has the same record."""
+    table = "subject,cue,response,rt,age\n1,table,chair,700,31\n1,dark,night,800,31\n1,sea,blue,900,31\n"
+    imported(tmp_path, "first.csv", table, "--task", "word")
+    second = tmp_path / "second.csv"
+    second.write_text(table.replace(",rt,age", ",what,ever").replace("blue", "fish"))
+    assert main(["import", str(second), "--task", "word", "--out", str(tmp_path / "run")]) == 2
+    assert (
+        "3 answers of 1 person to stimuli that were answered in first.csv, too; 0 of these answers are equal to an "
+        "answer in that file, and 2 are equal in what was answered, and differ in the time"
+    ) in capsys.readouterr().err
+
+
+def test_undo_says_which_file_does_not_come_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = "subject,cue,response\n1,table,chair\n1,dark,night\n"
+    imported(tmp_path, "first.csv", table, "--task", "word")
+    imported(tmp_path, "second.csv", table.replace("night", "light"), "--task", "word", "--replace")
+    imported(tmp_path, "second.csv", table.replace("night", "moon"), "--task", "word")
+    capsys.readouterr()
+    out = tmp_path / "run"
+    assert main(["import", "--undo", str(tmp_path / "second.csv"), "--out", str(out)]) == 0
+    told = capsys.readouterr().out
+    assert f"{tmp_path / 'first.csv'}, which it replaced, does not come back; to have it, import it again" in told
+    assert read_back(out, "humans") == []

@@ -93,7 +93,7 @@ def test_a_verdict_column_goes_before_the_key(form: str, tmp_path: Path) -> None
     [
         ({}, "data.csv:3: response: must be human or machine, or what --responses give a meaning, not 'f'"),
         ({"verdict": "maybe"}, "data.csv:3: verdict: must be human or machine"),
-        ({"response": "human", "rt": "soon"}, "data.csv:3: rt: must be milliseconds, not 'soon'"),
+        ({"response": "human", "rt": "soon"}, "data.csv:3: rt: must be a number that is not below 0, not 'soon'"),
         ({"response": "human", "subject": ""}, "data.csv:3: subject: is empty"),
     ],
 )

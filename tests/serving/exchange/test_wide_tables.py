@@ -65,3 +65,9 @@ def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     long = "participant,cue,response,rt\np1,sun,moon,512\n"
     assert "* is for tables with --wide" in refusal(tmp_path, capsys, "c.csv", long, *WORD, "--columns", "rt=time_*")
     assert "one * at most" in refusal(tmp_path, capsys, "b.csv", twice, *WORD, "--wide", "*_*")
+
+
+def test_a_message_names_the_columns_of_the_file_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = refusal(tmp_path, capsys, "a.csv", "who,word_sun\n1,moon\n", "--task", "word", "--wide", "word_*")
+    assert "its columns are who. Say which with --columns subject=NAME" in told
+    assert "(stimulus)" not in told

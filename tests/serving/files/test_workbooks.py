@@ -1,9 +1,7 @@
-"""Workbooks come in as the same table in CSV would. The workbooks are written here, part by part, after ECMA-376."""
+"""Workbooks come in as the same table in CSV would."""
 
 import sys
-import zipfile
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 import pytest
 
@@ -12,9 +10,8 @@ from serving.cli import main
 from serving.files.workbooks import read_workbook
 from serving.sets.stimulus_set import read_rows
 from tests.helpers.run_folders import read_back
+from tests.helpers.workbooks import Cell, write_workbook
 
-Cell = str | float | bool | None
-NAMESPACE = "http://schemas.openxmlformats.org"
 TABLE: list[list[Cell]] = [
     ["vp", "cue", "response", "rt", "right"],
     [7, "sun", "moon; star", 734.5, True],
@@ -22,55 +19,6 @@ TABLE: list[list[Cell]] = [
     [8.0, "Bär", "<Größe>", 1250, False],
     [9, "sea", None, None, None],
 ]
-
-
-def cell(place: str, value: Cell) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return f'<c r="{place}" t="b"><v>{int(value)}</v></c>'
-    if isinstance(value, str):
-        return f'<c r="{place}" t="inlineStr"><is><t>{escape(value)}</t></is></c>'
-    return f'<c r="{place}"><v>{value}</v></c>'
-
-
-def write_workbook(path: Path, sheets: dict[str, list[list[Cell]]], hidden: str = "") -> None:
-    """Write an .xlsx with the sheets, of which one may be hidden."""
-    parts = {"[Content_Types].xml": "", "_rels/.rels": "", "xl/workbook.xml": "", "xl/_rels/workbook.xml.rels": ""}
-    types = ""
-    listed = ""
-    links = ""
-    for number, (name, rows) in enumerate(sheets.items(), start=1):
-        lines = ""
-        for line, row in enumerate(rows, start=1):
-            cells = "".join(cell(f"{chr(65 + at)}{line}", value) for at, value in enumerate(row))
-            lines += f'<row r="{line}">{cells}</row>'
-        sheet = f'<worksheet xmlns="{NAMESPACE}/spreadsheetml/2006/main"><sheetData>{lines}</sheetData></worksheet>'
-        parts[f"xl/worksheets/sheet{number}.xml"] = sheet
-        state = ' state="hidden"' if name == hidden else ""
-        listed += f'<sheet name="{name}" sheetId="{number}"{state} r:id="r{number}"/>'
-        kind = f"{NAMESPACE}/officeDocument/2006/relationships/worksheet"
-        links += f'<Relationship Id="r{number}" Type="{kind}" Target="worksheets/sheet{number}.xml"/>'
-        what = "application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"
-        types += f'<Override PartName="/xl/worksheets/sheet{number}.xml" ContentType="{what}"/>'
-    book = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"
-    types += f'<Override PartName="/xl/workbook.xml" ContentType="{book}"/>'
-    relation = "application/vnd.openxmlformats-package.relationships+xml"
-    types += f'<Default Extension="rels" ContentType="{relation}"/>'
-    parts["[Content_Types].xml"] = f'<Types xmlns="{NAMESPACE}/package/2006/content-types">{types}</Types>'
-    relations = f'<Relationships xmlns="{NAMESPACE}/package/2006/relationships">'
-    document = f"{NAMESPACE}/officeDocument/2006/relationships/officeDocument"
-    parts["_rels/.rels"] = (
-        f'{relations}<Relationship Id="r1" Type="{document}" Target="xl/workbook.xml"/></Relationships>'
-    )
-    parts["xl/_rels/workbook.xml.rels"] = f"{relations}{links}</Relationships>"
-    parts["xl/workbook.xml"] = (
-        f'<workbook xmlns="{NAMESPACE}/spreadsheetml/2006/main" '
-        f'xmlns:r="{NAMESPACE}/officeDocument/2006/relationships"><sheets>{listed}</sheets></workbook>'
-    )
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, text in parts.items():
-            archive.writestr(name, text)
 
 
 def test_a_workbook_is_the_table_of_its_first_filled_sheet(tmp_path: Path) -> None:
@@ -98,6 +46,96 @@ def test_a_workbook_is_imported(tmp_path: Path) -> None:
         ("human:7", "sun", "moon; star", 734.5),
         ("human:8", "Bär", "<Größe>", 1250),
     ]
+
+
+def test_numbers_kept_as_text_with_decimal_commas(tmp_path: Path) -> None:
+    """Cells that were pasted as texts keep their comma; those that are numbers have none in the file."""
+    pytest.importorskip("python_calamine")
+    path = tmp_path / "daten.xlsx"
+    times: list[Cell] = ["2,5", 1.25, "0,734", "1\u202f250,5", 3]
+    rows: list[list[Cell]] = [["vp", "cue", "response", "rt"]]
+    rows += [[1, f"cue{at}", "moon", time] for at, time in enumerate(times)]
+    write_workbook(path, {"Tabelle1": rows})
+    command = ["import", str(path), "--task", "word", "--rt", "seconds", "--out", str(tmp_path / "run")]
+    assert main(command) == 0
+    assert [row["raw"]["rt"] for row in read_back(tmp_path / "run", "humans")] == [2500, 1250, 734, 1250500, 3000]
+
+
+def test_texts_that_may_be_thousands_are_refused_in_a_workbook(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("python_calamine")
+    path = tmp_path / "daten.xlsx"
+    write_workbook(path, {"Tabelle1": [["vp", "cue", "response", "rt"], [1, "sun", "moon", "1,234"]]})
+    assert main(["import", str(path), "--task", "word", "--out", str(tmp_path / "run")]) == 2
+    assert "daten.xlsx:2: rt: must be a number that is not below 0, not '1,234'" in capsys.readouterr().err
+
+
+PEOPLE: list[list[Cell]] = [["Participant", "Image", "Réponse"], ["P1", "a.png", "rouge"], ["P2", "a.png", "noir"]]
+READ_ME: list[list[Cell]] = [["Données de l'expérience"], ["Contact : labo"]]
+
+
+@pytest.mark.parametrize("options", [["--columns", "response=Réponse"], ["--columns", "response=Response"], []])
+def test_the_sheet_whose_columns_fit_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    """A page of remarks stands before the table. A name that is in no sheet is looked for where people are."""
+    pytest.importorskip("python_calamine")
+    path = tmp_path / "couleurs.xlsx"
+    write_workbook(path, {"Lisez-moi": READ_ME, "Données": PEOPLE})
+    code = main(["import", str(path), "--task", "color", "--out", str(tmp_path / "run"), *options])
+    said = capsys.readouterr()
+    if options[-1:] == ["response=Réponse"]:
+        assert code == 0
+        assert [row["answer"]["color"] for row in read_back(tmp_path / "run", "humans")] == ["rouge", "noir"]
+        assert "read from the sheet 'Données'" in said.out
+        assert "1 other sheet of the workbook not read: Lisez-moi" in said.out
+    else:
+        assert code == 2
+        assert "the columns are Participant, Image, Réponse" in said.err.replace("its", "the")
+        assert "The sheet 'Données' was read; --sheet NAME chooses another: Lisez-moi" in said.err
+
+
+def test_several_sheets_that_fit_are_named_and_one_can_be_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("python_calamine")
+    path = tmp_path / "couleurs.xlsx"
+    other: list[list[Cell]] = [PEOPLE[0], ["P3", "a.png", "vert"]]
+    write_workbook(path, {"Lisez-moi": READ_ME, "été": PEOPLE, "hiver": other})
+    out = tmp_path / "run"
+    command = ["import", str(path), "--task", "color", "--columns", "response=Réponse", "--out", str(out)]
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert "a workbook with 2 sheets that may be the table: été, hiver. Say which with --sheet 'été'" in said
+    assert main([*command, "--sheet", "printemps"]) == 2
+    said = capsys.readouterr().err
+    assert "--sheet printemps: there is no such sheet with a filled cell; there are Lisez-moi, été, hiver" in said
+    assert main([*command, "--sheet", "hiver"]) == 0
+    assert [row["agent"] for row in read_back(out, "humans")] == ["human:P3"]
+    assert main([*command, "--sheet", "e\u0301te\u0301"]) == 0  # as a Mac writes it
+    assert [row["agent"] for row in read_back(out, "humans")] == ["human:P1", "human:P2"]
+    form = tmp_path / "labo.toml"
+    form.write_text('name = "Labo"\ntask = "color"\nsheet = "hiver"\n[columns]\nresponse = "Réponse"\n', "utf-8")
+    assert main(["import", str(path), "--form", str(form), "--out", str(tmp_path / "by_form")]) == 0
+    assert [row["agent"] for row in read_back(tmp_path / "by_form", "humans")] == ["human:P3"]
+    table = tmp_path / "a.csv"
+    table.write_text("subject,image,response\n1,a.png,red\n")
+    capsys.readouterr()
+    assert main(["import", str(table), "--task", "color", "--sheet", "x", "--out", str(tmp_path / "csv")]) == 0
+    assert "--sheet is not used: these files are no workbooks" in capsys.readouterr().out
+
+
+def test_the_sheet_of_a_set_is_the_one_with_a_sets_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("python_calamine")
+    path = tmp_path / "set.xlsx"
+    sheets: dict[str, list[list[Cell]]] = {"Lisez-moi": READ_ME, "mots": [["cue"], ["sun"]]}
+    write_workbook(path, sheets)
+    assert [row.id for row in read_rows(path, "word_association")] == ["sun"]
+    assert "the sheet 'mots' is read; not read: Lisez-moi" in capsys.readouterr().err
+    write_workbook(path, {**sheets, "mots 2": [["cue"], ["sea"]]})
+    with pytest.raises(InputError, match=r"several sheets that may be the set \(mots, mots 2\)"):
+        list(read_rows(path, "word_association"))
 
 
 def test_a_workbook_is_a_set(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def register(commands: Commands) -> None:
         "test a model in one command: it answers, judges judge, and a page says what came of it. Run the same command "
         "again to continue",
         commands.settings,
-        example="hf:./my-model --people words-1910 -o card",
+        example="smollm2-135m -o card",
         uses_ray=True,
         resumes=True,
     )

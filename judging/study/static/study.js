@@ -2,7 +2,8 @@
 "use strict";
 
 {
-  const { ahead, askFields, byId, duration, el, field, isBlank, kit, notice, quote, sentBy, shown, wait } = Turinglike;
+  const { ahead, askFields, byId, drafts, duration, el, field, found, isBlank, kit, lost } = Turinglike;
+  const { pause, quote, sentBy, shown, wait } = Turinglike;
 
   const page = byId("page");
   const query = new URLSearchParams(location.search);
@@ -20,7 +21,7 @@
     const form = `${name}_${plurals.select(number)}`;
     return phrase(words[form] === undefined ? name : form, { number, ...values });
   }
-  const post = (address, body) => Turinglike.post(address, body, phrase("offline"));
+  const post = (address, body, whenLost) => Turinglike.post(address, body, phrase("offline"), whenLost);
   /** Whom this page is for: what its address says, and the judge whose pages this tab has had. */
   const who = () => ({
     link,
@@ -39,6 +40,7 @@
     onKey = null;
     for (const image of page.querySelectorAll("img")) image.dispatchEvent(new Event("turinglike-gone"));
     page.replaceChildren(el("h1", quote(heading)), ...parts);
+    drafts.restore();
     scrollTo(0, 0);
     page.focus({ preventScroll: true });
   }
@@ -97,13 +99,14 @@
 
   // pages
 
-  const PAGES = { welcome, consent, questions, after: questions, instructions, break: pause, trial, ask, talk, test, end };
+  const PAGES = { welcome, consent, questions, after: questions, instructions, break: rest, trial, ask, talk, test, end };
 
   /** Show a step; by default that there is none: declined, blocked or closed. */
   function show(view) {
     // This browser is somebody else's now, and nobody has come to this tab by an address of their own.
     const isLost = !kit && view.kind === "welcome" && Boolean(current?.list ?? (!isPersonal() && remembered()));
     foot((current = view));
+    drafts.begin(`${words.study} ${view.list} ${view.kind} ${view.step}`);
     if (view.list && navigator.cookieEnabled) sessionStorage.setItem(place(), view.list);
     return isLost ? welcome(view, phrase("begin_again")) : (PAGES[view.kind] ?? over)(view);
   }
@@ -242,7 +245,7 @@
     put(phrase("instructions_title"), ...texts, ...samples, actions(button("next", go(view, { device }))));
   }
 
-  function pause(view) {
+  function rest(view) {
     const on = button("next", go(view, {}));
     put(phrase("break_title"), el("p", phrase("break_text", view)), actions(on));
     onKey = ({ key, repeat }) => key === "Enter" && !repeat && on.click();
@@ -264,12 +267,14 @@
     try {
       parts = await load();
     } catch {
-      notice(phrase("offline"));
-      await wait(2000);
-      show(await post("now", who()));
+      lost(stage, phrase("offline"));
+      await pause(2000);
+      const now = await post("now", who());
+      if (now.step !== view.step) found(stage);
+      show(now);
       return null;
     }
-    notice(null);
+    found(stage);
     if (current !== view) return null; // who loaded it has left meanwhile
     const before = wasShown(view);
     const top = el("div.top", el("progress", { max: view.of, value: view.number - 1, "aria-label": heading }));
@@ -320,11 +325,11 @@
   }
 
   function talk(view) {
-    return Turinglike.talk(view, { actions, button, counted, go, phrase, post, put }).catch(failed);
+    return Turinglike.talk(view, { actions, button, counted, drafts, go, phrase, post, put }).catch(failed);
   }
 
   function test(view) {
-    const tools = { actions, again: test, button, failed, go, off, paragraphs, phrase, post, put, reasons, slider };
+    const tools = { actions, again: test, button, drafts, failed, go, off, paragraphs, phrase, post, put, reasons, slider };
     return Turinglike.test(view, tools).catch(failed);
   }
 

@@ -47,6 +47,7 @@ LATER_PHRASES = frozenset(
         "instructions_talks",
         "kit_full",
         "kit_next_sure",
+        "no_new",
         "not_sent",
         "talk_away",
         "talk_failed",

@@ -145,7 +145,8 @@
       post("join", who()).then(show).catch(failed);
     });
     const told = note ? [el("p.truth", { role: "status" }, note)] : firstPage();
-    put(title, ...told, actions(begin), kit?.buttons(phrase) ?? "");
+    const way = view.refused ? el("p.truth", { role: "status" }, phrase(view.refused)) : actions(begin);
+    put(title, ...told, way, kit?.buttons(phrase) ?? "");
   }
 
   /** Who asks, how long it takes, how much there is to do, and what will happen. */

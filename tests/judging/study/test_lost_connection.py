@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 COUNT_WRITES = """() => {
     globalThis.writes = [];
     new MutationObserver((changes) => {
-        for (const { addedNodes } of changes) globalThis.writes.push(...[...addedNodes].map((node) => node.textContent));
+        for (const { addedNodes } of changes)
+            for (const node of addedNodes) globalThis.writes.push(node.textContent);
     }).observe(document.getElementById("notice"), { childList: true, characterData: true, subtree: true });
 }"""
 

@@ -332,7 +332,7 @@ def test_who_was_in_no_test_that_counts_takes_nobodys_place(tmp_path: Path, monk
             assert (await take_part(served, judge, "q"))[-1]["state"] == name
             assert (await served.answer(judge, judge.step, {})).is_new
             assert judge.ended == "finished"
-        with pytest.raises(Refused, match="closed"):
+        with pytest.raises(Refused, match="no_new"):
             await served.join(None, None)
 
     run(made(tmp_path, participants_wanted=1, participants_most=1, exchanges=[1], two_machines=1.0), work)

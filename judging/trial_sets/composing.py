@@ -286,8 +286,10 @@ def _named(names: Sequence[str], there: Collection[str]) -> set[str]:
 def _pool(answers: Sequence[Candidate], choices: _Choices, chance: random.Random) -> tuple[Pool, dict[str, Any]]:
     numbers: dict[str, Any] = {"candidates": len(answers)}
     if choices.common:
+        everywhere = len(_stimuli(answers))
         answers = in_common(answers)
         numbers["in_common"] = len(answers)
+        numbers["stimuli_in_common"] = {"common": len(_stimuli(answers)), "all": everywhere}
     of_people, of_machines = one_sided(answers)
     numbers["stimuli_of_one_side"] = {"people": of_people, "machines": of_machines}
     alike = duplicates(answers)
@@ -304,6 +306,11 @@ def _pool(answers: Sequence[Candidate], choices: _Choices, chance: random.Random
     numbers["agents"] = {name: len(of_agent) for name, of_agent in pool.machines.items()}
     numbers["self_disclosed"] = sum(map(_discloses_itself, pool.trials()))
     return pool, numbers
+
+
+def _stimuli(answers: Sequence[Candidate]) -> set[str]:
+    """The stimuli of the answers, without catch trials."""
+    return {answer.stimulus.id for answer in answers if not answer.is_catch}
 
 
 def _discloses_itself(trial: Candidate) -> bool:

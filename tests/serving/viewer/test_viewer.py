@@ -24,7 +24,7 @@ from serving.viewer import report
 from serving.viewer.report import write_report
 from serving.viewer.view import viewer
 from tests.helpers.made_runs import ANSWERS, COLOR, PATH, Folder
-from tests.helpers.watched_page import WatchedPage
+from tests.helpers.watched_page import WatchedPage, small_targets
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -383,6 +383,12 @@ def test_no_figure_is_cut_and_its_words_can_be_read_on_a_phone(folder: Folder, b
             assert drawing.evaluate(OUTSIDE) == [], (width, at)
             assert drawing.evaluate(PIXELS) >= least, (width, at)
             assert drawing.evaluate("svg => svg.parentElement.scrollWidth - svg.parentElement.clientWidth") <= 0
+    page.set_viewport_size({"width": 390, "height": 844})
+    for view in ("statistics", "list", "provenance", "one&of=color_estimation&stimulus=c1"):
+        page.goto(f"{url}#view={view}")
+        page.wait_for_function("() => document.getElementById('told').textContent === ''")
+        page.wait_for_selector("main > section:visible")
+        assert small_targets(page) == [], view
     page.close()
 
 

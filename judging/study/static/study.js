@@ -40,6 +40,7 @@
     onKey = null;
     for (const image of page.querySelectorAll("img")) image.dispatchEvent(new Event("turinglike-gone"));
     page.replaceChildren(el("h1", quote(heading)), ...parts);
+    document.title = heading === title ? title : `${heading} – ${title}`; // a list of tabs says which step is up
     drafts.restore();
     scrollTo(0, 0);
     page.focus({ preventScroll: true });
@@ -74,6 +75,12 @@
     return field("confidence", phrase("confidence"), el("div.line.small", phrase("unsure"), range, phrase("sure")));
   }
   const alarm = () => el("p.bad", { role: "alert" });
+  /** Tell what is wrong, so that it is seen and read out also where the same was told before. */
+  async function tell(problem, text) {
+    problem.textContent = "";
+    await wait(100);
+    problem.textContent = text;
+  }
   /** What a button does that answers a step. */
   const go = (view, answer) => (pressed) => {
     off(pressed);
@@ -178,7 +185,7 @@
       const filled = Object.fromEntries([...new FormData(node)].filter(([, value]) => !isBlank(value)));
       const lacking = required.find((name) => !(name in filled));
       if (!lacking) return send(view, filled);
-      problem.textContent = phrase("incomplete");
+      tell(problem, phrase("incomplete"));
       byId(`q-${lacking}`).focus();
     };
     const problem = alarm();
@@ -297,7 +304,7 @@
       if (sent || form.fields.disabled) return;
       const filled = form.answer();
       if (filled === null) {
-        problem.textContent = phrase("incomplete");
+        tell(problem, phrase("incomplete"));
         return;
       }
       sent = true;
@@ -343,14 +350,17 @@
       if (fields.disabled || submit.getAttribute("aria-disabled") === "true") return;
       const texts = [...new FormData(node).values()].map((text) => text.trim());
       if (texts.some(isBlank)) {
-        problem.textContent = phrase("incomplete");
+        tell(problem, phrase("incomplete"));
         return;
       }
       off(submit);
       const said = view.asked === "object_detection" ? texts : texts[0];
-      send(view, { answer: said, ...up.times(performance.now()) }, (reply) => {
+      const at = performance.now();
+      send(view, { answer: said, ...up.times(at) }, (reply) => {
         if (reply.told.length && reply.next.step === view.step) {
-          problem.textContent = reply.told.map((flag) => phrase(`told_${flag}`)).join(" ");
+          const number = Math.max(1, Math.ceil((view.fastest - (at - up.begin)) / 1000));
+          const told = (flag) => [phrase(`told_${flag}`), flag === "too_fast" && phrase("told_wait", { number })];
+          tell(problem, reply.told.flatMap(told).filter(Boolean).join(" "));
           off(submit, false);
           return;
         }
@@ -457,8 +467,24 @@
     node.scrollIntoView({ block: "nearest" });
   }
 
+  /** A button that copies the code; where the browser does not let it, the code is selected for a copy by hand. */
+  function copying(code) {
+    const told = el("span.small", { role: "status" });
+    const copy = async () => {
+      told.textContent = "";
+      try {
+        await navigator.clipboard.writeText(code);
+        told.textContent = phrase("copied");
+      } catch {
+        getSelection().selectAllChildren(byId("code"));
+        told.textContent = phrase("copy_selected");
+      }
+    };
+    return el("div.line", button("copy_code", copy, true), told);
+  }
+
   function codes({ code, redirect }) {
-    const parts = code ? [el("p", phrase("code")), el("p.code", code)] : [];
+    const parts = code ? [el("p", phrase("code")), el("p.code", { id: "code" }, code), copying(code)] : [];
     if (redirect) parts.push(el("p", el("a", { href: redirect, rel: "noreferrer" }, phrase("redirect"))));
     return parts;
   }

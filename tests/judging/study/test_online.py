@@ -475,7 +475,7 @@ def test_two_browsers_hold_a_test_and_one_leaves_the_next(browser: Browser, tmp_
         judge.get_by_role("button", name="Wait for another test").click()
         judge.get_by_role("button", name="Go on without").click()
         judge.locator(".code").wait_for()
-        assert judge.title() == "Which one is the human?"
+        assert judge.title().endswith(" – Which one is the human?")
         judge.context.close()
     assert faults == []
     first, second = read_state(study).meetings.values()

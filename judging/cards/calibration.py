@@ -10,11 +10,10 @@ freedom. Where only one person judged, the figures hold for this person.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from agents.stimuli import Asked
@@ -84,7 +83,7 @@ def _calibration(task: Asked, judge: str, pool: str, rows: pd.DataFrame, says_hu
     )
 
 
-def _figure(values: NDArray[np.generic], stimuli: Sequence[object], people: Sequence[object]) -> Figure:
+def _figure(values: NDArray[np.generic], stimuli: ArrayLike, people: ArrayLike) -> Figure:
     return Figure.of(two_way_mean(values.astype(np.float64), stimuli, people))
 
 
@@ -100,7 +99,7 @@ def _share_of_others(trials: NDArray[np.object_], says: NDArray[np.bool_]) -> tu
 
 
 def two_way_mean(
-    values: Floats, first: Sequence[object], second: Sequence[object], *, bounds: tuple[float, float] = (0, 1)
+    values: Floats, first: ArrayLike, second: ArrayLike, *, bounds: tuple[float, float] = (0, 1)
 ) -> Estimate:
     """The mean of ``values`` with its 95 % interval; ``first`` and ``second`` are the clusters of each value, such as
     stimulus and person. The interval ends at ``bounds``. NaN without values; no interval with fewer than
@@ -117,7 +116,7 @@ def two_way_mean(
     variance = of_first
     if number_second >= LEAST:
         freedom = min(number_first, number_second) - 1
-        of_both, _ = _variance(errors, range(len(values)))
+        of_both, _ = _variance(errors, np.arange(len(values)))
         # The difference may be below each part by chance, and even below 0: then the larger part is taken.
         variance = max(of_first + of_second - of_both, of_first, of_second)
     if variance < ROUNDING:
@@ -134,7 +133,7 @@ def _where_all_are_alike(value: float, number: int, bounds: tuple[float, float])
     return max(bounds[0], value - width), min(bounds[1], value + width)
 
 
-def _variance(errors: Floats, clusters: Sequence[object]) -> tuple[float, int]:
+def _variance(errors: Floats, clusters: ArrayLike) -> tuple[float, int]:
     codes = np.unique(np.asarray(clusters), return_inverse=True)[1]
     sums = np.bincount(codes, errors)
     number = len(sums)

@@ -155,9 +155,7 @@ class AgentResult(CardPart):
     """An agent, with what is needed to ask it again, and its results task by task."""
 
     agent: str
-    """Its name; a pair ``a~a`` is named by its agent."""
-    typed: str
-    """How it was named on the command line."""
+    """Its name in records; a pair that was tested as a pair has both names, ``a~b``."""
     provenance: Mapping[str, Mapping[str, Any]]
     """By name in the run its entry of ``run.json``: settings, checkpoint, revision, digest, versions."""
     tasks: Sequence[TaskResult]

@@ -70,7 +70,7 @@ def register(commands: Commands) -> None:
 
 
 def _test(options: argparse.Namespace) -> int:
-    from judging.cards.making import PAGE, make_card
+    from judging.cards.making import make_card
 
     if options.pools:
         for name in names_in_box():
@@ -81,7 +81,7 @@ def _test(options: argparse.Namespace) -> int:
 
         raise InputError("test: name an agent, and with --out the folder of its card")
     agents = [name for text in options.agents for name in text.split(",") if name]
-    code = make_card(
+    return make_card(
         agents,
         options.out,
         people=options.people or ("words-1910",),
@@ -94,9 +94,6 @@ def _test(options: argparse.Namespace) -> int:
         device=options.device,
         price_token=options.price_token,
     )
-    if code in (0, 1):
-        _print(f"card: {options.out / PAGE}")
-    return code
 
 
 def _print_pool(name: str) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from agents import __version__, catalogue
+from agents.errors import ImageError
+from agents.images import Image
 from agents.language.words.replies import is_apology
 from agents.stimuli import Asked
 from judging.cards.calibration import calibrate
@@ -28,18 +32,22 @@ from judging.cards.card import (
     Usage,
 )
 from judging.cards.pool import Pool, PoolAnswers, checksum
-from judging.cards.steps import ANSWERS, CALIBRATION, PEOPLE, SCORES, VERDICTS, verdicts_of
+from judging.cards.steps import ANSWERS, CALIBRATION, PEOPLE, SCORES, TALK, VERDICTS, verdicts_of
 from judging.scores.papers.published import kind, published
+from judging.scores.score_tables import BOUNDS
 from judging.scores.scores import SCORES_FILE
 from judging.scores.tiles import overall_outcome
 from judging.scores.verdicts import open_verdicts, read_verdicts, settings_of, single_cues
 from judging.statistics.ledger import SettingsByJudge
 from judging.statistics.tables import Estimate
+from judging.trial_sets.trial_set import key_path
 from serving.library.typed_records import OpenRun, TypedRecord, open_run
+from serving.pages.thumbnails import thumbnail
 from serving.runs.run import Run
 from serving.runs.status import texts_of
 
 SHOWN = 6  # stimuli whose answers stand side by side
+TALKS_SHOWN = 2  # conversations, which are long
 OF_PARTICIPANTS = 5  # their answers to each of these
 MOST_TELLS = 3
 LONGEST = 600  # letters of an answer on the page
@@ -50,36 +58,35 @@ TASK_FIELDS = ("cue", "topic", "image", "id")  # what is shown of a stimulus, th
 
 def gather(
     folder: Path,
-    typed: Mapping[str, Sequence[str]],
+    tested: Mapping[str, Mapping[Asked, str]],
     pools: Mapping[Asked, tuple[Pool, PoolAnswers]],
     left_out: Sequence[str],
     commands: Sequence[str],
     price_token: float | None = None,
 ) -> Card:
-    """The card of ``folder``. ``typed`` has by what was typed the agent's names in the run: itself, and the pair in
-    which it converses. ``pools`` are by task. Raises InputError for folders whose commands have not ended."""
-    scores = orjson.loads((folder / SCORES / SCORES_FILE).read_bytes())
+    """The card of ``folder``. ``tested`` has by agent and task the agent's name in the run, ``pools`` are by task. An
+    agent whose answers could not be judged has no judges. Raises InputError for folders whose commands have not
+    ended."""
     run = Run(folder / ANSWERS)
     people = Run(folder / PEOPLE)
-    judged = open_verdicts([folder / VERDICTS])
-    settings = settings_of(judged)
-    cues = single_cues(judged)
     described = run.meta["agents"]
     agents = []
-    for name, in_run in typed.items():
-        results = []
-        for task in pools:
-            of_task = [one for one in in_run if task in described[one]["task"]]
-            if of_task:
-                pool = pools[task][0].name
-                result = _task_result(run, people, of_task[0], task, pool, scores, settings, cues, price_token)
-                results.append(result)
-        provenance = {one: {key: described[one].get(key) for key in DESCRIBED} for one in in_run}
-        agents.append(AgentResult(agent=in_run[0], typed=name, provenance=provenance, tasks=results))
+    bounds = BOUNDS
+    for name, by_task in tested.items():
+        scored = _read_scores(folder / name)
+        bounds = scored.scores.get("bounds", bounds)
+        results = [
+            _task_result(run, people, name, in_run, task, pools[task][0].name, scored, price_token)
+            for task, in_run in by_task.items()
+        ]
+        provenance = {}
+        for in_run in by_task.values():
+            provenance[in_run] = {key: described[in_run].get(key) for key in DESCRIBED}
+        agents.append(AgentResult(agent=name, provenance=provenance, tasks=results))
     return Card(
         turinglike=__version__,
         created=str(run.meta["created"]),
-        bounds=scores["bounds"],
+        bounds=bounds,
         agents=agents,
         pools=[_pool_used(people, task, pool, answers) for task, (pool, answers) in pools.items()],
         left_out=list(left_out),
@@ -89,27 +96,45 @@ def gather(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """What an agent's folder says of it."""
+
+    scores: Mapping[str, Any]  # of scores.json; empty where the answers could not be judged
+    settings: SettingsByJudge
+    cues: frozenset[str]
+
+
+def _read_scores(folder: Path) -> _Scored:
+    path = folder / SCORES / SCORES_FILE
+    if not path.is_file():
+        return _Scored({}, {}, frozenset())
+    verdicts = [folder / name for name in (VERDICTS, f"{VERDICTS}-{TALK}") if (folder / name).is_dir()]
+    judged = open_verdicts(verdicts)
+    return _Scored(orjson.loads(path.read_bytes()), settings_of(judged), single_cues(judged))
+
+
 def _task_result(
     run: Run,
     people: Run,
     agent: str,
+    in_run: str,
     task: Asked,
     pool: str,
-    scores: Mapping[str, Any],
-    settings: SettingsByJudge,
-    cues: frozenset[str],
+    scored: _Scored,
     price_token: float | None,
 ) -> TaskResult:
-    rows = [row for row in scores["scores"] if row["asked"] == task and row["agent"] == agent]
+    scores = scored.scores
+    rows = [row for row in scores.get("scores", ()) if row["asked"] == task and row["agent"] == agent]
     by_judge = {row["judge"]: row for row in rows}
-    conclusions = [row for row in scores["conclusions"].get(task, []) if row["agent"] == agent]
+    conclusions = [row for row in scores.get("conclusions", {}).get(task, ()) if row["agent"] == agent]
     judges = []
     for conclusion in conclusions:
         row = by_judge[conclusion["judge"]]
         judges.append(
             JudgeResult(
                 judge=conclusion["judge"],
-                kind=kind_of(conclusion["judge"], settings, cues),
+                kind=kind_of(conclusion["judge"], scored.settings, scored.cues),
                 outcome=conclusion["outcome"],
                 why=conclusion["why"],
                 more=conclusion["more"],
@@ -119,7 +144,7 @@ def _task_result(
                 missing=row["missing_of_people"] + row["missing_of_machines"],
             )
         )
-    usage, stimuli = _usage(run, agent, task, price_token)
+    usage, stimuli = _usage(run, in_run, task, price_token)
     outcome = overall_outcome([judge.outcome for judge in judges])
     return TaskResult(
         task=task,
@@ -128,9 +153,9 @@ def _task_result(
         outcome=outcome,
         sentence=_sentence(agent, outcome, judges),
         judges=judges,
-        tells=_tells(rows, cues),
+        tells=_tells(rows, scored.cues),
         usage=usage,
-        beside=list(_beside(run, people, agent, task)),
+        beside=list(_beside(run, people, in_run, task)),
     )
 
 
@@ -220,11 +245,14 @@ def _beside(run: Run, people: Run, agent: str, task: Asked) -> Iterator[Beside]:
     opened = open_run(run.path)
     of_agent: dict[str, list[TypedRecord]] = {}
     for record in opened.of(agent=agent, task=task):
-        if record.stimulus in of_agent or len(of_agent) < SHOWN:
+        if record.stimulus in of_agent or len(of_agent) < (TALKS_SHOWN if task == TALK else SHOWN):
             of_agent.setdefault(record.stimulus, []).append(record)
     rows = {row["id"]: row for row in run.stimuli() if row["id"] in of_agent}
     names = {row.get("benchmark_id", name): name for name, row in rows.items()} | {name: name for name in rows}
     participants = _of_participants(open_run(people.path), task, names)
+    if task == TALK:  # people talked about topics of their own
+        others = [text for texts in participants.values() for text in texts]
+        participants = {name: [text] for name, text in zip(of_agent, others, strict=False)}
     for name, records in of_agent.items():
         row = rows[name]
         shown = next(str(row[key]) for key in TASK_FIELDS if row.get(key))
@@ -232,19 +260,44 @@ def _beside(run: Run, people: Run, agent: str, task: Asked) -> Iterator[Beside]:
             stimulus=str(row.get("benchmark_id", name)),
             shown=Path(shown).name if row.get("image") == shown else shown,
             participants=participants.get(name, []),
-            agent=[record.text()[:LONGEST] for record in records],
+            agent=[_cut(record.text()) for record in records],
         )
 
 
 def _of_participants(opened: OpenRun, task: Asked, names: Mapping[str, str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for record in opened.of(task=task):
-        name = names.get(record.stimulus)
+        name = record.stimulus if task == TALK else names.get(record.stimulus)
         if record.kind != "human" or name is None:
             continue
         texts = found.setdefault(name, [])
         if len(texts) < OF_PARTICIPANTS:
-            texts.append(record.text()[:LONGEST])
+            texts.append(_cut(record.text()))
+    return found
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def thumbnails(folder: Path, card: Card) -> dict[tuple[Asked, str], str]:
+    """By task and stimulus the picture of what stands side by side, smaller, as a ``data:`` address. A picture that
+    cannot be read is left out: the answer's own failure tells why."""
+    run = Run(folder / ANSWERS)
+    root = Path(run.meta["set"]["root"])
+    wanted = set()
+    for agent in card.agents:
+        for result in agent.tasks:
+            wanted |= {(result.task, beside.stimulus) for beside in result.beside}
+    found: dict[tuple[Asked, str], str] = {}
+    for row in run.stimuli():
+        key = (row["task"], str(row.get("benchmark_id", row["id"])))
+        if key in wanted and "image" in row and key not in found:
+            try:
+                content = thumbnail(Image(row["image"], root=root))
+            except ImageError:
+                continue
+            found[key] = f"data:image/jpeg;base64,{base64.b64encode(content).decode()}"
     return found
 
 
@@ -298,7 +351,8 @@ def published_agents(task: Asked) -> list[PublishedAgent]:
 def _calibrations(folder: Path, pools: Mapping[Asked, tuple[Pool, PoolAnswers]]) -> list[Calibration]:
     found: list[Calibration] = []
     for number, (pool, verdicts) in enumerate(verdicts_of(pools), 1):
-        runs = open_verdicts([pool.folder / verdicts.verdicts, folder / CALIBRATION / str(number)])
+        key = key_path(pool.folder / verdicts.trials)
+        runs = open_verdicts([pool.folder / verdicts.verdicts, folder / CALIBRATION / str(number)], key)
         cues = single_cues(runs)
         rows = calibrate(read_verdicts(runs), pool.name)
         found += [row for row in rows if row.judge not in cues and row.task in pools]

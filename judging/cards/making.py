@@ -12,13 +12,14 @@ from agents.catalogue.selection import Selection, checked_agents, resolve
 from agents.errors import InputError, Problem
 from agents.stimuli import SHORT, TASKS, Asked
 from judging.cards.card import Card, read_card
-from judging.cards.gathering import gather
+from judging.cards.gathering import gather, thumbnails
 from judging.cards.page import badge, board_page, card_page, readme_rows
 from judging.cards.pool import Pool, PoolAnswers, chosen, find_pool
-from judging.cards.steps import CardChoices, write_project
+from judging.cards.steps import TALK, CardChoices, write_projects
 from judging.judges.asking import CUES, check_judges
 from serving.files.atomic_files import lock, replacing
 from serving.files.output_paths import make_parent, refuse_existing
+from serving.files.terminal import print_line
 from serving.projects.project_file import read_project
 from serving.projects.running import FAILED_RECORDS, run_project
 
@@ -26,6 +27,7 @@ CARD_FILE = "card.json"
 PAGE = "index.html"
 README = "README-row.md"
 JUDGES = ("svm",)  # of every computer: it needs no model and no key
+GOES_ON = (0, FAILED_RECORDS)  # exit codes after which there is something to judge
 SHORT_OF: dict[str, str] = {full: short for short, full in SHORT.items()}
 
 
@@ -62,12 +64,13 @@ def make_card(
     checked_agents(selection.entries, selection.settings)
     check_judges(",".join(wanted_judges), of_judges, config)
     found = chosen(pools, tasks)
-    typed, asked, left_out = plan(agents, selection, found, tasks, pools)
+    tested, asked, left_out = plan(agents, selection, found, tasks, pools)
     if not asked:
         raise InputError("nothing can be tested", [Problem("test", None, None, sentence) for sentence in left_out])
-    answered = {task: found[task] for task in found if _is_answered(task, typed, selection)}
+    answered = {task: found[task] for task in found if any(task in names for names in tested.values())}
     choices = CardChoices(
         agents=asked,
+        tested=tested,
         judges=wanted_judges,
         settings=list(map(_value_from_anywhere, of_agents)),
         judges_settings=list(map(_value_from_anywhere, of_judges)),
@@ -79,13 +82,22 @@ def make_card(
     )
     make_parent(out / CARD_FILE)
     with lock(out):
-        file = write_project(out, choices)
-        code, lines = _run(file)
-        if code not in (0, FAILED_RECORDS):
-            return code
-        card = gather(out, typed, answered, left_out, lines, price_token)
-        write_card(card, out)
-    return code
+        file, files = write_projects(out, choices)
+        worst, lines = _run(file)
+        if worst not in GOES_ON:
+            return worst
+        for name, of_agent in files.items():
+            code, of_steps = _run(of_agent)
+            if code not in (*GOES_ON, InputError.exit_code):
+                return code
+            if code == InputError.exit_code:
+                left_out.append(f"{name} could not be judged: `turinglike run` in the folder {name} says why")
+            worst = max(worst, code)
+            lines += [f"# in the folder {name}", *of_steps]
+        card = gather(out, tested, answered, left_out, lines, price_token)
+        write_card(card, out, thumbnails(out, card))
+    print_line(f"card: {out / PAGE}")
+    return worst
 
 
 def _run(file: Path) -> tuple[int, list[str]]:
@@ -97,9 +109,10 @@ def _run(file: Path) -> tuple[int, list[str]]:
     return run_project(file, parser, (), False), lines
 
 
-def write_card(card: Card, folder: Path) -> None:
-    """Write ``card.json``, the page, a badge for each agent, and the rows for a README."""
-    texts = {CARD_FILE: card.as_json(), PAGE: card_page(card).encode(), README: readme_rows(card).encode()}
+def write_card(card: Card, folder: Path, pictures: Mapping[tuple[Asked, str], str]) -> None:
+    """Write ``card.json``, the page, a badge for each agent, and the rows for a README. ``pictures`` are those of
+    :func:`judging.cards.gathering.thumbnails`."""
+    texts = {CARD_FILE: card.as_json(), PAGE: card_page(card, pictures).encode(), README: readme_rows(card).encode()}
     for agent in card.agents:
         name = "badge.svg" if len(card.agents) == 1 else f"badge-{agent.agent}.svg"
         texts[name] = badge(agent).encode()
@@ -114,51 +127,41 @@ def plan(
     found: Mapping[Asked, tuple[Pool, PoolAnswers]],
     tasks: Sequence[Asked],
     pools: Sequence[Pool],
-) -> tuple[dict[str, list[str]], list[str], list[str]]:
-    """By typed name the names in the run; what ``generate`` is asked; and sentences on what is left out.
+) -> tuple[dict[str, dict[Asked, str]], list[str], list[str]]:
+    """By tested agent, and by task, its name in the run; what ``generate`` is asked; and sentences on what is left out.
 
-    An agent converses with itself, as ``a~a``: a conversation needs two, and a person cannot be asked here."""
-    typed: dict[str, list[str]] = {}
+    An agent converses with itself, as ``a~a``: a conversation needs two, and a person cannot be asked here. Of a pair
+    ``a~b`` both are tested."""
+    tested: dict[str, dict[Asked, str]] = {}
     asked: list[str] = []
     left_out = [_without_pool(task, pools) for task in tasks if task not in found and _any_answers(task, selection)]
-    for name in agents:
+    for name in sorted(agents, key=lambda name: "~" not in name):  # pairs first: who has a partner needs no other
         plain = selection.plain[name]
-        members = catalogue.members(plain)
-        of_agent: list[str] = ["conversation"] if len(members) > 1 else list(selection.entries[plain].tasks)
-        testable = [task for task in found if task in of_agent]
+        is_pair = len(catalogue.members(plain)) > 1
+        answers: Sequence[str] = [TALK] if is_pair else selection.entries[plain].tasks
+        testable = [task for task in found if task in answers]
         if not testable:
-            answers = ", ".join(SHORT_OF.get(task, task) for task in of_agent)
-            left_out.append(f"{plain} answers {answers}, and no pool has participants' answers to it")
+            listed = ", ".join(SHORT_OF.get(task, task) for task in answers)
+            left_out.append(f"{plain} answers {listed}, and no pool has participants' answers to it")
             continue
-        names = []
-        if len(members) > 1:
-            names.append(plain)
+        if is_pair:
             asked.append(name)
-        else:
-            if any(task != "conversation" for task in testable):
-                names.append(plain)
-                asked.append(name)
-            if "conversation" in testable:
-                model = name.rpartition("=")[0] if name != plain and plain in selection.narrowed else name
-                names.append(f"{plain}~{plain}")
-                asked.append(f"{model}~{model}")
-        typed[name] = names
-    return typed, asked, left_out
+            for member in dict.fromkeys(catalogue.members(plain)):
+                tested.setdefault(member, {})[TALK] = plain
+            continue
+        names = tested.setdefault(plain, {})
+        names |= {task: plain for task in testable if task != TALK}
+        if testable != [TALK]:
+            asked.append(name)
+        if TALK in testable and TALK not in names:
+            model = name.rpartition("=")[0] if plain in selection.narrowed else name
+            asked.append(f"{model}~{model}")
+            names[TALK] = f"{plain}~{plain}"
+    return tested, asked, left_out
 
 
 def _any_answers(task: Asked, selection: Selection) -> bool:
     return any(task in entry.tasks for entry in selection.entries.values())
-
-
-def _is_answered(task: Asked, typed: Mapping[str, Sequence[str]], selection: Selection) -> bool:
-    for names in typed.values():
-        for name in names:
-            if "~" in name:
-                if task == "conversation":
-                    return True
-            elif task in selection.entries[name].tasks and task != "conversation":
-                return True
-    return False
 
 
 def _without_pool(task: Asked, pools: Sequence[Pool]) -> str:

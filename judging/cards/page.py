@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from urllib.parse import quote
 
 import orjson
+from markupsafe import Markup
 
 from agents.stimuli import SHORT, Asked
 from judging.cards.card import AgentResult, Calibration, Card, PublishedAgent, TaskResult
@@ -75,9 +76,9 @@ class ShownTask:
     """Of the judges of this task."""
 
 
-def card_page(card: Card) -> str:
-    """The HTML of a card's page."""
-    agents = [(agent, [_shown(card, agent, result) for result in agent.tasks]) for agent in card.agents]
+def card_page(card: Card, pictures: Mapping[tuple[Asked, str], str]) -> str:
+    """The HTML of a card's page. ``pictures`` are addresses of the pictures of stimuli, by task and stimulus."""
+    agents = [(agent, [_shown(card, agent, result, pictures) for result in agent.tasks]) for agent in card.agents]
     provenance = [
         (name, orjson.dumps(entry, option=orjson.OPT_INDENT_2).decode())
         for agent in card.agents
@@ -97,13 +98,13 @@ def card_page(card: Card) -> str:
     )
 
 
-def _shown(card: Card, agent: AgentResult, result: TaskResult) -> ShownTask:
+def _shown(card: Card, agent: AgentResult, result: TaskResult, pictures: Mapping[tuple[Asked, str], str]) -> ShownTask:
     look, sign, word = LOOKS[result.outcome]
     own = [ScaleRow(agent.agent, judge.judge, judge.detectability.estimate, True, "") for judge in result.judges]
     theirs = [_of_paper(one) for one in card.published if one.task == result.task]
     rows = [
         [
-            one.shown,
+            _with_picture(one.shown, pictures.get((result.task, one.stimulus))),
             _joined(one.participants) or "–",
             _joined(one.agent) or "–",
         ]
@@ -120,6 +121,12 @@ def _shown(card: Card, agent: AgentResult, result: TaskResult) -> ShownTask:
         took=took(result),
         calibration=[row for row in card.calibration if row.task == result.task],
     )
+
+
+def _with_picture(text: str, address: str | None) -> Markup:
+    if address is None:
+        return Markup("{}").format(text)
+    return Markup('<img src="{}" alt=""><br>{}').format(address, text)
 
 
 def _joined(texts: Sequence[str]) -> str:

@@ -1,7 +1,8 @@
-"""A card's folder as a project: the set of stimuli, and ``turinglike.toml`` with the commands that make the card.
+"""A card's folder as projects: the set of stimuli, and files ``turinglike.toml`` with the commands that make the card.
 
-The project is the provenance of the card. It says in full what was asked, and ``turinglike run`` repeats it. Its steps
-resume by themselves, so that a card that was stopped at any moment goes on.
+The projects are the provenance of the card. They say in full what was asked, and ``turinglike run`` repeats it. Their
+steps resume by themselves, so that a card that was stopped at any moment goes on. In the folder lie the answers; in it
+each agent has a folder of its own, with its trials, verdicts and scores.
 """
 
 import json
@@ -32,6 +33,8 @@ VERDICTS = "verdicts"
 SCORES = "scores"
 CALIBRATION = "calibration"
 SET = "stimuli.jsonl"
+OWN = (ANSWERS, PEOPLE, CALIBRATION)
+TALK: Asked = "conversation"
 PICTURES = ("image", "target_image", "target_mask")  # fields of a stimulus that are paths
 SHORT_OF: dict[str, str] = {full: short for short, full in SHORT.items()}
 
@@ -56,35 +59,41 @@ class CardChoices:
     """Where agents and judges compute."""
     per_agent: int | None = None
     """How many answers of each agent are judged for each task; None for all that the answers allow."""
+    tested: Mapping[str, Mapping[Asked, str]]
+    """By tested agent, and by task that is tested, its name in the run: ``a~a`` in conversations."""
     pools: Mapping[Asked, tuple[Pool, PoolAnswers]]
     """By task whose answers these agents stand beside."""
 
 
-def write_project(folder: Path, choices: CardChoices) -> Path:
-    """Write the set of stimuli and the project's file into ``folder``; returns the path of the file.
+def write_projects(folder: Path, choices: CardChoices) -> tuple[Path, dict[str, Path]]:
+    """Write the set of stimuli and the files of the projects into ``folder``. Returns the path of the whole card's
+    file, and by tested agent that of its own.
 
-    Nothing is written where both are there already. Raises InputError where ``folder`` holds another card or something
-    else, and with all problems of the pools' files."""
+    What is there already stays. Raises InputError where ``folder`` holds another card or something else, and with all
+    problems of the pools' files."""
     folder = folder.resolve()
-    file = folder / FILE
+    if taken := [name for name in choices.tested if name in OWN]:
+        raise InputError(f"{taken[0]} is the name of a folder of each card; give the agent another name (--config)")
     rows = b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in set_rows(folder, choices.pools))
-    text = project_text(folder, choices)
+    file = folder / FILE
+    files = {name: folder / name / FILE for name in choices.tested}
+    texts = {file: whole_text(folder, choices)}
+    texts |= {files[name]: agent_text(folder / name, choices, name) for name in files}
     if file.is_file():
-        if file.read_text("utf-8") != text:
+        if any(path.is_file() and path.read_text("utf-8") != text for path, text in texts.items()):
             raise InputError(
                 f"{folder} holds a card of other agents, judges, pools or options, which {file.name} there lists; "
                 "choose another --out"
             )
         if (folder / SET).is_file() and (folder / SET).read_bytes() != rows:
             raise InputError(f"{folder}: a pool's stimuli have changed since this card began; choose another --out")
-    elif folder.is_dir() and any(path.name not in (SET, "lock") for path in folder.iterdir()):
+    elif folder.is_dir() and any(path.name not in (SET, "lock", *files) for path in folder.iterdir()):
         raise InputError(f"{folder} exists and holds no card; choose another --out")
-    folder.mkdir(parents=True, exist_ok=True)
-    with replacing(folder / SET) as opened:
-        opened.write(rows)
-    with replacing(file) as opened:
-        opened.write(text.encode())
-    return file
+    for path, content in ((folder / SET, rows), *((path, texts[path].encode()) for path in (*files.values(), file))):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as opened:
+            opened.write(content)
+    return file, files
 
 
 def set_rows(folder: Path, pools: Mapping[Asked, tuple[Pool, PoolAnswers]]) -> list[dict[str, Any]]:
@@ -156,45 +165,71 @@ def import_options(pool: Pool, answers: PoolAnswers) -> ImportOptions:
     return options if form is None else with_form(options, load_form(pool.folder / form))
 
 
-def project_text(folder: Path, choices: CardChoices) -> str:
-    """The content of ``turinglike.toml``: the commands of a card in their order."""
-    tables: list[tuple[str, dict[str, Any]]] = []
-    tables.append(
-        (
-            "generate",
-            {
-                "stimuli": SET,
-                "agents": list(choices.agents),
-                "set": list(choices.settings),
-                **_of_workers(folder, choices),
-                "out": ANSWERS,
-            },
-        )
-    )
+def whole_text(folder: Path, choices: CardChoices) -> str:
+    """The project of the whole card: all agents answer, the pools' answers are read, and the AI judges judge what
+    people have judged."""
+    asked = {
+        "stimuli": SET,
+        "agents": list(choices.agents),
+        "set": list(choices.settings),
+        **_of_workers(folder, choices),
+        "out": ANSWERS,
+    }
+    tables: list[tuple[str, dict[str, Any]]] = [("generate", asked)]
     for task, (pool, answers) in choices.pools.items():
         options = dict(answers.import_)
         if "form" in options:
             options["form"] = os.path.relpath(pool.folder / options["form"], folder)
         file = os.path.relpath(pool.folder / answers.file, folder)
         tables.append(("import", {"files": [file], "task": task, **options, "out": PEOPLE}))
-    # Of the pools only people's answers are judged, as their files may hold answers of machines, too. And only stimuli
-    # that both sides answered: a judge could learn the others instead of the answers.
-    drawn: dict[str, Any] = {"runs": [ANSWERS], "people": [PEOPLE], "common": True, "seed": 0}
-    if choices.per_agent is not None:
-        drawn["per_agent"] = choices.per_agent
-    tables.append(("trials", {**drawn, "out": TRIALS}))
-    judging = {
+    for number, (pool, verdicts) in enumerate(verdicts_of(choices.pools), 1):
+        trials = os.path.relpath(pool.folder / verdicts.trials, folder)
+        tables.append(("judge", _judged(folder, choices, trials, f"{CALIBRATION}/{number}")))
+    return _project("The answers of this card; each agent's folder has the commands that judge them.", tables)
+
+
+def agent_text(folder: Path, choices: CardChoices, agent: str) -> str:
+    """The project of an agent: its answers are judged beside those of participants, and scored.
+
+    Each agent is judged by itself, so that its figures do not depend on which others stand on the same card. Only
+    stimuli that it and participants answered are judged: a judge could learn the others instead of the answers. The
+    topics of conversations are the exception, as people talked about topics of their own."""
+    tables: list[tuple[str, dict[str, Any]]] = []
+    verdicts = []
+    for name, tasks in (("", [task for task in choices.pools if task != TALK]), (f"-{TALK}", [TALK])):
+        asked = [task for task in tasks if task in choices.tested[agent]]
+        if not asked:
+            continue
+        drawn: dict[str, Any] = {
+            "runs": [f"../{ANSWERS}"],
+            "people": [f"../{PEOPLE}"],
+            "agents": [agent],
+            "task": asked,
+            "common": TALK not in asked,
+            "seed": 0,
+        }
+        if choices.per_agent is not None:
+            drawn["per_agent"] = choices.per_agent
+        tables.append(("trials", {**drawn, "out": f"{TRIALS}{name}"}))
+        tables.append(("judge", _judged(folder, choices, f"{TRIALS}{name}", f"{VERDICTS}{name}")))
+        verdicts.append(f"{VERDICTS}{name}")
+    tables.append(("score", {"verdicts": verdicts, "out": SCORES, "force": True}))
+    return _project(f"The commands that judge the answers of {agent}.", tables)
+
+
+def _judged(folder: Path, choices: CardChoices, trials: str, out: str) -> dict[str, Any]:
+    return {
+        "trials": trials,
         "judges": list(choices.judges),
         "set": list(choices.judges_settings),
         **_of_workers(folder, choices),
+        "out": out,
     }
-    tables.append(("judge", {"trials": TRIALS, **judging, "out": VERDICTS}))
-    tables.append(("score", {"verdicts": [VERDICTS], "out": SCORES, "force": True}))
-    for number, (pool, verdicts) in enumerate(verdicts_of(choices.pools), 1):
-        trials = os.path.relpath(pool.folder / verdicts.trials, folder)
-        tables.append(("judge", {"trials": trials, **judging, "out": f"{CALIBRATION}/{number}"}))
+
+
+def _project(comment: str, tables: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
     names = [name for name, _ in tables]
-    lines = ["# The commands that made this card; `turinglike run` in this folder repeats them."]
+    lines = [f"# {comment}", "# `turinglike run` in this folder carries them out."]
     for name, table in tables:
         lines += ["", f"[[{name}]]" if names.count(name) > 1 else f"[{name}]"]
         lines += [f"{key} = {_toml(value)}" for key, value in table.items() if value is not False and value != []]

@@ -1,6 +1,7 @@
 """Tables of text: CSV, and the same with semicolons or tabs between cells. Empty rows are passed over."""
 
 import csv
+import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -64,14 +65,21 @@ def read_table(data: bytes, where: str, *, may_guess: bool = False, bare_quotes:
     is_damaged = UNDECODED.search(found.text) is not None
     swallowed: list[int] = []
     shared: dict[str, str] = {}  # cells that come again are held once: names and cues stand there a million times
+    is_simple = found.separator != "\t" and not is_damaged
     for number, cells, fault in rows:
+        if is_simple and fault is None and len(cells) == len(names):  # nearly all rows of nearly all tables
+            if len(shared) < MOST_SHARED:
+                table.rows.append((number, dict(zip(names, map(shared.setdefault, cells, cells), strict=True))))
+            else:
+                table.rows.append((number, dict(zip(names, cells, strict=True))))
+            continue
         if fault is None and len(cells) != len(names):
             fault = f"{count(len(cells), 'cell')}, but the header has {len(names)}"
             table.broken.add(number)
         if found.separator == "\t" and any("\t" in cell and "\n" in cell for cell in cells):
             swallowed.append(number)
         if len(shared) < MOST_SHARED:
-            cells = [shared.setdefault(cell, cell) for cell in cells]
+            cells = list(map(shared.setdefault, cells, cells))
         row = dict(zip(names, cells, strict=False))
         undecoded = [name for name, cell in row.items() if UNDECODED.search(cell)] if is_damaged else []
         if fault is not None:
@@ -122,11 +130,7 @@ def _rows(found: TableText) -> Iterator[tuple[int, list[str], str | None]]:
 
 def _lines(text: str) -> Iterator[str]:
     """The lines of a text with their ends. ``io.StringIO`` would hold a copy of four bytes for each letter."""
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start) + 1 or len(text)
-        yield text[start:end]
-        start = end
+    return io.TextIOWrapper(io.BytesIO(text.encode("utf-8", "surrogatepass")), "utf-8", "surrogatepass", newline="\n")
 
 
 def by_line(problems: Iterable[Problem]) -> list[Problem]:

@@ -36,6 +36,11 @@ class AboutPeople:
             told = [shown(name) for name in self._names.values()]
             source.remarks.append(f"told about who answered: {listed(told)}")
 
+    @property
+    def tells(self) -> bool:
+        """Whether a column tells something."""
+        return bool(self._names)
+
     def of(self, row: TableRow) -> Mapping[str, str] | None:
         """What is told of who answered in a row, by name: ``{"age": "31"}``; None where nothing is."""
         if not self._names:

@@ -12,7 +12,7 @@ import orjson
 from agents.errors import InputError, Problem
 from serving.exchange.importing.source import PUBLISHED, ImportOptions, Source, person
 from serving.files.words import count
-from serving.runs.run import Run
+from serving.runs.run import Run, numbered_records, open_to_read
 from serving.runs.schema_names import schema_mismatch
 
 IMPORT = "turinglike.import/1"
@@ -32,13 +32,28 @@ def identity(entry: Mapping[str, Any]) -> Identity:
     return entry["sha256"], entry["task"], entry["name"]
 
 
+class ImportedRecords:
+    """The records of one file, held as lines of JSON and parsed one by one: as objects, a million of them would take
+    ten gigabytes of memory instead of one."""
+
+    def __init__(self) -> None:
+        self._lines: list[bytes] = []
+
+    def add(self, line: bytes) -> None:
+        """Add a record, as the line of JSON that it is."""
+        self._lines.append(line)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return map(orjson.loads, self._lines)
+
+
 @dataclass(frozen=True, slots=True)
 class Imported:
     """What a run holds of earlier imports."""
 
     entries: Sequence[ImportEntry] = ()
     """Its files, in the order of ``import.json``."""
-    records: Mapping[Identity, list[dict[str, Any]]] = field(default_factory=dict)
+    records: Mapping[Identity, ImportedRecords] = field(default_factory=dict)
     """The records of each file."""
 
 
@@ -54,16 +69,18 @@ def read_imported(run: Run) -> Imported:
     if not isinstance(content, dict) or schema_mismatch(content.get("schema"), IMPORT):
         raise InputError(f"{path} is not of this version ({IMPORT})")
     identities = {identity(entry) for entry in content["sources"]}
-    records: dict[Identity, list[dict[str, Any]]] = {}
+    records: dict[Identity, ImportedRecords] = {}
     for name in FILES.values():
         if name not in run.imports():
             continue
-        for record in run.records(name):
-            # A record does not say whether its agent's name was that of --name.
-            digest = record["provenance"]["digest"]
-            submitted = (digest, record["task"], record["agent"].removeprefix("published:"))
-            of_file = submitted if submitted in identities else (digest, record["task"], None)
-            records.setdefault(of_file, []).append(record)
+        path = run.records_path(name)
+        with open_to_read(path) as file:
+            for _, line, record in numbered_records(file, path):
+                # A record does not say whether its agent's name was that of --name.
+                digest = record["provenance"]["digest"]
+                submitted = (digest, record["task"], record["agent"].removeprefix("published:"))
+                of_file = submitted if submitted in identities else (digest, record["task"], None)
+                records.setdefault(of_file, ImportedRecords()).add(line)
     return Imported(content["sources"], records)
 
 
@@ -77,7 +94,7 @@ class Merged:
     """All files, old and new, in the order of ``import.json``."""
     sources: Mapping[Identity, Source]
     """The new files."""
-    kept: Mapping[Identity, list[dict[str, Any]]]
+    kept: Mapping[Identity, ImportedRecords]
     """The records of files that stay."""
 
     def has(self, kind: str) -> bool:
@@ -87,15 +104,16 @@ class Merged:
     def records(self, kind: str) -> Iterator[dict[str, Any]]:
         """The records of a ``kind``, in the order of the files. ``sample`` numbers several answers of one agent to one
         stimulus, over all files."""
-        samples: Counter[ImportedKey] = Counter()
+        samples: dict[tuple[str, str], dict[str, int]] = {}  # by task and agent, and by stimulus
         for entry in self.entries:
             source = self.sources.get(identity(entry))
             records = self.kept.get(identity(entry), ()) if source is None else source.records(self.run, kind)
             for record in records:
                 if record["kind"] == kind:
-                    key = (record["task"], record["agent"], record["stimulus"])
-                    record["sample"] = samples[key]
-                    samples[key] += 1
+                    of_agent = samples.setdefault((record["task"], record["agent"]), {})
+                    sample = of_agent.get(record["stimulus"], 0)
+                    record["sample"] = sample
+                    of_agent[record["stimulus"]] = sample + 1
                     yield record
 
 
@@ -178,10 +196,11 @@ def _lost(earlier: Iterable[Mapping[str, Any]], source: Source, options: ImportO
     return (before - now).total()
 
 
-def _response(raw: Any) -> bytes:
-    """A raw answer without its time, whose unit may have been corrected."""
+def _response(raw: Any) -> int:
+    """A hash of a raw answer without its time, whose unit may have been corrected. The bytes that orjson makes have a
+    buffer of some kilobytes behind them, which a million of them must not hold."""
     response = raw["response"] if isinstance(raw, dict) and raw.keys() == {"response", "rt"} else raw
-    return orjson.dumps(response)
+    return hash(orjson.dumps(response))
 
 
 def _is_replaced(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -221,6 +240,8 @@ class _People:
     def shared(self, source: Source) -> "_Shared":
         """The answers of a file that stand in the files so far, too."""
         shared = _Shared(source.path)
+        if not self._raws:
+            return shared  # there is no other file
         named = 0
         in_file: Counter[str] = Counter()
         for place, answer in enumerate(source.answers):

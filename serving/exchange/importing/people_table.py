@@ -16,12 +16,13 @@ from serving.exchange.importing.source import Source, listed
 from serving.exchange.importing.table_cells import is_whole, object_in, without_decimals
 from serving.exchange.importing.table_columns import Columns, plain_column
 from serving.files.csv_tables import unguarded
-from serving.files.workbooks import read_any_table
+from serving.files.workbooks import BEGINNINGS, read_any_table
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class TableRow:
-    """One answer or screen of people's data, before its cells are read."""
+    """One answer or screen of people's data, before its cells are read. Nobody changes one. It is not frozen, because a
+    table may have a million rows, and a frozen one takes three times as long to make."""
 
     line: int | None
     """The row's line in a CSV, from 1; None in JSON."""
@@ -76,10 +77,13 @@ def table_of_file(source: Source, data: bytes, given: Mapping[str, str]) -> Peop
         source.noticed["broken_lines"] += len(table.broken)
         places = listed([str(line) for line in sorted(table.broken)])
         source.remarks.append(f"lines with too few or too many cells are left out: {places}")
-    rows = [TableRow(line, "", _unguarded(cells)) for line, cells in table.rows]
+    if b"'" in data or data.startswith(BEGINNINGS):  # a workbook is packed
+        rows = [TableRow(line, "", _unguarded(cells)) for line, cells in table.rows]
+    else:
+        rows = [TableRow(line, "", cells) for line, cells in table.rows]
     if form is not None and form.form.doubled_quotes:
         rows = [TableRow(row.line, "", _with_single_quotes(row.cells)) for row in rows]
-    rows = _only_answers(source, columns, rows)
+    rows = _only_answers(source, columns, rows, data)
     return PeopleTable(columns, rows, form, problems, table.separator)
 
 
@@ -154,31 +158,41 @@ def _without_last_line(source: Source, data: bytes) -> bytes:
     return data
 
 
-def _only_answers(source: Source, columns: Columns, rows: Sequence[TableRow]) -> list[TableRow]:
-    """The rows without header lines and last lines of other programs, which are counted."""
+def _only_answers(source: Source, columns: Columns, rows: Sequence[TableRow], data: bytes) -> list[TableRow]:
+    """The rows without header lines and last lines of other programs, which are counted. A program's words that are
+    nowhere in the file's ``data`` are not looked for in a million rows."""
     header = {name: plain_column(name) for name in columns.names if name.strip()}
     if not header:
         return list(rows)
     headers = set()
-    ids = [form.header_ids for _, form in known_forms() if form.header_ids]
-    for place, row in enumerate(rows):
+    ids = [form.header_ids for _, form in known_forms() if form.header_ids and _may_hold(data, form.header_ids)]
+    for place, row in enumerate(rows if ids else ()):
         whole = "\n".join(row.cells.values())
         if any(name in whole and _has_id(row, name) for name in ids):
             headers |= {place - 1, place}  # a program's ids of its columns, and above them its questions
     kept = []
-    last_lines = set(_last_lines())
+    last_lines = {line for line in _last_lines() if _may_hold(data, line)}
+    plain_names = set(header.values())
+    first = next(iter(header))
     labelled = [name for _, form in known_forms() for name in form.header_labels if name in header]
     for place, row in enumerate(rows):
-        if place in headers or _is_header(row, header, labelled):
+        may_be_header = labelled or plain_column(row.cells.get(first, "")) in plain_names
+        if place in headers or (may_be_header and _is_header(row, header, labelled)):
             source.noticed["header_lines_again"] += 1
         elif (
-            not last_lines.isdisjoint(row.cells.values())
+            last_lines
+            and not last_lines.isdisjoint(row.cells.values())
             and sum(bool(cell.strip()) for cell in row.cells.values()) == 1
         ):
             source.noticed["end_of_file_lines"] += 1
         else:
             kept.append(row)
     return kept
+
+
+def _may_hold(data: bytes, text: str) -> bool:
+    """Whether ``text``, of ASCII, may be in a file; always where its letters have several bytes, or are packed."""
+    return text.encode() in data or b"\x00" in data or data.startswith(BEGINNINGS)
 
 
 def _has_id(row: TableRow, name: str) -> bool:
@@ -195,9 +209,6 @@ def _is_header(row: TableRow, header: Mapping[str, str], labelled: Sequence[str]
 
     Raises InputError for the same names in another order: below it all cells would be read as another column's.
     """
-    first = next(iter(header))
-    if plain_column(row.cells.get(first, "")) not in header.values() and not labelled:
-        return False  # as nearly all rows
     plain_cells = [plain_column(row.cells.get(name, "")) for name in header]
     if plain_cells == list(header.values()):
         return True

@@ -62,7 +62,10 @@ def drop_equal_rows(
 
 
 def _cells(row: TableRow, table: PeopleTable) -> tuple[str, ...]:
-    return tuple(row.cells.get(name, "") for name in table.columns.names)
+    names = table.columns.names
+    if row.line is not None and len(row.cells) == len(names):  # of a CSV, whose cells have the order of its columns
+        return tuple(row.cells.values())
+    return tuple(row.cells.get(name, "") for name in names)
 
 
 def _tells_rows_apart(rows: Sequence[TableRow], proofs: Sequence[str], person: str | None) -> bool:

@@ -134,7 +134,8 @@ class Source:
         """Add an answer of ``agent`` ("human:05", "published:gpt2"). ``raw`` is the response as it stood in the file,
         ``answer`` its values by the fields of the task's answer, or None; ``rt`` its time in milliseconds; ``meta``
         what is told about who answered."""
-        stimulus = unicodedata.normalize("NFC", stimulus)  # as people's names are: both forms look alike
+        if not stimulus.isascii():
+            stimulus = unicodedata.normalize("NFC", stimulus)  # as people's names are: both forms look alike
         self.answers.append(ImportedAnswer(stimulus, agent, raw, answer, rt, meta))
 
     def records(self, run: str, kind: str) -> Iterator[dict[str, Any]]:
@@ -142,8 +143,9 @@ class Source:
         set by who writes them."""
         provenance = {"digest": self.sha256, "checkpoint": None, "revision": None}
         common = people_record(run, {"task": self.task, "kind": kind, "provenance": provenance})
+        is_published = kind == "published"
         for answer in self.answers:
-            if answer.kind == kind:
+            if answer.agent.startswith(PUBLISHED) == is_published:
                 record = common.copy()
                 record["stimulus"] = answer.stimulus
                 record["agent"] = answer.agent

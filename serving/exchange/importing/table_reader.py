@@ -77,6 +77,7 @@ class TableReader:
         self.problems: list[Problem] = list(table.problems)
         self._stimulus_columns: Sequence[str] = ()
         self._stimuli_are_numbers = False
+        self._named_stimuli: dict[str, str] = {}  # by the cell that names one, whatever else is in its row
         self._time_column = self.columns.find("rt", TIMES)
         self._person: str | None = None
         self._numbers = False
@@ -125,6 +126,11 @@ class TableReader:
 
     def stimulus(self, row: TableRow) -> str:
         """The stimulus that a row names, or "". The content of a screen (HTML, a list of pictures) is no name."""
+        if self.table.screens is None:
+            cell = row.cells.get(self._stimulus_columns[0], "")
+            named = self._named_stimuli.get(cell)  # cues come again and again
+            if named is not None and not row.not_texts:
+                return named
         for column in self._stimulus_columns:
             text = row.cells.get(column, "").strip()
             if text == "null" or is_blank(text) or text in EMPTY_WORDS or column in row.not_texts:
@@ -132,7 +138,10 @@ class TableReader:
             if text in NO_ANSWER_WITHOUT_TIME and not self.is_timed(row):
                 continue
             if self.table.screens is None:
-                return without_decimals(text) if self._stimuli_are_numbers else text
+                name = without_decimals(text) if self._stimuli_are_numbers else text
+                if text not in NO_ANSWER_WITHOUT_TIME:
+                    self._named_stimuli[row.cells[column]] = name
+                return name
             if text.isprintable() and not MARKUP & set(text) and not text.startswith("["):
                 return text
         return ""
@@ -179,15 +188,18 @@ class TableReader:
         if self._person is None and not is_allowed:
             raise no_person(self.columns, self.source.task)
         nameless = 0
+        named: set[str] = set()  # cells that name somebody: a person has many rows
         for row in rows:
             cell = "" if self._person is None else row.cells.get(self._person, "").strip()
+            if cell in named and not row.not_texts:
+                continue
             if self._person is not None and self._person in row.not_texts:
                 self.fault(row, self._person, f"must be a name or a number, not {cell!r}")
             elif CUT_NUMBER.fullmatch(cell) and self._person is not None:
                 rule = "a spreadsheet has rounded it, and several people may have become one. Save names as text"
                 self.fault(row, self._person, f"is {shortened(cell)!r}: {rule}")
             elif not _names_nobody(cell):
-                continue
+                named.add(cell)
             elif is_allowed:
                 nameless += 1
             elif self._person is not None:
@@ -214,9 +226,16 @@ class TableReader:
     def about(self, row: TableRow) -> Mapping[str, str] | None:
         """What the table tells about who answered in a row, such as ``{"age": "31"}``; None where it tells nothing. It
         is asked after all other columns are chosen: a column that is read as something else tells nothing."""
+        return self._about_people().of(row)
+
+    def tells_about_people(self) -> bool:
+        """Whether the table tells anything about who answered. It is asked when :meth:`about` may be asked."""
+        return self._about_people().tells
+
+    def _about_people(self) -> AboutPeople:
         if self._about is None:
             self._about = AboutPeople(self.source, self.columns, self.table.rows, self.person)
-        return self._about.of(row)
+        return self._about
 
     # times
 

@@ -172,36 +172,42 @@ def _add_answers(reader: TableReader) -> None:
     column = reader.response_column()
     read = _CellReader(reader, column)
     rows: list[TableRow] = []  # with an answer
+    stimuli: list[str] = []  # of each of these rows
+    answers: list[_CellAnswer] = []  # likewise
     for row in reader.table.rows:
         stimulus = reader.stimulus(row)
-        text = read.answer(row).text
+        answer = read.answer(row)
+        text = answer.text
         if not stimulus:
             reader.leave_out(row, None)
         elif text.state == "missing":
             reader.leave_out(row, text)
         elif text.state == "answer":
             rows.append(row)
+            stimuli.append(stimulus)
+            answers.append(answer)
         else:
             reader.fault(row, column, text.fault)
     reader.tell_left_out(column, "rows_without_a_stimulus", "rows_without_an_answer")
     if not rows and not reader.problems:
         reader.refuse_nothing()
-    _refuse_numbers(source, column, map(read.answer, rows))
+    _refuse_numbers(source, column, answers)
     machines = machines_of(reader, rows)
     reader.name_people([row for row in rows if id(row) not in machines])
     before = len(reader.table.rows)
     reader.drop_equal_rows()
     if len(reader.table.rows) < before:
         kept = {id(row) for row in reader.table.rows}
-        rows = [row for row in rows if id(row) in kept]
-    times = reader.times(rows)
-    for place, row in enumerate(rows):
-        answer = read.answer(row)
-        stimulus = reader.stimulus(row)
-        agent = machines.get(id(row)) or reader.person(row)
-        about = None if id(row) in machines else reader.about(row)
-        source.add(stimulus, agent, row.cells[column].strip(), answer.typed, times[place], about)
-    del times
+        places = [place for place, row in enumerate(rows) if id(row) in kept]
+        rows = [rows[place] for place in places]
+        stimuli = [stimuli[place] for place in places]
+        answers = [answers[place] for place in places]
+    tells_about_people = reader.tells_about_people()
+    for row, stimulus, answer, time in zip(rows, stimuli, answers, reader.times(rows), strict=True):
+        agent = machines.get(id(row)) if machines else None
+        about = reader.about(row) if tells_about_people and agent is None else None
+        source.add(stimulus, agent or reader.person(row), row.cells[column].strip(), answer.typed, time, about)
+    del stimuli, answers
     tell_several_answers(source, reader.table, rows, "answer", counts_once=False)
 
 

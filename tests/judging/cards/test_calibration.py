@@ -1,6 +1,7 @@
 """What AI judges are worth, against statsmodels, a recount, and verdicts whose truth is known."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -52,7 +53,7 @@ def table(says: float, agrees: float, stimuli: int, people: int, seed: int) -> p
         trial = f"t{stimulus}-{agent}"
         judge_says = bool(rng.random() < says)
         truth = "human" if agent.startswith("human") else "machine"
-        shared = {"trial": trial, "asked": "word_association", "truth": truth, "agent": agent}
+        shared: dict[str, Any] = {"trial": trial, "asked": "word_association", "truth": truth, "agent": agent}
         shared |= {"stimulus": f"s{stimulus}", "sample": 0, "catch": False, "repeat_of": None, "excluded": None}
         word = {True: "human", False: "machine"}
         rows.append({**shared, "judge": "svm", "judge_kind": "machine", "verdict": word[judge_says]})

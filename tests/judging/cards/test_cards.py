@@ -12,6 +12,7 @@ import orjson
 import pytest
 from jsonschema import Draft202012Validator
 
+from agents.stimuli import Asked
 from judging.cards.card import Card, card_schema, read_card
 from judging.cards.making import plan
 from judging.cards.page import badge, readme_rows
@@ -86,7 +87,7 @@ def test_a_card_of_two_tasks(
     assert (used.answers, used.participants, used.verified) == (18, 3, False)
 
     # The card says what the page of scores says: the same figures, outcomes and words.
-    scores = json.loads((folder / "scores" / "scores.json").read_text())
+    scores = json.loads((folder / "mmcq" / "scores" / "scores.json").read_text())
     by_judge = {row["judge"]: row for row in scores["scores"] if row["agent"] == "mmcq"}
     conclusions = {row["judge"]: row for row in scores["conclusions"]["color_estimation"]}
     assert {judge.judge for judge in result.judges} == set(conclusions)
@@ -109,20 +110,24 @@ def test_a_card_of_two_tasks(
         assert sorted(beside.participants) == sorted([COLORS[number]] * 2 + [COLORS[(number + 1) % 6]])
 
     # Nothing is answered or judged again, and the card stays the same.
-    before = {path: path.read_bytes() for path in folder.glob("*/records/*.jsonl")}
+    before = {path: path.read_bytes() for path in folder.glob("**/records/*.jsonl")}
     text = (folder / "card.json").read_bytes()
     assert main(call) == 0
-    assert {path: path.read_bytes() for path in folder.glob("*/records/*.jsonl")} == before
+    assert {path: path.read_bytes() for path in folder.glob("**/records/*.jsonl")} == before
     assert (folder / "card.json").read_bytes() == text
     page = (folder / "index.html").read_text()
     for part in ("not calibrated", "What gives it away", "mine/1", "not verified", "turinglike generate"):
         assert part in page, part
     assert "<script" not in page
+    assert page.count('<img src="data:image/jpeg;base64,') == 6
     project = tomllib.loads((folder / "turinglike.toml").read_text())
     assert project["import"]["columns"] == {"subject": "who", "response": "said"}
-    assert project["trials"] == {
-        "runs": ["answers"],
-        "people": ["people"],
+    of_agent = tomllib.loads((folder / "mmcq" / "turinglike.toml").read_text())
+    assert of_agent["trials"] == {
+        "runs": ["../answers"],
+        "people": ["../people"],
+        "agents": ["mmcq"],
+        "task": ["color_estimation"],
         "common": True,
         "seed": 0,
         "out": "trials",
@@ -172,13 +177,17 @@ def test_an_agent_converses_with_itself(tmp_path: Path) -> None:
     pool = find_pool(str(manifest(tmp_path, PLAIN.replace("word", "conversation"))))
     (tmp_path / "conversations.csv").write_text("")
     found = chosen([pool], ["conversation", "word_association"])
-    tasks = ["conversation", "word_association"]
+    tasks: list[Asked] = ["conversation", "word_association"]
     for typed, names, asked in (
-        (["eliza"], {"eliza": ["eliza~eliza"]}, ["eliza~eliza"]),
-        (["eliza~null"], {"eliza~null": ["eliza~null"]}, ["eliza~null"]),
+        (["eliza"], {"eliza": {"conversation": "eliza~eliza"}}, ["eliza~eliza"]),
+        (
+            ["eliza", "null~eliza"],
+            {"null": {"conversation": "null~eliza"}, "eliza": {"conversation": "null~eliza"}},
+            ["null~eliza"],
+        ),
     ):
-        by_typed, to_ask, left_out = plan(typed, resolve(typed, (), None), found, tasks, [pool])
-        assert (by_typed, to_ask) == (names, asked)
+        tested, to_ask, left_out = plan(typed, resolve(typed, (), None), found, tasks, [pool])
+        assert (tested, to_ask) == (names, asked)
         assert all("word_association" in sentence for sentence in left_out)
 
 
@@ -194,7 +203,7 @@ def made(**changed: Any) -> Card:
         "p_machine": 0.5,
         "missing": 0,
     }
-    usage = dict.fromkeys(("ok", "rejected", "failed", "unanswered", "attempts", "refusals"), 1)
+    usage: dict[str, Any] = dict.fromkeys(("ok", "rejected", "failed", "unanswered", "attempts", "refusals"), 1)
     usage |= {"seconds": 1.0, "tokens": None, "cost": None, "failures": []}
     result = {
         "task": "word_association",
@@ -207,7 +216,7 @@ def made(**changed: Any) -> Card:
         "usage": usage,
         "beside": [],
     }
-    agent = {"agent": "a|<b>", "typed": "a", "provenance": {}, "tasks": [result]}
+    agent = {"agent": "a|<b>", "provenance": {}, "tasks": [result]}
     content = {"turinglike": "0", "created": "now", "bounds": 0.05, "agents": [agent], "pools": []}
     return Card.model_validate(content | changed)
 
@@ -237,7 +246,7 @@ def test_a_page_with_calibration_and_a_board_of_two_pools(tmp_path: Path) -> Non
     from judging.cards.page import board_page, card_page
 
     card = made(calibration=[row.model_dump() for row in calibrate(table(0.6, 0.7, 20, 4, 1), "mine/1")])
-    page = card_page(card)
+    page = card_page(card, {})
     assert "svm says what a person says in" in page
     assert "not calibrated" not in page
     other = made()
@@ -246,3 +255,35 @@ def test_a_page_with_calibration_and_a_board_of_two_pools(tmp_path: Path) -> Non
     board = board_page([("a/index.html", card), ("b/index.html", other.model_copy(update={"agents": [agent]}))])
     assert board.count("Word association") >= 2
     assert "other/1" in board
+
+
+def test_judges_are_calibrated_on_the_verdicts_of_a_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool with trials and what people said of them; the same figures are counted here from the files alone."""
+    monkeypatch.chdir(tmp_path)
+    pool = colours_and_words(tmp_path / "pool")
+    assert main(["generate", "pool/pictures.csv", "--task", "color", "--agents", "mmcq", "--here", "-o", "run"]) == 0
+    columns = "subject=who,response=said"
+    assert main(["import", "pool/colours.csv", "--task", "color", "--columns", columns, "--out", "run"]) == 0
+    assert main(["trials", "run", "--every", "--seed", "4", "--out", "pool/trials"]) == 0
+    trials = [json.loads(line)["id"] for line in (pool / "trials" / "trials.jsonl").read_text().splitlines()]
+    rows = ["trial,participant,verdict"]
+    said = {}
+    for judge in range(4):
+        for number, trial in enumerate(trials):
+            said[trial, judge] = "human" if (number * (judge + 2)) % 3 else "machine"
+            rows.append(f"{trial},judge{judge},{said[trial, judge]}")
+    (tmp_path / "verdicts.csv").write_text("\n".join(rows) + "\n")
+    assert main(["import", "verdicts.csv", "--task", "judgement", "--out", "pool/judged"]) == 0
+    with (pool / "pool.toml").open("a") as file:
+        file.write('\n[[verdicts]]\ntrials = "trials"\nverdicts = "judged"\n')
+    assert main(["test", "mmcq", "--people", "pool", "--here", "-o", "card"]) == 0
+    card = read_card((tmp_path / "card" / "card.json").read_bytes(), "card.json")
+    [calibration] = card.calibration
+    assert (calibration.task, calibration.judge, calibration.people) == ("color_estimation", "svm", 4)
+    records = (tmp_path / "card/calibration/1/records/svm.jsonl").read_text().splitlines()
+    svm = {record["stimulus"]: record["answer"]["verdict"] for record in map(json.loads, records)}
+    agree = [verdict == svm[trial] for (trial, _), verdict in said.items() if trial in svm]
+    assert calibration.trials == len(svm) == len(trials)
+    assert calibration.agreement.value == pytest.approx(sum(agree) / len(agree))
+    page = (tmp_path / "card" / "index.html").read_text()
+    assert "What this judge is worth: svm says what a person says in" in page

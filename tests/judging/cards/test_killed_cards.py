@@ -102,7 +102,7 @@ def recorder() -> Iterator[Recorder]:
 def on_disk(folder: Path) -> int:
     """How many answers and verdicts of models there are."""
     number = 0
-    for run, name in (("answers", "openai-tiny"), ("verdicts", "llm-judge-openai")):
+    for run, name in (("answers", "openai-tiny"), ("openai-tiny/verdicts", "llm-judge-openai")):
         path = folder / run
         if (path / "run.json").is_file() and name in (opened := Run(path)).agents():
             number += sum(1 for _ in opened.latest(name))

@@ -183,7 +183,7 @@
     entry.hidden = close.hidden = isClosed;
     about.textContent = isClosed
       ? "The study is closed."
-      : "People who have begun can go on and get their code, also when nobody new may begin.";
+      : "People who have begun can finish and get their code, also when nobody new may begin.";
   }
 
   byId("leave").addEventListener("click", () => leave());

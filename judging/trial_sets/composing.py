@@ -215,7 +215,9 @@ def _draw_speakers(choices: _Choices) -> _Drawn:
             drawn.unbalanced += [f"{task}: {remark}" for remark in pool.unbalanced]
             drawn.lists += _lists(task, pool, choices, chance)
     if not any(entry.trials for entry in drawn.lists):
-        reasons = [*drawn.unbalanced, *reader.rules.sentences()]
+        apart = [task for task, about in drawn.about.items() if about.get("stimuli_in_common", {}).get("common") == 0]
+        reasons = [f"{task}: no stimulus was answered by people and by every agent (--common)" for task in apart]
+        reasons += [*drawn.unbalanced, *reader.rules.sentences()]
         raise InputError("no trial can be drawn: " + ("; ".join(reasons) or "the runs hold no such answers"))
     return drawn
 

@@ -90,6 +90,12 @@ def test_common_tells_how_many_stimuli_are_left_in_one_folder(
         assert ("  2 of 6 stimuli are common" in capsys.readouterr().out) is told
     about = json.loads((tmp_path / "TTrue.trials.json").read_text())
     assert about["tasks"]["word_association"]["stimuli_in_common"] == {"common": 2, "all": 6}
+    people_alone = _people(tmp_path, "apart", [("p1", "sky", "blue")])
+    (tmp_path / "alone").mkdir()
+    alone = _machines(tmp_path / "alone", CUES[:2])
+    capsys.readouterr()
+    assert main(["trials", str(people_alone), str(alone), "--out", str(tmp_path / "M"), "--common"]) == 2
+    assert "word_association: no stimulus was answered by people and by every agent" in capsys.readouterr().err
 
 
 def test_who_speaks_first_is_a_tell() -> None:

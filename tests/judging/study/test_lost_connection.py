@@ -59,14 +59,12 @@ def test_a_message_without_a_connection_is_told_once_shown_and_sent_at_once_afte
         unsent = speaks.locator(".unsent")
         unsent.wait_for()
         assert " ".join(unsent.inner_text().split()) == "You · Not sent yet Are you there?"
-        for _ in range(12):
+        while min(counts.get("say", 0), counts.get("talk", 0)) < 3:  # both requests are tried again and again
             speaks.clock.run_for(8000)
-        assert counts["say"] >= 3
-        assert counts["talk"] >= 3
         assert speaks.evaluate("writes") == ["The connection is lost. What you send is kept here and sent again …"]
         assert speaks.locator("main > p.note").inner_text() == ""
         assert draft(speaks)["texts"] == {"message": "Are you there?"}
-        speaks.clock.pause_at(speaks.evaluate("Date.now()") + 1)  # from now on no timer of the page ends
+        speaks.clock.pause_at(speaks.evaluate("Date.now()") + 60_000)  # from now on no timer of the page ends
         speaks.context.set_offline(False)
         listens.get_by_text("Are you there?").wait_for()
         unsent.wait_for(state="detached")
